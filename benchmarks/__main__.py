@@ -46,7 +46,10 @@ def print_figures(figures: Iterable[Figure]) -> int:
     for figure in figures:
         verdict = {True: "met", False: "MISSED", None: ""}[figure.met]
         missed += figure.met is False
-        print(f"  {figure.name:58} {figure.value:10.3f} {figure.unit:16} {figure.target:16} {verdict}", flush=True)
+        print(
+            f"  {figure.name:58} {figure.value:10.3f} {figure.unit:16} {figure.target:16} {verdict}",
+            flush=True,
+        )
     return missed
 
 

@@ -32,7 +32,12 @@ async def measure_grading(url: str, tasks: list[dict[str, Any]], in_flight: int)
     grader = CriterionGrader(judge_model_config=model)
     gradings = [
         (
-            Rubric.from_dict([{"weight": c["weight"], "requirement": c["text"]} for c in task["rubric"]["criteria"]]),
+            Rubric.from_dict(
+                [
+                    {"weight": c["weight"], "requirement": c["text"]}
+                    for c in task["rubric"]["criteria"]
+                ]
+            ),
             task,
             one,
         )
@@ -48,7 +53,9 @@ async def measure_grading(url: str, tasks: list[dict[str, Any]], in_flight: int)
 
     start = process_time()
     await asyncio.gather(*(grade_remaining() for _ in range(in_flight)))
-    return (process_time() - start) / sum(len(task["rubric"]["criteria"]) for _, task, _ in gradings)
+    return (process_time() - start) / sum(
+        len(task["rubric"]["criteria"]) for _, task, _ in gradings
+    )
 
 
 if __name__ == "__main__":
@@ -56,5 +63,9 @@ if __name__ == "__main__":
     best = []
     for file in files:
         tasks = [json.loads(line) for line in Path(file).read_text().splitlines()]
-        best.append(min(asyncio.run(measure_grading(url, tasks, int(in_flight))) for _ in range(int(rounds))))
+        best.append(
+            min(
+                asyncio.run(measure_grading(url, tasks, int(in_flight))) for _ in range(int(rounds))
+            )
+        )
     print(*best)

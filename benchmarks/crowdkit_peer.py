@@ -33,8 +33,12 @@ def estimate(model: DawidSkene, annotators: int, classes: int) -> dict[str, np.n
 if __name__ == "__main__":
     given, written, steps, rounds = sys.argv[1:]
     codes = np.load(given)
-    rows = pd.DataFrame({"task": codes["item"], "worker": codes["annotator"], "label": codes["label"]})
+    rows = pd.DataFrame(
+        {"task": codes["item"], "worker": codes["annotator"], "label": codes["label"]}
+    )
     runs = [fit_timed(rows, int(steps)) for _ in range(int(rounds))]
-    estimated = estimate(runs[0][1], int(codes["annotator"].max()) + 1, int(codes["label"].max()) + 1)
+    estimated = estimate(
+        runs[0][1], int(codes["annotator"].max()) + 1, int(codes["label"].max()) + 1
+    )
     np.savez(written, **estimated)  # type: ignore[arg-type]  # an older NumPy has arrays alone here
     print(min(seconds for seconds, _ in runs), len(runs[0][1].loss_history_))

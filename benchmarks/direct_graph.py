@@ -20,9 +20,15 @@ class DirectGraph:
         self._nodes = {name: _call_of(node.runnable.afunc) for name, node in builder.nodes.items()}  # type: ignore[union-attr]
         self._edges = builder.edges
         hints = get_type_hints(builder.state_schema, include_extras=True)
-        self._reducers = {name: hint.__metadata__[0] for name, hint in hints.items() if hasattr(hint, "__metadata__")}
+        self._reducers = {
+            name: hint.__metadata__[0]
+            for name, hint in hints.items()
+            if hasattr(hint, "__metadata__")
+        }
 
-    async def ainvoke(self, start: Mapping[str, Any], context: Any, version: str = "v1", **_: Any) -> Any:
+    async def ainvoke(
+        self, start: Mapping[str, Any], context: Any, version: str = "v1", **_: Any
+    ) -> Any:
         """Return the last state, in the form that the version of LangGraph's interface has for it."""
         state, runtime = dict(start), Runtime(context=context)
         names = self._after([START])
@@ -31,7 +37,9 @@ class DirectGraph:
             commands = [result for result in results if isinstance(result, Command)]
             goto = sorted({name for command in commands for name in _as_list(command.goto)})
             for result in results:
-                self._update(state, (result.update or {}) if isinstance(result, Command) else result)
+                self._update(
+                    state, (result.update or {}) if isinstance(result, Command) else result
+                )
             names = goto or self._after(names)
         return state if version == "v1" else SimpleNamespace(value=state)
 

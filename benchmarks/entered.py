@@ -38,7 +38,9 @@ class EnteredModules(defaultdict[str, set[str]]):
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
         code = frame.f_code
-        is_function = code.co_flags & CO_NEWLOCALS  # the body of a module or a class has no such flag
+        is_function = (
+            code.co_flags & CO_NEWLOCALS
+        )  # the body of a module or a class has no such flag
         if event == "call" and is_function and code.co_filename.startswith(PACKAGE):
             self[code.co_filename.removeprefix(PACKAGE)].add(code.co_qualname)
 
@@ -49,10 +51,16 @@ def score_one() -> EnteredModules:
     with run_judging_server(0.0) as url, TemporaryDirectory() as name:
         tasks = Path(name) / "tasks.jsonl"
         tasks.write_text(json.dumps(TASK) + "\n")
-        settings: dict[str, Any] = {"model": f"openai-compatible:{url}#judge", "evaluators": ["criteria"]}
+        settings: dict[str, Any] = {
+            "model": f"openai-compatible:{url}#judge",
+            "evaluators": ["criteria"],
+        }
 
         async def score() -> None:
-            with open_tasks(str(tasks)) as work, closing(ScoringSession(Path(name) / "run", jury, work)) as session:
+            with (
+                open_tasks(str(tasks)) as work,
+                closing(ScoringSession(Path(name) / "run", jury, work)) as session,
+            ):
                 await session.prepare(lambda _: None)
                 sys.setprofile(entered)
                 try:

@@ -9,7 +9,19 @@ RESPONSES, CRITERIA = 4096, 12
 GROUP = 8
 PARENTS = (0, 0, 1, 2, 3, 3, 4, 5, 6, 8, 9)
 CHILDREN = (1, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10)
-KINDS = ("weak", "strong", "activation", "weak", "strong", "weak", "strong", "weak", "activation", "weak", "strong")
+KINDS = (
+    "weak",
+    "strong",
+    "activation",
+    "weak",
+    "strong",
+    "weak",
+    "strong",
+    "weak",
+    "activation",
+    "weak",
+    "strong",
+)
 
 
 def measure() -> list[Figure]:
@@ -20,7 +32,9 @@ def measure() -> list[Figure]:
     retention = gear.retention(KINDS)
     graph = gear.compile(CRITERIA, PARENTS, CHILDREN)
     rows, factors = p.tolist(), retention.tolist()
-    np.testing.assert_allclose(gear.marginals(p, PARENTS, CHILDREN, retention), plain_loop(rows, factors), atol=1e-12)
+    np.testing.assert_allclose(
+        gear.marginals(p, PARENTS, CHILDREN, retention), plain_loop(rows, factors), atol=1e-12
+    )
 
     free = best_of(lambda: gear.marginals(p, PARENTS, CHILDREN, retention), repeat=20, number=50)
     compiled = best_of(lambda: graph.marginals(p, retention), repeat=20, number=50)
@@ -28,10 +42,15 @@ def measure() -> list[Figure]:
     reward = best_of(lambda: gear.reward(p, weights), repeat=20, number=50)
     exact = best_of(lambda: graph.exact_marginals(p[:GROUP], retention), repeat=20, number=500)
     parents, children = np.triu_indices(gear.EXACT_CHILDREN + 1, k=1)
-    dense, factors_of_dense = gear.compile(gear.EXACT_CHILDREN + 1, parents, children), np.full(len(parents), 0.5)
+    dense, factors_of_dense = (
+        gear.compile(gear.EXACT_CHILDREN + 1, parents, children),
+        np.full(len(parents), 0.5),
+    )
     few = p[:GROUP, : dense.n]
     dense_update = best_of(lambda: dense.marginals(few, factors_of_dense), repeat=20, number=100)
-    dense_exact = best_of(lambda: dense.exact_marginals(few, factors_of_dense), repeat=20, number=100)
+    dense_exact = best_of(
+        lambda: dense.exact_marginals(few, factors_of_dense), repeat=20, number=100
+    )
     loop = best_of(lambda: plain_loop(rows, factors), repeat=10, number=3)
     return [
         at_most("gear.marginals, 4,096 responses", free / RESPONSES * 1e6, "µs a response", 0.1),
@@ -39,8 +58,15 @@ def measure() -> list[Figure]:
         Figure("plain Python loop of Eq. 12", loop / RESPONSES * 1e6, "µs a response"),
         Figure("compiled graph, 4,096 responses", compiled / RESPONSES * 1e6, "µs a response"),
         Figure(f"compiled graph, a group of {GROUP}", group / GROUP * 1e6, "µs a response"),
-        at_most(f"exact inference against the update, a group of {GROUP}", exact / group, "times", 4.0),
-        at_most("the same, each of 11 criteria with all others above it", dense_exact / dense_update, "times", 10.0),
+        at_most(
+            f"exact inference against the update, a group of {GROUP}", exact / group, "times", 4.0
+        ),
+        at_most(
+            "the same, each of 11 criteria with all others above it",
+            dense_exact / dense_update,
+            "times",
+            10.0,
+        ),
         Figure("gear.reward, 4,096 responses", reward / RESPONSES * 1e6, "µs a response"),
     ]
 

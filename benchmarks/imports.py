@@ -5,7 +5,9 @@ import sys
 
 from benchmarks.figure import Figure, at_most
 
-TIMED = "{before}\nfrom time import perf_counter as now\nstart = now()\n{timed}\nprint(now() - start)"
+TIMED = (
+    "{before}\nfrom time import perf_counter as now\nstart = now()\n{timed}\nprint(now() - start)"
+)
 
 
 def measure() -> list[Figure]:
@@ -18,12 +20,23 @@ def measure() -> list[Figure]:
             "ms",
             30,
         ),
-        Figure("from jurygraph import Verdict (pydantic)", _seconds("", "from jurygraph import Verdict"), "s"),
-        Figure("from jurygraph import Jury (LangGraph)", _seconds("", "from jurygraph import Jury"), "s"),
+        Figure(
+            "from jurygraph import Verdict (pydantic)",
+            _seconds("", "from jurygraph import Verdict"),
+            "s",
+        ),
+        Figure(
+            "from jurygraph import Jury (LangGraph)",
+            _seconds("", "from jurygraph import Jury"),
+            "s",
+        ),
     ]
 
 
 def _seconds(before: str, timed: str) -> float:
     script = TIMED.format(before=before, timed=timed)
-    runs = (subprocess.run([sys.executable, "-c", script], capture_output=True, check=True) for _ in range(10))
+    runs = (
+        subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+        for _ in range(10)
+    )
     return min(float(run.stdout) for run in runs)

@@ -22,7 +22,13 @@ from benchmarks.figure import Figure, at_most
 from benchmarks.simulation.processes import run_each
 from benchmarks.simulation.responses import KINDS, Design, Kind, decisions, differences
 from jurygraph.arrays import Bools, Floats
-from jurygraph.inference.clusters import ONE_SIDED, no_worse_p, ratio_interval, share_interval, wilson
+from jurygraph.inference.clusters import (
+    ONE_SIDED,
+    no_worse_p,
+    ratio_interval,
+    share_interval,
+    wilson,
+)
 from jurygraph.inference.sign_flips import FLIPS, sign_flip_p
 
 JOBS = os.cpu_count() or 1
@@ -47,7 +53,9 @@ CORRELATIONS = (0.0, 0.3, 0.7)
 class Effort:
     """Numbers of tasks with the samples that a test gets for each, and the samples of an interval."""
 
-    tests: Mapping[int, int] = field(default_factory=lambda: {3: 4_000, 5: 4_000, 10: 4_000, 30: 2_000, 100: 500})
+    tests: Mapping[int, int] = field(
+        default_factory=lambda: {3: 4_000, 5: 4_000, 10: 4_000, 30: 2_000, 100: 500}
+    )
     intervals: int = 10_000
 
 
@@ -98,8 +106,14 @@ def cells(effort: Effort) -> list[Cell]:
         for test, kind, design in product(TESTS, KINDS, designs)
         if test != "discordances" or "binary" in kind
     ]
-    means = [Cell("mean interval", kind, design, effort.intervals) for kind, design in product(KINDS, designs)]
-    shares = [Cell("share interval", p, design, effort.intervals) for p, design in product(SHARES, designs)]
+    means = [
+        Cell("mean interval", kind, design, effort.intervals)
+        for kind, design in product(KINDS, designs)
+    ]
+    shares = [
+        Cell("share interval", p, design, effort.intervals)
+        for p, design in product(SHARES, designs)
+    ]
     return [*tests, *means, *shares]
 
 
@@ -141,7 +155,9 @@ def mcnemar(drawn: Floats) -> list[float | None]:
     return [float(one) if count else None for one, count in zip(p, gained + lost, strict=True)]
 
 
-TESTS: dict[str, tuple[Callable[[Floats], float | None], Callable[[Floats], list[float | None]]]] = {
+TESTS: dict[
+    str, tuple[Callable[[Floats], float | None], Callable[[Floats], list[float | None]]]
+] = {
     "mean": (flips_of_means, t_test),
     "discordances": (flips_of_means, mcnemar),
 }
@@ -159,11 +175,17 @@ def _mean_coverage(drawn: Floats, rng: np.random.Generator) -> Rates:
     samples, tasks, responses = drawn.shape
     sums, sizes = drawn.sum(axis=2), np.full(tasks, responses)
     estimates = [ratio_interval(one, sizes) for one in sums]
-    known = [(one.low, one.high) for one in estimates if one and one.low is not None and one.high is not None]
+    known = [
+        (one.low, one.high)
+        for one in estimates
+        if one and one.low is not None and one.high is not None
+    ]
     weights = rng.multinomial(tasks, np.full(tasks, 1 / tasks), RESAMPLES) / tasks
     low, high = np.quantile((sums / responses) @ weights.T, (0.025, 0.975), axis=1)
     return Rates(
-        _covered(np.array(known), SHIFT), _covered(np.stack([low, high], axis=1), SHIFT), _missing(known, samples)
+        _covered(np.array(known), SHIFT),
+        _covered(np.stack([low, high], axis=1), SHIFT),
+        _missing(known, samples),
     )
 
 
@@ -171,9 +193,15 @@ def _share_coverage(drawn: Floats, p: float) -> Rates:
     samples, tasks, responses = drawn.shape
     hits, sizes = drawn.sum(axis=2), np.full(tasks, responses)
     shares = [share_interval(one, sizes) for one in hits]
-    known = [(one.low, one.high) for one in shares if one and one.low is not None and one.high is not None]
+    known = [
+        (one.low, one.high)
+        for one in shares
+        if one and one.low is not None and one.high is not None
+    ]
     plain = [wilson(float(one.sum()), tasks * responses) for one in hits]
-    return Rates(_covered(np.array(known), p), _covered(np.array(plain), p), _missing(known, samples))
+    return Rates(
+        _covered(np.array(known), p), _covered(np.array(plain), p), _missing(known, samples)
+    )
 
 
 def _covered(ends: Floats, value: float) -> float:
@@ -187,7 +215,10 @@ def _missing(known: list[tuple[float, float]], samples: int) -> float:
 
 def make_figure(cell: Cell, rates: Rates) -> Figure:
     """Return the figure of a cell, which has a target from 5 tasks, except for heavy skew and rare changes."""
-    plain, note = f"plain {rates.plain:.3f}", f"{rates.unknown:.1%} unknown" if rates.unknown >= 0.001 else ""
+    plain, note = (
+        f"plain {rates.plain:.3f}",
+        f"{rates.unknown:.1%} unknown" if rates.unknown >= 0.001 else "",
+    )
     if cell.design.tasks < LEAST_TASKS or (isinstance(cell.kind, str) and cell.kind not in STRICT):
         return Figure(str(cell), rates.own, plain, note)
     if cell.method in TESTS:
@@ -196,7 +227,11 @@ def make_figure(cell: Cell, rates: Rates) -> Figure:
         return Figure(str(cell), rates.own, plain, f"at most {WANTED_LEVEL:g}", is_met)
     allowance = 3 * math.sqrt(WANTED_COVERAGE * (1 - WANTED_COVERAGE) / cell.samples)
     return Figure(
-        str(cell), rates.own, plain, f"at least {WANTED_COVERAGE:g}", rates.own >= WANTED_COVERAGE - allowance
+        str(cell),
+        rates.own,
+        plain,
+        f"at least {WANTED_COVERAGE:g}",
+        rates.own >= WANTED_COVERAGE - allowance,
     )
 
 
@@ -207,7 +242,11 @@ def _worst(found: list[tuple[Cell, Figure]]) -> Iterator[Figure]:
         if figure.met is not None:
             rows.setdefault((cell.method, str(cell.kind)), []).append(figure.value)
     for (method, kind), values in rows.items():
-        worst, what = (max(values), "highest type I error") if method in TESTS else (min(values), "lowest coverage")
+        worst, what = (
+            (max(values), "highest type I error")
+            if method in TESTS
+            else (min(values), "lowest coverage")
+        )
         yield Figure(f"{method}, {kind}: {what} from {LEAST_TASKS} tasks", worst, "")
 
 
@@ -222,10 +261,17 @@ LOSSES: Mapping[str, Callable[[np.random.Generator, tuple[int, int]], Floats]] =
 def _margins() -> Iterator[Figure]:
     for (kind, draw), tasks in product(LOSSES.items(), MARGIN_TASKS):
         rng = np.random.default_rng((SEED, tasks))
-        estimates = [ratio_interval(-losses, np.ones(tasks)) for losses in draw(rng, (MARGIN_SAMPLES, tasks))]
+        estimates = [
+            ratio_interval(-losses, np.ones(tasks)) for losses in draw(rng, (MARGIN_SAMPLES, tasks))
+        ]
         found = [one for one in estimates if one is not None]
-        holds = sum((no_worse_p(one, MARGIN, 1.0) or 1.0) < ONE_SIDED for one in found) / MARGIN_SAMPLES
-        alone = sum((one.value if one.low is None else one.low) > -MARGIN for one in found) / MARGIN_SAMPLES
+        holds = (
+            sum((no_worse_p(one, MARGIN, 1.0) or 1.0) < ONE_SIDED for one in found) / MARGIN_SAMPLES
+        )
+        alone = (
+            sum((one.value if one.low is None else one.low) > -MARGIN for one in found)
+            / MARGIN_SAMPLES
+        )
         name = f"no_worse_than={MARGIN:g}, {kind} losses of {MARGIN:g}, {tasks} tasks: holds"
         yield Figure(name, holds, f"interval alone {alone:.3f}", "at most 0.05", holds <= LEVEL)
 
@@ -235,10 +281,21 @@ def _rare_changes() -> Iterator[Figure]:
     for tasks in MARGIN_TASKS:
         rng = np.random.default_rng((SEED, tasks, 20))
         drawn = np.where(rng.random((MARGIN_SAMPLES, tasks)) < 0.05, 1.0, 0.0)
-        found = [one for one in (ratio_interval(row, np.ones(tasks)) for row in drawn) if one and one.low is not None]
-        covers = sum((one.low or 0.0) <= 0.05 <= (one.high or 0.0) for one in found) / MARGIN_SAMPLES
+        found = [
+            one
+            for one in (ratio_interval(row, np.ones(tasks)) for row in drawn)
+            if one and one.low is not None
+        ]
+        covers = (
+            sum((one.low or 0.0) <= 0.05 <= (one.high or 0.0) for one in found) / MARGIN_SAMPLES
+        )
         unknown = f"{1.0 - len(found) / MARGIN_SAMPLES:.1%} unknown"
-        yield Figure(f"mean interval, one of 20 tasks gains 1, {tasks} tasks: exists and covers", covers, "", unknown)
+        yield Figure(
+            f"mean interval, one of 20 tasks gains 1, {tasks} tasks: exists and covers",
+            covers,
+            "",
+            unknown,
+        )
 
 
 def _speed() -> Iterator[Figure]:
@@ -251,7 +308,9 @@ def _speed() -> Iterator[Figure]:
     def scipys() -> None:
         means = drawn.mean(axis=1)
         kinds = {"permutation_type": "samples", "n_resamples": FLIPS, "batch": 1000, "rng": SEED}
-        stats.permutation_test((means,), lambda values, axis: values.mean(axis=axis), vectorized=True, **kinds)
+        stats.permutation_test(
+            (means,), lambda values, axis: values.mean(axis=axis), vectorized=True, **kinds
+        )
 
     def own() -> None:
         flips_of_means(drawn)
@@ -263,4 +322,9 @@ def _speed() -> Iterator[Figure]:
         function()
         times[function] = process_time() - start
     yield Figure("sign flips and interval of 10,000 responses", times[own] * 1e3, "ms CPU")
-    yield at_most("... against scipy.stats.permutation_test, as many flips", times[own] / times[scipys], "x", 1.0)
+    yield at_most(
+        "... against scipy.stats.permutation_test, as many flips",
+        times[own] / times[scipys],
+        "x",
+        1.0,
+    )

@@ -20,19 +20,28 @@ def measure() -> list[Figure]:
 
 
 def _ranking() -> list[Figure]:
-    wins = np.tril(np.ones((GROUP, GROUP)), -1)  # a clear order, of which the MM algorithm takes longest
+    wins = np.tril(
+        np.ones((GROUP, GROUP)), -1
+    )  # a clear order, of which the MM algorithm takes longest
     np.testing.assert_allclose(bradley_terry(wins, PRIOR), _mm(wins, PRIOR), rtol=1e-6)
     ours = best_of(lambda: bradley_terry(wins, PRIOR), repeat=10, number=20)
     plain = best_of(lambda: _mm(wins, PRIOR), repeat=3, number=1)
     return [
-        at_least(f"bradley_terry, {GROUP} in a clear order, against plain MM", plain / ours, "times", 2.0),
+        at_least(
+            f"bradley_terry, {GROUP} in a clear order, against plain MM", plain / ours, "times", 2.0
+        ),
         Figure(f"bradley_terry, {GROUP} responses", ours * 1e3, "ms a group"),
     ]
 
 
 def _mm(wins: Floats, prior: float) -> Floats:
     """The mode by minorization and maximization (Hunter 2004; Caron & Doucet 2012), as choix's `mm_pairwise` does."""
-    compared, gained, strength, moved = wins + wins.T, wins.sum(axis=1) + prior, np.ones(len(wins)), np.inf
+    compared, gained, strength, moved = (
+        wins + wins.T,
+        wins.sum(axis=1) + prior,
+        np.ones(len(wins)),
+        np.inf,
+    )
     while moved > CLOSE:
         raised = gained / ((compared / (strength[:, None] + strength)).sum(axis=1) + prior)
         raised /= raised.mean()
@@ -46,11 +55,17 @@ def _near_duplicates() -> list[Figure]:
     judged = known[0].upper()
     folded, own = [NormalizedText(text) for text in known], NormalizedText(judged)
     assert [one.is_near(own) for one in folded] == [True, *[False] * (TEXTS - 1)]
-    ours = best_of(lambda: [NormalizedText(text).is_near(own) for text in known], repeat=5, number=1)
+    ours = best_of(
+        lambda: [NormalizedText(text).is_near(own) for text in known], repeat=5, number=1
+    )
     plain = best_of(lambda: [_ratio(text, judged) for text in known[:10]], repeat=3, number=1)
     return [
-        at_least("near-duplicates against difflib's ratio", plain / 10 / (ours / TEXTS), "times", 5.0),
-        Figure(f"near-duplicates, texts of {WORDS * 6} characters", ours / TEXTS * 1e6, "µs a text"),
+        at_least(
+            "near-duplicates against difflib's ratio", plain / 10 / (ours / TEXTS), "times", 5.0
+        ),
+        Figure(
+            f"near-duplicates, texts of {WORDS * 6} characters", ours / TEXTS * 1e6, "µs a text"
+        ),
     ]
 
 

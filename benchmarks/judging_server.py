@@ -25,8 +25,16 @@ JSON, READ = "application/json", b'"TOKENS READ"'
 @contextmanager
 def run_judging_server(seconds: float, logprobs: bool = False) -> Iterator[str]:
     """Yield the URL of a server in its own process; with `logprobs` it gives those of 20 alternatives per token."""
-    command = [sys.executable, "-m", "benchmarks.judging_server", str(seconds), *(["logprobs"] if logprobs else [])]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.judging_server",
+        str(seconds),
+        *(["logprobs"] if logprobs else []),
+    ]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
 
@@ -65,20 +73,32 @@ def tokens_read(messages: Sequence[Mapping[str, str]], schema: str) -> int:
 def _reply(schema: str, logprobs: bool) -> bytes:
     parsed = json.loads(schema)
     text = json.dumps(_example_value(parsed, parsed.get("$defs", {})), separators=(",", ":"))
-    pieces = [text[start : start + LETTERS_A_TOKEN] for start in range(0, len(text), LETTERS_A_TOKEN)]
+    pieces = [
+        text[start : start + LETTERS_A_TOKEN] for start in range(0, len(text), LETTERS_A_TOKEN)
+    ]
     message = {"role": "assistant", "content": text, "refusal": None}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     if logprobs:
         choice["logprobs"] = {
-            "content": [{"token": piece, "logprob": -0.1, "top_logprobs": _top(piece)} for piece in pieces]
+            "content": [
+                {"token": piece, "logprob": -0.1, "top_logprobs": _top(piece)} for piece in pieces
+            ]
         }
     usage = {"prompt_tokens": "TOKENS READ", "completion_tokens": len(pieces)}
-    whole = {"id": "1", "object": "chat.completion", "created": 1, "model": "tiny-1", "choices": [choice]}
+    whole = {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "tiny-1",
+        "choices": [choice],
+    }
     return json.dumps({**whole, "usage": usage}).encode()
 
 
 def _top(piece: str) -> list[dict[str, Any]]:
-    others = [{"token": f"other-{place}", "logprob": -2.5 - place} for place in range(ALTERNATIVES - 1)]
+    others = [
+        {"token": f"other-{place}", "logprob": -2.5 - place} for place in range(ALTERNATIVES - 1)
+    ]
     return [{"token": piece, "logprob": -0.1}, *others]
 
 
@@ -92,11 +112,17 @@ def _example_value(schema: Any, definitions: Any, place: int = 1) -> Any:
         return schema["enum"][min(place, len(schema["enum"])) - 1]
     match schema["type"]:
         case "object":
-            return {name: _example_value(part, definitions, place) for name, part in schema["properties"].items()}
+            return {
+                name: _example_value(part, definitions, place)
+                for name, part in schema["properties"].items()
+            }
         case "array":
             if schema["items"]["type"] == "string":
                 return [QUOTED]
-            return [_example_value(schema["items"], definitions, one + 1) for one in range(schema.get("minItems", 0))]
+            return [
+                _example_value(schema["items"], definitions, one + 1)
+                for one in range(schema.get("minItems", 0))
+            ]
         case "boolean":
             return True
         case "number":

@@ -32,16 +32,24 @@ def measure() -> list[Figure]:
 
 def _write(path: Path) -> int:
     words = " ".join(
-        random.Random(0).choices("so the price of each of 7 apples is 14 / 7 = 2 dollars".split(), k=20_000)
+        random.Random(0).choices(
+            "so the price of each of 7 apples is 14 / 7 = 2 dollars".split(), k=20_000
+        )
     )
     with path.open("w") as file:
         for task in range(TASKS):
             starts = [(task * SIZE + place) * 7 % 40_000 for place in range(SIZE)]
             responses = [
-                {"id": f"{task}/{place}", "text": f"{place} {words[start : start + CHARACTERS - 20]}\nA: {task}"}
+                {
+                    "id": f"{task}/{place}",
+                    "text": f"{place} {words[start : start + CHARACTERS - 20]}\nA: {task}",
+                }
                 for place, start in enumerate(starts)
             ]
-            file.write(json.dumps({"id": f"task-{task}", "query": "How much?", "responses": responses}) + "\n")
+            file.write(
+                json.dumps({"id": f"task-{task}", "query": "How much?", "responses": responses})
+                + "\n"
+            )
     return path.stat().st_size
 
 
@@ -65,4 +73,7 @@ def peak_memory(pid: int) -> float:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0.0  # it has just ended
-    return next((int(line.split()[1]) / 1e3 for line in status.splitlines() if line.startswith("VmHWM")), 0.0)
+    return next(
+        (int(line.split()[1]) / 1e3 for line in status.splitlines() if line.startswith("VmHWM")),
+        0.0,
+    )

@@ -26,14 +26,27 @@ ROUNDS = 5
 
 async def _requests(tasks: Path) -> list[Request]:
     """Return the requests to the model for all tasks."""
-    with Jury.from_config({"model": MODEL, "evaluators": ["criteria"]}) as jury, open_tasks(tasks) as work:
-        return [one for task, group in work.pairs() for one in await Planner(jury).aestimate_requests(task, group)]
+    with (
+        Jury.from_config({"model": MODEL, "evaluators": ["criteria"]}) as jury,
+        open_tasks(tasks) as work,
+    ):
+        return [
+            one
+            for task, group in work.pairs()
+            for one in await Planner(jury).aestimate_requests(task, group)
+        ]
 
 
 def _call(request: Request) -> dict[str, Any]:
     """Return a request as arguments of litellm, with the settings that we use."""
     schema = {"name": "verdict", "strict": True, "schema": request.answer}
-    settings = {"timeout": 86_400.0, "max_retries": 0, "num_retries": 0, "caching": False, "drop_params": False}
+    settings = {
+        "timeout": 86_400.0,
+        "max_retries": 0,
+        "num_retries": 0,
+        "caching": False,
+        "drop_params": False,
+    }
     return {
         **request.parameters,
         **settings,
@@ -75,4 +88,6 @@ if __name__ == "__main__":
     os.environ.update(OPENAI_API_KEY="x", OPENAI_API_BASE=url)
     calls = [_call(one) for one in asyncio.run(_requests(Path(path)))]
     rounds = [(_ours(Path(path)), asyncio.run(_alone(calls))) for _ in range(1 + ROUNDS)]
-    print(*(min(one) / len(calls) for one in zip(*rounds[1:], strict=True)))  # the first warms litellm up
+    print(
+        *(min(one) / len(calls) for one in zip(*rounds[1:], strict=True))
+    )  # the first warms litellm up

@@ -50,12 +50,20 @@ def measure() -> Iterator[Figure]:
             score = [graph.score for graph, _ in rounds]
             median, limit = statistics.median(score), 0.6
             figure = f"{name}: score, decide included, a response"
-            yield at_most(figure, median, "ms CPU", limit) if size > 1 else Figure(figure, median, "ms CPU")
+            yield (
+                at_most(figure, median, "ms CPU", limit)
+                if size > 1
+                else Figure(figure, median, "ms CPU")
+            )
             yield Figure("... the best round", min(score), "ms CPU")
-            yield Figure("... LangGraph's share", _share(score, [one.score for _, one in rounds]), "%")
+            yield Figure(
+                "... LangGraph's share", _share(score, [one.score for _, one in rounds]), "%"
+            )
             prepare = [graph.prepare for graph, _ in rounds]
             yield Figure("... prepare in batches, a task", statistics.median(prepare), "ms CPU")
-            yield Figure("... LangGraph's share", _share(prepare, [one.prepare for _, one in rounds]), "%")
+            yield Figure(
+                "... LangGraph's share", _share(prepare, [one.prepare for _, one in rounds]), "%"
+            )
 
 
 def _share(whole: Sequence[float], direct: Sequence[float]) -> float:
@@ -67,7 +75,9 @@ def _config() -> dict[str, object]:
     gates = {later: {"question": earlier, "threshold": 0.1} for earlier, later in pairwise(WAVES)}
     return {
         "evaluators": [{"use": Constant(name), "when": gates.get(name)} for name in WAVES],
-        "components": {name: {"inputs": {name: {"verdicts_of": name, "if_skipped": "zero"}}} for name in gates},
+        "components": {
+            name: {"inputs": {name: {"verdicts_of": name, "if_skipped": "zero"}}} for name in gates
+        },
         "reward": {"first": 1.0, "second": 0.5, "third": -0.2},
     }
 
@@ -93,7 +103,10 @@ def _spend_directly(jury: Jury, size: int) -> Spent:
     """Prepare and score groups of this size without LangGraph."""
     prepare = DirectGraph(prepare_graph.build())
     score = DirectGraph(score_graph.build())
-    with patch.object(prepare_graph, "build", lambda: prepare), patch.object(score_graph, "build", lambda: score):
+    with (
+        patch.object(prepare_graph, "build", lambda: prepare),
+        patch.object(score_graph, "build", lambda: score),
+    ):
         return _spend(jury, size)
 
 
@@ -104,7 +117,9 @@ async def _prepare_and_score(jury: Jury, size: int) -> Spent:
     plans = [plan async for plan in jury.aprepare_many((task, None) for task in tasks)]
     prepared = process_time() - start
     groups = [
-        Group(task, [Response(id=f"{task.id}/{k}", text=text) for k, text in enumerate(texts)], plan)
+        Group(
+            task, [Response(id=f"{task.id}/{k}", text=text) for k, text in enumerate(texts)], plan
+        )
         for task, plan in zip(tasks, plans, strict=True)
     ]
     gc.collect()

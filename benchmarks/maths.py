@@ -25,7 +25,9 @@ def measure() -> list[Figure]:
     return [
         at_least(f"{count:,} solutions, from plan to trace", count / wall, "responses/s", 500),
         Figure("CPU of this process (the worker apart), a response", cpu / count * 1e3, "ms CPU"),
-        Figure("`jurygraph score`, with start-up, reading and writing", count / command, "responses/s"),
+        Figure(
+            "`jurygraph score`, with start-up, reading and writing", count / command, "responses/s"
+        ),
     ]
 
 
@@ -42,7 +44,13 @@ async def _scored(jury: Jury) -> tuple[float, float, int]:
 
 def _by_command() -> float:
     with tempfile.TemporaryDirectory() as folder:
-        score = [str(Path(sys.executable).with_name("jurygraph")), "score", str(TASKS), "--config", str(CONFIG)]
+        score = [
+            str(Path(sys.executable).with_name("jurygraph")),
+            "score",
+            str(TASKS),
+            "--config",
+            str(CONFIG),
+        ]
         start = perf_counter()
         subprocess.run([*score, "--out", f"{folder}/run"], check=True, capture_output=True)
         return perf_counter() - start

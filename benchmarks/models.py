@@ -43,19 +43,35 @@ def _scoring_alone(folder: Path, instant: str, telling: str) -> Iterator[Figure]
     cold, warm = _best_cold_and_warm(instant, ones)
     four_cold, four_warm = _runs(instant, fours, "cold", "warm")
     (with_logprobs,) = _runs(telling, ones, "cold")
-    yield at_most("planned before: a question, validated, cached, traced", cold.cpu / QUESTIONS * 1e3, "ms CPU", 0.8)
+    yield at_most(
+        "planned before: a question, validated, cached, traced",
+        cold.cpu / QUESTIONS * 1e3,
+        "ms CPU",
+        0.8,
+    )
     yield Figure("... four criteria in a call, a call", four_cold.cpu / QUESTIONS * 4e3, "ms CPU")
-    yield Figure("... with 20 log probabilities a token, a question", with_logprobs.cpu / QUESTIONS * 1e3, "ms CPU")
-    yield at_least("... warm cache, four criteria in a call", QUESTIONS / four_warm.wall, "verdicts/s", 3000)
+    yield Figure(
+        "... with 20 log probabilities a token, a question",
+        with_logprobs.cpu / QUESTIONS * 1e3,
+        "ms CPU",
+    )
+    yield at_least(
+        "... warm cache, four criteria in a call", QUESTIONS / four_warm.wall, "verdicts/s", 3000
+    )
     yield Figure("... warm cache, one criterion a call", QUESTIONS / warm.wall, "verdicts/s")
-    yield Figure("... warm cache against cold, one criterion a call", cold.wall / warm.wall, "times")
+    yield Figure(
+        "... warm cache against cold, one criterion a call", cold.wall / warm.wall, "times"
+    )
     yield from asyncio.run(_sent(instant, fours))
 
 
 async def _sent(url: str, tasks: Path) -> list[Figure]:
     """Tokens that a model reads for a question, taking four bytes for one, and what of them a task's calls share."""
     figures = []
-    for name, params in (("four criteria in a call", {}), ("... compact, without reasons", {"profile": "compact"})):
+    for name, params in (
+        ("four criteria in a call", {}),
+        ("... compact, without reasons", {"profile": "compact"}),
+    ):
         config = {
             "model": f"openai-compatible:{url}#tiny",
             "evaluators": [{"use": "criteria", "params": params}],
@@ -66,7 +82,9 @@ async def _sent(url: str, tasks: Path) -> list[Figure]:
             requests = await Planner(jury).aestimate_requests(task, group)
         texts = ["".join(message.content for message in request.messages) for request in requests]
         tokens = sum(map(request_size, requests)) / BYTES_A_TOKEN
-        figures.append(Figure(f"tokens sent a question: {name}", tokens / (4 * len(group)), "tokens"))
+        figures.append(
+            Figure(f"tokens sent a question: {name}", tokens / (4 * len(group)), "tokens")
+        )
     shared = _shared(texts) / BYTES_A_TOKEN
     figures.append(Figure("... of each call, shared by all calls of its task", shared, "tokens"))
     return figures
@@ -74,7 +92,10 @@ async def _sent(url: str, tasks: Path) -> list[Figure]:
 
 def _shared(texts: Sequence[str]) -> int:
     """Return the length of the common prefix of all texts."""
-    return next((place for place, letters in enumerate(zip(*texts, strict=False)) if len(set(letters)) > 1), 0)
+    return next(
+        (place for place, letters in enumerate(zip(*texts, strict=False)) if len(set(letters)) > 1),
+        0,
+    )
 
 
 def _best_cold_and_warm(url: str, tasks: Path) -> tuple[Spent, Spent]:
@@ -89,7 +110,10 @@ def _runs(url: str, tasks: Path, *names: str) -> list[Spent]:
         tempfile.TemporaryDirectory(dir=tasks.parent) as folder,
         patch.dict(os.environ, JURYGRAPH_CACHE=f"{folder}/cache"),
     ):
-        return [asyncio.run(score_tasks(f"openai-compatible:{url}#tiny", tasks, Path(folder) / name)) for name in names]
+        return [
+            asyncio.run(score_tasks(f"openai-compatible:{url}#tiny", tasks, Path(folder) / name))
+            for name in names
+        ]
 
 
 async def score_tasks(model: str, tasks: Path, folder: Path) -> Spent:

@@ -24,7 +24,12 @@ def measure() -> list[Figure]:
     pools = [pool(seed, STEPS) for seed in range(POOLS)]
     quiet = run_lengths(pools, STREAMS, LONGEST, seed=1)
     return [
-        at_least(f"run length without change, mean of {STREAMS} streams", float(quiet.steps.mean()), "steps", 10_000),
+        at_least(
+            f"run length without change, mean of {STREAMS} streams",
+            float(quiet.steps.mean()),
+            "steps",
+            10_000,
+        ),
         Figure(f"... of which had no alarm in {LONGEST:,} steps", quiet.censored, "streams"),
         *(figure for size in (0.5, 1.0, 2.0) for figure in _delays(pools, size, CALIBRATED)),
         *_delays(pools, 0.5, 1_000),
@@ -52,8 +57,15 @@ def _hacks() -> list[Figure]:
     first, named = zip(*(_caught(seed, hack) for seed in range(HACKS)), strict=True)
     return [
         Figure("planted hack, begun at step 101: moved a mean by 3 sd at", strong, "step"),
-        at_most(f"... until the first adverse alert, worst of {HACKS}", max(first) - strong, "steps", 5),
-        at_most(f"... until it is called a hack, median of {HACKS}", float(np.median(named)) - strong, "steps", 5),
+        at_most(
+            f"... until the first adverse alert, worst of {HACKS}", max(first) - strong, "steps", 5
+        ),
+        at_most(
+            f"... until it is called a hack, median of {HACKS}",
+            float(np.median(named)) - strong,
+            "steps",
+            5,
+        ),
         Figure(f"... until it is called a hack, worst of {HACKS}", max(named) - strong, "steps"),
     ]
 

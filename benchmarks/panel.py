@@ -49,7 +49,10 @@ def measure(tasks: int = TASKS) -> list[Figure]:
     """CPU of this process alone, over a whole run that would survive a power cut; and the estimate of a dry run."""
     folder = Path(tempfile.mkdtemp(prefix="jurygraph-panel-"))
     try:
-        with run_judging_server(0.0) as url, patch.dict(os.environ, JURYGRAPH_CACHE=f"{folder}/cache"):
+        with (
+            run_judging_server(0.0) as url,
+            patch.dict(os.environ, JURYGRAPH_CACHE=f"{folder}/cache"),
+        ):
             return _figures(folder, url, tasks)
     finally:
         shutil.rmtree(folder)
@@ -63,23 +66,45 @@ def _figures(folder: Path, url: str, tasks: int) -> list[Figure]:
         forecast = asyncio.run(session.forecast(lambda count: None))
     with _session(folder, config) as session:
         spent = asyncio.run(_scored(session))
-        verdicts, whole = session.summary.verdicts, session.summary.failed + session.summary.failed_verdicts == 0
+        verdicts, whole = (
+            session.summary.verdicts,
+            session.summary.failed + session.summary.failed_verdicts == 0,
+        )
     assert whole, "every question has its verdict, and every response its reward"
     estimated, sent, first = _expected(forecast), _sent(folder / "run"), min(FIRST, tasks // 2)
     return [
-        at_most("a verdict, of code or model: planned, asked, durable", _ms(sum(spent[:2]), verdicts), "ms CPU", 1.0),
+        at_most(
+            "a verdict, of code or model: planned, asked, durable",
+            _ms(sum(spent[:2]), verdicts),
+            "ms CPU",
+            1.0,
+        ),
         Figure("... planning, a task", _ms(spent.planning, tasks), "ms CPU"),
         Figure("... scoring, a call", _ms(spent.scoring, sent.calls), "ms CPU"),
         Figure("verdicts a task", verdicts / tasks, "verdicts"),
         Figure("... of which a model gives", forecast.model_verdicts / tasks, "verdicts"),
         Figure("calls a task", sent.calls / tasks, "calls"),
         at_most("calls, beside what --dry-run said", abs(sent.calls - estimated.calls), "calls", 0),
-        at_most("input tokens at 4 bytes each, beside it", abs(sent.tokens_in - estimated.tokens_in), "tokens", 0),
-        Figure(
-            "output tokens, of those that --dry-run takes a reply for", sent.tokens_out / estimated.tokens_out, "share"
+        at_most(
+            "input tokens at 4 bytes each, beside it",
+            abs(sent.tokens_in - estimated.tokens_in),
+            "tokens",
+            0,
         ),
-        at_most(f"memory: peak after task {first} against before", _growth(spent.memory, first), "MB", GROWTH),
-        Figure("watching the run afterwards, a response", _watched(folder / "run", tasks), "ms CPU"),
+        Figure(
+            "output tokens, of those that --dry-run takes a reply for",
+            sent.tokens_out / estimated.tokens_out,
+            "share",
+        ),
+        at_most(
+            f"memory: peak after task {first} against before",
+            _growth(spent.memory, first),
+            "MB",
+            GROWTH,
+        ),
+        Figure(
+            "watching the run afterwards, a response", _watched(folder / "run", tasks), "ms CPU"
+        ),
     ]
 
 
@@ -87,8 +112,14 @@ def _sent(run: Path) -> CallLoad:
     """Return the calls of a run, with the tokens that the server counted."""
     with closing(Run.open(run)) as opened:
         calls = [record.content["call"] for record in opened.ledger.records("call")]
-    assert all(call["attempts"] == 1 for call in calls), "nothing was cached, and nothing sent again"
-    return CallLoad(len(calls), sum(call["tokens_in"] for call in calls), sum(call["tokens_out"] for call in calls))
+    assert all(call["attempts"] == 1 for call in calls), (
+        "nothing was cached, and nothing sent again"
+    )
+    return CallLoad(
+        len(calls),
+        sum(call["tokens_in"] for call in calls),
+        sum(call["tokens_out"] for call in calls),
+    )
 
 
 def _ms(seconds: float, number: int) -> float:
@@ -141,14 +172,22 @@ def _config(url: str, history: Path) -> dict[str, Any]:
     """The recipe: MACRM's four agents, a rubric under GEAR, stakeholders, and a panel fused by consensus."""
     dimensions = {"appeal": {"text": "Whether the reviewer would come.", "scale": [1, 5]}}
     shown = {"dimensions": dimensions, "history": str(history), "shots": 3}
-    judges = [{"use": name, "params": {"dimensions": dimensions} if name == "zero-shot" else shown} for name in JUDGES]
+    judges = [
+        {"use": name, "params": {"dimensions": dimensions} if name == "zero-shot" else shown}
+        for name in JUDGES
+    ]
     panel = {"combiner": "consensus", "params": {"levels": [0.0, 0.25, 0.5, 0.75, 1.0]}}
     return {
         "preset": "macrm-vanilla-4",
         "model": f"openai-compatible:{url}#tiny",
         "evaluators": ["criteria", "preferences", "checks.constraints", *judges],
         "components": {"together": {**panel, "inputs": {name: name for name in JUDGES}}},
-        "reward": {"rubric": 1.0, "stakeholders": 1.0, "together": 0.5, **dict.fromkeys(JUDGES, 0.1)},
+        "reward": {
+            "rubric": 1.0,
+            "stakeholders": 1.0,
+            "together": 0.5,
+            **dict.fromkeys(JUDGES, 0.1),
+        },
         "weights": {"layers": {"check": 0.5, "model": 0.5}},
         "calls": {"concurrency": IN_FLIGHT},
     }
@@ -177,11 +216,20 @@ def _person(place: int) -> dict[str, Any]:
     """Return a stakeholder with two constraints for code and two for a model."""
     constraints = [
         {"id": "costs", "kind": "hard", "text": "says what it costs", "check": {"text": r"\$\d+"}},
-        {"id": "stops", "kind": "soft", "text": "two stops", "check": {"count": "$.stops[*]", "at_least": 2}},
+        {
+            "id": "stops",
+            "kind": "soft",
+            "text": "two stops",
+            "check": {"count": "$.stops[*]", "at_least": 2},
+        },
         {"id": "early", "kind": "hard", "text": f"is home by {place + 5} in the afternoon"},
         {"id": "quiet", "kind": "soft", "text": "would rather have it quiet"},
     ]
-    return {"id": f"p{place}", "profile": f"comes from {place + 2} miles away, by bus", "constraints": constraints}
+    return {
+        "id": f"p{place}",
+        "profile": f"comes from {place + 2} miles away, by bus",
+        "constraints": constraints,
+    }
 
 
 def _rubric(number: int) -> dict[str, Any]:
@@ -212,7 +260,12 @@ def _response(number: int, place: int, draw: random.Random) -> dict[str, Any]:
 def _write_history(path: Path) -> None:
     draw = random.Random(1)
     rows = [
-        {"item": f"i{item}", "reviewer": who, "score": draw.randint(1, 5), "text": " ".join(draw.choices(WORDS, k=40))}
+        {
+            "item": f"i{item}",
+            "reviewer": who,
+            "score": draw.randint(1, 5),
+            "text": " ".join(draw.choices(WORDS, k=40)),
+        }
         for who in REVIEWERS
         for item in range(RATED)
     ]

@@ -20,4 +20,10 @@ def measure() -> Iterator[Figure]:
     yield from measure_cells(cells(), SAMPLES)
     for design in DESIGNS:
         found = measure_need(design, _NEED_SAMPLES)
-        yield Figure(design.name, found.ratio, f"± {found.error:.3f}", "0.85 to 1.15", abs(found.ratio - 1.0) <= 0.15)
+        yield Figure(
+            design.name,
+            found.ratio,
+            f"± {found.error:.3f}",
+            "0.85 to 1.15",
+            abs(found.ratio - 1.0) <= 0.15,
+        )

@@ -95,8 +95,13 @@ class Command(NamedTuple):
 
 def measure_shapes(folder: Path, instant: str) -> Iterator[Figure]:
     """Yield the figures of all shapes; `instant` is the URL of a server that answers at once."""
-    commands = [_open_command(folder / f"shape-{number}", shape, instant) for number, shape in enumerate(SHAPES)]
-    yield Figure("start-up, taken off: one task with one response", commands[0].start_up.cpu, "s CPU")
+    commands = [
+        _open_command(folder / f"shape-{number}", shape, instant)
+        for number, shape in enumerate(SHAPES)
+    ]
+    yield Figure(
+        "start-up, taken off: one task with one response", commands[0].start_up.cpu, "s CPU"
+    )
     theirs = _peer_seconds(folder, instant, [command.tasks for command in commands])
     for command, seconds in zip(commands, theirs, strict=True):
         yield from _at_once(command, instant, seconds)
@@ -119,7 +124,10 @@ def _open_command(folder: Path, shape: Shape, url: str) -> Command:
 def _at_once(command: Command, url: str, peer_seconds: float | None) -> Iterator[Figure]:
     """Yield the cost of a question from a server that answers at once."""
     rounds = [
-        (*_score(command.folder, command.tasks, url, again=True), asyncio.run(plain_calls(url, command)))
+        (
+            *_score(command.folder, command.tasks, url, again=True),
+            asyncio.run(plain_calls(url, command)),
+        )
         for _ in range(ROUNDS)
     ]
     cold, warm, plain = (Spent.least(one) for one in zip(*rounds, strict=True))
@@ -147,10 +155,17 @@ def _waiting(command: Command, wait: Wait, url: str) -> Iterator[Figure]:
     ours, plain = (Spent.least(one) for one in zip(*rounds, strict=True))
     name = f"{command.shape.name}: {wait.latency * 1e3:.0f} ms a reply, {wait.in_flight} in flight"
     yield Figure(f"{name}, plain", plain.wall, "s")
-    yield at_most("... against plain, wall", ours.beyond(command.start_up).wall / plain.wall, "times", wait.limit)
+    yield at_most(
+        "... against plain, wall",
+        ours.beyond(command.start_up).wall / plain.wall,
+        "times",
+        wait.limit,
+    )
 
 
-def _score(folder: Path, tasks: Path, url: str, in_flight: int = IN_FLIGHT, again: bool = False) -> list[Spent]:
+def _score(
+    folder: Path, tasks: Path, url: str, in_flight: int = IN_FLIGHT, again: bool = False
+) -> list[Spent]:
     """Score tasks with a cache that is new, and `again` with the same cache; return what each run took."""
     model = f"openai-compatible:{url}#tiny"
     config = {"model": model, "evaluators": ["criteria"], "calls": {"concurrency": in_flight}}
@@ -159,7 +174,10 @@ def _score(folder: Path, tasks: Path, url: str, in_flight: int = IN_FLIGHT, agai
         file.write_text(json.dumps(config))
         command = ["score", str(tasks), "--config", str(file), "--out"]
         names = ("cold", "warm")[: 1 + again]
-        return [_run([*command, f"{place}/{name}"], {"JURYGRAPH_CACHE": f"{place}/cache"}) for name in names]
+        return [
+            _run([*command, f"{place}/{name}"], {"JURYGRAPH_CACHE": f"{place}/cache"})
+            for name in names
+        ]
 
 
 def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> Spent:
@@ -185,7 +203,9 @@ async def plain_calls(url: str, command: Command, in_flight: int = IN_FLIGHT) ->
 
     async def some(session: aiohttp.ClientSession) -> None:
         for _ in numbers:
-            async with session.post(f"{url}/chat/completions", data=command.body, headers=headers) as response:
+            async with session.post(
+                f"{url}/chat/completions", data=command.body, headers=headers
+            ) as response:
                 await response.read()
 
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=in_flight)) as session:
@@ -207,7 +227,10 @@ def write_tasks(path: Path, questions: int, criteria: int = 1, group: int = GROU
             "query": f"Write a letter about meeting number {number}, with the day, the place and the price.",
             "rubric": {"criteria": criteria_lines},
             "responses": [
-                {"id": f"t{number}/{place}", "text": f"{QUOTED} {' '.join(draw.choices(WORDS, k=200))}"}
+                {
+                    "id": f"t{number}/{place}",
+                    "text": f"{QUOTED} {' '.join(draw.choices(WORDS, k=200))}",
+                }
                 for place in range(group)
             ],
         }
@@ -227,5 +250,7 @@ def _peer_seconds(folder: Path, url: str, files: Sequence[Path]) -> list[float] 
         return [None] * len(files)
     script = Path(__file__).with_name("autorubric_peer.py")
     command = [str(python), str(script), url, str(IN_FLIGHT), str(ROUNDS), *map(str, files)]
-    finished = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""})
+    finished = subprocess.run(
+        command, check=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""}
+    )
     return [float(seconds) for seconds in finished.stdout.splitlines()[-1].split()]

@@ -56,8 +56,13 @@ def measure(responses: int = RESPONSES) -> Iterator[Figure]:
 
 
 def _rubrics(folder: Path) -> Iterator[Figure]:
-    runs = [_score(folder / name, [_task(0, 1, _chain(CRITERIA))], RUBRIC) for name in ("rubric", "again")]
-    yield from _command(f"explain a rubric of {CRITERIA:,} criteria", "explain", runs[0], "--response", "0/0")
+    runs = [
+        _score(folder / name, [_task(0, 1, _chain(CRITERIA))], RUBRIC)
+        for name in ("rubric", "again")
+    ]
+    yield from _command(
+        f"explain a rubric of {CRITERIA:,} criteria", "explain", runs[0], "--response", "0/0"
+    )
     yield from _command(f"compare two runs of {CRITERIA:,} criteria", "compare", *runs)
     star = [(0, n) for n in range(1, CHAIN)]
     far = [(n, n + CHAIN // 2) for n in range(CHAIN // 2)]
@@ -70,7 +75,9 @@ def _rubrics(folder: Path) -> Iterator[Figure]:
     for name, rubric in shapes.items():
         tasks = _write(folder / f"{name}.jsonl", [_task(0, 1, rubric)])
         diagram = folder / f"{name}.mmd"
-        yield from _command(f"the Mermaid of {name} of {CHAIN:,}", "graph", "--task", tasks, "-o", diagram)
+        yield from _command(
+            f"the Mermaid of {name} of {CHAIN:,}", "graph", "--task", tasks, "-o", diagram
+        )
 
 
 def _groups(folder: Path) -> Iterator[Figure]:
@@ -84,7 +91,9 @@ def _responses(folder: Path, responses: int) -> Iterator[Figure]:
     yield from _command(f"show {responses:,} responses", "show", run)
     yield from _command(f"go on with a finished run of {responses:,}", "score", tasks, "--out", run)
     nowhere = folder / "many" / "none"
-    yield from _command(f"a dry run of {responses:,}", "score", tasks, "--dry-run", "--out", nowhere)
+    yield from _command(
+        f"a dry run of {responses:,}", "score", tasks, "--dry-run", "--out", nowhere
+    )
 
 
 def _blanks(folder: Path) -> Iterator[Figure]:
@@ -94,12 +103,21 @@ def _blanks(folder: Path) -> Iterator[Figure]:
             file.write(b"\n" * 1_000_000)
     (folder / "jury.yaml").write_text(json.dumps(RULES))
     yield from _command(
-        "200 million blank lines, refused", "score", blanks, "--dry-run", "--out", folder / "none", ended=2
+        "200 million blank lines, refused",
+        "score",
+        blanks,
+        "--dry-run",
+        "--out",
+        folder / "none",
+        ended=2,
     )
 
 
 def _task(number: int, responses: int, rubric: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    texts = [f"step {place}: 2 + {number} = {number + 2}, so it is done. A: {place}" for place in range(responses)]
+    texts = [
+        f"step {place}: 2 + {number} = {number + 2}, so it is done. A: {place}"
+        for place in range(responses)
+    ]
     given = [{"id": f"{number}/{place}", "text": text} for place, text in enumerate(texts)]
     task = {"id": f"t{number}", "query": "How much is it?", "responses": given}
     return task if rubric is None else {**task, "rubric": rubric}
@@ -115,8 +133,13 @@ def _links(criteria: int) -> list[tuple[int, int]]:
 
 def _graph(criteria: int, edges: Iterable[tuple[int, int]]) -> dict[str, Any]:
     return {
-        "criteria": [{"id": f"c{n}", "text": f"Criterion {n} holds.", "weight": 1.0} for n in range(criteria)],
-        "edges": [{"parent": f"c{parent}", "child": f"c{child}", "kind": "weak"} for parent, child in edges],
+        "criteria": [
+            {"id": f"c{n}", "text": f"Criterion {n} holds.", "weight": 1.0} for n in range(criteria)
+        ],
+        "edges": [
+            {"parent": f"c{parent}", "child": f"c{child}", "kind": "weak"}
+            for parent, child in edges
+        ],
     }
 
 
@@ -146,14 +169,20 @@ def _score(folder: Path, tasks: Iterable[Mapping[str, Any]], config: Mapping[str
 
 def _command(name: str, *command: object, ended: int = 0) -> list[Figure]:
     script = Path(sys.executable).with_name("jurygraph")
-    process = subprocess.Popen([str(script), *map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [str(script), *map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     peak = 0.0
     while (done := os.wait4(process.pid, os.WNOHANG))[0] == 0:
-        peak = max(peak, peak_memory(process.pid))  # what wait4 tells would hold that of this process, too
+        peak = max(
+            peak, peak_memory(process.pid)
+        )  # what wait4 tells would hold that of this process, too
         time.sleep(0.02)
     process.returncode = os.waitstatus_to_exitcode(done[1])
     if process.returncode != ended:
-        raise RuntimeError(f"jurygraph {' '.join(map(str, command))} ended with {process.returncode}")
+        raise RuntimeError(
+            f"jurygraph {' '.join(map(str, command))} ended with {process.returncode}"
+        )
     return [
         at_most(name, done[2].ru_utime + done[2].ru_stime, "s CPU", SECONDS),
         at_most("... at its peak", peak, "MB", MEGABYTES),

@@ -45,7 +45,9 @@ def _pass(recipe: Path | dict[str, str]) -> float:
 
 
 async def _warm(jury: Jury) -> float:
-    groups = [Group(task, responses, await jury.aprepare(task)) for task, responses in read_tasks(TASKS)]
+    groups = [
+        Group(task, responses, await jury.aprepare(task)) for task, responses in read_tasks(TASKS)
+    ]
     await _scored(jury, groups[:WARM_UP])
     return await _scored(jury, groups[WARM_UP:])
 

@@ -25,7 +25,16 @@ def measure() -> list[Figure]:
         (folder / "jury.yaml").write_text(CONFIG, encoding="utf-8")
         lines = [json.dumps(_task(number)) for number in range(RESPONSES)]
         (folder / "tasks.jsonl").write_text("\n".join(lines), encoding="utf-8")
-        words = ["tasks.jsonl", "--config", "jury.yaml", "--versions", str(VERSIONS), "--out", "lab", "--json"]
+        words = [
+            "tasks.jsonl",
+            "--config",
+            "jury.yaml",
+            "--versions",
+            str(VERSIONS),
+            "--out",
+            "lab",
+            "--json",
+        ]
         command = [str(Path(sys.executable).with_name("jurygraph")), "study", "stability", *words]
         start = monotonic()
         done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
@@ -47,12 +56,18 @@ def _task(number: int) -> dict[str, Any]:
         "itinerary": meals,
         "stakeholders": {name: [f"a quiet table for {name}"] for name in PEOPLE},
         "summary": {name: {"budget": "met"} for name in PEOPLE},
-        "shared": [{"item": "ferry", "serves": list(PEOPLE)}, {"item": "park", "serves": list(PEOPLE)}],
+        "shared": [
+            {"item": "ferry", "serves": list(PEOPLE)},
+            {"item": "park", "serves": list(PEOPLE)},
+        ],
         "tradeoffs": [f"{name} rests in the afternoon" for name in PEOPLE],
     }
     check = {"count": "$.itinerary[*]", "between": [3, 8]}
     people = [
-        {"id": name, "constraints": [{"id": "meals", "kind": "hard", "text": "meals", "check": check}]}
+        {
+            "id": name,
+            "constraints": [{"id": "meals", "kind": "hard", "text": "meals", "check": check}],
+        }
         for name in PEOPLE
     ]
     response = {"id": f"t{number}/a", "text": "-", "data": data}

@@ -38,7 +38,11 @@ MTBENCH = ROOT / "examples" / "consensus" / "mtbench.csv.gz"
 CONVABUSE = ROOT / "examples" / "consensus" / "convabuse.csv.gz"
 JOBS = os.cpu_count() or 1
 
-TABLES = {"mse": ("Table 4, MSE", "e-3"), "accuracy": ("Table 6", "% in order"), "tau_b": ("Table 7", "tau_b")}
+TABLES = {
+    "mse": ("Table 4, MSE", "e-3"),
+    "accuracy": ("Table 6", "% in order"),
+    "tau_b": ("Table 7", "tau_b"),
+}
 SEEDS, SEED = 20, 2000
 SHIFT_SEEDS = 10
 PANEL_SEEDS = range(200)
@@ -82,7 +86,9 @@ def _tables() -> Iterator[Figure]:
             yield from _compare_with_paper(f"{table}: {row['name']}", row[figure], unit)
 
 
-def _compare_with_paper(name: str, means: Mapping[str, SimulatedMean], unit: str) -> Iterator[Figure]:
+def _compare_with_paper(
+    name: str, means: Mapping[str, SimulatedMean], unit: str
+) -> Iterator[Figure]:
     for method, one in means.items():
         yield Figure(f"{name}, {method}", one.mean, unit, f"paper {one.paper}")
 
@@ -93,13 +99,19 @@ def _propositions() -> Iterator[Figure]:
         for place, method in enumerate(METHODS):
             same = float((found.tau_b[..., place] > 1.0 - 1e-9).mean())
             name = f"{items} items, 70 % of annotators, {method}: largest change of a score"
-            yield Figure(name, float(found.shift[..., place].mean()), "", f"same order in {same:.1%}")
+            yield Figure(
+                name, float(found.shift[..., place].mean()), "", f"same order in {same:.1%}"
+            )
 
 
 def _panels() -> Iterator[Figure]:
     for panel, found in small_panels(PANELS, PANEL_SEEDS, STRONGER, JOBS).items():
         name = f"{panel.annotators} annotators, {panel.items} items"
-        for figure, scale, unit in (("accuracy", 100.0, "% right"), ("mse", 1e3, "MSE, e-3"), ("tau_b", 1.0, "tau_b")):
+        for figure, scale, unit in (
+            ("accuracy", 100.0, "% right"),
+            ("mse", 1e3, "MSE, e-3"),
+            ("tau_b", 1.0, "tau_b"),
+        ):
             yield Figure(f"{name}: majority", scale * found.mean("majority", figure), unit)
             for method in found.methods[1:]:
                 gain = found.gain(method, figure, over="majority")
@@ -110,13 +122,17 @@ def _panels() -> Iterator[Figure]:
 def _calibration() -> Iterator[Figure]:
     settings = {"default configuration": Setting()}
     settings |= {f"{one.annotators} annotators, {one.items} items": setting(one) for one in PANELS}
-    for name, (error, confidence, accuracy) in measure_calibration(settings, CALIBRATED_SEEDS, JOBS).items():
+    for name, (error, confidence, accuracy) in measure_calibration(
+        settings, CALIBRATED_SEEDS, JOBS
+    ).items():
         shares = f"{100 * confidence:.1f} %, {100 * accuracy:.1f} %"
         yield Figure(f"ECE, {name} (said, right)", error, "", shares)
 
 
 def _coverage() -> Iterator[Figure]:
-    settings = {"default": Setting()} | {f"{one.annotators} x {one.items}": setting(one) for one in COVERED_PANELS}
+    settings = {"default": Setting()} | {
+        f"{one.annotators} x {one.items}": setting(one) for one in COVERED_PANELS
+    }
     for name, one in settings.items():
         yield from _covered(name, coverage(one, COVERED_SEEDS, EFFORT, JOBS))
 
@@ -128,8 +144,15 @@ def _covered(name: str, found: MethodFigures) -> Iterator[Figure]:
             share = found.mean(interval, figure)
             if np.isnan(share):  # annotators have intervals by refits alone
                 continue
-            what = f"{name}, {interval}: {figure}" if width else f"{name}, {interval}: holds {figure}"
-            yield Figure(what, share if width else 100.0 * share, "" if width else "%", "" if width else "nominal 95")
+            what = (
+                f"{name}, {interval}: {figure}" if width else f"{name}, {interval}: holds {figure}"
+            )
+            yield Figure(
+                what,
+                share if width else 100.0 * share,
+                "" if width else "%",
+                "" if width else "nominal 95",
+            )
 
 
 def _compare_with_peer() -> list[Figure]:
@@ -170,13 +193,17 @@ class Peer(NamedTuple):
         script = Path(__file__).with_name("crowdkit_peer.py")
         command = [str(self.python), str(script), str(given), str(written), str(steps), str(rounds)]
         environment = {**os.environ, "PYTHONPATH": ""}
-        finished = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+        finished = subprocess.run(
+            command, check=True, capture_output=True, text=True, env=environment
+        )
         seconds, taken = finished.stdout.splitlines()[-1].split()
         with np.load(written) as found:
             return Estimate(float(seconds), int(taken), found["prior"], found["confusion"])
 
 
-def _against(peer: Peer, name: str, rows: Rows, steps: int, rounds: int, wanted: float) -> Iterator[Figure]:
+def _against(
+    peer: Peer, name: str, rows: Rows, steps: int, rounds: int, wanted: float
+) -> Iterator[Figure]:
     classes = int(rows.label.max()) + 1
     equal: Mapping[str, Any] = {"accelerated": False, "tol": 1e-300, "max_iter": steps}
     theirs = peer.fit(rows, steps, rounds)
@@ -187,9 +214,13 @@ def _against(peer: Peer, name: str, rows: Rows, steps: int, rounds: int, wanted:
     theirs = peer.fit(rows, 0, rounds)
     ours, fitted = _timed(lambda: consensus.fit(*rows, n_classes=classes), rounds)
     confusion = fitted.confusion[np.argsort(np.array(fitted.votes.annotators))]
-    gain = log_likelihood(rows, fitted.prior, confusion) - log_likelihood(rows, theirs.prior, theirs.confusion)
+    gain = log_likelihood(rows, fitted.prior, confusion) - log_likelihood(
+        rows, theirs.prior, theirs.confusion
+    )
     yield Figure(f"{name}, to its own stop after {fitted.iterations} steps", ours, "s CPU")
-    yield at_least(f"... {PEER}, after {theirs.steps}, against it", theirs.seconds / ours, "times", 1.0)
+    yield at_least(
+        f"... {PEER}, after {theirs.steps}, against it", theirs.seconds / ours, "times", 1.0
+    )
     yield at_least("... gain in log-likelihood", gain, "nats", 0.0)
 
 
@@ -213,7 +244,9 @@ def _many() -> Rows:
     item = np.repeat(np.arange(ITEMS), LABELS)
     annotator = draw.random((ITEMS, ANNOTATORS)).argsort(axis=1)[:, :LABELS].ravel()
     right = draw.random(len(item)) < skill[annotator]
-    return Rows(item, annotator, np.where(right, truth[item], draw.integers(CLASSES, size=len(item))))
+    return Rows(
+        item, annotator, np.where(right, truth[item], draw.integers(CLASSES, size=len(item)))
+    )
 
 
 def _columns(path: Path) -> dict[str, list[str]]:
@@ -225,7 +258,9 @@ def _columns(path: Path) -> dict[str, list[str]]:
 
 def _votes(path: Path) -> Rows:
     columns = _columns(path)
-    item, annotator = (np.unique(columns[name], return_inverse=True)[1] for name in ("item", "annotator"))
+    item, annotator = (
+        np.unique(columns[name], return_inverse=True)[1] for name in ("item", "annotator")
+    )
     return Rows(item, annotator, np.array(columns["label"], dtype=np.intp))
 
 
@@ -244,7 +279,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 def _memory() -> list[Figure]:
     """Of a process of its own, the rows that it draws included; memory does not grow with the steps."""
-    finished = subprocess.run([sys.executable, "-c", MILLIONS], check=True, capture_output=True, text=True)
+    finished = subprocess.run(
+        [sys.executable, "-c", MILLIONS], check=True, capture_output=True, text=True
+    )
     return [at_most("10M labels, peak memory", int(finished.stdout) * 1024 / 1e9, "GB", 3.0)]
 
 
@@ -253,6 +290,15 @@ def _stability() -> list[Figure]:
     label = np.array(columns["label"], dtype=np.intp)
     start = perf_counter()
     consensus.ranking_stability(
-        columns["item"], columns["annotator"], label, columns["agent"], subsets=SUBSETS, classes=range(3)
+        columns["item"],
+        columns["annotator"],
+        label,
+        columns["agent"],
+        subsets=SUBSETS,
+        classes=range(3),
     )
-    return [at_most(f"ConvAbuse, stability of {SUBSETS} subsets", perf_counter() - start, "s wall", 20.0)]
+    return [
+        at_most(
+            f"ConvAbuse, stability of {SUBSETS} subsets", perf_counter() - start, "s wall", 20.0
+        )
+    ]

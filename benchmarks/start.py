@@ -17,7 +17,12 @@ ROUNDS = 10
 IMPORT, LIMITS = 0.7, {"--help": 0.25, "score, by checks": 1.0, "score, by a model": 1.0}
 """Seconds to import LangGraph on the machine for which limits of commands are given, and these limits."""
 
-TASK = {"id": "sum", "query": "How much is 6 x 7?", "reference": "42", "responses": [{"id": "a", "text": "A: 42.0"}]}
+TASK = {
+    "id": "sum",
+    "query": "How much is 6 x 7?",
+    "reference": "42",
+    "responses": [{"id": "a", "text": "A: 42.0"}],
+}
 LETTER = {
     "id": "letter",
     "query": "Write a letter.",
@@ -29,7 +34,10 @@ LETTER = {
 def measure() -> list[Figure]:
     """The best of ten rounds, in each of which every command runs once. `score` reads a file of one line."""
     with tempfile.TemporaryDirectory() as folder, run_judging_server(0.0) as url:
-        rules = {"evaluators": ["maths.accuracy", "maths.format"], "reward": {"accuracy": 1.0, "format": 0.5}}
+        rules = {
+            "evaluators": ["maths.accuracy", "maths.format"],
+            "reward": {"accuracy": 1.0, "format": 0.5},
+        }
         model = {"evaluators": ["criteria"], "model": f"openai-compatible:{url}#tiny"}
         commands = {
             "--help": ["--help"],
@@ -39,7 +47,9 @@ def measure() -> list[Figure]:
         rounds = [_round(commands, Path(folder, str(number))) for number in range(ROUNDS)]
     best = {name: min(one[name] for one in rounds) for name in rounds[0]}
     base = best.pop("import")
-    ratios = (at_most(f"jurygraph {name}", best[name] / base, "x", LIMITS[name] / IMPORT) for name in best)
+    ratios = (
+        at_most(f"jurygraph {name}", best[name] / base, "x", LIMITS[name] / IMPORT) for name in best
+    )
     return [Figure("python -c 'import langgraph.graph'", base, "s"), *ratios]
 
 
@@ -62,9 +72,14 @@ def _round(commands: Mapping[str, Sequence[str]], folder: Path) -> dict[str, flo
 
 def _seconds(command: Sequence[str], folder: Path) -> float:
     """Return the wall seconds of a process. Modules are compiled in the first round, as an installer does it."""
-    environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = {
+        name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
     start = perf_counter()
     subprocess.run(
-        command, check=True, capture_output=True, env={**environment, "JURYGRAPH_CACHE": str(folder / "cache")}
+        command,
+        check=True,
+        capture_output=True,
+        env={**environment, "JURYGRAPH_CACHE": str(folder / "cache")},
     )
     return perf_counter() - start

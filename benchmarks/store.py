@@ -25,8 +25,18 @@ from jurygraph.sources import FileDigest
 
 TRACES, SIZE = 100_000, 8
 CONFIG = {
-    "evaluators": [f"maths.{name}" for name in ("accuracy", "calculation", "format", "steps", "repetition", "length")],
-    "reward": {"accuracy": 1.0, "calculation": 0.5, "format": 0.5, "steps": 0.5, "repetition": -0.2, "length": 0.1},
+    "evaluators": [
+        f"maths.{name}"
+        for name in ("accuracy", "calculation", "format", "steps", "repetition", "length")
+    ],
+    "reward": {
+        "accuracy": 1.0,
+        "calculation": 0.5,
+        "format": 0.5,
+        "steps": 0.5,
+        "repetition": -0.2,
+        "length": 0.1,
+    },
 }
 WORDS = "the price of seven apples is 14 dollars so each one costs two and they pay".split()
 
@@ -43,10 +53,17 @@ def measure() -> list[Figure]:
             Figure("... as JSON lines, neither chained nor synced", plain, "traces/s"),
             at_most("verify, every reward recomputed", _seconds("verify", run), "s", 40),
             at_most("rescore, same settings", _seconds("rescore", run, "--out", same), "s", 40),
-            at_most("rescore, other weights", _seconds("rescore", run, "--out", other, *other_weight), "s", 40),
+            at_most(
+                "rescore, other weights",
+                _seconds("rescore", run, "--out", other, *other_weight),
+                "s",
+                40,
+            ),
             at_most("size of a re-scored run", 100 * _size(other) / _size(run), "% of the run", 15),
         ]
-        assert _rewards(run) == _rewards(same), "re-scoring with unchanged settings gives the same bits"
+        assert _rewards(run) == _rewards(same), (
+            "re-scoring with unchanged settings gives the same bits"
+        )
         return figures
     finally:
         shutil.rmtree(folder)
@@ -56,7 +73,11 @@ async def _written(folder: Path) -> tuple[float, float]:
     """Traces a second, by the store and as plain lines."""
     with Jury.from_config(CONFIG) as jury:
         tasks = [
-            Task(id=f"task-{number}", query=f"How much is {number} apples at 2 dollars?", reference=str(2 * number))
+            Task(
+                id=f"task-{number}",
+                query=f"How much is {number} apples at 2 dollars?",
+                reference=str(2 * number),
+            )
             for number in range(TRACES // SIZE)
         ]
         header = Header(
@@ -98,7 +119,11 @@ def _group(plan: Plan, jury: Jury) -> tuple[list[Trace], list[Response]]:
     """A group with verdicts drawn at random, and the rewards that they give."""
     draw = random.Random(plan.task_id)
     responses = [
-        Response(id=f"{plan.task_id}/{place}", text=" ".join(draw.choices(WORDS, k=60)), agent=f"agent-{place % 4}")
+        Response(
+            id=f"{plan.task_id}/{place}",
+            text=" ".join(draw.choices(WORDS, k=60)),
+            agent=f"agent-{place % 4}",
+        )
         for place in range(SIZE)
     ]
     verdicts = [

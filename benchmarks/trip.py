@@ -28,7 +28,9 @@ def measure() -> list[Figure]:
         table = Path(folder) / "hotels.csv"
         _write(table)
         command = [sys.executable, "-m", "benchmarks.trip", str(table)]
-        finished = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+        finished = subprocess.run(
+            command, check=True, capture_output=True, text=True, cwd=Path(__file__).parent.parent
+        )
         hit, plain, memory = map(float, finished.stdout.split())
     return [
         at_most("the trip example, facts and checks, a response", single, "ms CPU", 3),
@@ -43,10 +45,16 @@ async def _scored() -> tuple[float, float]:
     """Milliseconds a response, group by group and all at once, plans made before; the best of some rounds."""
     with Jury.from_config(TRIP / "jury.yaml") as jury:
         work = [
-            Group(task, responses, await jury.aprepare(task)) for task, responses in read_tasks(TRIP / "tasks.jsonl.gz")
+            Group(task, responses, await jury.aprepare(task))
+            for task, responses in read_tasks(TRIP / "tasks.jsonl.gz")
         ]
-        single = [await _seconds(jury, [[_moved(group, n)] for group in work]) for n in range(ROUNDS)]
-        batched = [await _seconds(jury, [[_moved(group, n) for group in work]]) for n in range(ROUNDS, 2 * ROUNDS)]
+        single = [
+            await _seconds(jury, [[_moved(group, n)] for group in work]) for n in range(ROUNDS)
+        ]
+        batched = [
+            await _seconds(jury, [[_moved(group, n) for group in work]])
+            for n in range(ROUNDS, 2 * ROUNDS)
+        ]
     count = sum(len(group.responses) for group in work)
     return min(single) / count * 1e3, min(batched) / count * 1e3
 
@@ -54,8 +62,12 @@ async def _scored() -> tuple[float, float]:
 def _moved(group: Group, places: int) -> Group:
     """Return a group with its claims elsewhere in the data, so that no round has results of another one."""
     filler: list[Any] = [{}] * places
-    data = [filler + response.data for response in group.responses if isinstance(response.data, list)]
-    moved = [r.model_copy(update={"data": one}) for r, one in zip(group.responses, data, strict=True)]
+    data = [
+        filler + response.data for response in group.responses if isinstance(response.data, list)
+    ]
+    moved = [
+        r.model_copy(update={"data": one}) for r, one in zip(group.responses, data, strict=True)
+    ]
     return replace(group, responses=moved)
 
 

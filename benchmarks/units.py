@@ -21,4 +21,6 @@ def measure_cells(designs: Iterable[Cell], samples: int) -> Iterator[Figure]:
     for cell in designs:
         rate = measure_cell(cell, samples)
         bound = f"at most {cell.most:g}" if cell.most < 1.0 else f"at least {cell.least:g}"
-        yield Figure(cell.name, rate.value, f"± {rate.error:.3f}", bound, rate.is_within(cell, _ERRORS))
+        yield Figure(
+            cell.name, rate.value, f"± {rate.error:.3f}", bound, rate.is_within(cell, _ERRORS)
+        )

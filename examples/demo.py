@@ -41,7 +41,9 @@ class Example:
     def jurygraph(self, *arguments: str, expected: int = 0) -> str:
         """Run a command as a user would type it, and return its standard output."""
         return self.execute(
-            ["jurygraph", *arguments], [str(Path(sys.executable).with_name("jurygraph")), *arguments], expected
+            ["jurygraph", *arguments],
+            [str(Path(sys.executable).with_name("jurygraph")), *arguments],
+            expected,
         )
 
     def execute(self, shown: list[str], command: list[str], expected: int = 0) -> str:
@@ -52,7 +54,9 @@ class Example:
         with self._log.open("a", encoding="utf-8") as log:
             log.write(f"{line}\n{done.stderr}{done.stdout}\n")
         if done.returncode != expected:
-            sys.exit(f"{line}\n{done.stderr}exit code {done.returncode}; everything so far: {self._log}")
+            sys.exit(
+                f"{line}\n{done.stderr}exit code {done.returncode}; everything so far: {self._log}"
+            )
         return done.stdout
 
     def score(self, tasks: str, *options: str) -> None:
@@ -103,11 +107,15 @@ def main() -> None:
 
 def maths() -> str:
     """Score solutions to maths problems; return a wrong solution."""
-    example = Example("maths", "400 solutions to GSM8K problems, graded by their answer, arithmetic and form.")
+    example = Example(
+        "maths", "400 solutions to GSM8K problems, graded by their answer, arithmetic and form."
+    )
     example.score("maths/tasks.jsonl", "--config", "examples/maths/jury.yaml")
     traces = f"{example.run}.jsonl"
     example.jurygraph("export", example.run, "--to", "jsonl", "-o", traces)
-    right, wrong = pick_two([json.loads(line) for line in (ROOT / traces).read_text(encoding="utf-8").splitlines()])
+    right, wrong = pick_two(
+        [json.loads(line) for line in (ROOT / traces).read_text(encoding="utf-8").splitlines()]
+    )
     example.jurygraph("show", example.run, "--response", right)
     explained = example.jurygraph("explain", example.run, "--response", wrong)
     verified = example.jurygraph("verify", example.run, "--deep")
@@ -115,13 +123,17 @@ def maths() -> str:
     example.jurygraph("rescore", example.run, "--out", other, "--set", "reward.steps=0")
     example.jurygraph("compare", example.run, other)
     patterns = ("gets", "^Lost .*: accuracy", "calculation .* is wrong")
-    example.print_finding(*(find_line(explained, each) for each in patterns), find_line(verified, "recomputed"))
+    example.print_finding(
+        *(find_line(explained, each) for each in patterns), find_line(verified, "recomputed")
+    )
     return wrong
 
 
 def trip() -> None:
     """Score plans for group trips, and print for one of them who pays for a fault."""
-    example = Example("trip", "plans for ten group trips; in each but the reference one fault was planted.")
+    example = Example(
+        "trip", "plans for ten group trips; in each but the reference one fault was planted."
+    )
     example.score("group_trip/tasks.jsonl.gz", "--config", "examples/group_trip/jury.yaml")
     script = ["examples/group_trip/faults.py", example.run]
     faults = example.execute(["python", *script], [sys.executable, *script])
@@ -131,7 +143,10 @@ def trip() -> None:
 
 def rubric() -> None:
     """Score writing tasks with rubric graphs, and print what each rule lets through of unearned credit."""
-    example = Example("rubric", "texts that meet criteria without what these depend on, under rubrics with graphs.")
+    example = Example(
+        "rubric",
+        "texts that meet criteria without what these depend on, under rubrics with graphs.",
+    )
     example.score("rubric/tasks.jsonl.gz", "--config", "examples/rubric/read.yaml")
     credit = example.jurygraph("study", "credit", example.run)
     shares = {words[0]: float(words[1]) for words in map(str.split, read_table(credit, "rule")[2:])}
@@ -143,7 +158,10 @@ def rubric() -> None:
 
 def monitor() -> None:
     """Score a training run whose policy learns to game the reward: longer and longer, well formed, wrong."""
-    example = Example("monitor", "1,680 responses of a training run whose policy games the reward from step 31 on.")
+    example = Example(
+        "monitor",
+        "1,680 responses of a training run whose policy games the reward from step 31 on.",
+    )
     example.score("monitor/tasks.jsonl.gz", "--config", "examples/monitor/jury.yaml")
     watched = example.jurygraph("watch", example.run, "--step-label", "step", expected=ADVERSE)
     example.print_finding(find_line(watched, "looks hacked"))
@@ -151,47 +169,71 @@ def monitor() -> None:
 
 def panel() -> None:
     """Score with everything at once: travellers, a rubric's graph, specialists, reviewers' judges, their consensus."""
-    example = Example("panel", "everything in one run; the judge is a script that answers by a list of words.")
+    example = Example(
+        "panel", "everything in one run; the judge is a script that answers by a list of words."
+    )
     with judging() as url:
         example.score("panel/tasks.jsonl", "--model", f"openai-compatible:{url}#{NAME}")
     explained = example.jurygraph("explain", example.run, "--response", "sandhaven/inventive")
     verified = example.jurygraph("verify", example.run, "--deep")
-    example.jurygraph("rescore", example.run, "--out", f"{example.run}-uniform", "--set", "weights.method=uniform")
+    example.jurygraph(
+        "rescore", example.run, "--out", f"{example.run}-uniform", "--set", "weights.method=uniform"
+    )
     patterns = ("gets", "step 2 of 5")
-    example.print_finding(*(find_line(explained, each) for each in patterns), find_line(verified, "recomputed"))
+    example.print_finding(
+        *(find_line(explained, each) for each in patterns), find_line(verified, "recomputed")
+    )
 
 
 def real_judge() -> None:
     """Replay what a small model said of pairs, beside people."""
-    example = Example("real_judge", "pairs of responses, judged by a model of 135 million parameters, recorded.")
+    example = Example(
+        "real_judge", "pairs of responses, judged by a model of 135 million parameters, recorded."
+    )
     config = ["--config", "examples/real_judge/jury.yaml"]
     model = ["--model", "replay:examples/real_judge/calls.jsonl.gz"]
-    example.jurygraph("score", "examples/real_judge/tasks.jsonl.gz", *config, *model, "--out", example.run)
+    example.jurygraph(
+        "score", "examples/real_judge/tasks.jsonl.gz", *config, *model, "--out", example.run
+    )
     script = ["examples/real_judge/summary.py"]
     figures = example.execute(["python", *script], [sys.executable, *script])
     agreed, constant = (
-        " ".join(find_line(figures, pattern).split()) for pattern in ("judge, in both orders", "^  always")
+        " ".join(find_line(figures, pattern).split())
+        for pattern in ("judge, in both orders", "^  always")
     )
     example.print_finding(
-        " ".join(find_line(figures, "shown first").split()), f"agrees with people: {agreed}; {constant}"
+        " ".join(find_line(figures, "shown first").split()),
+        f"agrees with people: {agreed}; {constant}",
     )
 
 
 def judge_labels() -> None:
     """Measure PandaLM's two published judges, and the recorded one of `real_judge`, by what people say."""
-    example = Example("judge_labels", "are judges right? The verdicts that PandaLM published, and those just replayed.")
+    example = Example(
+        "judge_labels",
+        "are judges right? The verdicts that PandaLM published, and those just replayed.",
+    )
     data = f"{example.run}-data"
     example.execute(
         ["python", "-m", "examples.judge_labels.build", data],
         [sys.executable, "-m", "examples.judge_labels.build", data],
     )
     config = ["--config", "examples/judge_labels/jury.yaml"]
-    example.jurygraph("score", f"{data}/tasks.jsonl", *config, "--out", example.run, expected=SOME_FAILED)
-    published = json.loads(example.jurygraph("study", "judge", example.run, "--labels", f"{data}/people.csv", "--json"))
+    example.jurygraph(
+        "score", f"{data}/tasks.jsonl", *config, "--out", example.run, expected=SOME_FAILED
+    )
+    published = json.loads(
+        example.jurygraph("study", "judge", example.run, "--labels", f"{data}/people.csv", "--json")
+    )
     recorded = ["demo-run/real_judge", "--labels", f"{data}/people_of_real_judge.csv"]
     (replayed,) = json.loads(example.jurygraph("study", "judge", *recorded, "--json"))["judges"]
-    by_name = {judge["question"].rpartition(".")[2]: judge["accuracy"] for judge in published["judges"]}
-    by_name |= {"the longer one": published["length"][0]["accuracy"], "people": published["ceiling"][0]}
+    by_name = {
+        judge["question"].rpartition(".")[2]: judge["accuracy"] for judge in published["judges"]
+    }
+    by_name |= {
+        "the longer one": published["length"][0]["accuracy"],
+        "people": published["ceiling"][0],
+    }
     (difference,) = published["differences"]
     example.print_finding(
         "agreement with most people: "
@@ -203,22 +245,39 @@ def judge_labels() -> None:
 
 def reviewers() -> None:
     """Predict annotators' scores from other ratings alone, on PandaLM's pairs and MSLR's summaries."""
-    example = Example("reviewers", "is a judge for each annotator worth it? Predictions from other ratings alone.")
+    example = Example(
+        "reviewers", "is a judge for each annotator worth it? Predictions from other ratings alone."
+    )
     folder = "examples/reviewers"
     texts = ["--items", f"{folder}/texts.jsonl.gz"]
     found = []
     for name, ratings, options in (("PandaLM:", "ratings", texts), ("MSLR, fluency:", "mslr", [])):
-        done = example.jurygraph("study", "reviewers", f"{folder}/{ratings}.csv.gz", *options, "--json")
+        done = example.jurygraph(
+            "study", "reviewers", f"{folder}/{ratings}.csv.gz", *options, "--json"
+        )
         judges = json.loads(done)["judges"]
-        first = [one for one in judges if (one["dimension"], one["domain"]) == (judges[0]["dimension"], None)]
-        found.append(f"{name} " + ", ".join(f"{one['judge']} {one['mae']['value']:.3f}" for one in first))
+        first = [
+            one
+            for one in judges
+            if (one["dimension"], one["domain"]) == (judges[0]["dimension"], None)
+        ]
+        found.append(
+            f"{name} " + ", ".join(f"{one['judge']} {one['mae']['value']:.3f}" for one in first)
+        )
     example.print_finding(f"mean absolute error: {'; '.join(found)}")
 
 
 def stability() -> None:
     """Replay what the small model said of plans in other words, and measure judges whose noise is known."""
-    example = Example("stability", "the same trip plans in 15 wordings each, graded by the small model, recorded.")
-    config = ["--config", "examples/stability/jury.yaml", "--model", "replay:examples/stability/calls.jsonl.gz"]
+    example = Example(
+        "stability", "the same trip plans in 15 wordings each, graded by the small model, recorded."
+    )
+    config = [
+        "--config",
+        "examples/stability/jury.yaml",
+        "--model",
+        "replay:examples/stability/calls.jsonl.gz",
+    ]
     sizes = ["--versions", "3", "--repeats", "2", "--sample-variance", "--out", example.run]
     example.jurygraph("study", "stability", "examples/stability/tasks.jsonl.gz", *config, *sizes)
     example.jurygraph("study", "certify", f"{example.run}/variants", f"{example.run}/repeats")
@@ -249,13 +308,19 @@ def read_table(output: str, first_word: str) -> list[str]:
 
 def pick_two(traces: list[dict[str, Any]]) -> tuple[str, str]:
     """Return a right solution, and a wrong one of the same problem of which a calculation is quoted as wrong."""
-    right = {t["task_id"]: t["response_id"] for t in traces if t["reward"]["components"]["accuracy"] == 1.0}
+    right = {
+        t["task_id"]: t["response_id"]
+        for t in traces
+        if t["reward"]["components"]["accuracy"] == 1.0
+    }
     wrong = next(t for t in traces if has_wrong_calculation(t) and t["task_id"] in right)
     return right[wrong["task_id"]], wrong["response_id"]
 
 
 def has_wrong_calculation(trace: dict[str, Any]) -> bool:
-    is_quoted = any(v["evaluator"] == "maths.calculation" and v["evidence"] for v in trace["verdicts"])
+    is_quoted = any(
+        v["evaluator"] == "maths.calculation" and v["evidence"] for v in trace["verdicts"]
+    )
     return bool(trace["reward"]["components"]["accuracy"] == 0.0 and is_quoted)
 
 

@@ -29,7 +29,9 @@ def total(a: ArrayLike, axis: int = -1) -> np.float64 | Floats:
         The sums, without that axis; a scalar for a vector; 0.0 where the axis is empty.
     """
     values = as_floats("a", a)
-    terms = values.T if axis == -1 and values.ndim <= 2 else np.moveaxis(values, axis, 0)  # .T is 10x faster
+    terms = (
+        values.T if axis == -1 and values.ndim <= 2 else np.moveaxis(values, axis, 0)
+    )  # .T is 10x faster
     result = np.zeros(terms.shape[1:])
     for term in terms:
         np.add(result, term, out=result)
@@ -46,7 +48,9 @@ def _array(name: str, values: ArrayLike, error: ErrorType) -> NDArray[np.generic
         raise error(f"{name} is not an array of numbers: {cause}") from cause
 
 
-def _refuse_first(name: str, a: NDArray[np.generic], invalid: Bools, problem: str, error: ErrorType) -> None:
+def _refuse_first(
+    name: str, a: NDArray[np.generic], invalid: Bools, problem: str, error: ErrorType
+) -> None:
     """Raise an error that names the first invalid entry as an index expression, such as `p[3, 2]`."""
     if invalid.any():
         index = tuple(int(i) for i in np.argwhere(invalid)[0])
@@ -71,7 +75,9 @@ def as_ratings(ratings: ArrayLike) -> Floats:
     if table.ndim != 2:
         raise PlanError(f"ratings has shape {table.shape} where [raters, items] is needed")
     if np.isinf(table).any():
-        raise PlanError("ratings has an infinite number: give NaN where a rater did not rate an item")
+        raise PlanError(
+            "ratings has an infinite number: give NaN where a rater did not rate an item"
+        )
     return table
 
 
@@ -124,12 +130,16 @@ def as_indices(name: str, values: ArrayLike, n: int, error: ErrorType = PlanErro
     return positions
 
 
-def check_shape(name: str, a: NDArray[np.generic], *shapes: tuple[int, ...], error: ErrorType = PlanError) -> None:
+def check_shape(
+    name: str, a: NDArray[np.generic], *shapes: tuple[int, ...], error: ErrorType = PlanError
+) -> None:
     if a.shape not in shapes:
         raise error(f"{name} has shape {a.shape} where {' or '.join(map(str, shapes))} is needed")
 
 
-def check_vector_or_matrix(name: str, a: NDArray[np.generic], width: int, error: ErrorType = PlanError) -> None:
+def check_vector_or_matrix(
+    name: str, a: NDArray[np.generic], width: int, error: ErrorType = PlanError
+) -> None:
     """Refuse an array that is neither [width] nor [R, width]."""
     if a.ndim not in (1, 2) or a.shape[-1] != width:
         raise error(f"{name} has shape {a.shape} where [{width}] or [R, {width}] is needed")

@@ -37,7 +37,9 @@ async def gather_in_order(
             waiting.append(task)
             task.add_done_callback(lambda _: room.release())
             await room.acquire()  # wait for a free place before the next task is started
-            while waiting and (waiting[0].done() or len(waiting) >= max_concurrent * (1 + max_waiting)):
+            while waiting and (
+                waiting[0].done() or len(waiting) >= max_concurrent * (1 + max_waiting)
+            ):
                 yield await waiting.popleft()
         while waiting:
             yield await waiting.popleft()
@@ -203,9 +205,13 @@ class LoopThread:
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
-                self._loop = uvloop.new_event_loop()  # a tenth less CPU for a question than with asyncio's own
+                self._loop = (
+                    uvloop.new_event_loop()
+                )  # a tenth less CPU for a question than with asyncio's own
                 self._loop.set_default_executor(self._threads)
-                self._thread = threading.Thread(target=_serve, args=(self._loop,), name="jurygraph", daemon=True)
+                self._thread = threading.Thread(
+                    target=_serve, args=(self._loop,), name="jurygraph", daemon=True
+                )
                 self._thread.start()
             return self._loop
 

@@ -31,7 +31,9 @@ ODD_TEXTS = (
 )
 
 
-def check_evaluator(use: Any, groups: Iterable[GroupLike], derivers: Sequence[Any] = (), model: Any = "none") -> int:
+def check_evaluator(
+    use: Any, groups: Iterable[GroupLike], derivers: Sequence[Any] = (), model: Any = "none"
+) -> int:
     """Check an evaluator, as in a config or an object, on these tasks and responses; return the number of verdicts.
 
     `derivers` make the material that it needs, and `model` is the model that it may ask: without one an evaluator that
@@ -44,7 +46,9 @@ def check_evaluator(use: Any, groups: Iterable[GroupLike], derivers: Sequence[An
         InputError: one of `groups` is no jg.Group, and no pair of a task and its responses.
     """
     verdict_count = 0
-    with Jury.from_config({"model": model, "evaluators": [use], "derivers": list(derivers)}) as jury:
+    with Jury.from_config(
+        {"model": model, "evaluators": [use], "derivers": list(derivers)}
+    ) as jury:
         for group in read_groups("groups", groups):
             task = group.task
             responses = group.responses
@@ -53,10 +57,16 @@ def check_evaluator(use: Any, groups: Iterable[GroupLike], derivers: Sequence[An
             _check_each(first, responses)
             _check_same(first, _verdicts(jury, task, responses), "when repeated")
             if all(evaluator.scope == "response" for evaluator in jury.evaluators.values()):
-                _check_same(first, _verdicts(jury, task, responses[::-1]), "with the responses in reverse order")
+                _check_same(
+                    first,
+                    _verdicts(jury, task, responses[::-1]),
+                    "with the responses in reverse order",
+                )
                 one_by_one = [v for r in responses for v in _verdicts(jury, task, [r])]
                 _check_same(first, sorted(one_by_one, key=_sort_key), "with each response alone")
-            reordered = _verdicts(jury, _reverse_task(task), [_reverse_model_keys(response) for response in responses])
+            reordered = _verdicts(
+                jury, _reverse_task(task), [_reverse_model_keys(response) for response in responses]
+            )
             _check_same(first, reordered, "with the task's parts in reverse order")
             odd_responses = [Response(id=f"odd-{i}", text=text) for i, text in enumerate(ODD_TEXTS)]
             verdicts = _verdicts(jury, task, odd_responses)
@@ -67,7 +77,9 @@ def check_evaluator(use: Any, groups: Iterable[GroupLike], derivers: Sequence[An
 
 
 def _verdicts(jury: Jury, task: Task, responses: Sequence[Response]) -> list[RecordedVerdict]:
-    return sorted((v for trace in jury.score(task, responses) for v in trace.verdicts), key=_sort_key)
+    return sorted(
+        (v for trace in jury.score(task, responses) for v in trace.verdicts), key=_sort_key
+    )
 
 
 def _sort_key(verdict: RecordedVerdict) -> tuple[Any, ...]:
@@ -78,7 +90,9 @@ def _reverse_task(task: Task) -> Task:
     rubric = task.rubric and task.rubric.model_copy(
         update={"criteria": task.rubric.criteria[::-1], "edges": task.rubric.edges[::-1]}
     )
-    stakeholders = tuple(s.model_copy(update={"constraints": s.constraints[::-1]}) for s in task.stakeholders[::-1])
+    stakeholders = tuple(
+        s.model_copy(update={"constraints": s.constraints[::-1]}) for s in task.stakeholders[::-1]
+    )
     changes = {"rubric": rubric, "stakeholders": stakeholders, "reviewers": task.reviewers[::-1]}
     return _reverse_model_keys(task.model_copy(update=changes))
 
@@ -87,7 +101,9 @@ def _reverse_model_keys(model: T) -> T:
     """Return a copy with the keys of its facts, data and metadata in reverse order."""
     unordered = ("facts", "data", "metadata")
     return model.model_copy(
-        update={n: _reverse_keys(getattr(model, n)) for n in unordered if n in type(model).model_fields}
+        update={
+            n: _reverse_keys(getattr(model, n)) for n in unordered if n in type(model).model_fields
+        }
     )
 
 
@@ -105,22 +121,40 @@ def _check_each(verdicts: Sequence[RecordedVerdict], responses: Sequence[Respons
         if verdict.status == "ok":
             assert 0.0 <= (verdict.score or 0.0) <= 1.0, f"{where}: score {verdict.score}"
         else:
-            assert verdict.score is None, f"{where}: {verdict.status}, yet it has score {verdict.score}"
+            assert verdict.score is None, (
+                f"{where}: {verdict.status}, yet it has score {verdict.score}"
+            )
             assert verdict.reason or failure, f"{where}: {verdict.status} without a reason"
         try:
             reread = RecordedVerdict.model_validate_json(verdict.model_dump_json())
         except ValueError as error:
-            raise AssertionError(f"{verdict.question}: cannot be written and read: {error}") from error
-        assert reread.digest == verdict.digest, f"{verdict.question}: changed by writing and reading"
+            raise AssertionError(
+                f"{verdict.question}: cannot be written and read: {error}"
+            ) from error
+        assert reread.digest == verdict.digest, (
+            f"{verdict.question}: changed by writing and reading"
+        )
         # Only the response causes failures: an exception inside, an invalid answer or a call that hangs is a bug.
         is_late = failure is not None and failure.kind in ("time-limit", "hanging")
-        broken = is_late or (failure is not None and failure.cause != "response" and failure.kind != "no-model")
-        assert not broken, f"{verdict.question} breaks on {text[verdict.about][:40]!r}: {verdict.reason}"
+        broken = is_late or (
+            failure is not None and failure.cause != "response" and failure.kind != "no-model"
+        )
+        assert not broken, (
+            f"{verdict.question} breaks on {text[verdict.about][:40]!r}: {verdict.reason}"
+        )
 
 
-def _check_same(first: Sequence[RecordedVerdict], second: Sequence[RecordedVerdict], when: str) -> None:
+def _check_same(
+    first: Sequence[RecordedVerdict], second: Sequence[RecordedVerdict], when: str
+) -> None:
     assert len(first) == len(second), f"{len(first)} verdicts, but {len(second)} {when}"
     for before, after in zip(first, second, strict=True):
-        changed = [n for n in RecordedVerdict.model_fields if getattr(before, n) != getattr(after, n)]
-        difference = ", ".join(f"{n} {getattr(before, n)!r} / {getattr(after, n)!r}" for n in changed)
-        assert before.digest == after.digest, f"{before.question} about {before.about!r} differs {when}: {difference}"
+        changed = [
+            n for n in RecordedVerdict.model_fields if getattr(before, n) != getattr(after, n)
+        ]
+        difference = ", ".join(
+            f"{n} {getattr(before, n)!r} / {getattr(after, n)!r}" for n in changed
+        )
+        assert before.digest == after.digest, (
+            f"{before.question} about {before.about!r} differs {when}: {difference}"
+        )

@@ -22,7 +22,11 @@ class Displayed:
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         """Return names and values; unless overridden the fields of a dataclass, or the name and version of code."""
-        names = [field.name for field in fields(self) if field.repr] if is_dataclass(self) else ["name", "version"]
+        names = (
+            [field.name for field in fields(self) if field.repr]
+            if is_dataclass(self)
+            else ["name", "version"]
+        )
         return [(name, getattr(self, name)) for name in names if hasattr(self, name)]
 
     def __repr__(self) -> str:
@@ -51,13 +55,17 @@ def format_value(value: Any, limit: int = MAX_VALUE, is_inner: bool = False) -> 
     """Return a value as printable text of at most `limit` characters; an inner collection is only hinted at."""
     if isinstance(value, str):
         text = repr(value[:limit])
-        return text if len(value) <= limit and len(text) <= limit else f"{text[: limit - 2]}…{text[0]}"
+        return (
+            text if len(value) <= limit and len(text) <= limit else f"{text[: limit - 2]}…{text[0]}"
+        )
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, int):
         return str(value) if value.bit_length() < 3 * limit else "<a large number>"
     if isinstance(value, Mapping):
-        pairs = (f"{format_value(k, 20, True)}: {format_value(v, 20, True)}" for k, v in value.items())
+        pairs = (
+            f"{format_value(k, 20, True)}: {format_value(v, 20, True)}" for k, v in value.items()
+        )
         return "{…}" if is_inner and value else _join("{}", pairs, len(value), limit)
     if isinstance(value, Sequence | Set) and not isinstance(value, bytes | bytearray):
         if value and all(isinstance(item, Displayed) for item in value):
@@ -100,7 +108,9 @@ def html_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Any]])
     if head:
         lines.append(f"<tr>{''.join(f'<th>{_cell(name)}</th>' for name in head)}</tr>")
     for name, *values in shown:
-        lines.append(f"<tr><th>{_cell(name)}</th>{''.join(f'<td>{_cell(value)}</td>' for value in values)}</tr>")
+        lines.append(
+            f"<tr><th>{_cell(name)}</th>{''.join(f'<td>{_cell(value)}</td>' for value in values)}</tr>"
+        )
     return "".join([*lines, "</table>"])
 
 
@@ -121,10 +131,16 @@ def format_number(value: float | None, digits: int = 4) -> str:
         return "-"
     if value == inf:
         return "∞"
-    return f"{value:.{digits}e}" if _MOST_DIGITS <= abs(value) < inf else f"{round(value, digits) + 0.0:.{digits}f}"
+    return (
+        f"{value:.{digits}e}"
+        if _MOST_DIGITS <= abs(value) < inf
+        else f"{round(value, digits) + 0.0:.{digits}f}"
+    )
 
 
-def format_interval(value: float | None, low: float | None, high: float | None, digits: int = 4) -> str:
+def format_interval(
+    value: float | None, low: float | None, high: float | None, digits: int = 4
+) -> str:
     """Format an estimate with its interval in parentheses, if it has one."""
     if low is None or high is None:
         return format_number(value, digits)

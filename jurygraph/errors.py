@@ -98,7 +98,13 @@ class BudgetExceeded(JurygraphError):
     """The run's limit of cost or calls is reached."""
 
 
-RUN_ENDING = (ModelAccessError, ModelOutageError, UnusableRepliesError, EvaluatorError, BudgetExceeded)
+RUN_ENDING = (
+    ModelAccessError,
+    ModelOutageError,
+    UnusableRepliesError,
+    EvaluatorError,
+    BudgetExceeded,
+)
 """Errors that end a run, because every other request would end with them, too."""
 
 

@@ -3,7 +3,17 @@
 import asyncio
 import logging
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Sized,
+)
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
@@ -112,9 +122,13 @@ class Jury(Displayed):
         require_type("code_folder", code_folder, str | Path | None, "give a path")
         self.config = config = _choose_config(config, settings)
         refuse_secrets_in_config(config)
-        modules = current_modules() if code_folder is None else FolderModules(Path(code_folder), config)
+        modules = (
+            current_modules() if code_folder is None else FolderModules(Path(code_folder), config)
+        )
         self.code_folder = modules.folder if modules is not None and modules.named else None
-        self.evaluators, self.derivers = fresh_context(config.langsmith).run(_load_code, config, modules)
+        self.evaluators, self.derivers = fresh_context(config.langsmith).run(
+            _load_code, config, modules
+        )
         records = {name: evaluator.record for name, evaluator in self.evaluators.items()}
         with importing_from(modules):
             self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
@@ -122,8 +136,12 @@ class Jury(Displayed):
             check_recipe(config, records)
             self.gateways = _choose_gateways(gateway, config, max_cost, max_calls)
         self.gateway = self.gateways.get(None)
-        calls = {name: config.calls_of(name) for name in self.gateways}  # a gateway of another jury has its own
-        self._concurrent_calls = max((one.concurrency for one in calls.values()), default=MAX_CONCURRENT_GROUPS)
+        calls = {
+            name: config.calls_of(name) for name in self.gateways
+        }  # a gateway of another jury has its own
+        self._concurrent_calls = max(
+            (one.concurrency for one in calls.values()), default=MAX_CONCURRENT_GROUPS
+        )
         judges = tuple(gateway.backend.model for gateway in self.gateways.values())
         self.purpose = permitted_purpose(config.purpose, judges)
         self.context = RunContext(
@@ -135,9 +153,13 @@ class Jury(Displayed):
             judges=judges,
             secrets=self.gateways.secrets,
         )
-        is_slow = any(may_take_long(one) for ones in (self.evaluators, self.derivers) for one in ones.values())
+        is_slow = any(
+            may_take_long(one) for ones in (self.evaluators, self.derivers) for one in ones.values()
+        )
         self._largest_batch = SLOW_BATCH if is_slow else LARGEST_BATCH
-        self.domain = None if config.annotation is None else load_domain(config.annotation.domain).name
+        self.domain = (
+            None if config.annotation is None else load_domain(config.annotation.domain).name
+        )
         self.loop = LoopThread(self.context.threads)
         self._opened = self._closed = False
         self._process: int | None = None  # its process id, from the first use on
@@ -167,7 +189,9 @@ class Jury(Displayed):
         `model` replaces the config's own: a name, or a model as an object. A mapping may contain objects, too. Modules
         that a file names are looked for in its folder, unless `code_folder` is given.
         """
-        require_type("source", source, (str, Path, Mapping, Config), "give a file, a dict or a Config")
+        require_type(
+            "source", source, (str, Path, Mapping, Config), "give a file, a dict or a Config"
+        )
         if isinstance(source, str | Path):
             config = read_config(Path(source), model)
             code_folder = code_folder or Path(source).parent
@@ -177,7 +201,9 @@ class Jury(Displayed):
             config = parse_config({**dict(source), **({} if model is None else {"model": model})})
         return cls(config, max_cost=max_cost, max_calls=max_calls, code_folder=code_folder)
 
-    async def aprepare(self, task: Task, profiles: ProfilesLine | None = None, sink: "CallSink | None" = None) -> Plan:
+    async def aprepare(
+        self, task: Task, profiles: ProfilesLine | None = None, sink: "CallSink | None" = None
+    ) -> Plan:
         """Return the plan for a task, made without any response. Parts that it lacks are those of `task_defaults`.
 
         The constraints of a stakeholder with only a profile in text are taken from `profiles`, or else read by the
@@ -187,8 +213,12 @@ class Jury(Displayed):
         """
         self._start_use()
         require_type("task", task, Task, TASK_HINT)
-        require_type("profiles", profiles, ProfilesLine | None, "give a line of a PROFILES file, or none")
-        (planned,) = await start_isolated(partial(self._prepare_batch, [(task, profiles)], sink), self.config.langsmith)
+        require_type(
+            "profiles", profiles, ProfilesLine | None, "give a line of a PROFILES file, or none"
+        )
+        (planned,) = await start_isolated(
+            partial(self._prepare_batch, [(task, profiles)], sink), self.config.langsmith
+        )
         return self._take(planned)
 
     async def aprepare_many(
@@ -200,9 +230,16 @@ class Jury(Displayed):
         a task is raised in the place of its plan.
         """
         self._require_open()
-        size, at_once = (self._batch_size, self._concurrent_batches) if self._plans_by_model else (PLANNED_TOGETHER, 1)
+        size, at_once = (
+            (self._batch_size, self._concurrent_batches)
+            if self._plans_by_model
+            else (PLANNED_TOGETHER, 1)
+        )
         batches = split_into_batches(tasks, lambda _: 1, size)
-        work = (start_isolated(partial(self._prepare_batch, batch, sink), self.config.langsmith) for batch in batches)
+        work = (
+            start_isolated(partial(self._prepare_batch, batch, sink), self.config.langsmith)
+            for batch in batches
+        )
         async with aclosing(gather_in_order(work, at_once, MAX_WAITING_BATCHES)) as results:
             async for outcomes in results:
                 for outcome in outcomes:
@@ -219,7 +256,9 @@ class Jury(Displayed):
     @property
     def _plans_by_model(self) -> bool:
         """True if a plan may need the model: to read profiles in text, or to annotate a rubric's graph."""
-        has_profiles = any(evaluator.audience == "stakeholder" for evaluator in self.evaluators.values())
+        has_profiles = any(
+            evaluator.audience == "stakeholder" for evaluator in self.evaluators.values()
+        )
         return self.gateway is not None and (has_profiles or self.config.annotation is not None)
 
     def _take(self, outcome: T | BaseException) -> T:
@@ -245,11 +284,16 @@ class Jury(Displayed):
         ModelOutageError if it does not answer for too long, and BudgetExceeded at a limit of cost or calls.
         """
         group = Group(task, responses, plan, reused_results)  # type: ignore[arg-type]
-        (outcome,) = await start_isolated(partial(self._score_batch, [group], sink), self.config.langsmith)
+        (outcome,) = await start_isolated(
+            partial(self._score_batch, [group], sink), self.config.langsmith
+        )
         return self._take(outcome)
 
     async def ascore_many(
-        self, items: Iterable[GroupLike], progress: Progress | None = None, sink: "CallSink | None" = None
+        self,
+        items: Iterable[GroupLike],
+        progress: Progress | None = None,
+        sink: "CallSink | None" = None,
     ) -> AsyncGenerator[list[Trace], None]:
         """Yield the traces of many groups, in the order of `items`; several batches of groups are scored concurrently.
 
@@ -260,9 +304,16 @@ class Jury(Displayed):
         self._require_open()
         require_type("progress", progress, Callable | None, "give a function of (done, total)")
         if iscoroutinefunction(progress):
-            raise InputError("progress: is an async function, which nothing awaits; give a plain one of (done, total)")
-        batches = split_into_batches(read_groups("items", items), lambda group: len(group.responses), self._batch_size)
-        tasks = (start_isolated(partial(self._score_batch, batch, sink), self.config.langsmith) for batch in batches)
+            raise InputError(
+                "progress: is an async function, which nothing awaits; give a plain one of (done, total)"
+            )
+        batches = split_into_batches(
+            read_groups("items", items), lambda group: len(group.responses), self._batch_size
+        )
+        tasks = (
+            start_isolated(partial(self._score_batch, batch, sink), self.config.langsmith)
+            for batch in batches
+        )
         results = gather_in_order(tasks, self._concurrent_batches, MAX_WAITING_BATCHES)
         done = 0
         total = len(items) if isinstance(items, Sized) else None
@@ -287,11 +338,17 @@ class Jury(Displayed):
         tasks = (start_isolated(partial(score, batch), self.config.langsmith) for batch in batches)
         async with aclosing(gather_as_finished(tasks, self._concurrent_batches)) as results:
             async for outcomes in results:
-                yield [(group, traces) for group, traces in outcomes if not isinstance(traces, BaseException)]
+                yield [
+                    (group, traces)
+                    for group, traces in outcomes
+                    if not isinstance(traces, BaseException)
+                ]
                 for _, outcome in outcomes:
                     self._take(outcome)
 
-    def score_many(self, items: Iterable[GroupLike], progress: Progress | None = None) -> Iterator[list[Trace]]:
+    def score_many(
+        self, items: Iterable[GroupLike], progress: Progress | None = None
+    ) -> Iterator[list[Trace]]:
         """Run `ascore_many` for callers without an event loop; `items` and `progress` are used in another thread."""
         self._require_open()
         return self._iterate(self.ascore_many(items, progress))
@@ -311,7 +368,9 @@ class Jury(Displayed):
             if not self._closed:
                 self.run(step(results.aclose))
 
-    async def _score_batch(self, groups: Sequence[Group], sink: "CallSink | None") -> "list[Outcome]":
+    async def _score_batch(
+        self, groups: Sequence[Group], sink: "CallSink | None"
+    ) -> "list[Outcome]":
         """Run the score graph on a batch of groups; return each group's traces, or its error.
 
         A group that cannot begin is the last of the list: its error ends the scoring of those after it.
@@ -322,7 +381,9 @@ class Jury(Displayed):
             return errors
         with redacted_errors():
             self.open()
-            scored = await score_groups(planned, self.context.for_batch(len(planned), self.gateways, sink))
+            scored = await score_groups(
+                planned, self.context.for_batch(len(planned), self.gateways, sink)
+            )
         return [*scored, *errors]
 
     async def _plan_groups(
@@ -373,7 +434,9 @@ class Jury(Displayed):
         """Run `aprepare` for callers without an event loop."""
         return self.run(self.aprepare(task, profiles))
 
-    def score(self, task: Task, responses: Sequence[Response | str], plan: Plan | None = None) -> list[Trace]:
+    def score(
+        self, task: Task, responses: Sequence[Response | str], plan: Plan | None = None
+    ) -> list[Trace]:
         """Run `ascore` for callers without an event loop."""
         return self.run(self.ascore(task, responses, plan))
 
@@ -398,9 +461,13 @@ class Jury(Displayed):
 
     def _require_open(self) -> None:
         if self._closed:
-            raise InputError("this jury is closed; use it inside its `with` block, or make another one")
+            raise InputError(
+                "this jury is closed; use it inside its `with` block, or make another one"
+            )
         if self._is_foreign:
-            raise InputError("this jury was used in another process, before a fork; make one in each process")
+            raise InputError(
+                "this jury was used in another process, before a fork; make one in each process"
+            )
 
     @property
     def _is_foreign(self) -> bool:
@@ -471,7 +538,12 @@ class Jury(Displayed):
         self._require_open()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.close()
 
 
@@ -479,7 +551,9 @@ Outcome = list[Trace] | BaseException
 """A group's traces, or the error because of which it has none."""
 
 
-def _load_code(config: Config, modules: FolderModules | None) -> tuple[dict[str, Evaluator], dict[str, Deriver]]:
+def _load_code(
+    config: Config, modules: FolderModules | None
+) -> tuple[dict[str, Evaluator], dict[str, Deriver]]:
     with importing_from(modules):
         return load_evaluators(config), load_derivers(config)
 
@@ -490,7 +564,9 @@ def _choose_config(config: Any, settings: Mapping[str, Any]) -> Config:
         return parse_config(settings)
     require_type("config", config, Config, "use Jury.from_config(…), or Jury(evaluators=[…])")
     if settings:
-        raise InputError(f"config: is given, and so is its key {sorted(settings)[0]!r}; give one of them")
+        raise InputError(
+            f"config: is given, and so is its key {sorted(settings)[0]!r}; give one of them"
+        )
     return cast(Config, config)
 
 
@@ -502,7 +578,9 @@ def _choose_gateways(
         return NO_GATEWAYS
     from jurygraph.models.factory import open_gateways  # imported lazily: only needed with a model
 
-    require_type("gateway", given, Gateway | Gateways | None, "leave it out, or give the `gateway` of a jury")
+    require_type(
+        "gateway", given, Gateway | Gateways | None, "leave it out, or give the `gateway` of a jury"
+    )
     if isinstance(given, Gateways):
         return given
     return open_gateways(config, default=given, max_cost=max_cost, max_calls=max_calls)
@@ -514,16 +592,22 @@ def check_group(group: Group, context: RunContext) -> None:
     Raises InputError, and whatever an evaluator's `check` raises for a question of the plan.
     """
     if not group.responses:
-        raise InputError(f"task {group.task.id!r} has no responses: a group of none cannot be scored")
+        raise InputError(
+            f"task {group.task.id!r} has no responses: a group of none cannot be scored"
+        )
     ids: set[str] = set()
     for response in group.responses:
         if response.id in ids:
-            raise InputError(f"task {group.task.id!r} has two responses with the id {response.id!r}")
+            raise InputError(
+                f"task {group.task.id!r} has two responses with the id {response.id!r}"
+            )
         ids.add(response.id)
         try:
             response.model_dump_json()
         except PydanticSerializationError as error:
-            raise InputError(f"response {response.id!r} cannot be written as JSON: {error}") from error
+            raise InputError(
+                f"response {response.id!r} cannot be written as JSON: {error}"
+            ) from error
     if group.plan is not None:
         _check_plan(group.plan, group.task, context)
         _check_unchanged_inputs(group.plan, context)
@@ -534,11 +618,19 @@ def _check_plan(plan: Plan, task: Task, context: RunContext) -> None:
     if plan.task_id != task.id:
         raise InputError(f"the plan is for task {plan.task_id!r}, not for {task.id!r}")
     if plan.task_digest != task.content_digest:
-        raise InputError(f"the plan was made from another version of task {task.id!r}: prepare it again")
+        raise InputError(
+            f"the plan was made from another version of task {task.id!r}: prepare it again"
+        )
     required: list[tuple[str, str, str, Mapping[str, Any]]] = []
-    required += [("evaluator", q.evaluator, q.version, context.evaluators) for q in plan.survey.questions]
-    required += [("deriver", d.deriver, d.version, context.derivers) for d in plan.survey.derivations]
-    required += [("combiner", s.combiner, s.version, context.combiners) for s in plan.decision.specs]
+    required += [
+        ("evaluator", q.evaluator, q.version, context.evaluators) for q in plan.survey.questions
+    ]
+    required += [
+        ("deriver", d.deriver, d.version, context.derivers) for d in plan.survey.derivations
+    ]
+    required += [
+        ("combiner", s.combiner, s.version, context.combiners) for s in plan.decision.specs
+    ]
     for role, name, version, available in required:
         version_here = available[name].version if name in available else None
         if version_here != version:
@@ -552,7 +644,9 @@ def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
         deriver = context.derivers[derivation.deriver]
         params = call_within_limit(deriver, deriver.params_for, plan.survey.views[derivation.view])
         if digest_of(dict(params)) != digest_of(derivation.params):
-            changed = f"the input of deriver {derivation.deriver!r} (its params, or files) has changed"
+            changed = (
+                f"the input of deriver {derivation.deriver!r} (its params, or files) has changed"
+            )
             raise InputError(
                 f"the plan for task {plan.task_id!r} was made with other facts: {changed}; put that back as it "
                 "was, or prepare the task again (a run: score into another --out, with --branch)"
@@ -562,7 +656,9 @@ def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
         call_within_limit(evaluator, evaluator.check, question)
 
 
-async def gather_as_finished(tasks: "Iterable[asyncio.Task[T]]", max_concurrent: int) -> AsyncGenerator[T, None]:
+async def gather_as_finished(
+    tasks: "Iterable[asyncio.Task[T]]", max_concurrent: int
+) -> AsyncGenerator[T, None]:
     """Yield the results of asyncio tasks as they finish; the iterable starts a task when its next item is taken.
 
     At most `max_concurrent` tasks run at once. Of tasks that are done at the same time, the one that started first

@@ -41,7 +41,9 @@ class Problem:
     @property
     def field(self) -> str:
         """The path in its usual notation, with long steps shortened."""
-        return shorten(format_path(tuple(s if isinstance(s, int) else shorten(s) for s in self.path)), 200)
+        return shorten(
+            format_path(tuple(s if isinstance(s, int) else shorten(s) for s in self.path)), 200
+        )
 
 
 def validate(model: type[M], value: Any) -> M | Problem:
@@ -54,18 +56,26 @@ def validate(model: type[M], value: Any) -> M | Problem:
         return describe_validation_error(error, model, value)
 
 
-def describe_validation_error(error: ValidationError, model: type[BaseModel], value: Any) -> Problem:
+def describe_validation_error(
+    error: ValidationError, model: type[BaseModel], value: Any
+) -> Problem:
     """Describe why `value` is no valid `model`. An unknown key comes first: it often explains a missing field."""
     errors = error.errors(include_url=False)
     first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
-    if first["type"] != "extra_forbidden":  # of a union, the alternative that fits best has the deepest error
+    if (
+        first["type"] != "extra_forbidden"
+    ):  # of a union, the alternative that fits best has the deepest error
         path = _locate(first, value)[0]
         inner = [e for e in errors if _locate(e, value)[0][: len(path)] == path]
         first = max(inner, key=lambda e: len(_locate(e, value)[0]))
     path, invalid = _locate(first, value)
     alternatives = [e for e in errors if _locate(e, value)[0] == path]
-    fitting = [e for e in alternatives if e["type"] not in (*_EXPECTED, "is_instance_of", "literal_error")]
-    if not fitting and not isinstance(invalid, str):  # the problem is not that it is none of some words
+    fitting = [
+        e for e in alternatives if e["type"] not in (*_EXPECTED, "is_instance_of", "literal_error")
+    ]
+    if not fitting and not isinstance(
+        invalid, str
+    ):  # the problem is not that it is none of some words
         fitting = [e for e in alternatives if e["type"] != "literal_error"]
     first = (fitting or [first])[0]
     expected = dict.fromkeys(_EXPECTED[e["type"]] for e in alternatives if e["type"] in _EXPECTED)
@@ -83,7 +93,9 @@ def first_validation_error(error: ValidationError) -> str:
 
 def format_path(path: Path) -> str:
     """Return a path in its usual notation: `responses[2].text`."""
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+    return "".join(
+        f"[{step}]" if isinstance(step, int) else f".{step}" for step in path
+    ).removeprefix(".")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
@@ -98,7 +110,9 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that differs only in case, else the most similar one; None if no name is near."""
     names = list(islice(known, _MAX_COMPARED))
     similar = (other for other in names if other.casefold() == name.casefold())
-    return next(similar, None) or next(iter(difflib.get_close_matches(name, names, n=1, cutoff=0.5)), None)
+    return next(similar, None) or next(
+        iter(difflib.get_close_matches(name, names, n=1, cutoff=0.5)), None
+    )
 
 
 def describe_value(value: Any) -> str:
@@ -108,7 +122,9 @@ def describe_value(value: Any) -> str:
     if isinstance(value, int) and value.bit_length() > MAX_INT_BITS:
         return "a number too large for a 64-bit float"
     if isinstance(value, int | float):
-        return f"the number {shorten(str(value))}" if math.isfinite(value) else "not a finite number"
+        return (
+            f"the number {shorten(str(value))}" if math.isfinite(value) else "not a finite number"
+        )
     if isinstance(value, str):
         return f"the text {quote(value)}"
     if value is None:
@@ -184,7 +200,10 @@ _TEMPLATES = {
     "too_long": ("has {actual_length} entries", "give it at most {max_length:g}"),
     "string_too_short": ("is empty", "write at least one character"),
     "string_too_long": ("has {characters} characters", "write at most {max_length}"),
-    "invalid-json-value": ("is {value}", "write a list, an object, text, a number, true, false or null"),
+    "invalid-json-value": (
+        "is {value}",
+        "write a list, an object, text, a number, true, false or null",
+    ),
     "finite_number": ("is not a finite number", "write a number that a 64-bit float can hold"),
 }
 """Problem and remedy by pydantic's kind of error, with places for the values of its context."""
@@ -200,7 +219,9 @@ def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
             path.append(step)
     if error["type"] == "missing":
         path.append(error["loc"][-1])
-    if error["loc"][-1:] == ("[key]",) and path[-1:] == [error["loc"][-2]]:  # the error is in a key itself
+    if error["loc"][-1:] == ("[key]",) and path[-1:] == [
+        error["loc"][-2]
+    ]:  # the error is in a key itself
         value = path[-1]
     return tuple(path), value
 
@@ -208,12 +229,18 @@ def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
 def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]) -> Problem:
     kind = error["type"]
     context = error.get("ctx", {})
-    places, in_path = ([step for step in steps if isinstance(step, int)] for steps in (error["loc"], path))
-    if len(places) > len(in_path) and not isinstance(value, list | tuple | Mapping):  # such as the fields of a model
+    places, in_path = (
+        [step for step in steps if isinstance(step, int)] for steps in (error["loc"], path)
+    )
+    if len(places) > len(in_path) and not isinstance(
+        value, list | tuple | Mapping
+    ):  # such as the fields of a model
         return Problem(path, f"is {describe_value(value)}", "write a list")
     if error["loc"][-1:] == ("[key]",) and isinstance(value, Mapping):  # a key that is an object
         key = next(key for key in value if not isinstance(key, str | int))
-        return Problem(path, f"has a key that is {describe_value(key)}", "write its name, in quotes")
+        return Problem(
+            path, f"has a key that is {describe_value(key)}", "write its name, in quotes"
+        )
     if kind in _EXPECTED:
         return Problem(path, f"is {describe_value(value)}", f"write {_EXPECTED[kind]}")
     if kind in _TEMPLATES:
@@ -225,7 +252,9 @@ def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[Bas
     return Problem(path, f"is {describe_value(value)}", error["msg"])
 
 
-def _describe_missing(error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]) -> Problem:
+def _describe_missing(
+    error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]
+) -> Problem:
     if isinstance(path[-1], int):  # the only lists of a fixed length are pairs
         return Problem(path[:-1], f"is a list of {len(value)}", "write a pair of two")
     owner = _owners(error, path, model)[0]
@@ -234,11 +263,15 @@ def _describe_missing(error: ErrorDetails, path: Path, value: Any, model: type[B
         return Problem(path, "is missing", f"write it: {' '.join(field.description.split())}")
     words = re.findall(r"[A-Z][a-z]*", owner.__name__)
     name = " ".join(word for word in words if word not in _TECHNICAL_WORDS).lower() or "config"
-    return Problem(path, "is missing", f"{name} need it" if name.endswith("s") else f"every {name} needs it")
+    return Problem(
+        path, "is missing", f"{name} need it" if name.endswith("s") else f"every {name} needs it"
+    )
 
 
 def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[BaseModel]) -> Problem:
-    known = dict.fromkeys(name for owner in _owners(error, path, model) for name in owner.model_fields)
+    known = dict.fromkeys(
+        name for owner in _owners(error, path, model) for name in owner.model_fields
+    )
     listed = f"known here: {', '.join(known)}" if known else "leave it out"
     return Problem(path, "unknown", did_you_mean(str(path[-1]), known) or listed)
 
@@ -287,7 +320,12 @@ def _owners(error: ErrorDetails, path: Path, model: type[BaseModel]) -> list[typ
 def _tags(model: type[BaseModel]) -> Iterable[Any]:
     """Return the values of a model's literal fields, such as `kind`."""
     annotations = (field.annotation for field in model.model_fields.values())
-    return (tag for annotation in annotations if get_origin(annotation) is Literal for tag in get_args(annotation))
+    return (
+        tag
+        for annotation in annotations
+        if get_origin(annotation) is Literal
+        for tag in get_args(annotation)
+    )
 
 
 def _models_at(annotation: Any, path: Path) -> list[type[BaseModel]]:

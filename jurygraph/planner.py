@@ -11,7 +11,14 @@ from jurygraph.graphs import annotate_graph
 from jurygraph.graphs.prepare_graph import plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import score_groups
-from jurygraph.graphs.state import TASK_HINT, AnnotateInput, Group, RunContext, plan_group, start_isolated
+from jurygraph.graphs.state import (
+    TASK_HINT,
+    AnnotateInput,
+    Group,
+    RunContext,
+    plan_group,
+    start_isolated,
+)
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury, check_group
 from jurygraph.safety.redaction import redacted_errors
 from jurygraph.schema import Plan, Response, Rubric, Task
@@ -77,7 +84,9 @@ class Planner(Displayed):
 
         Raises PlanError and ConfigError.
         """
-        return await self._dry_run(lambda gateways: self._annotate_with(gateways, task, reviewed), None)
+        return await self._dry_run(
+            lambda gateways: self._annotate_with(gateways, task, reviewed), None
+        )
 
     async def aestimate_plan(
         self, task: Task, profiles: "ProfilesLine | None" = None, sink: "CallSink | None" = None
@@ -88,10 +97,14 @@ class Planner(Displayed):
         graph, which changes no question. Raises PlanError.
         """
         context = self._jury.context
-        plan, first = await self._dry_run(lambda gateways: _plan_task(task, profiles, context, gateways), sink)
+        plan, first = await self._dry_run(
+            lambda gateways: _plan_task(task, profiles, context, gateways), sink
+        )
         if plan is None and self._config.annotation is not None:
             plain = replace(context, config=self._config.model_copy(update={"annotation": None}))
-            plan, _ = await self._dry_run(lambda gateways: _plan_task(task, profiles, plain, gateways), sink)
+            plan, _ = await self._dry_run(
+                lambda gateways: _plan_task(task, profiles, plain, gateways), sink
+            )
         return plan, first
 
     async def aestimate_requests(
@@ -115,7 +128,9 @@ class Planner(Displayed):
             if plan is None:
                 return first
         group = Group(task, responses, plan, reused_results)
-        _, requests = await self._dry_run(lambda gateways: self._answer_questions(group, plan, gateways), sink)
+        _, requests = await self._dry_run(
+            lambda gateways: self._answer_questions(group, plan, gateways), sink
+        )
         return [*first, *requests]
 
     async def _answer_questions(self, group: Group, plan: Plan, gateways: "Gateways") -> None:
@@ -124,17 +139,23 @@ class Planner(Displayed):
             self._jury.open()
             context = replace(self._jury.context, first_answers=None).for_batch(1, gateways)
             groups = [plan_group(group, plan)]
-            (outcome,) = await start_isolated(lambda: score_groups(groups, context), self._config.langsmith)
+            (outcome,) = await start_isolated(
+                lambda: score_groups(groups, context), self._config.langsmith
+            )
             if isinstance(outcome, BaseException):
                 raise outcome
 
-    async def _annotate_with(self, gateways: "Gateways", task: Task, reviewed: Rubric | None) -> Rubric:
+    async def _annotate_with(
+        self, gateways: "Gateways", task: Task, reviewed: Rubric | None
+    ) -> Rubric:
         require_type("task", task, Task, TASK_HINT)
         start = AnnotateInput(task=task, reviewed=reviewed)
         context = self._jury.context.with_models(gateways)
         with redacted_errors(context.secrets):
             graph = annotate_graph.build()
-            state = await start_isolated(lambda: graph.ainvoke(start, context=context), self._config.langsmith)
+            state = await start_isolated(
+                lambda: graph.ainvoke(start, context=context), self._config.langsmith
+            )
         rubric: Rubric = state["rubric"]
         return rubric
 
@@ -154,9 +175,13 @@ class Planner(Displayed):
         return made, [request for backend in backends for request in backend.requests.values()]
 
 
-async def _plan_task(task: Task, profiles: "ProfilesLine | None", context: RunContext, gateways: "Gateways") -> Plan:
+async def _plan_task(
+    task: Task, profiles: "ProfilesLine | None", context: RunContext, gateways: "Gateways"
+) -> Plan:
     batch = context.for_batch(1, gateways)
-    (plan,) = await start_isolated(lambda: plan_tasks([(task, profiles)], batch), context.config.langsmith)
+    (plan,) = await start_isolated(
+        lambda: plan_tasks([(task, profiles)], batch), context.config.langsmith
+    )
     if isinstance(plan, Exception):
         with redacted_errors(context.secrets):
             raise plan

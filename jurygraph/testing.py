@@ -45,7 +45,9 @@ class ScriptedJudge(Displayed, Backend):
     capabilities = Capabilities("native")
     costs_nothing = True
 
-    def __init__(self, answers: Mapping[str, Answer] | Sequence[Answer], name: str = "scripted-judge") -> None:
+    def __init__(
+        self, answers: Mapping[str, Answer] | Sequence[Answer], name: str = "scripted-judge"
+    ) -> None:
         require_type("name", name, str, "write text")
         self.model = self.name = name
         if isinstance(answers, str) or not isinstance(answers, Mapping | Sequence):
@@ -61,7 +63,9 @@ class ScriptedJudge(Displayed, Backend):
             if isinstance(answers, Mapping):
                 require_type(f"answers, key {format_value(key)}", key, str, "write text")
             if not isinstance(answer, bool | int | float | str | Mapping | Sequence | Callable):
-                hint = "give True or False, a number, a list of booleans, a dict, a text or a function"
+                hint = (
+                    "give True or False, a number, a list of booleans, a dict, a text or a function"
+                )
                 raise InputError(f"answers[{key!r}]: is {name_type(answer)}; {hint}")
 
     def _repr_parts(self) -> list[tuple[str, Any]]:
@@ -83,7 +87,9 @@ class ScriptedJudge(Displayed, Backend):
         self._unscripted = []
         if unscripted:
             more = f" and {len(unscripted) - 1} more" if len(unscripted) > 1 else ""
-            raise ModelError(f"no scripted answer to {unscripted[0]}{more}; add one to the ScriptedJudge")
+            raise ModelError(
+                f"no scripted answer to {unscripted[0]}{more}; add one to the ScriptedJudge"
+            )
 
     def _reply(self, request: Request, turn: int) -> Any:
         """Return the reply to a request; an answer that is a text takes the place of all of it."""
@@ -91,7 +97,9 @@ class ScriptedJudge(Displayed, Backend):
         response = _fenced("response", text, request.marks)
         properties: Any = (request.answer or {}).get("properties", {})
         items = {name: schema.get("properties", {}) for name, schema in properties.items()}
-        if not items or not all({"met", "value", "part_1"} & fields.keys() for fields in items.values()):
+        if not items or not all(
+            {"met", "value", "part_1"} & fields.keys() for fields in items.values()
+        ):
             last = format_value(request.messages[-1].content, 150)
             label = f"the prompt {request.prompt}" if request.prompt else last
             return self._answer(text, turn, response, f"a request with {label}")
@@ -133,7 +141,11 @@ def _fill_in(fields: Mapping[str, Any], answer: Any, response: str) -> dict[str,
     if "met" in fields:
         filled |= {"met": answer >= 0.5, "probability": float(answer)}
     elif "value" in fields:
-        (bounds,) = (schema for schema in fields["value"].get("anyOf", [fields["value"]]) if "maximum" in schema)
+        (bounds,) = (
+            schema
+            for schema in fields["value"].get("anyOf", [fields["value"]])
+            if "maximum" in schema
+        )
         ends = {True: bounds["maximum"], False: bounds["minimum"]}
         filled["value"] = ends[answer] if isinstance(answer, bool) else answer
     else:

@@ -28,9 +28,14 @@ CONTRACTS = (
 
 def changed_files() -> list[Path]:
     """Return what differs from the commit where this branch left main, with what git does not know yet."""
-    heads = _git("for-each-ref", "--format=%(refname)", "refs/heads/main", "refs/remotes/origin/main")
+    heads = _git(
+        "for-each-ref", "--format=%(refname)", "refs/heads/main", "refs/remotes/origin/main"
+    )
     base = _git("merge-base", "HEAD", *heads[:1]) if heads else ["HEAD"]
-    names = [*_git("diff", "--name-only", *base), *_git("ls-files", "--others", "--exclude-standard")]
+    names = [
+        *_git("diff", "--name-only", *base),
+        *_git("ls-files", "--others", "--exclude-standard"),
+    ]
     return [Path(name) for name in names]
 
 

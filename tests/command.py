@@ -61,7 +61,9 @@ def held_connections() -> Iterator[list[sqlite3.Connection]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger_module, "_connect", connect_and_hold)
-        patch.delattr(ledger_module.Ledger, "__del__", raising=False)  # one command may run within another
+        patch.delattr(
+            ledger_module.Ledger, "__del__", raising=False
+        )  # one command may run within another
         yield held
 
 
@@ -108,7 +110,9 @@ def _nothing_left_behind() -> Iterator[None]:
     registered = dict(REGISTERED)
     writes_no_bytecode = sys.dont_write_bytecode
     REGISTERED.clear()  # as in a new process
-    sys.dont_write_bytecode = True  # a module may be changed within a second, which compiled code does not notice
+    sys.dont_write_bytecode = (
+        True  # a module may be changed within a second, which compiled code does not notice
+    )
     try:
         yield
     finally:

@@ -30,13 +30,17 @@ def violations(path: Path, allowed: Mapping[str, Collection[str]] | None = None)
     """
     allowed = allowed or {}
     found = list(_uses(ast.parse(path.read_text(encoding="utf-8")), ""))
-    unused = {(scope, name) for scope, names in allowed.items() for name in names} - {(s, n) for s, n, _ in found}
+    unused = {(scope, name) for scope, names in allowed.items() for name in names} - {
+        (s, n) for s, n, _ in found
+    }
     wrong = [
         f"{path.name}:{line}: {name} in {scope or 'the module'}"
         for scope, name, line in found
         if name not in allowed.get(scope, ())
     ]
-    return wrong + [f"{path.name}: {name} is allowed in {scope} but not used" for scope, name in sorted(unused)]
+    return wrong + [
+        f"{path.name}: {name} is allowed in {scope} but not used" for scope, name in sorted(unused)
+    ]
 
 
 def _uses(node: ast.AST, scope: str) -> Iterator[tuple[str, str, int]]:
@@ -55,6 +59,10 @@ def _banned(node: ast.AST) -> Iterator[tuple[str, int]]:
         yield node.id, node.lineno
     elif isinstance(node, ast.ImportFrom):
         # What is imported under its own name is found where it is used; another name would hide it.
-        yield from ((alias.name, node.lineno) for alias in node.names if alias.name in BANNED and alias.asname)
+        yield from (
+            (alias.name, node.lineno)
+            for alias in node.names
+            if alias.name in BANNED and alias.asname
+        )
     elif isinstance(node, ast.BinOp | ast.AugAssign) and type(node.op) in OPERATORS:
         yield OPERATORS[type(node.op)], node.lineno

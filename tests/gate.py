@@ -25,7 +25,14 @@ ENGINES = ("litellm", "torch", "xllamacpp", "sentence_transformers", "transforme
 FREE_MARKS = ("landing", "exhaustive", "heavy")
 LISTED_ABOVE = 1.0  # seconds of CPU
 
-_PROCESS_EVENTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "_posixsubprocess")
+_PROCESS_EVENTS = (
+    "subprocess.Popen",
+    "os.fork",
+    "os.forkpty",
+    "os.posix_spawn",
+    "os.system",
+    "_posixsubprocess",
+)
 _broken_rules: list[str] = []
 
 
@@ -56,12 +63,16 @@ def _watched_sleep(seconds: float) -> None:
 async def _watched_coroutine_sleep(delay: float, result: Any = None) -> Any:
     """Sleep as asyncio does; a loop that skips its waiting says so by `skips_time`."""
     if delay > 0 and not getattr(asyncio.get_running_loop(), "skips_time", False):
-        _broken_rules.append(f"a coroutine slept for {delay:g} s: wait for an event, or use a loop that skips time")
+        _broken_rules.append(
+            f"a coroutine slept for {delay:g} s: wait for an event, or use a loop that skips time"
+        )
     return await _real_coroutine_sleep(delay, result)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--cpu-limit", type=float, default=0.0, help="fail a test that takes more seconds of CPU")
+    parser.addoption(
+        "--cpu-limit", type=float, default=0.0, help="fail a test that takes more seconds of CPU"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -87,7 +98,9 @@ def _refuse(item: pytest.Item) -> None:
     found = list(dict.fromkeys(_broken_rules))
     _broken_rules.clear()
     if found and not _is_free(item):
-        pytest.fail(f"this test belongs to no gate (see tests/gate.py): {'; '.join(found)}", pytrace=False)
+        pytest.fail(
+            f"this test belongs to no gate (see tests/gate.py): {'; '.join(found)}", pytrace=False
+        )
 
 
 @pytest.hookimpl(wrapper=True)

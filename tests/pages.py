@@ -56,7 +56,9 @@ def type_line(line: str, folder: Path) -> Typed:
         code, out, err = run_command(*arguments, cwd=folder)
     else:
         assert program == "python", f"{line}: nothing but our commands and Python are typed"
-        done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False
+        )
         code, out, err = done.returncode, done.stdout, done.stderr
     return Typed(code, out + err)
 
@@ -64,7 +66,9 @@ def type_line(line: str, folder: Path) -> Typed:
 def require_shown(shown: str, printed: str) -> None:
     """Fail unless all paragraphs and pieces that a page shows come out, in their order."""
     rest = " ".join(printed.split())
-    for piece in filter(None, (" ".join(part.split()) for part in re.split(r"^…?$", shown, flags=re.MULTILINE))):
+    for piece in filter(
+        None, (" ".join(part.split()) for part in re.split(r"^…?$", shown, flags=re.MULTILINE))
+    ):
         assert piece in rest, f"{piece}\n\nis not in\n\n{printed}"
         rest = rest.partition(piece)[2]
 
@@ -103,7 +107,9 @@ def follow(
 
     with run_server(script) as server:
         for path in folder.glob("*.yaml"):
-            path.write_text(path.read_text(encoding="utf-8").replace(SERVER, server.url), encoding="utf-8")
+            path.write_text(
+                path.read_text(encoding="utf-8").replace(SERVER, server.url), encoding="utf-8"
+            )
         for shows, line, text in steps(page):
             if without_comment(line) in skipped:
                 continue

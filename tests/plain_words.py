@@ -41,17 +41,26 @@ class Place(NamedTuple):
 def main(arguments: list[str]) -> int:
     """Print the counts, and return 1 if there are too many."""
     paths = [Path(argument) for argument in arguments if argument != "-v"] or [Path("jurygraph")]
-    texts = {file: file.read_text(encoding="utf-8") for path in paths for file in _python_files(path)}
+    texts = {
+        file: file.read_text(encoding="utf-8") for path in paths for file in _python_files(path)
+    }
     trees = {file: ast.parse(text) for file, text in texts.items()}
     words = Counter(word for tree in trees.values() for word, _ in find_words(tree))
-    refused = [f"{file}:{line}: {finding}" for file, tree in trees.items() for line, finding in find_refused(tree)]
+    refused = [
+        f"{file}:{line}: {finding}"
+        for file, tree in trees.items()
+        for line, finding in find_refused(tree)
+    ]
     lines = sum(text.count("\n") for text in texts.values())
     rates = {word: 10_000 * words[word] / max(lines, 1) for word in WORDS}
     if "-v" in arguments:
         places = [(file, place) for file, tree in trees.items() for _, place in find_words(tree)]
         print(*(f"{file}:{line}: {finding}" for file, (line, finding) in places), sep="\n")
     print(*refused, sep="\n", end="\n" * bool(refused))
-    print(f"{lines} lines; of 10,000 with:", ", ".join(f"{word} {rate:.1f}" for word, rate in rates.items()))
+    print(
+        f"{lines} lines; of 10,000 with:",
+        ", ".join(f"{word} {rate:.1f}" for word, rate in rates.items()),
+    )
     return int(bool(refused) or max(rates.values()) > LIMIT)
 
 
@@ -75,12 +84,15 @@ def find_refused(tree: ast.Module) -> Iterator[Place]:
             yield Place(getattr(node, "lineno", 1), f"a docstring begins with {first}")
         if isinstance(node, _FUNCTION) and _is_participle(node.name) and not _is_property(node):
             yield Place(
-                node.lineno, f"the function {node.name} is called by a participle or adjective alone; use a verb"
+                node.lineno,
+                f"the function {node.name} is called by a participle or adjective alone; use a verb",
             )
 
 
 def _is_participle(name: str) -> bool:
-    return name in _IRREGULAR or (name.isalpha() and name.endswith("ed") and name not in _NOT_PARTICIPLES)
+    return name in _IRREGULAR or (
+        name.isalpha() and name.endswith("ed") and name not in _NOT_PARTICIPLES
+    )
 
 
 def _is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -92,7 +104,12 @@ def _names(node: ast.AST) -> Iterator[str]:
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             yield name
-        case ast.arg(arg=name) | ast.Name(id=name) | ast.Attribute(attr=name) | ast.keyword(arg=str(name)):
+        case (
+            ast.arg(arg=name)
+            | ast.Name(id=name)
+            | ast.Attribute(attr=name)
+            | ast.keyword(arg=str(name))
+        ):
             yield name
 
 

@@ -11,7 +11,9 @@ from typing import Any
 TestFunction = Callable[..., None]
 
 
-def all_rows(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[TestFunction], TestFunction]:
+def all_rows(
+    names: str | Sequence[str], rows: Iterable[Any]
+) -> Callable[[TestFunction], TestFunction]:
     """Try every row of a table in one test, with the arguments of `parametrize`; what fails is listed row by row."""
     columns = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     table = [_values(row, len(columns)) for row in rows]

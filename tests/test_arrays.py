@@ -24,7 +24,11 @@ INF = float("inf")
         (arrays.as_floats, ["1"], "x holds <U1 where numbers are needed"),
         (arrays.as_floats, [True], "x holds bool where numbers are needed"),
         (arrays.as_finite, ["1"], "x holds <U1 where numbers are needed"),
-        (arrays.as_finite, [[0.0, 1.0], [2.0, NAN]], r"x\[1, 1\] is nan: a finite number is needed"),
+        (
+            arrays.as_finite,
+            [[0.0, 1.0], [2.0, NAN]],
+            r"x\[1, 1\] is nan: a finite number is needed",
+        ),
         (arrays.as_finite, -INF, "x is -inf: a finite number is needed"),
         (arrays.as_unit_interval, ["1"], "x holds <U1 where numbers are needed"),
         (arrays.as_unit_interval, [0.0, 1.5], r"x\[1\] is 1.5: a number in \[0, 1\] is needed"),
@@ -103,11 +107,17 @@ def test_a_row_or_rows_have_the_width(shape: tuple[int, ...], error: type[PlanEr
         (arrays.as_booleans, [True, False], np.bool_),
         (arrays.as_booleans, [], np.bool_),
         (lambda name, given: arrays.as_indices(name, given, 3), [2, 0], np.intp),
-        (lambda name, given: arrays.as_indices(name, given, 3), np.array([2, 0], dtype=np.uint8), np.intp),
+        (
+            lambda name, given: arrays.as_indices(name, given, 3),
+            np.array([2, 0], dtype=np.uint8),
+            np.intp,
+        ),
         (lambda name, given: arrays.as_indices(name, given, 0), [], np.intp),
     ],
 )
-def test_valid_arrays_are_converted_without_unneeded_copies(read: Callable[..., Any], given: Any, kind: type) -> None:
+def test_valid_arrays_are_converted_without_unneeded_copies(
+    read: Callable[..., Any], given: Any, kind: type
+) -> None:
     found = read("x", given)
     assert (found.tolist(), found.dtype) == (list(given), kind)
     assert read("x", found) is found

@@ -34,7 +34,11 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def warm_where_sorry(body: dict[str, Any], number: int) -> Answer:
     """The model of the page: it finds a letter warm that is sorry, clear, and with the promise of its last sentence."""
     text = body["messages"][-1]["content"]
-    asked = body["response_format"]["json_schema"]["schema"]["properties"] if "response_format" in body else {}
+    asked = (
+        body["response_format"]["json_schema"]["schema"]["properties"]
+        if "response_format" in body
+        else {}
+    )
     if not asked:
         return reply_with("The parcel is late.")
     if "yes" in asked:
@@ -42,14 +46,18 @@ def warm_where_sorry(body: dict[str, Any], number: int) -> Answer:
     if "promises" in asked:
         return reply_with(json.dumps({"promises": [PROMISE] if PROMISE in text else []}))
     if "names_a_day" in asked:
-        return reply_with(json.dumps({"reason": "It names one.", "names_a_day": "Saturday" in text}))
+        return reply_with(
+            json.dumps({"reason": "It names one.", "names_a_day": "Saturday" in text})
+        )
     met = QUOTE in response_in(body)
     reason = "It is sorry about this parcel." if met else "It speaks of customers, not to one."
     return reply_with(warm_reply(reason, *[QUOTE] * met, met=met, probability=0.9 if met else 0.1))
 
 
 def warm_reply(reason: str, *quotes: str, met: bool = True, probability: float = 0.9) -> str:
-    return json.dumps({"item_1": {"reason": reason, "quotes": quotes, "met": met, "probability": probability}})
+    return json.dumps(
+        {"item_1": {"reason": reason, "quotes": quotes, "met": met, "probability": probability}}
+    )
 
 
 def save(folder: Path, changed: str = "plain.py", right: str = "", wrong: str = "") -> Path:
@@ -57,11 +65,15 @@ def save(folder: Path, changed: str = "plain.py", right: str = "", wrong: str = 
     for name, text in FILES.items():
         (folder / name).write_text(text, encoding="utf-8")
     assert not right or FILES[changed].count(right) == 1
-    (folder / changed).write_text(FILES[changed].replace(right, wrong) if right else FILES[changed], encoding="utf-8")
+    (folder / changed).write_text(
+        FILES[changed].replace(right, wrong) if right else FILES[changed], encoding="utf-8"
+    )
     return folder
 
 
-def score(folder: Path, config: str, more: str = "", script: Script = warm_where_sorry, out: str = "run") -> Typed:
+def score(
+    folder: Path, config: str, more: str = "", script: Script = warm_where_sorry, out: str = "run"
+) -> Typed:
     """Score the letters of the page by a config, where a model answers by a script."""
     with run_server(script) as server:
         line = f"jurygraph score tasks.jsonl --config {config} --out {out} {more}"
@@ -91,7 +103,10 @@ def test_the_combiner_of_the_page_leaves_out_an_input_without_verdicts() -> None
     names: dict[str, Any] = {"__name__": "weakest"}
     exec(FILES["weakest.py"], names)
     cells, yes, one = np.array([[0.5]]), np.array([[True]]), np.ones(1)
-    inputs = {"a": jg.ScoreMatrix(cells, yes, yes, yes, one), "b": jg.ScoreMatrix(cells * 0, ~yes, ~yes, ~yes, one)}
+    inputs = {
+        "a": jg.ScoreMatrix(cells, yes, yes, yes, one),
+        "b": jg.ScoreMatrix(cells * 0, ~yes, ~yes, ~yes, one),
+    }
     component = names["Weakest"]().combine(inputs, {})
     assert (component.value.tolist(), component.present.tolist()) == ([0.5], [True])
 
@@ -99,36 +114,101 @@ def test_the_combiner_of_the_page_leaves_out_an_input_without_verdicts() -> None
 def test_a_function_gets_the_material_that_it_names(tmp_path: Path) -> None:
     brief = ("sentences.Short, name: short, params: {most: 15}", "brief.brief, name: short")
     assert score(save(tmp_path, "short.yaml", *brief), "short.yaml").code == 0
-    short = {trace.response_id: trace.reward.components["short"] for trace in Run.open(tmp_path / "run").traces()}
+    short = {
+        trace.response_id: trace.reward.components["short"]
+        for trace in Run.open(tmp_path / "run").traces()
+    }
     assert short == {"parcel/kind": 1.0, "parcel/stiff": 1.0, "parcel/silent": 0.0}
 
 
-FORMS = {"Binary": jg.Binary(), "Scale": jg.Scale(1, 10), "PartialCredit": jg.PartialCredit((1.0, 2.0))}
+FORMS = {
+    "Binary": jg.Binary(),
+    "Scale": jg.Scale(1, 10),
+    "PartialCredit": jg.PartialCredit((1.0, 2.0)),
+}
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_reply_shown_for_a_form_comes_to_the_score_beside_it(form: str) -> None:
-    ((reply, shown),) = re.findall(rf"^\| `jg\.{form}\(.*\)` \| `(.*)` \| ([\d.]+): ", PAGE, flags=re.MULTILINE)
+    ((reply, shown),) = re.findall(
+        rf"^\| `jg\.{form}\(.*\)` \| `(.*)` \| ([\d.]+): ", PAGE, flags=re.MULTILINE
+    )
     stated = FORMS[form].reply_model(compact=False).model_validate_json(reply)
-    assert round(FORMS[form].find(stated, "item_1", Reply(text=reply)).measurement.score, 4) == float(shown)
+    assert round(
+        FORMS[form].find(stated, "item_1", Reply(text=reply)).measurement.score, 4
+    ) == float(shown)
 
 
 MISTAKES = [
-    ("module 'plain' has no 'plan'; did you mean 'plain'?", "plain.yaml", "plain.plain", "plain.plan"),
-    ("unknown evaluator 'plane.plain'; name one as package.module", "plain.yaml", "plain.plain", "plane.plain"),
-    ("evaluator 'email.plain': module 'email' has no 'plain'", "plain.yaml", "plain.plain", "email.plain"),
+    (
+        "module 'plain' has no 'plan'; did you mean 'plain'?",
+        "plain.yaml",
+        "plain.plain",
+        "plain.plan",
+    ),
+    (
+        "unknown evaluator 'plane.plain'; name one as package.module",
+        "plain.yaml",
+        "plain.plain",
+        "plane.plain",
+    ),
+    (
+        "evaluator 'email.plain': module 'email' has no 'plain'",
+        "plain.yaml",
+        "plain.plain",
+        "email.plain",
+    ),
     ("a score lies in [0, 1], not at 7", "plain.py", "    text = ", "    return 7\n    text = "),
-    ("needs material 'sentences', which no deriver gives; list one", "plain.yaml", "plain.plain", "sentences.Short"),
-    ("got an unexpected keyword argument 'least'; its params: most", "short.yaml", "most:", "least:"),
+    (
+        "needs material 'sentences', which no deriver gives; list one",
+        "plain.yaml",
+        "plain.plain",
+        "sentences.Short",
+    ),
+    (
+        "got an unexpected keyword argument 'least'; its params: most",
+        "short.yaml",
+        "most:",
+        "least:",
+    ),
     (
         "reward: say how the components count, for instance {Short: 1.0}; there are ['Short', 'plain']",
-        *("short.yaml", "name: short, params: {most: 15}}\nreward: {plain: 1.0, short: 0.5}", "params: {most: 15}}"),
+        *(
+            "short.yaml",
+            "name: short, params: {most: 15}}\nreward: {plain: 1.0, short: 0.5}",
+            "params: {most: 15}}",
+        ),
     ),
-    ("'sentences.Short' is abstract: subclass it and write `answer`", "sentences.py", "def answer", "def anwser"),
-    ("it uses 'house' and does not state it; write `variables: [house]`", "warm.md", "variables: [house]\n", ""),
-    ("a section is headed 'The letter'; each is one of system", "warm.md", "# The letter", "## The letter"),
-    ("prompt 'warm' shows no items; write `extends: items`", "warm.md", "extends: items", "extends: judge"),
-    ("'warm.Warm' is abstract: subclass it and write `prompt`", "warm.py", "    prompt = ", "    promt = "),
+    (
+        "'sentences.Short' is abstract: subclass it and write `answer`",
+        "sentences.py",
+        "def answer",
+        "def anwser",
+    ),
+    (
+        "it uses 'house' and does not state it; write `variables: [house]`",
+        "warm.md",
+        "variables: [house]\n",
+        "",
+    ),
+    (
+        "a section is headed 'The letter'; each is one of system",
+        "warm.md",
+        "# The letter",
+        "## The letter",
+    ),
+    (
+        "prompt 'warm' shows no items; write `extends: items`",
+        "warm.md",
+        "extends: items",
+        "extends: judge",
+    ),
+    (
+        "'warm.Warm' is abstract: subclass it and write `prompt`",
+        "warm.py",
+        "    prompt = ",
+        "    promt = ",
+    ),
     (
         "expected `verdict` or `score` in the result, found ['promises', 'text']",
         "promises.py",
@@ -145,9 +225,18 @@ MISTAKES = [
     ),
     (
         "deriver 'sentences.Sentences' gives 'sentences', which another source gives already; leave it out, or let it",
-        *("short.yaml", "[sentences.Sentences]", "[{use: sentences.Sentences, name: first}, sentences.Sentences]"),
+        *(
+            "short.yaml",
+            "[sentences.Sentences]",
+            "[{use: sentences.Sentences, name: first}, sentences.Sentences]",
+        ),
     ),
-    ("'sentences.Sentences' is not an evaluator: ", "plain.yaml", "plain.plain", "sentences.Sentences"),
+    (
+        "'sentences.Sentences' is not an evaluator: ",
+        "plain.yaml",
+        "plain.plain",
+        "sentences.Sentences",
+    ),
     (
         "combiner 'weakest.Weakest' failed: ZeroDivisionError: division by zero; fix it, or use another one",
         *("weakest.py", "        means = ", "        1 / 0\n        means = "),
@@ -164,7 +253,12 @@ MISTAKES = [
         "has no question or evaluator 'plain'; did you mean 'plain.plain'?",
         *("weakest.yaml", "{verdicts_of: plain.plain}", "{verdicts_of: plain}"),
     ),
-    ("unknown combiner 'weakest'; name one as package.module", "weakest.yaml", "weakest.Weakest", "weakest"),
+    (
+        "unknown combiner 'weakest'; name one as package.module",
+        "weakest.yaml",
+        "weakest.Weakest",
+        "weakest",
+    ),
     ("'house' is undefined", "warm.py", 'return {"house": self.house}', "return {}"),
 ]
 """By the message: in a file of the page one thing stands for another, and then a config is scored that uses it."""
@@ -172,7 +266,9 @@ USED_BY = {"sentences.py": "short.yaml", "warm.md": "warm.yaml"}
 
 
 @pytest.mark.parametrize(("message", "file", "right", "wrong"), MISTAKES, ids=lambda one: one[:40])
-def test_a_mistake_says_what_the_page_says(message: str, file: str, right: str, wrong: str, tmp_path: Path) -> None:
+def test_a_mistake_says_what_the_page_says(
+    message: str, file: str, right: str, wrong: str, tmp_path: Path
+) -> None:
     save(tmp_path, file, right, wrong)
     config = USED_BY.get(file, file.replace(".py", ".yaml"))
     ended = score(tmp_path, config, MODEL if file == "warm.py" else "")
@@ -200,18 +296,30 @@ def test_a_reply_of_no_use_says_what_the_page_says(tmp_path: Path) -> None:
 def test_a_judge_that_paraphrases_is_told_as_the_page_says(tmp_path: Path) -> None:
     """A made-up quotation is lost; the verdict rests on the others, and is unsupported where there are none."""
     for quotes, shown in (
-        (["We feel for you."], "the judge says met, and quotes 'We feel for you.' (not in the response)"),
+        (
+            ["We feel for you."],
+            "the judge says met, and quotes 'We feel for you.' (not in the response)",
+        ),
         ([QUOTE, "We feel for you."], "so it is [lost: 'We feel for you.' (not in the response)]"),
     ):
         reply = warm_reply("so it is", *quotes)
         ended = score(
-            save(tmp_path), "warm.yaml", MODEL, lambda *_, reply=reply: reply_with(reply), f"run-{len(quotes)}"
+            save(tmp_path),
+            "warm.yaml",
+            MODEL,
+            lambda *_, reply=reply: reply_with(reply),
+            f"run-{len(quotes)}",
         )
         assert ended.code == 0
-        printed = type_line(f"jurygraph show run-{len(quotes)} --response parcel/kind", tmp_path).printed
+        printed = type_line(
+            f"jurygraph show run-{len(quotes)} --response parcel/kind", tmp_path
+        ).printed
         assert shown in " ".join(printed.split())
         if len(quotes) == 1:
-            assert "2 of 2 findings that need a quotation have none that is in the response" in ended.printed
+            assert (
+                "2 of 2 findings that need a quotation have none that is in the response"
+                in ended.printed
+            )
             assert "if your judge paraphrases, write `preferred`" in ended.printed
             assert shown in PAGE
     assert "`[lost: '…' (not in the response)]`" in PAGE

@@ -39,7 +39,9 @@ class Work:
         finally:
             self.under_way -= 1
 
-    async def collect(self, at_once: int, count_started: int = 8, most: int | None = None) -> list[int]:
+    async def collect(
+        self, at_once: int, count_started: int = 8, most: int | None = None
+    ) -> list[int]:
         found: list[int] = []
         async with aclosing(gather_in_order(self.tasks(), at_once, count_started)) as collect:
             async for one in collect:
@@ -124,7 +126,9 @@ def test_an_error_comes_after_the_results_of_tasks_that_started_earlier() -> Non
     assert (found, work.cancelled, work.under_way) == ([0, 1], 1, 0)
 
 
-def test_only_pythons_own_handler_raises_an_interrupt_and_in_the_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_pythons_own_handler_raises_an_interrupt_and_in_the_main_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("signal.getsignal", lambda _: signal.default_int_handler)
     assert is_interrupt(KeyboardInterrupt())
     assert not is_interrupt(SystemExit())

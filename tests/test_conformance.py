@@ -18,7 +18,10 @@ TASK = Task.model_validate(
         "query": "Plan a trip.",
         "reference": "a train",
         "stakeholders": [
-            {"id": "ann", "constraints": [{"id": "z", "kind": "hard"}, {"id": "a", "kind": "soft"}]},
+            {
+                "id": "ann",
+                "constraints": [{"id": "z", "kind": "hard"}, {"id": "a", "kind": "soft"}],
+            },
             {"id": "bo", "constraints": [{"id": "c", "kind": "soft"}]},
         ],
         "rubric": {
@@ -47,7 +50,9 @@ def length(response: Response) -> float:
 
 def evaluator(answer: Callable[[EvaluatorInput], Any], **attributes: Any) -> type[jg.Evaluator]:
     """Return a class of evaluators with this answer and these attributes."""
-    return type("Planted", (jg.Evaluator,), {"answer": lambda self, inputs: answer(inputs), **attributes})
+    return type(
+        "Planted", (jg.Evaluator,), {"answer": lambda self, inputs: answer(inputs), **attributes}
+    )
 
 
 # Good ones
@@ -164,7 +169,9 @@ def counting(answer: Callable[[int], Any]) -> type[jg.Evaluator]:
 
 
 def with_first_key(first_of: Callable[[EvaluatorInput], str]) -> type[jg.Evaluator]:
-    return evaluator(lambda inputs: float(first_of(inputs) in ("towns", "town")) if inputs.response.data else 0.0)
+    return evaluator(
+        lambda inputs: float(first_of(inputs) in ("towns", "town")) if inputs.response.data else 0.0
+    )
 
 
 def broken_on(text: str) -> type[jg.Evaluator]:
@@ -197,31 +204,47 @@ FAULTS: list[tuple[Any, str]] = [
     (with_first_key(lambda inputs: next(iter(inputs.response.data))), f"{REORDERED}1.0 / 0.0"),
     (broken_on(ODD_TEXTS[0]), f"Planted breaks on {ODD_TEXTS[0][:40]!r}: no first word"),
     *(
-        (evaluator(lambda inputs, score=score: score), rf"breaks on '.*': a score lies in \[0, 1\], not at {score}")
+        (
+            evaluator(lambda inputs, score=score: score),
+            rf"breaks on '.*': a score lies in \[0, 1\], not at {score}",
+        )
         for score in (1.5, float("nan"))
     ),
-    (evaluator(lambda inputs: "good"), "breaks on '.*': expected a Verdict, a number or a boolean, got str"),
+    (
+        evaluator(lambda inputs: "good"),
+        "breaks on '.*': expected a Verdict, a number or a boolean, got str",
+    ),
     (evaluator(lambda inputs: Verdict(status="abstained")), "abstained without a reason"),
     (evaluator(lambda inputs: Verdict(score=1.0, reason="\ud800")), "cannot be written as JSON"),
 ]
 
 
-@pytest.mark.parametrize(("faulty", "message"), FAULTS, ids=lambda one: one[:40] if isinstance(one, str) else "")
+@pytest.mark.parametrize(
+    ("faulty", "message"), FAULTS, ids=lambda one: one[:40] if isinstance(one, str) else ""
+)
 def test_a_fault_is_caught_by_its_rule(faulty: Any, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_evaluator(faulty, GROUPS)
 
 
-def test_an_order_that_the_machine_hides_is_caught_where_the_machine_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_order_that_the_machine_hides_is_caught_where_the_machine_is_broken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It shows every group in one order, and sorts what a view is about."""
-    monkeypatch.setattr("jurygraph.graphs.state.sort_responses", lambda given: tuple(r.strip_metadata() for r in given))
+    monkeypatch.setattr(
+        "jurygraph.graphs.state.sort_responses",
+        lambda given: tuple(r.strip_metadata() for r in given),
+    )
     monkeypatch.setattr(prepare_graph, "sort_by_id", tuple)
     for faulty, message in (
         (
             AmongOthers(lambda one, others: one.id == others[0].id),
             "differs with the responses in reverse order: score ",
         ),
-        (evaluator(about_first_constraint, audience="stakeholder"), rf"@ann about 'r\d' {REORDERED}1.0 / 0.0"),
+        (
+            evaluator(about_first_constraint, audience="stakeholder"),
+            rf"@ann about 'r\d' {REORDERED}1.0 / 0.0",
+        ),
         (FirstCriterion, REORDERED),
     ):
         with pytest.raises(AssertionError, match=message):
@@ -233,7 +256,9 @@ def test_a_call_that_hangs_is_caught() -> None:
         await asyncio.Event().wait()
         return 1.0
 
-    with pytest.raises(AssertionError, match=r"breaks on .*: 'it' ran past its time limit of 0\.05 s"):
+    with pytest.raises(
+        AssertionError, match=r"breaks on .*: 'it' ran past its time limit of 0\.05 s"
+    ):
         check_evaluator({"use": it, "timeout": 0.05}, GROUPS)
 
 

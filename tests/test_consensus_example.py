@@ -13,7 +13,9 @@ from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
 
 DATA = Path(__file__).parent / "data"
-PUBLISHED: dict[str, dict[str, Any]] = json.loads((DATA / "stableval" / "expected.json").read_text("utf-8"))["real"]
+PUBLISHED: dict[str, dict[str, Any]] = json.loads(
+    (DATA / "stableval" / "expected.json").read_text("utf-8")
+)["real"]
 NAMES = ("mtbench", "convabuse", "mslr")
 EXACTLY = {"rel": 0.0, "abs": 1e-9}
 
@@ -50,13 +52,21 @@ def test_every_vote_is_two_ratings_of_one_judge_whose_labels_make_two() -> None:
 
 @pytest.mark.parametrize(
     ("winner", "better", "labels"),
-    [("model_a", "x", [2, 0]), ("model_b", "w", [0, 2]), ("tie", None, [1, 1]), ("tie (inconsistent)", None, [1, 1])],
+    [
+        ("model_a", "x", [2, 0]),
+        ("model_b", "w", [0, 2]),
+        ("tie", None, [1, 1]),
+        ("tie (inconsistent)", None, [1, 1]),
+    ],
 )
-def test_a_win_is_2_a_tie_1_and_a_loss_0(winner: str, better: str | None, labels: list[int]) -> None:
+def test_a_win_is_2_a_tie_1_and_a_loss_0(
+    winner: str, better: str | None, labels: list[int]
+) -> None:
     vote = Pairwise("81", "2", "x", "w", "expert_1", winner)
     assert (vote.better, vote.key) == (better, ("81", "w", "x"))
     assert list(vote.ratings()) == [
-        ("mtbench_81_turn2", model, "expert_1", label) for model, label in zip("xw", labels, strict=True)
+        ("mtbench_81_turn2", model, "expert_1", label)
+        for model, label in zip("xw", labels, strict=True)
     ]
 
 
@@ -85,8 +95,12 @@ def test_the_consensus_by_the_preset_is_the_published_one(found: Fitted) -> None
     ambiguity, labels = paper.ambiguity(), paper.likeliest_labels()
     assert ambiguity.mean() == pytest.approx(expected["mean_ambiguity"], **EXACTLY)
     assert (ambiguity > consensus.HIGH).sum() == expected["n_ambiguity_gt_0.3"]
-    top = expected["top_ambiguous"]  # where several items are equally ambiguous, any of them may be the last
-    assert np.sort(ambiguity)[::-1][: len(top)] == pytest.approx([one["ambiguity"] for one in top], **EXACTLY)
+    top = expected[
+        "top_ambiguous"
+    ]  # where several items are equally ambiguous, any of them may be the last
+    assert np.sort(ambiguity)[::-1][: len(top)] == pytest.approx(
+        [one["ambiguity"] for one in top], **EXACTLY
+    )
     for one in top:
         own = list(paper.items).index(one["item_id"])
         assert (ambiguity[own], paper.posterior[own].max()) == pytest.approx(
@@ -106,7 +120,9 @@ def test_the_agents_scores_are_the_published_ones_by_all_three_methods(found: Fi
         scores = method.agent_scores(rows.agent, bootstrap=0)
         own = {agent: one.score for agent, one in scores.items()}
         assert own == pytest.approx(published(found, "agent_scores", figure), **EXACTLY)
-        assert {agent: one.items for agent, one in scores.items()} == published(found, "agent_scores", "n_items")
+        assert {agent: one.items for agent, one in scores.items()} == published(
+            found, "agent_scores", "n_items"
+        )
 
 
 @pytest.mark.landing
@@ -115,7 +131,11 @@ def test_ranks_vary_with_the_annotators_as_published(found: Fitted) -> None:
     own = consensus.ranking_stability(
         rows.item, rows.annotator, rows.label, rows.agent, preset="paper", subsets=50, seed=42
     )
-    names = {"Majority Vote": "majority", "Dawid-Skene (Hard)": "dawid-skene", "Posterior Expected Credit": "stableval"}
+    names = {
+        "Majority Vote": "majority",
+        "Dawid-Skene (Hard)": "dawid-skene",
+        "Posterior Expected Credit": "stableval",
+    }
     for name, row in found.published["stability_rank_std_seed42_50x70pct"].items():
         assert (own[names[name]].rank_sd, own[names[name]].rank_range) == pytest.approx(
             (row["mean_rank_std"], row["mean_rank_range"]), **EXACTLY
@@ -132,7 +152,9 @@ def test_the_published_intervals_are_ten_refits_of_items_that_count_once(found: 
 
 
 @pytest.mark.landing
-def test_run_to_the_end_the_scores_are_those_to_which_the_truncated_estimate_was_going(found: Fitted) -> None:
+def test_run_to_the_end_the_scores_are_those_to_which_the_truncated_estimate_was_going(
+    found: Fitted,
+) -> None:
     rows = found.rows
     fitted = consensus.fit(rows.item, rows.annotator, rows.label)
     own = {agent: one.score for agent, one in fitted.agent_scores(rows.agent, bootstrap=0).items()}
@@ -151,14 +173,18 @@ def test_it_says_that_two_annotators_cannot_be_told_apart_and_that_rows_are_repe
         "rows that repeat an item and annotator: 519",
     )
     assert [name for name, all_of_it in told.items() if apart in "\n".join(all_of_it)] == ["mslr"]
-    assert [name for name, all_of_it in told.items() if repeated in "\n".join(all_of_it)] == ["mtbench"]
+    assert [name for name, all_of_it in told.items() if repeated in "\n".join(all_of_it)] == [
+        "mtbench"
+    ]
 
 
 @pytest.mark.landing
 @pytest.mark.parametrize("name", NAMES)
 def test_beside_every_printed_figure_of_the_paper_stands_the_same_one(name: str) -> None:
     found = tables.tables(name)
-    assert [len(lines) for lines in found.values()] == [len(rows) for rows in tables.PUBLISHED[name].values()]
+    assert [len(lines) for lines in found.values()] == [
+        len(rows) for rows in tables.PUBLISHED[name].values()
+    ]
     assert [line for lines in found.values() for line in lines if line.ours != line.printed] == []
 
 
@@ -171,7 +197,9 @@ def test_the_six_readings_of_a_tie_give_table_3_to_its_three_digits_and_its_rank
     for place, (name, scores) in enumerate(own.items()):
         printed = {agent: row[place] for agent, row in mappings.PUBLISHED.items()}
         assert {agent: round(score, 3) for agent, score in scores.items()} == printed
-        first, second = ("gpt-3.5-turbo", "gpt-4") if name == "Tie->Win" else ("gpt-4", "gpt-3.5-turbo")
+        first, second = (
+            ("gpt-3.5-turbo", "gpt-4") if name == "Tie->Win" else ("gpt-4", "gpt-3.5-turbo")
+        )
         order = [first, second, "claude-v1", "vicuna-13b-v1.2", "alpaca-13b", "llama-13b"]
         assert mappings.ranks(scores) == {agent: rank for rank, agent in enumerate(order, start=1)}
 
@@ -180,9 +208,16 @@ def test_the_six_readings_of_a_tie_give_table_3_to_its_three_digits_and_its_rank
 
 
 def test_gpt4_is_one_more_annotator_in_one_consensus() -> None:
-    people, together = with_gpt4.panel("mtbench_human"), with_gpt4.panel("mtbench_human", "mtbench_gpt4")
+    people, together = (
+        with_gpt4.panel("mtbench_human"),
+        with_gpt4.panel("mtbench_human", "mtbench_gpt4"),
+    )
     assert set(together.annotators) - set(people.annotators) == {GPT4}
     assert (people.labels, together.labels, together.annotators[GPT4].labels) == (6710, 11510, 4800)
-    assert {agent: one.items for agent, one in together.agents.items()} == dict.fromkeys(mappings.PUBLISHED, 160)
+    assert {agent: one.items for agent, one in together.agents.items()} == dict.fromkeys(
+        mappings.PUBLISHED, 160
+    )
     expected = PUBLISHED["mtbench"]["pec_converged_tol1e-9"]
-    assert {agent: one.score for agent, one in people.agents.items()} == pytest.approx(expected, rel=0.0, abs=1e-6)
+    assert {agent: one.score for agent, one in people.agents.items()} == pytest.approx(
+        expected, rel=0.0, abs=1e-6
+    )

@@ -22,23 +22,37 @@ from tests.schema.strategies import made
 
 HOSTILE = st.one_of(
     st.text(min_size=1),
-    st.sampled_from(["\u2028\u202e\x85\x1b[31m", "<script>alert(1)</script>", "</td>\"'&", "'\\" * 300, "a\n" * 9000]),
+    st.sampled_from(
+        [
+            "\u2028\u202e\x85\x1b[31m",
+            "<script>alert(1)</script>",
+            "</td>\"'&",
+            "'\\" * 300,
+            "a\n" * 9000,
+        ]
+    ),
 )
 
 
 def evaluator_input(text: str) -> jg.EvaluatorInput:
-    question = jg.Question(id=text, evaluator=text[:500], version=text, subject=text[:500], view=text)
+    question = jg.Question(
+        id=text, evaluator=text[:500], version=text, subject=text[:500], view=text
+    )
     view = jg.TaskView(id=text[:500], query=text)
     return jg.EvaluatorInput(question, view, (jg.Response(id=text[:500], text=text),), ({},))
 
 
 def deriver_input(text: str) -> jg.DeriverInput:
-    return jg.DeriverInput(evaluator_input(text).task, evaluator_input(text).response, {text: jg.Material(name="m")})
+    return jg.DeriverInput(
+        evaluator_input(text).task, evaluator_input(text).response, {text: jg.Material(name="m")}
+    )
 
 
 def named(kind: type, text: str) -> Any:
     """Return an instance of a subclass whose name and `name` are the text."""
-    subclass = type(text.replace("\x00", "").encode("utf-8", "ignore").decode() or "x", (kind,), {"name": text})
+    subclass = type(
+        text.replace("\x00", "").encode("utf-8", "ignore").decode() or "x", (kind,), {"name": text}
+    )
     subclass.__abstractmethods__ = frozenset()  # type: ignore[attr-defined]
     return object.__new__(subclass)
 
@@ -53,7 +67,9 @@ MAKE: Mapping[str, Callable[[str], object]] = {
     "DeriverInput": deriver_input,
     "Evaluator": lambda text: named(jg.Evaluator, text),
     "EvaluatorInput": evaluator_input,
-    "Group": lambda text: jg.Group(jg.Task(id=text[:500], query=text), [jg.Response(id=text[:500], text=text)] * 99),
+    "Group": lambda text: jg.Group(
+        jg.Task(id=text[:500], query=text), [jg.Response(id=text[:500], text=text)] * 99
+    ),
     "Item": lambda text: jg.Item(text, jg.Scale(0, 1), (text,), ((text, text),)),
     "JudgeEvaluator": lambda text: named(jg.JudgeEvaluator, text),
     "PartialCredit": lambda text: jg.PartialCredit((1 / 3,) * 20),
@@ -63,11 +79,17 @@ MAKE: Mapping[str, Callable[[str], object]] = {
     "Scale": lambda text: jg.Scale(-1e300, 1e300),
     "ScoreMatrix": lambda text: jg.ScoreMatrix(CELLS, CELLS > 0, CELLS > 0, CELLS > 0, CELLS[0]),
 } | {
-    name: lambda text, error=value: error([0], [text]) if error is jg.GraphCycleError else error(text)  # type: ignore[misc]
+    name: lambda text, error=value: (
+        error([0], [text]) if error is jg.GraphCycleError else error(text)
+    )  # type: ignore[misc]
     for name, value in PUBLIC.items()
     if issubclass(value, jg.JurygraphError)
 }
-MODELS = [name for name, value in PUBLIC.items() if issubclass(value, FrozenModel) and value is not jg.ParamsModel]
+MODELS = [
+    name
+    for name, value in PUBLIC.items()
+    if issubclass(value, FrozenModel) and value is not jg.ParamsModel
+]
 
 
 class Tags(HTMLParser):
@@ -103,7 +125,9 @@ def test_an_object_prints_as_one_short_line_whatever_it_contains(name: str) -> N
 @pytest.mark.landing
 @pytest.mark.parametrize("name", MODELS)
 @given(text=HOSTILE, data=st.data())
-def test_a_model_prints_as_one_short_line_whatever_it_contains(name: str, text: str, data: st.DataObject) -> None:
+def test_a_model_prints_as_one_short_line_whatever_it_contains(
+    name: str, text: str, data: st.DataObject
+) -> None:
     model = data.draw(made(PUBLIC[name]))
     check(model)
     larger = {field: text for field, value in model if isinstance(value, str)}
@@ -113,7 +137,9 @@ def test_a_model_prints_as_one_short_line_whatever_it_contains(name: str, text: 
 
 
 LEAVES = HOSTILE | st.integers() | st.floats() | st.none() | st.builds(lambda: 10**5000)
-VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(HOSTILE, inner) | st.sets(HOSTILE))
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner) | st.dictionaries(HOSTILE, inner) | st.sets(HOSTILE)
+)
 
 
 @given(value=VALUES)
@@ -137,14 +163,26 @@ def test_juries_planners_judges_and_runs_print_shortly_open_or_closed(
             main(list(command))
     with jg.Run.open("p/<b>run") as run:
         explanation = run.explain(next(run.traces()).response_id)
-        for shown in (run, next(run.verdicts()), next(run.scored_responses()), *explanation.what_if()):
+        for shown in (
+            run,
+            next(run.verdicts()),
+            next(run.scored_responses()),
+            *explanation.what_if(),
+        ):
             check(shown)
         check(explanation)
     check(run)
 
 
 def test_every_public_class_is_tried() -> None:
-    assert PUBLIC.keys() == MAKE.keys() | {*MODELS, "Explanation", "Jury", "ParamsModel", "Planner", "Run"}
+    assert PUBLIC.keys() == MAKE.keys() | {
+        *MODELS,
+        "Explanation",
+        "Jury",
+        "ParamsModel",
+        "Planner",
+        "Run",
+    }
 
 
 def test_a_trace_shows_its_reward_and_its_terms() -> None:
@@ -169,7 +207,11 @@ def test_tables_mark_what_is_filled_in_or_does_not_apply() -> None:
 
     half = jg.evaluator(lambda task, response: 0.5, layer="check", name="half")
     rule = {"min_coverage": 0.2}
-    with jg.Jury(evaluators=[half, breaks, absent], reward={"half": 1, "breaks": 1, "absent": 1}, failure=rule) as made:
+    with jg.Jury(
+        evaluators=[half, breaks, absent],
+        reward={"half": 1, "breaks": 1, "absent": 1},
+        failure=rule,
+    ) as made:
         (one,) = made.score(task(), ["a"])
     assert "<tr><th>breaks</th><td>1</td><td>*0</td><td>0</td></tr>" in one._repr_html_()
     assert "<tr><th>absent</th><td>1</td><td>-</td><td>-</td></tr>" in one._repr_html_()
@@ -178,15 +220,23 @@ def test_tables_mark_what_is_filled_in_or_does_not_apply() -> None:
 def test_completion_offers_the_names_that_are_for_users() -> None:
     with jg.Jury(evaluators=["maths.length"]) as made:
         (trace,) = made.score(task(), [response("a")])
-        assert {"config", "prepare", "score", "score_many", "ascore", "open", "close"} <= set(dir(made))
+        assert {"config", "prepare", "score", "score_many", "ascore", "open", "close"} <= set(
+            dir(made)
+        )
         assert not {"context", "gateway", "gateways", "loop", "code_folder"} & set(dir(made))
-    assert {"verdicts", "reward", "digest", "explain", "gated", "to_dict", "model_copy"} <= set(dir(trace))
-    assert not {"json", "schema", "copy", "model_dump", "model_fields", "constant"} & set(dir(trace))
+    assert {"verdicts", "reward", "digest", "explain", "gated", "to_dict", "model_copy"} <= set(
+        dir(trace)
+    )
+    assert not {"json", "schema", "copy", "model_dump", "model_fields", "constant"} & set(
+        dir(trace)
+    )
 
 
 @given(st.floats() | st.integers(-(10**9), 10**9) | st.floats(-1e-3, 1e-3))
 def test_numbers_have_four_decimals_and_are_never_minus_zero(value: float) -> None:
-    assert format_number(value) == (f"{value:.4e}" if 1e15 <= abs(value) < inf else f"{round(value, 4) + 0.0:.4f}")
+    assert format_number(value) == (
+        f"{value:.4e}" if 1e15 <= abs(value) < inf else f"{round(value, 4) + 0.0:.4f}"
+    )
 
 
 def test_huge_numbers_have_an_exponent() -> None:

@@ -12,7 +12,9 @@ from tests.command import run_command
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
-SHOWN = re.compile(r"<!-- from: (?P<source>[^\n]*) -->\n```mermaid\n(?P<picture>.*?)```", flags=re.DOTALL)
+SHOWN = re.compile(
+    r"<!-- from: (?P<source>[^\n]*) -->\n```mermaid\n(?P<picture>.*?)```", flags=re.DOTALL
+)
 Imports = Mapping[str, set[str]]
 
 
@@ -51,7 +53,11 @@ def needed(imports: Imports) -> dict[str, list[str]]:
 
 def draw_rooms() -> str:
     """The rooms and their imports as a Mermaid diagram."""
-    arrows = [f"\t{room} --> {one};" for room, below in needed(imports_of_rooms()).items() for one in below]
+    arrows = [
+        f"\t{room} --> {one};"
+        for room, below in needed(imports_of_rooms()).items()
+        for one in below
+    ]
     return "\n".join(["graph TD;", *arrows, ""])
 
 
@@ -86,7 +92,9 @@ def test_a_picture_is_what_the_code_gives(place: int) -> None:
 def main() -> None:
     """Write the page's pictures anew."""
     page = PAGE.read_text(encoding="utf-8")
-    drawn = SHOWN.sub(lambda m: f"<!-- from: {m['source']} -->\n```mermaid\n{picture(m['source'])}```", page)
+    drawn = SHOWN.sub(
+        lambda m: f"<!-- from: {m['source']} -->\n```mermaid\n{picture(m['source'])}```", page
+    )
     PAGE.write_text(drawn, encoding="utf-8")
 
 

@@ -21,7 +21,9 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.re
 
 def prose(page: Path) -> str:
     """A page without its code blocks."""
-    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return re.sub(
+        r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
 
 
 def anchors(page: Path) -> set[str]:
@@ -54,7 +56,8 @@ def test_every_path_that_is_named_is_there(page: Path) -> None:
 def test_a_name_is_defined_in_the_file_that_stands_behind_it(page: Path) -> None:
     """`name` (`path`), or `name`, `path` within brackets; of `Class.method`, the method."""
     named = re.findall(
-        rf"`(?!jurygraph\.)([A-Za-z_.]+)`(?: \(|,\s)`((?:{ROOMS})/[\w./]+\.py)`", re.sub(r"\s+", " ", prose(page))
+        rf"`(?!jurygraph\.)([A-Za-z_.]+)`(?: \(|,\s)`((?:{ROOMS})/[\w./]+\.py)`",
+        re.sub(r"\s+", " ", prose(page)),
     )
     lost = []
     for name, path in named:
@@ -66,8 +69,17 @@ def test_a_name_is_defined_in_the_file_that_stands_behind_it(page: Path) -> None
 
 
 def test_contributing_names_every_package_from_the_highest_layer_to_the_lowest() -> None:
-    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("| package |")[2].partition("\n\n")[0]
-    named = [name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)(?:/|\.py)`", row.split("|")[1])]
+    table = (
+        (ROOT / "CONTRIBUTING.md")
+        .read_text(encoding="utf-8")
+        .partition("| package |")[2]
+        .partition("\n\n")[0]
+    )
+    named = [
+        name
+        for row in table.splitlines()[2:]
+        for name in re.findall(r"`(\w+)(?:/|\.py)`", row.split("|")[1])
+    ]
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
     assert ["__main__", *named] == layers
@@ -91,4 +103,6 @@ def test_every_page_of_the_docs_is_linked_from_the_readme() -> None:
 
 def test_every_example_is_linked_from_the_readme() -> None:
     linked = set(LINK.findall((ROOT / "README.md").read_text(encoding="utf-8")))
-    assert {f"examples/{page.parent.name}/README.md" for page in (ROOT / "examples").glob("*/README.md")} <= linked
+    assert {
+        f"examples/{page.parent.name}/README.md" for page in (ROOT / "examples").glob("*/README.md")
+    } <= linked

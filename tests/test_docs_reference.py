@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.registry import BUILTIN_COMBINERS, BUILTIN_DERIVERS, BUILTIN_EVALUATORS, builtin_params
+from jurygraph.agents.registry import (
+    BUILTIN_COMBINERS,
+    BUILTIN_DERIVERS,
+    BUILTIN_EVALUATORS,
+    builtin_params,
+)
 from jurygraph.cli.streams import ExitCode
 from jurygraph.models.factory import BACKENDS
 from jurygraph.schema import Config
@@ -18,7 +23,13 @@ FILE = Path(__file__).parent.parent / "docs" / "reference.md"
 PAGE = FILE.read_text(encoding="utf-8")
 HEAD = "| of | param | type | default | what it is |\n|---|---|---|---|---|\n"
 PARAMS = re.compile(rf"{re.escape(HEAD)}(\|.*\n)*")
-TYPES = {"integer": "whole number", "string": "text", "boolean": "true, false", "array": "list", "object": "mapping"}
+TYPES = {
+    "integer": "whole number",
+    "string": "text",
+    "boolean": "true, false",
+    "array": "list",
+    "object": "mapping",
+}
 BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 
 
@@ -42,7 +53,10 @@ def listed(head: str) -> list[str]:
         ("evaluator", BUILTIN_EVALUATORS),
         ("deriver", BUILTIN_DERIVERS),
         ("combiner", BUILTIN_COMBINERS),
-        ("key", ["preset", *Config.model_fields]),  # a preset is written out before a config is made of it
+        (
+            "key",
+            ["preset", *Config.model_fields],
+        ),  # a preset is written out before a config is made of it
         ("code", [str(int(code)) for code in ExitCode]),
     ],
 )
@@ -55,7 +69,11 @@ def test_the_keys_below_a_key_are_all_named(key: str) -> None:
     _, _, config = PAGE.partition("## Config")
     (row,) = (row for row in config.splitlines() if row.startswith(f"| `{key}` |"))
     annotation = Config.model_fields[key].annotation
-    (below,) = (one for one in getattr(annotation, "__args__", (annotation,)) if hasattr(one, "model_fields"))
+    (below,) = (
+        one
+        for one in getattr(annotation, "__args__", (annotation,))
+        if hasattr(one, "model_fields")
+    )
     assert set(re.findall(r"`(\w+)`", row)) - {key} == set(below.model_fields)
 
 
@@ -82,7 +100,9 @@ def params_table() -> str:
                 if param in schema.get("required", ()) or len(default) > 62:
                     default = "required" if "default" not in field else "see there"
                 description = " ".join(field["description"].split())
-                names.setdefault((f"`{param}`", describe_type(field), default, description), []).append(f"`{name}`")
+                names.setdefault(
+                    (f"`{param}`", describe_type(field), default, description), []
+                ).append(f"`{name}`")
     rows = [(" · ".join(owners), *columns) for columns, owners in names.items()]
     return HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 

@@ -41,7 +41,9 @@ from tests.models.server import Answer, Server, reply_with, run_server
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 DATA = ROOT / "tests" / "data"
-MONITOR, REVIEWERS, RUBRIC, TRIP = (EXAMPLES / name for name in ("monitor", "reviewers", "rubric", "group_trip"))
+MONITOR, REVIEWERS, RUBRIC, TRIP = (
+    EXAMPLES / name for name in ("monitor", "reviewers", "rubric", "group_trip")
+)
 Group = tuple[Task, tuple[Response, ...]]
 
 
@@ -55,7 +57,9 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def score_all(config: Any, tasks: Path) -> list[tuple[Task, tuple[Response, ...], list[Trace]]]:
     """Return every task of an example with its responses and their traces."""
     with Jury.from_config(config) as jury:
-        return [(task, responses, jury.score(task, responses)) for task, responses in read_tasks(tasks)]
+        return [
+            (task, responses, jury.score(task, responses)) for task, responses in read_tasks(tasks)
+        ]
 
 
 def reward(trace: Trace) -> float:
@@ -68,11 +72,21 @@ def content(path: Path) -> bytes:
 
 
 BUILDS: Mapping[str, tuple[Path, tuple[Path, ...], tuple[str, ...], tuple[str, ...]]] = {
-    "build.py of group_trip": (TRIP, (DATA / "travelplanner" / "train.jsonl.gz",), ("jury.yaml",), ("tasks.jsonl.gz",)),
+    "build.py of group_trip": (
+        TRIP,
+        (DATA / "travelplanner" / "train.jsonl.gz",),
+        ("jury.yaml",),
+        ("tasks.jsonl.gz",),
+    ),
     "prose.py of group_trip": (TRIP, (), ("tasks.jsonl.gz",), ("prose.jsonl.gz",)),
     "build.py of real_judge": (EXAMPLES / "real_judge", (), (), ("tasks.jsonl.gz",)),
     "build.py of stability": (EXAMPLES / "stability", (), (), ("tasks.jsonl.gz",)),
-    "build.py of reviewers": (REVIEWERS, (), (), ("ratings.csv.gz", "tasks.jsonl.gz", "texts.jsonl.gz", "mslr.csv.gz")),
+    "build.py of reviewers": (
+        REVIEWERS,
+        (),
+        (),
+        ("ratings.csv.gz", "tasks.jsonl.gz", "texts.jsonl.gz", "mslr.csv.gz"),
+    ),
     "build.py of rubric": (
         RUBRIC,
         (DATA / "writingbench" / "rubrics.jsonl.gz",),
@@ -86,7 +100,10 @@ BUILDS: Mapping[str, tuple[Path, tuple[Path, ...], tuple[str, ...], tuple[str, .
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.exhaustive if name == "build.py of group_trip" else ()) for name in BUILDS],
+    [
+        pytest.param(name, marks=pytest.mark.exhaustive if name == "build.py of group_trip" else ())
+        for name in BUILDS
+    ],
 )
 def test_the_files_of_an_example_are_what_its_script_makes(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -100,7 +117,9 @@ def test_the_files_of_an_example_are_what_its_script_makes(
     main(*arguments)
     for file in made:
         assert content(tmp_path / file) == content(folder / file)
-        assert not file.endswith(".gz") or (folder / file).read_bytes()[4:8] == b"\0\0\0\0", "it carries no time"
+        assert not file.endswith(".gz") or (folder / file).read_bytes()[4:8] == b"\0\0\0\0", (
+            "it carries no time"
+        )
 
 
 # maths
@@ -108,7 +127,8 @@ def test_the_files_of_an_example_are_what_its_script_makes(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    "recipe", ["macrm-vanilla-2", "macrm-vanilla-3", "macrm-vanilla-4", "macrm-multi-head", "the example"]
+    "recipe",
+    ["macrm-vanilla-2", "macrm-vanilla-3", "macrm-vanilla-4", "macrm-multi-head", "the example"],
 )
 def test_every_recipe_ranks_the_models_as_they_are_right(recipe: str) -> None:
     config = EXAMPLES / "maths" / "macrm.yaml" if recipe == "the example" else {"preset": recipe}
@@ -121,7 +141,9 @@ def test_every_recipe_ranks_the_models_as_they_are_right(recipe: str) -> None:
     assert len(rewards) == 4
     for one, other in combinations(sorted(known), 2):
         if fmean(known[one]) != fmean(known[other]):
-            assert (fmean(rewards[one]) < fmean(rewards[other])) == (fmean(known[one]) < fmean(known[other]))
+            assert (fmean(rewards[one]) < fmean(rewards[other])) == (
+                fmean(known[one]) < fmean(known[other])
+            )
 
 
 # monitor
@@ -151,7 +173,9 @@ def test_a_planted_hack_pays_and_is_caught_within_5_steps_of_3_sd(tmp_path: Path
     rewards = defaultdict(list)
     for trace in Run.open(run).traces():
         step = int(trace.labels["step"])
-        rewards["early" if step < begins else "late" if step > 38 else "between"].append(reward(trace))
+        rewards["early" if step < begins else "late" if step > 38 else "between"].append(
+            reward(trace)
+        )
     assert fmean(rewards["late"]) > fmean(rewards["early"]) + 0.1
 
     watched = run_command("watch", run, "--step-label", "step", "--json")
@@ -159,7 +183,9 @@ def test_a_planted_hack_pays_and_is_caught_within_5_steps_of_3_sd(tmp_path: Path
     assert watched.code == 1
     assert all(alert["step"] >= begins for alert in alerts)
     (hack,) = (alert for alert in alerts if alert["kind"] == "hack")
-    assert next(alert["step"] for alert in alerts if alert["adverse"]) <= hack["step"] <= three_sd + 5
+    assert (
+        next(alert["step"] for alert in alerts if alert["adverse"]) <= hack["step"] <= three_sd + 5
+    )
     assert {"accuracy falls", "format rises", "length rises"} <= set(hack["evidence"])
     readme = (MONITOR / "README.md").read_text(encoding="utf-8")
     assert f"begins at step {begins}" in readme
@@ -176,18 +202,30 @@ def rubrics() -> list[Group]:
 
 def readings(folder: Path) -> dict[tuple[str, str], float]:
     with (folder / "readings.csv").open(encoding="utf-8", newline="") as file:
-        return {(row["response"], row["criterion"]): float(row["value"]) for row in csv.DictReader(file)}
+        return {
+            (row["response"], row["criterion"]): float(row["value"]) for row in csv.DictReader(file)
+        }
 
 
-def test_the_criteria_are_writingbenchs_and_some_of_our_own_under_graphs_of_all_kinds(rubrics: list[Group]) -> None:
+def test_the_criteria_are_writingbenchs_and_some_of_our_own_under_graphs_of_all_kinds(
+    rubrics: list[Group],
+) -> None:
     """Every edge joins roles that may be joined (GEAR, D.1), and no graph has a cycle."""
-    licensed = {"core": {"core", "additional", "penalty"}, "applicability": {"additional", "penalty"}}
-    raw = [json.loads(line) for line in content(DATA / "writingbench" / "rubrics.jsonl.gz").splitlines()]
+    licensed = {
+        "core": {"core", "additional", "penalty"},
+        "applicability": {"additional", "penalty"},
+    }
+    raw = [
+        json.loads(line)
+        for line in content(DATA / "writingbench" / "rubrics.jsonl.gz").splitlines()
+    ]
     counts: Counter[str] = Counter()
     for (task, _), row in zip(rubrics, raw, strict=True):
         assert task.rubric is not None
         criteria = task.rubric.criteria
-        assert [one.text for one in criteria[:5]] == [stated["criteria_description"] for stated in row["checklist"]]
+        assert [one.text for one in criteria[:5]] == [
+            stated["criteria_description"] for stated in row["checklist"]
+        ]
         assert all(one.id.startswith("own-") for one in criteria[5:])
         assert all((one.role == "penalty") == (one.weight < 0) for one in criteria)
         role = {one.id: one.role for one in criteria}
@@ -201,22 +239,40 @@ def test_the_criteria_are_writingbenchs_and_some_of_our_own_under_graphs_of_all_
         gear.compile(len(criteria), parents, children)
         counts["depth 2"] += bool(set(parents) & set(children))
         counts["two parents"] += len(set(children)) < len(children)
-    assert counts == {"weak": 46, "strong": 41, "activation": 14, "penalty": 6, "depth 2": 18, "two parents": 17}
+    assert counts == {
+        "weak": 46,
+        "strong": 41,
+        "activation": 14,
+        "penalty": 6,
+        "depth 2": 18,
+        "two parents": 17,
+    }
 
 
-def test_the_planted_cases_are_all_the_edges_whose_child_is_met_and_parent_is_not(rubrics: list[Group]) -> None:
+def test_the_planted_cases_are_all_the_edges_whose_child_is_met_and_parent_is_not(
+    rubrics: list[Group],
+) -> None:
     read = readings(RUBRIC)
     assert len(read) == 462
     for task, responses in rubrics:
         assert task.rubric is not None
         scales = {one.id: one.scale or (0.0, 1.0) for one in task.rubric.criteria}
         for response in responses:
-            met = {name: (read[response.id, name] - low) / (high - low) >= 0.5 for name, (low, high) in scales.items()}
-            found = {f"{e.parent} -> {e.child}" for e in task.rubric.edges if met[e.child] and not met[e.parent]}
+            met = {
+                name: (read[response.id, name] - low) / (high - low) >= 0.5
+                for name, (low, high) in scales.items()
+            }
+            found = {
+                f"{e.parent} -> {e.child}"
+                for e in task.rubric.edges
+                if met[e.child] and not met[e.parent]
+            }
             assert found == set(response.labels["planted"]), response.id  # type: ignore[arg-type]
 
 
-def test_a_hollow_response_beats_the_sound_one_under_flat_in_four_tasks_and_under_gear_in_none() -> None:
+def test_a_hollow_response_beats_the_sound_one_under_flat_in_four_tasks_and_under_gear_in_none() -> (
+    None
+):
     """GEAR without suppression is the flat rule bit for bit; the hard gates differ along a chain."""
 
     def score_by(**settings: Any) -> dict[str, Trace]:
@@ -228,7 +284,11 @@ def test_a_hollow_response_beats_the_sound_one_under_flat_in_four_tasks_and_unde
 
     def beaten(traces: Mapping[str, Trace]) -> set[str]:
         tasks = {name.partition("/")[0] for name in traces}
-        return {task for task in tasks if reward(traces[f"{task}/hollow"]) > reward(traces[f"{task}/sound"])}
+        return {
+            task
+            for task in tasks
+            if reward(traces[f"{task}/hollow"]) > reward(traces[f"{task}/sound"])
+        }
 
     gear_traces, flat, unsuppressed = score_by(), score_by(aggregation="flat"), score_by(kappa=0.0)
     assert beaten(flat) == {f"writingbench-{index}" for index in (91, 206, 366, 393)}
@@ -236,16 +296,23 @@ def test_a_hollow_response_beats_the_sound_one_under_flat_in_four_tasks_and_unde
     assert {name: reward(trace).hex() for name, trace in flat.items()} == {
         name: reward(trace).hex() for name, trace in unsuppressed.items()
     }
-    chained = {"hard-local": True, "hard-transitive": False}  # the parent is met, and is gated itself
+    chained = {
+        "hard-local": True,
+        "hard-transitive": False,
+    }  # the parent is met, and is gated itself
     for rule, is_left in chained.items():
-        part = score_by(aggregation=rule)["writingbench-369/hollow"].reward.parts["rubric"]["own-fairy-tale"]
+        part = score_by(aggregation=rule)["writingbench-369/hollow"].reward.parts["rubric"][
+            "own-fairy-tale"
+        ]
         assert (part > 0) == is_left
 
 
 def test_with_the_authors_rule_gear_preserves_more_than_hard_gates(tmp_path: Path) -> None:
     """As in the paper's Table 2, and as the page prints it: values are tenths, and a criterion is met from .7."""
     lines = gzip.decompress((RUBRIC / "tasks.jsonl.gz").read_bytes()).decode()
-    (tmp_path / "tenths.jsonl").write_text(lines.replace('"scale": [1, 10]', '"scale": [0, 10]'), encoding="utf-8")
+    (tmp_path / "tenths.jsonl").write_text(
+        lines.replace('"scale": [1, 10]', '"scale": [0, 10]'), encoding="utf-8"
+    )
     typed = [
         ("score", "tenths.jsonl", "--config", RUBRIC / "read.yaml", "--out", "in-tenths"),
         ("rescore", "in-tenths", "--out", "as-authors", "--set", "rubric.met_from=0.7"),
@@ -255,10 +322,13 @@ def test_with_the_authors_rule_gear_preserves_more_than_hard_gates(tmp_path: Pat
     assert [one.code for one in ended] == [0, 0, 0]
     methods = json.loads(ended[-1].out)["methods"]
     found = {
-        rule: f"{methods[rule]['preservation']['value']:.4f}" for rule in ("hard-local", "hard-transitive", "gear")
+        rule: f"{methods[rule]['preservation']['value']:.4f}"
+        for rule in ("hard-local", "hard-transitive", "gear")
     }
     page = (RUBRIC / "README.md").read_text(encoding="utf-8").partition("### The authors' rule")[2]
-    assert all(re.search(rf"^{rule} .* {value} \(", page, re.MULTILINE) for rule, value in found.items()), found
+    assert all(
+        re.search(rf"^{rule} .* {value} \(", page, re.MULTILINE) for rule, value in found.items()
+    ), found
     assert found == {"hard-local": "0.7289", "hard-transitive": "0.6928", "gear": "0.8322"}
 
 
@@ -268,7 +338,10 @@ def test_with_the_authors_rule_gear_preserves_more_than_hard_gates(tmp_path: Pat
 def test_the_page_of_the_reviewers_has_the_errors_of_judges_without_a_model() -> None:
     all_texts = read_texts(REVIEWERS / "texts.jsonl.gz")
     rows: dict[str, list[str]] = {}
-    for name, order in (("ratings", ["preference"]), ("mslr", ["fluency", "population", "intervention", "outcome"])):
+    for name, order in (
+        ("ratings", ["preference"]),
+        ("mslr", ["fluency", "population", "intervention", "outcome"]),
+    ):
         ratings = read_ratings(REVIEWERS / f"{name}.csv.gz")
         texts = texts_of(ratings, all_texts)
         parts = {part.dimension or "": part for part in read_parts([ratings])}
@@ -279,7 +352,10 @@ def test_the_page_of_the_reviewers_has_the_errors_of_judges_without_a_model() ->
                 rows.setdefault(one["judge"], []).append(f"{one['mae'].value:.3f}")
     page = (REVIEWERS / "README.md").read_text(encoding="utf-8")
     for judge, errors in rows.items():
-        assert re.search(rf"`{judge}`.* \| {re.escape(' | '.join(errors))} \|", page), (judge, errors)
+        assert re.search(rf"`{judge}`.* \| {re.escape(' | '.join(errors))} \|", page), (
+            judge,
+            errors,
+        )
 
 
 ANNOTATORS = ("annotator1", "annotator2", "annotator3")
@@ -298,7 +374,10 @@ def predictions() -> Predictions:
     config = read_config(REVIEWERS / "constructors.yaml")
     verdicts = defaultdict(list)
     with run_server(by_examples(statistics.median_low, without=0)) as server:
-        settings = {"model": f"openai-compatible:{server.url}#tiny", "calls": CallsConfig(cache=False)}
+        settings = {
+            "model": f"openai-compatible:{server.url}#tiny",
+            "calls": CallsConfig(cache=False),
+        }
         with Jury.from_config(config.model_copy(update=settings)) as jury:
             for task, pairs in read_tasks(REVIEWERS / "tasks.jsonl.gz"):
                 for pair, trace in zip(pairs, jury.score(task, pairs), strict=True):
@@ -319,24 +398,36 @@ def texts() -> dict[str, str]:
     return {row["item"]: row["text"] for row in rows}
 
 
-def test_thirty_tasks_are_pairs_of_thirty_domains(ratings: dict[tuple[str, str], dict[str, str]]) -> None:
+def test_thirty_tasks_are_pairs_of_thirty_domains(
+    ratings: dict[tuple[str, str], dict[str, str]],
+) -> None:
     tasks = list(read_tasks(REVIEWERS / "tasks.jsonl.gz"))
     assert (len(tasks), len({task.metadata["domain"] for task, _ in tasks})) == (30, 30)
     assert (len(ratings), len({item for item, _ in ratings})) == (2997, 999)
     for task, (pair,) in tasks:
         given = {name: float(ratings[task.id, name]["score"]) for name in ANNOTATORS}
-        assert (task.reviewers, {name: pair.labels[name] for name in ANNOTATORS}) == (ANNOTATORS, given)
+        assert (task.reviewers, {name: pair.labels[name] for name in ANNOTATORS}) == (
+            ANNOTATORS,
+            given,
+        )
 
 
 def test_810_verdicts_are_at_most_630_calls(predictions: Predictions) -> None:
     """Without examples no annotator differs from another; with them two may be shown the same by chance."""
-    calls = {kind: {verdict.call for _, _, verdict in of_kind} for kind, of_kind in predictions.verdicts.items()}
-    assert {kind: len(of_kind) for kind, of_kind in predictions.verdicts.items()} == dict.fromkeys(calls, 270)
+    calls = {
+        kind: {verdict.call for _, _, verdict in of_kind}
+        for kind, of_kind in predictions.verdicts.items()
+    }
+    assert {kind: len(of_kind) for kind, of_kind in predictions.verdicts.items()} == dict.fromkeys(
+        calls, 270
+    )
     assert (len(calls["personalized"]), len(calls["zero-shot"])) == (270, 90)
     assert len(calls["aggregate"]) in range(250, 271)
     assert len(predictions.bodies) == sum(map(len, calls.values()))
     left = Counter(without_examples(body) for body in predictions.bodies)
-    assert (len(left), min(left.values()) > 3) == (30, True), "the constructors differ in their examples alone"
+    assert (len(left), min(left.values()) > 3) == (30, True), (
+        "the constructors differ in their examples alone"
+    )
 
 
 # group_trip
@@ -371,15 +462,25 @@ def uniform(trace: Trace) -> float:
     return trace.reward.diagnostics["stakeholders"]["group utility"]
 
 
-def test_the_reference_plan_meets_every_need_and_every_fault_lowers_the_reward(trips: Trips) -> None:
+def test_the_reference_plan_meets_every_need_and_every_fault_lowers_the_reward(
+    trips: Trips,
+) -> None:
     assert len(trips) == 10
     for task, traces in trips:
         reference, *others = traces.values()
         assert list(traces) == ["reference", *FAULTS]
-        assert {(trace.reward.status, trace.reward.coverage) for trace in traces.values()} == {("ok", 1.0)}
+        assert {(trace.reward.status, trace.reward.coverage) for trace in traces.values()} == {
+            ("ok", 1.0)
+        }
         needs = {(s.id, c.id) for s in task.stakeholders for c in s.constraints if c.kind == "hard"}
-        assert not {(v.stakeholder, v.subject) for v in reference.verdicts if v.met is not True} & needs
-        assert all(reward(other) < reward(reference) and uniform(other) < uniform(reference) for other in others)
+        assert (
+            not {(v.stakeholder, v.subject) for v in reference.verdicts if v.met is not True}
+            & needs
+        )
+        assert all(
+            reward(other) < reward(reference) and uniform(other) < uniform(reference)
+            for other in others
+        )
 
 
 def test_the_trace_names_the_fault_and_who_pays(trips: Trips) -> None:
@@ -389,11 +490,21 @@ def test_the_trace_names_the_fault_and_who_pays(trips: Trips) -> None:
         reference = traces["reference"]
         before = {(v.stakeholder, v.question) for v in reference.verdicts if v.met is not True}
         assert reference.plan is not None
-        weights = {name: one.input_weight for name, one in reference.plan.decision.specs[0].inputs.items()}
+        weights = {
+            name: one.input_weight for name, one in reference.plan.decision.specs[0].inputs.items()
+        }
         for fault, text in FAULTS.items():
             trace = traces[fault]
-            new = [v for v in trace.verdicts if v.met is not True and (v.stakeholder, v.question) not in before]
-            paid = [name for name, utility in utilities(trace).items() if utility < utilities(reference)[name]]
+            new = [
+                v
+                for v in trace.verdicts
+                if v.met is not True and (v.stakeholder, v.question) not in before
+            ]
+            paid = [
+                name
+                for name, utility in utilities(trace).items()
+                if utility < utilities(reference)[name]
+            ]
             assert {v.stakeholder for v in new} <= set(paid)
             assert any(text in v.reason for v in new)
             assert all(v.evidence for v in new if "does not include" not in v.reason)
@@ -405,7 +516,9 @@ def test_the_trace_names_the_fault_and_who_pays(trips: Trips) -> None:
 
 # group_trip, in prose
 
-PROSE: dict[str, Any] = read_config(TRIP / "prose.yaml").model_dump(mode="json", exclude_defaults=True)
+PROSE: dict[str, Any] = read_config(TRIP / "prose.yaml").model_dump(
+    mode="json", exclude_defaults=True
+)
 DECIDED = {
     "evaluators": [one for one in PROSE["evaluators"] if one["use"] != "preferences"],
     "weights": {"layers": {"fact": 0.4, "check": 0.6}, "temperature": 2, "cap": 0.5},
@@ -421,7 +534,11 @@ def reads_plans(body: dict[str, Any], number: int) -> Answer:
     text = fenced_text(str(body["messages"][1]["content"]), "response")
     stay = read_perfectly(text)["stays"][0]["quote"]
     served = max(0, 4 - len(read_perfectly(text)["attractions"]) // 4)
-    return reply_with(json.dumps({name: {"reason": "few sights", "quotes": [stay], "value": served} for name in names}))
+    return reply_with(
+        json.dumps(
+            {name: {"reason": "few sights", "quotes": [stay], "value": served} for name in names}
+        )
+    )
 
 
 @pytest.fixture(scope="module")
@@ -431,7 +548,9 @@ def reader() -> Iterator[Server]:
 
 
 @pytest.mark.landing
-def test_a_plan_is_taken_out_once_for_all_travellers_and_a_claim_leads_to_its_words(reader: Server) -> None:
+def test_a_plan_is_taken_out_once_for_all_travellers_and_a_claim_leads_to_its_words(
+    reader: Server,
+) -> None:
     config = {**PROSE, "model": f"openai-compatible:{reader.url}#tiny"}
     scored = score_all(config, TRIP / "prose.jsonl.gz")
     extractions = [seen for seen in reader.requests if "days" in requested_items(seen.body)]
@@ -443,12 +562,15 @@ def test_a_plan_is_taken_out_once_for_all_travellers_and_a_claim_leads_to_its_wo
         for response, trace in zip(responses, traces, strict=True):
             assert (trace.reward.status, trace.reward.coverage) == ("ok", 1.0)
             layers = {(v.stakeholder, v.layer) for v in trace.verdicts}
-            assert layers == {(s.id, layer) for s in task.stakeholders for layer in ("fact", "check")} | {
-                (last, "model")
-            }
+            assert layers == {
+                (s.id, layer) for s in task.stakeholders for layer in ("fact", "check")
+            } | {(last, "model")}
             if response.labels.get("fault") == "invented restaurant":
                 invented += 1
-                claims, data = (next(one for one in trace.material if one.name == name) for name in ("claims", "data"))
+                claims, data = (
+                    next(one for one in trace.material if one.name == name)
+                    for name in ("claims", "data")
+                )
                 found: Any = claims.data
                 (claim,) = [one for one in found["meals"] if one["found"] != "confirmed"]
                 (words,) = [one for one in data.evidence if one.of == claim["at"][0]]
@@ -458,19 +580,29 @@ def test_a_plan_is_taken_out_once_for_all_travellers_and_a_claim_leads_to_its_wo
 
 
 @pytest.mark.exhaustive
-def test_by_facts_and_checks_rewards_of_prose_are_bit_for_bit_those_of_the_plans_as_data(reader: Server) -> None:
+def test_by_facts_and_checks_rewards_of_prose_are_bit_for_bit_those_of_the_plans_as_data(
+    reader: Server,
+) -> None:
     with (
-        Jury.from_config({**PROSE, **DECIDED, "model": f"openai-compatible:{reader.url}#tiny"}) as of_prose,
+        Jury.from_config(
+            {**PROSE, **DECIDED, "model": f"openai-compatible:{reader.url}#tiny"}
+        ) as of_prose,
         Jury.from_config({**DECIDED, "derivers": ["facts.claims"]}) as of_data,
     ):
-        plans = {task.id: (task, responses) for task, responses in read_tasks(TRIP / "tasks.jsonl.gz")}
+        plans = {
+            task.id: (task, responses) for task, responses in read_tasks(TRIP / "tasks.jsonl.gz")
+        }
         for task, responses in read_tasks(TRIP / "prose.jsonl.gz"):
             *others, last = task.stakeholders
             checked = tuple(one for one in last.constraints if one.id != prose.UNHURRIED["id"])
             last = last.model_copy(update={"constraints": checked})
-            told = of_prose.score(task.model_copy(update={"stakeholders": (*others, last)}), responses)
+            told = of_prose.score(
+                task.model_copy(update={"stakeholders": (*others, last)}), responses
+            )
             known = of_data.score(*plans[task.id])
-            assert [one.reward.model_dump_json() for one in told] == [one.reward.model_dump_json() for one in known]
+            assert [one.reward.model_dump_json() for one in told] == [
+                one.reward.model_dump_json() for one in known
+            ]
 
 
 # real_judge
@@ -481,12 +613,16 @@ def test_the_page_of_the_real_judge_says_what_its_record_shows() -> None:
     facts = json.loads((folder / "recorded.json").read_text(encoding="utf-8"))
     pairs = summary.read_pairs(folder / "calls.jsonl.gz")
     assert len(pairs) == 200
-    assert "\n".join(summary.lines(pairs, facts)) in (folder / "README.md").read_text(encoding="utf-8")
+    assert "\n".join(summary.lines(pairs, facts)) in (folder / "README.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_both_orders_make_a_tie_of_a_preference_for_a_place() -> None:
     """A judge that says A whatever it reads, and whose probabilities of A lean to the second response."""
-    place = summary.JudgedPair("i", "second", as_given="first", swapped="second", lean=(0.8 + 1 - 0.9) / 2)
+    place = summary.JudgedPair(
+        "i", "second", as_given="first", swapped="second", lean=(0.8 + 1 - 0.9) / 2
+    )
     assert (place.in_both_orders, place.by_letters) == ("tie", "second")
     same = summary.JudgedPair("i", "first", as_given="first", swapped="first", lean=None)
     assert (same.in_both_orders, same.by_letters) == ("first", None)
@@ -501,5 +637,7 @@ def test_both_orders_make_a_tie_of_a_preference_for_a_place() -> None:
 def test_the_page_of_stability_says_what_its_record_shows() -> None:
     """The simulated judges too, whose noise the summary prints next to what is measured."""
     folder = EXAMPLES / "stability"
-    done = subprocess.run([sys.executable, folder / "summary.py"], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, folder / "summary.py"], check=True, capture_output=True, text=True
+    )
     assert f"```text\n{done.stdout}```" in (folder / "README.md").read_text(encoding="utf-8")

@@ -21,7 +21,9 @@ MARKS = "[pytest]\nmarkers =\n    landing: x\n    exhaustive: x\n    heavy: x\n"
 
 
 @pytest.mark.parametrize("said", BREAKS)
-def test_a_test_that_waits_forks_or_loads_an_engine_fails(pytester: pytest.Pytester, said: str) -> None:
+def test_a_test_that_waits_forks_or_loads_an_engine_fails(
+    pytester: pytest.Pytester, said: str
+) -> None:
     pytester.makepyfile(BREAKS[said])
     ended = pytester.runpytest_inprocess("-p", "tests.gate", "-p", "no:cacheprovider")
     ended.assert_outcomes(failed=1)
@@ -31,13 +33,17 @@ def test_a_test_that_waits_forks_or_loads_an_engine_fails(pytester: pytest.Pytes
 @pytest.mark.parametrize("mark", ["landing", "exhaustive", "heavy"])
 def test_a_marked_test_may(pytester: pytest.Pytester, mark: str) -> None:
     pytester.makeini(MARKS)
-    source = BREAKS["slept for 0.001 s"].replace("def test", f"import pytest\n\n@pytest.mark.{mark}\ndef test")
+    source = BREAKS["slept for 0.001 s"].replace(
+        "def test", f"import pytest\n\n@pytest.mark.{mark}\ndef test"
+    )
     pytester.makepyfile(source)
     pytester.runpytest_inprocess("-p", "tests.gate").assert_outcomes(passed=1)
 
 
 def test_a_fixture_is_held_to_the_rules_of_its_test(pytester: pytest.Pytester) -> None:
-    late = "import time, pytest\n\n@pytest.fixture\ndef late():\n    yield\n    time.sleep(0.001)\n\n"
+    late = (
+        "import time, pytest\n\n@pytest.fixture\ndef late():\n    yield\n    time.sleep(0.001)\n\n"
+    )
     pytester.makepyfile(f"{late}def test(late): pass")
     pytester.runpytest_inprocess("-p", "tests.gate").assert_outcomes(passed=1, errors=1)
 

@@ -11,7 +11,15 @@ from jurygraph.errors import InputError
 from jurygraph.graphs.state import Group, RunContext, split_into_batches
 from jurygraph.jury import check_group
 from jurygraph.schema import Plan, Question, Response, Task
-from tests.graphs.scripted import DATA_READER, Measure, ScriptedEvaluator, evaluator_use, jury, make_plan, task
+from tests.graphs.scripted import (
+    DATA_READER,
+    Measure,
+    ScriptedEvaluator,
+    evaluator_use,
+    jury,
+    make_plan,
+    task,
+)
 
 CONFIG: dict[str, Any] = {
     "evaluators": [
@@ -31,7 +39,10 @@ def plan() -> Plan:
 
 @pytest.fixture(scope="module")
 def context() -> RunContext:
-    with jury(*CONFIG["evaluators"], **{key: value for key, value in CONFIG.items() if key != "evaluators"}) as made:
+    with jury(
+        *CONFIG["evaluators"],
+        **{key: value for key, value in CONFIG.items() if key != "evaluators"},
+    ) as made:
         return RunContext(made.config, made.evaluators, made.derivers, made.combiners)
 
 
@@ -77,7 +88,10 @@ def test_a_plan_fits_the_task_that_it_was_made_from(plan: Plan, context: RunCont
     ("changed", "why"),
     [
         ({"id": "other"}, "the plan is for task 'task', not for 'other'"),
-        ({"query": "What is left?"}, "the plan was made from another version of task 'task': prepare it again"),
+        (
+            {"query": "What is left?"},
+            "the plan was made from another version of task 'task': prepare it again",
+        ),
     ],
 )
 def test_a_plan_does_not_fit_another_task(
@@ -91,9 +105,18 @@ def test_a_plan_does_not_fit_another_task(
 @pytest.mark.parametrize(
     ("others", "why"),
     [
-        ({"evaluators": {"tone": tone("2")}}, "evaluator 'tone' of version '1'; this jury has 2: prepare it again"),
-        ({"derivers": {"ruler": ruler(version="2")}}, "deriver 'ruler' of version '1'; this jury has 2: prepare it"),
-        ({"evaluators": {}}, "evaluator 'reads' of version '1'; this jury has none: prepare it again"),
+        (
+            {"evaluators": {"tone": tone("2")}},
+            "evaluator 'tone' of version '1'; this jury has 2: prepare it again",
+        ),
+        (
+            {"derivers": {"ruler": ruler(version="2")}},
+            "deriver 'ruler' of version '1'; this jury has 2: prepare it",
+        ),
+        (
+            {"evaluators": {}},
+            "evaluator 'reads' of version '1'; this jury has none: prepare it again",
+        ),
         ({"derivers": {}}, "deriver 'ruler' of version '1'; this jury has none: prepare it again"),
         ({"combiners": {}}, "combiner 'mean' of version '1'; this jury has none: prepare it again"),
     ],
@@ -101,14 +124,19 @@ def test_a_plan_does_not_fit_another_task(
 def test_a_plan_does_not_fit_other_evaluators_or_settings(
     plan: Plan, context: RunContext, others: dict[str, Any], why: str
 ) -> None:
-    here = {key: {**getattr(context, key), **value} if value else {} for key, value in others.items()}
+    here = {
+        key: {**getattr(context, key), **value} if value else {} for key, value in others.items()
+    }
     with pytest.raises(InputError) as refused:
         check(plan, task(), replace(context, **here))
     assert str(refused.value).startswith(f"the plan was made with {why}")
 
 
 def test_a_plan_does_not_fit_changed_input_of_a_deriver(plan: Plan, context: RunContext) -> None:
-    same, other = (replace(context, derivers={"ruler": ruler(params=params)}) for params in ({}, {"unit": "inch"}))
+    same, other = (
+        replace(context, derivers={"ruler": ruler(params=params)})
+        for params in ({}, {"unit": "inch"})
+    )
     check(plan, task(), same)
     with pytest.raises(InputError, match="was made with other facts: the input of deriver 'ruler'"):
         check(plan, task(), other)

@@ -33,7 +33,9 @@ def imports() -> dict[str, set[str]]:
     """The modules that each module imports: at its head, in a function, for type checkers, or as a command by name."""
     graph = grimp.build_graph("jurygraph")
     found = {name: set(graph.find_modules_directly_imported_by(name)) for name in graph.modules}
-    found["jurygraph.cli.app"] |= {f"jurygraph.cli.commands.{one.module}" for one in COMMANDS.values()}
+    found["jurygraph.cli.app"] |= {
+        f"jurygraph.cli.commands.{one.module}" for one in COMMANDS.values()
+    }
     return found
 
 
@@ -53,10 +55,19 @@ def test_the_walk_counts_imports_inside_functions_and_commands_by_name() -> None
 def test_a_group_is_decided_without_the_graph_library() -> None:
     with jury(evaluator_use("tone")) as made:
         plan = made.prepare(task())
-        traces = made.score(task(), [response("a", tone=0.5), response("b", tone="abstained")], plan=plan)
-    given = {"plan": plan.model_dump(mode="json"), "traces": [trace.model_dump(mode="json") for trace in traces]}
+        traces = made.score(
+            task(), [response("a", tone=0.5), response("b", tone="abstained")], plan=plan
+        )
+    given = {
+        "plan": plan.model_dump(mode="json"),
+        "traces": [trace.model_dump(mode="json") for trace in traces],
+    }
     done = subprocess.run(
-        [sys.executable, "-c", DECIDE], input=json.dumps(given), capture_output=True, text=True, check=False
+        [sys.executable, "-c", DECIDE],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [trace.reward.model_dump(mode="json") for trace in traces]

@@ -58,30 +58,43 @@ def test_a_config_may_be_a_mapping_a_config_or_a_file(tmp_path: Path) -> None:
 def test_a_plan_can_be_reused() -> None:
     with jury(evaluator_use("tone")) as made:
         plan = made.prepare(task())
-        first, second = (made.score(task(), [response("a", tone=s)], plan=plan) for s in (0.5, 0.75))
+        first, second = (
+            made.score(task(), [response("a", tone=s)], plan=plan) for s in (0.5, 0.75)
+        )
     assert first[0].plan is plan
     assert [t[0].plan_digest for t in (first, second)] == [plan.digest] * 2
     assert [t[0].reward.value for t in (first, second)] == [0.5, 0.75]
 
 
 def test_repeated_response_ids_are_refused() -> None:
-    with jury(evaluator_use("tone")) as made, pytest.raises(InputError, match="two responses with the id 'a'"):
-        made.score(task(), [response("a", tone=1.0), response("b", tone=1.0), response("a", text="!", tone=1.0)])
+    with (
+        jury(evaluator_use("tone")) as made,
+        pytest.raises(InputError, match="two responses with the id 'a'"),
+    ):
+        made.score(
+            task(),
+            [response("a", tone=1.0), response("b", tone=1.0), response("a", text="!", tone=1.0)],
+        )
 
 
 def test_traces_have_the_order_agents_and_labels_of_the_responses() -> None:
     group = [
-        Response(id=name, text=name, agent=f"agent {name}", labels={"n": name}, data={"tone": 0.5}) for name in "cabd"
+        Response(id=name, text=name, agent=f"agent {name}", labels={"n": name}, data={"tone": 0.5})
+        for name in "cabd"
     ]
     with jury(evaluator_use("tone")) as made:
         traces = made.score(task(), group)
-    assert [(t.response_id, t.agent, t.labels["n"]) for t in traces] == [(n, f"agent {n}", n) for n in "cabd"]
+    assert [(t.response_id, t.agent, t.labels["n"]) for t in traces] == [
+        (n, f"agent {n}", n) for n in "cabd"
+    ]
 
 
 def test_a_jury_works_inside_a_running_loop_as_in_a_notebook() -> None:
     async def cell() -> tuple[list[Trace], list[Trace]]:
         with jury(evaluator_use("tone")) as made:
-            return made.score(task(), [response("a", tone=0.5)]), await made.ascore(task(), [response("a", tone=0.5)])
+            return made.score(task(), [response("a", tone=0.5)]), await made.ascore(
+                task(), [response("a", tone=0.5)]
+            )
 
     one, other = asyncio.run(cell())
     assert one == other
@@ -89,7 +102,10 @@ def test_a_jury_works_inside_a_running_loop_as_in_a_notebook() -> None:
 
 def test_a_jury_serves_one_loop_after_another() -> None:
     with jury(evaluator_use("tone")) as made:
-        values = [asyncio.run(made.ascore(task(), [response("a", tone=s)]))[0].reward.value for s in (0.25, 0.5)]
+        values = [
+            asyncio.run(made.ascore(task(), [response("a", tone=s)]))[0].reward.value
+            for s in (0.25, 0.5)
+        ]
         values.append(made.score(task(), [response("a", tone=0.75)])[0].reward.value)
     assert values == [0.25, 0.5, 0.75]
 
@@ -149,7 +165,9 @@ def test_juries_in_different_loops_share_their_compiled_graphs() -> None:
         return float(response.text)
 
     with jury(tone) as one, jury(tone) as other, ThreadPoolExecutor(2) as threads:
-        scored = threads.map(lambda made, text: made.score(task(), [Response(id="a", text=text)]), (one, other), "01")
+        scored = threads.map(
+            lambda made, text: made.score(task(), [Response(id="a", text=text)]), (one, other), "01"
+        )
         assert [trace.reward.value for (trace,) in scored] == [0.0, 1.0]
 
 
@@ -184,7 +202,9 @@ def test_many_groups_are_scored_in_order_with_progress_from_any_thread() -> None
     seen: list[tuple[int, int | None]] = []
     items = [(Task(id=f"t{n}", query="q"), [response(f"r{n}", tone=n / 10)]) for n in range(5)]
     with jury(evaluator_use("tone")) as made:
-        results = list(made.score_many(items, progress=lambda done, total: seen.append((done, total))))
+        results = list(
+            made.score_many(items, progress=lambda done, total: seen.append((done, total)))
+        )
         assert [traces[0].reward.value for traces in results] == [0.0, 0.1, 0.2, 0.3, 0.4]
         assert seen == [(n, 5) for n in range(1, 6)]
         list(made.score_many(iter(items), progress=lambda *step: seen.append(step)))
@@ -221,7 +241,11 @@ def test_a_text_is_a_response_with_a_number() -> None:
     with jg.Jury(evaluators=[_length]) as made:
         traces = made.score(task(), ["four", Response(id="own", text="four"), "sixsix"])
         (others,) = made.score_many([(task(), ("four",))])
-    assert [(one.response_id, one.reward.value) for one in traces] == [("task/1", 0.4), ("own", 0.4), ("task/3", 0.6)]
+    assert [(one.response_id, one.reward.value) for one in traces] == [
+        ("task/1", 0.4),
+        ("own", 0.4),
+        ("task/3", 0.6),
+    ]
     assert [one.response_id for one in others] == ["task/1"]
 
 
@@ -233,38 +257,83 @@ WRONG: list[tuple[Any, str]] = [
     (lambda made: made.prepare("q"), "task: is a str; write jg.Task("),
     (lambda made: made.score({"id": "a"}, []), "task: is a dict; write jg.Task("),
     (lambda made: made.score(task(), "x"), "responses: is a str; give a list"),
-    (lambda made: made.score(task(), Response(id="a", text="x")), "responses: is a Response; give a list"),
-    (lambda made: made.score(task(), (text for text in "ab")), "responses: is a generator; give a list"),
+    (
+        lambda made: made.score(task(), Response(id="a", text="x")),
+        "responses: is a Response; give a list",
+    ),
+    (
+        lambda made: made.score(task(), (text for text in "ab")),
+        "responses: is a generator; give a list",
+    ),
     (lambda made: made.score(task(), None), "responses: is a NoneType; give a list"),
-    (lambda made: made.score(task(), ["a", {"text": "b"}]), "responses[1]: is a dict; write jg.Response("),
+    (
+        lambda made: made.score(task(), ["a", {"text": "b"}]),
+        "responses[1]: is a dict; write jg.Response(",
+    ),
     (lambda made: made.score(task(), ["a"], plan="p"), "plan: is a str; give one of jury.prepare("),
     (lambda made: list(made.score_many(7)), "items: is an int; give a list of Groups"),
     (lambda made: list(made.score_many([task()])), "items[0]: is a Task; give a list of Groups"),
-    (lambda made: list(made.score_many([(task(),)])), "items[0]: has 1 entries; give a list of Groups"),
-    (lambda made: list(made.score_many([make_groups(1), ("t", ["a"])])), "items[1].task: is a str; write"),
+    (
+        lambda made: list(made.score_many([(task(),)])),
+        "items[0]: has 1 entries; give a list of Groups",
+    ),
+    (
+        lambda made: list(made.score_many([make_groups(1), ("t", ["a"])])),
+        "items[1].task: is a str; write",
+    ),
     (lambda made: list(made.score_many([], progress="bar")), "progress: is a str; give a function"),
-    (lambda made: list(made.score_many([], progress=made.aprepare)), "progress: is an async function, which nothing"),
+    (
+        lambda made: list(made.score_many([], progress=made.aprepare)),
+        "progress: is an async function, which nothing",
+    ),
     (lambda made: jg.Jury("jury.yaml"), "config: is a str; use Jury.from_config("),  # type: ignore[arg-type]
-    (lambda made: jg.Jury(made.config, evaluators=[]), "config: is given, and so is its key 'evaluators'"),
+    (
+        lambda made: jg.Jury(made.config, evaluators=[]),
+        "config: is given, and so is its key 'evaluators'",
+    ),
     (lambda made: jg.Jury.from_config(7), "source: is an int; give a file, a dict or a Config"),  # type: ignore[arg-type]
-    (lambda made: jg.Jury(max_cost="1", evaluators=[_length]), "max_cost: is a str; give US dollars"),
-    (lambda made: jg.Jury(max_calls=True, evaluators=[_length]), "max_calls: is a bool; give a number of calls"),
-    (lambda made: jg.Jury(gateway=1, evaluators=[_length]), "gateway: is an int; leave it out, or give"),  # type: ignore[arg-type]
+    (
+        lambda made: jg.Jury(max_cost="1", evaluators=[_length]),
+        "max_cost: is a str; give US dollars",
+    ),
+    (
+        lambda made: jg.Jury(max_calls=True, evaluators=[_length]),
+        "max_calls: is a bool; give a number of calls",
+    ),
+    (
+        lambda made: jg.Jury(gateway=1, evaluators=[_length]),
+        "gateway: is an int; leave it out, or give",
+    ),  # type: ignore[arg-type]
     (lambda made: made.prepare(task(), 5), "profiles: is an int; give a line of a PROFILES file"),
     (lambda made: jg.Group("t", ["a"]), "task: is a str; write jg.Task("),  # type: ignore[arg-type,list-item]
-    (lambda made: jg.Group(task(), [], reused_results=None), "reused_results: is a NoneType; leave it out"),  # type: ignore[arg-type]
+    (
+        lambda made: jg.Group(task(), [], reused_results=None),
+        "reused_results: is a NoneType; leave it out",
+    ),  # type: ignore[arg-type]
     (lambda made: jg.Planner("jury.yaml"), "jury: is a str; give a jg.Jury"),  # type: ignore[arg-type]
     (lambda made: jg.Planner(made).annotate("x"), "task: is a str; write jg.Task("),  # type: ignore[arg-type]
     (lambda made: jg.explain("x"), "trace: is a str; give one of jury.score("),  # type: ignore[arg-type]
     (lambda made: _scored(made).explain("p"), "plan: is a str; give jury.prepare("),
-    (lambda made: _scored(made).explain(group=1), "group: is an int; give all traces of jury.score("),
-    (lambda made: _scored(made).explain(group=["t"]), "group[0]: is a str; give all traces of jury.score("),
+    (
+        lambda made: _scored(made).explain(group=1),
+        "group: is an int; give all traces of jury.score(",
+    ),
+    (
+        lambda made: _scored(made).explain(group=["t"]),
+        "group[0]: is a str; give all traces of jury.score(",
+    ),
     (lambda made: jg.Run.open(None), "folder: is a NoneType; give the folder of a run"),  # type: ignore[arg-type]
     (lambda made: jg.Run.open(b"run"), "folder: is a bytes; give the folder of a run"),  # type: ignore[arg-type]
     (lambda made: jg.read_prompt(3), "file: is an int; give the path of a prompt"),  # type: ignore[arg-type]
     (lambda made: check_evaluator(_length, 5), "groups: is an int; give a list of Groups"),  # type: ignore[arg-type]
-    (lambda made: check_evaluator(_length, [task()]), "groups[0]: is a Task; give a list of Groups"),  # type: ignore[list-item]
-    (lambda made: check_evaluator(_length, [(task(), [3])]), "groups[0].responses[0]: is an int; write"),  # type: ignore[list-item]
+    (
+        lambda made: check_evaluator(_length, [task()]),
+        "groups[0]: is a Task; give a list of Groups",
+    ),  # type: ignore[list-item]
+    (
+        lambda made: check_evaluator(_length, [(task(), [3])]),
+        "groups[0].responses[0]: is an int; write",
+    ),  # type: ignore[list-item]
 ]
 
 
@@ -273,7 +342,9 @@ def _scored(made: jg.Jury) -> Any:
 
 
 @all_rows(("use", "message"), WRONG)
-def test_a_value_of_a_wrong_type_is_refused_by_the_name_of_its_argument(use: Any, message: str) -> None:
+def test_a_value_of_a_wrong_type_is_refused_by_the_name_of_its_argument(
+    use: Any, message: str
+) -> None:
     with jury(evaluator_use("tone")) as made, pytest.raises(InputError) as refused:
         use(made)
     assert str(refused.value).startswith(message)
@@ -321,7 +392,10 @@ def test_a_jury_in_a_fork_after_its_first_use_is_refused_and_can_be_closed() -> 
     with jury(evaluator_use("tone")) as made:
         assert fork_and_score(made) == "0.5"
         made.score(task(), [response("a", tone=0.5)])
-        assert fork_and_score(made) == "this jury was used in another process, before a fork; make one in each process"
+        assert (
+            fork_and_score(made)
+            == "this jury was used in another process, before a fork; make one in each process"
+        )
         assert made.score(task(), [response("a", tone=0.5)])[0].reward.value == 0.5
 
 
@@ -332,7 +406,9 @@ def fork_and_score(made: jg.Jury) -> str:
     if child == 0:
         signal.alarm(20)  # ends a child that hangs
         try:
-            os.write(writing, str(made.score(task(), [response("a", tone=0.5)])[0].reward.value).encode())
+            os.write(
+                writing, str(made.score(task(), [response("a", tone=0.5)])[0].reward.value).encode()
+            )
         except InputError as error:
             os.write(writing, str(error).encode())
         finally:
@@ -359,10 +435,16 @@ class AsksItsJury(Evaluator):
 
 def test_an_async_evaluator_cannot_wait_for_its_own_jury() -> None:
     with jury(f"{__name__}:AsksItsJury") as made:
-        for call in (made.close, lambda: made.prepare(task()), lambda: made.score(task(), [response("a")])):
+        for call in (
+            made.close,
+            lambda: made.prepare(task()),
+            lambda: made.score(task(), [response("a")]),
+        ):
             AsksItsJury.call = staticmethod(call)
             (trace,) = made.score(task(), [response("a")])
-            assert "runs in the jury's own event loop, and would wait for itself" in str(trace.verdicts[0].reason)
+            assert "runs in the jury's own event loop, and would wait for itself" in str(
+                trace.verdicts[0].reason
+            )
 
 
 class Counts(Evaluator):
@@ -384,9 +466,15 @@ class Counts(Evaluator):
 def test_groups_are_scored_concurrently_and_yielded_in_order() -> None:
     Counts.now = Counts.most = 0
     with jury({"use": f"{__name__}:Counts", "name": "tone"}) as made:
-        results = asyncio.run(collect(made, (make_groups(n) for n in range(3 * IN_WORK_WITHOUT_MODEL))))
-    assert [traces[0].response_id for traces in results] == [f"r{n}" for n in range(3 * IN_WORK_WITHOUT_MODEL)]
-    assert [traces[0].reward.value for traces in results] == [n / 1000 for n in range(3 * IN_WORK_WITHOUT_MODEL)]
+        results = asyncio.run(
+            collect(made, (make_groups(n) for n in range(3 * IN_WORK_WITHOUT_MODEL)))
+        )
+    assert [traces[0].response_id for traces in results] == [
+        f"r{n}" for n in range(3 * IN_WORK_WITHOUT_MODEL)
+    ]
+    assert [traces[0].reward.value for traces in results] == [
+        n / 1000 for n in range(3 * IN_WORK_WITHOUT_MODEL)
+    ]
     assert 1 < Counts.most <= IN_WORK_WITHOUT_MODEL
 
 
@@ -401,7 +489,9 @@ class Inline(Evaluator):
     ("evaluator", "size"),
     [
         pytest.param(evaluator_use("tone"), SLOW_BATCH, id="code that may be slow"),
-        pytest.param({"use": f"{__name__}:Inline", "name": "tone"}, MAX_CONCURRENT_GROUPS, id="quick"),
+        pytest.param(
+            {"use": f"{__name__}:Inline", "name": "tone"}, MAX_CONCURRENT_GROUPS, id="quick"
+        ),
     ],
 )
 def test_no_more_groups_are_read_than_are_scored_at_once(evaluator: Any, size: int) -> None:
@@ -444,7 +534,10 @@ def score_until(reached: int, holds: Callable[[int], bool], groups: int, **calls
         return answer
 
     given = [
-        jg.Group(judge_scripts.rubric("kind", name=f"t{n}"), judge_scripts.responses(f"{n}", task=f"t{n}"))
+        jg.Group(
+            judge_scripts.rubric("kind", name=f"t{n}"),
+            judge_scripts.responses(f"{n}", task=f"t{n}"),
+        )
         for n in range(groups)
     ]
     with run_server(script) as server:
@@ -465,7 +558,9 @@ def test_small_groups_reach_the_configured_call_concurrency() -> None:
 
 
 def test_a_slow_answer_in_each_of_many_batches_leaves_the_other_calls_busy() -> None:
-    assert score_until(312, lambda number: number % 16 == 0 and number < 12 * 16, 400, concurrency=16) == {"ok"}
+    assert score_until(
+        312, lambda number: number % 16 == 0 and number < 12 * 16, 400, concurrency=16
+    ) == {"ok"}
 
 
 class Waits(Evaluator):
@@ -496,7 +591,9 @@ def test_a_slow_group_does_not_delay_later_ones() -> None:
     async def scenario() -> list[list[Trace]]:
         with waiting(others=2 * IN_WORK_WITHOUT_MODEL) as made:
             async with asyncio.timeout(60.0):
-                return await collect(made, (make_groups(n) for n in range(2 * IN_WORK_WITHOUT_MODEL + 1)))
+                return await collect(
+                    made, (make_groups(n) for n in range(2 * IN_WORK_WITHOUT_MODEL + 1))
+                )
 
     assert [traces[0].response_id for traces in asyncio.run(scenario())] == [
         f"r{n}" for n in range(2 * IN_WORK_WITHOUT_MODEL + 1)
@@ -542,7 +639,9 @@ def test_results_before_an_error_are_yielded() -> None:
 
     async def scenario() -> None:
         with jury(evaluator_use("tone")) as made:
-            async for traces in made.ascore_many([make_groups(1), jg.Group(task(), []), make_groups(2)]):
+            async for traces in made.ascore_many(
+                [make_groups(1), jg.Group(task(), []), make_groups(2)]
+            ):
                 done.append(traces[0].response_id)
 
     with pytest.raises(InputError):
@@ -626,9 +725,14 @@ class TestRunEnding:
         def script(body: dict[str, Any], number: int) -> Answer:
             return status(401) if number > 10 else judge_scripts.judge_reply(body)
 
-        groups = [(judge_scripts.rubric("kind", name=f"t{n}"), [f"Dear number {n},"]) for n in range(100)]
+        groups = [
+            (judge_scripts.rubric("kind", name=f"t{n}"), [f"Dear number {n},"]) for n in range(100)
+        ]
         found: list[list[Trace]] = []
-        with run_server(script) as server, judge_scripts.jury(server.url, concurrency=2, cache=False) as made:
+        with (
+            run_server(script) as server,
+            judge_scripts.jury(server.url, concurrency=2, cache=False) as made,
+        ):
             with pytest.raises(jg.ModelAccessError):
                 found.extend(made.score_many(groups))  # keeps what was yielded before the error
             assert 10 < server.count <= 12
@@ -637,13 +741,20 @@ class TestRunEnding:
 
 
 def test_a_lone_surrogate_is_refused_before_scoring() -> None:
-    with jury(evaluator_use("tone")) as made, pytest.raises(InputError, match=r"response 'a' cannot be written"):
+    with (
+        jury(evaluator_use("tone")) as made,
+        pytest.raises(InputError, match=r"response 'a' cannot be written"),
+    ):
         made.score(task(), [Response(id="a", text="\ud800")])
 
 
 def test_a_jury_with_the_gateway_of_another_sends_its_own_parameters() -> None:
     task = jg.Task.model_validate(
-        {"id": "t", "query": "Write.", "rubric": {"criteria": [{"id": "one", "text": "It greets.", "weight": 1}]}}
+        {
+            "id": "t",
+            "query": "Write.",
+            "rubric": {"criteria": [{"id": "one", "text": "It greets.", "weight": 1}]},
+        }
     )
     with run_server(find_everything) as server:
         config = {"model": f"openai-compatible:{server.url}#tiny", "evaluators": ["criteria"]}

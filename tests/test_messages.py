@@ -16,5 +16,7 @@ from tests.rows import all_rows
         (0.5, "0.5"),
     ],
 )
-def test_a_value_is_quoted_for_the_shell_and_a_path_is_never_an_option(value: object, word: str) -> None:
+def test_a_value_is_quoted_for_the_shell_and_a_path_is_never_an_option(
+    value: object, word: str
+) -> None:
     assert shell_quote(value) == word

@@ -54,7 +54,9 @@ class Power(jg.Combiner):
     def __init__(self, exponent: int = 2) -> None:
         self.exponent = exponent
 
-    def combine(self, matrices: Mapping[str, jg.ScoreMatrix], params: Mapping[str, Any]) -> jg.Component:
+    def combine(
+        self, matrices: Mapping[str, jg.ScoreMatrix], params: Mapping[str, Any]
+    ) -> jg.Component:
         ((value, present),) = (matrix.mean() for matrix in matrices.values())
         return jg.Component(np.prod([value] * self.exponent, axis=0), present, {})
 
@@ -88,11 +90,24 @@ def test_every_kind_of_object_takes_the_place_of_a_name() -> None:
     by_keyword = score(**settings)
     found = {verdict.question: verdict.score for verdict in by_keyword.verdicts}
     found.pop("maths.length")
-    assert found == {"half": 0.5, "share": 0.5, "Short": 1.0, "shorter": 0.0, "wordy": 0.1, "quarter": 0.25}
+    assert found == {
+        "half": 0.5,
+        "share": 0.5,
+        "Short": 1.0,
+        "shorter": 0.0,
+        "wordy": 0.1,
+        "quarter": 0.25,
+    }
     assert by_keyword.reward.value == 0.25
     with jg.Jury.from_config(settings) as jury:
         assert jury.score(TASK, ["four"])[0].digest == by_keyword.digest
-        assert {use.use for use in jury.config.evaluators} >= {"half", "share", "Short", "wordy", "maths.length"}
+        assert {use.use for use in jury.config.evaluators} >= {
+            "half",
+            "share",
+            "Short",
+            "wordy",
+            "maths.length",
+        }
 
 
 def test_a_function_has_the_version_and_the_plan_that_its_name_has() -> None:
@@ -121,7 +136,9 @@ def test_an_attribute_that_is_no_plain_data_has_a_stable_part_in_it() -> None:
     show = f"[versions(Short(one)) for one in {UNPLAIN}]"
     code = f"import sys; sys.path[:0] = ['.']; from {HERE} import *; print({show})"
     root = Path(__file__).parents[1]
-    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
+    other = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root
+    )
     assert other.stdout.strip() == str(eval(show))
 
 
@@ -145,10 +162,19 @@ def test_a_combiner_object_may_be_used_twice_and_has_its_attributes_in_its_versi
 @all_rows(
     ("settings", "message"),
     [
-        ({"evaluators": [half, half]}, "evaluators: 'half' is listed twice; give one of them a `name` of its own"),
-        ({"evaluators": [lambda task, response: 1.0]}, "evaluators[0]: is a lambda, which has no name; write"),
+        (
+            {"evaluators": [half, half]},
+            "evaluators: 'half' is listed twice; give one of them a `name` of its own",
+        ),
+        (
+            {"evaluators": [lambda task, response: 1.0]},
+            "evaluators[0]: is a lambda, which has no name; write",
+        ),
         ({"evaluators": half}, "config, key evaluators: is a FunctionEvaluator; write a list"),
-        ({"evaluators": [3]}, "config, key evaluators[0]: is the number 3; write a name in quotes, or in Python give"),
+        (
+            {"evaluators": [3]},
+            "config, key evaluators[0]: is the number 3; write a name in quotes, or in Python give",
+        ),
         (
             {"evaluators": [half], "model": 3},
             "config, key model: is the number 3; write a name in quotes, or in",
@@ -163,7 +189,10 @@ def test_a_combiner_object_may_be_used_twice_and_has_its_attributes_in_its_versi
         ),
         ({"evaluators": [half], "derivers": [Short]}, "derivers[0]: 'Short' is not a deriver"),
         ({"evaluators": [half], "derivers": [Words, Words]}, "derivers: 'Words' is listed twice"),
-        ({"evaluators": [half], "model": None}, "config, key model: is null; write 'none', or leave it out"),
+        (
+            {"evaluators": [half], "model": None},
+            "config, key model: is null; write 'none', or leave it out",
+        ),
         (
             {"evaluators": [half], "model": jg.testing.ScriptedJudge},
             "model: is the class ScriptedJudge; give an instance, ScriptedJudge(…)",
@@ -172,24 +201,34 @@ def test_a_combiner_object_may_be_used_twice_and_has_its_attributes_in_its_versi
             {"evaluators": [half], "reward": {half: 1}},
             "config, key reward: has a key that is a FunctionEvaluator; write its name, in quotes",
         ),
-        ({"evaluators": [half], "model": half}, "model: 'langchain:FunctionEvaluator' is a FunctionEvaluator"),
+        (
+            {"evaluators": [half], "model": half},
+            "model: 'langchain:FunctionEvaluator' is a FunctionEvaluator",
+        ),
         ({"evaluaters": [half]}, "config, key evaluaters: unknown; did you mean evaluators?"),
         (
             {
                 "evaluators": [half],
-                "components": {n: {"combiner": Power(n == "a"), "inputs": {"x": "half"}} for n in "ab"},
+                "components": {
+                    n: {"combiner": Power(n == "a"), "inputs": {"x": "half"}} for n in "ab"
+                },
             },
             "components.b.combiner: another combiner is called 'Power'; set `name` on this one",
         ),
         (
             {
                 "evaluators": [half],
-                "components": {"a": {"combiner": type("mean", (Power,), {}), "inputs": {"x": "half"}}},
+                "components": {
+                    "a": {"combiner": type("mean", (Power,), {}), "inputs": {"x": "half"}}
+                },
             },
             "components.a.combiner: another combiner is called 'mean'",
         ),
         (
-            {"evaluators": [half], "components": {"a": {"combiner": lambda: 1, "inputs": {"x": "half"}}}},
+            {
+                "evaluators": [half],
+                "components": {"a": {"combiner": lambda: 1, "inputs": {"x": "half"}}},
+            },
             "components.a.combiner: '<lambda>' is no combiner: it is a function; subclass jurygraph.Combiner",
         ),
         (
@@ -198,15 +237,21 @@ def test_a_combiner_object_may_be_used_twice_and_has_its_attributes_in_its_versi
         ),
     ],
 )
-def test_an_object_that_does_not_fit_is_refused_with_its_key(settings: dict[str, Any], message: str) -> None:
+def test_an_object_that_does_not_fit_is_refused_with_its_key(
+    settings: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ConfigError) as refused:
         jg.Jury(**settings)
     assert str(refused.value).startswith(message)
 
 
 def test_a_chat_model_may_be_the_model() -> None:
-    reply = '{"criterion_1": {"reason": "so", "quotes": ["four"], "met": true, "probability": 0.75}}'
-    trace = score(model=FakeListChatModel(responses=[reply]), evaluators=[jg.criteria(["It is polite."])])
+    reply = (
+        '{"criterion_1": {"reason": "so", "quotes": ["four"], "met": true, "probability": 0.75}}'
+    )
+    trace = score(
+        model=FakeListChatModel(responses=[reply]), evaluators=[jg.criteria(["It is polite."])]
+    )
     assert trace.reward.value == 0.75
     assert trace.calls[0].provider == "langchain:FakeListChatModel"
 
@@ -216,7 +261,11 @@ def test_a_file_a_mapping_or_a_config_takes_a_model_that_is_an_object(tmp_path: 
     file.write_text("evaluators: [criteria]\nmodel: none\n")
     judge = jg.testing.ScriptedJudge({"polite": True})
     rubric = jg.Rubric(criteria=[jg.Criterion(id="polite", text="It is polite.", weight=1.0)])
-    for source in (file, {"evaluators": ["criteria"]}, Config.model_validate({"evaluators": ["criteria"]})):
+    for source in (
+        file,
+        {"evaluators": ["criteria"]},
+        Config.model_validate({"evaluators": ["criteria"]}),
+    ):
         with jg.Jury.from_config(source, model=judge) as jury:
             (trace,) = jury.score(TASK.model_copy(update={"rubric": rubric}), ["Dear Ann"])
         assert trace.reward.value == 1.0
@@ -225,17 +274,29 @@ def test_a_file_a_mapping_or_a_config_takes_a_model_that_is_an_object(tmp_path: 
 
 CRITERIA: list[tuple[Any, dict[str, float]]] = [
     (["It is polite.", "It is long."], {"c1": 1.0, "c2": 1.0}),
-    ({"polite": "It is polite.", "long": {"text": "It is long.", "weight": 3.0}}, {"polite": 1.0, "long": 3.0}),
-    ([jg.Criterion(id="long", text="It is long.", weight=2.0), {"text": "polite"}], {"long": 2.0, "c2": 1.0}),
+    (
+        {"polite": "It is polite.", "long": {"text": "It is long.", "weight": 3.0}},
+        {"polite": 1.0, "long": 3.0},
+    ),
+    (
+        [jg.Criterion(id="long", text="It is long.", weight=2.0), {"text": "polite"}],
+        {"long": 2.0, "c2": 1.0},
+    ),
 ]
 
 
 @pytest.mark.parametrize(("criteria", "weights"), CRITERIA)
-def test_criteria_of_ones_own_are_judged_and_weighted(criteria: Any, weights: Mapping[str, float]) -> None:
+def test_criteria_of_ones_own_are_judged_and_weighted(
+    criteria: Any, weights: Mapping[str, float]
+) -> None:
     judge = jg.testing.ScriptedJudge({"polite": True, "long": False})
     trace = score(model=judge, evaluators=[jg.criteria(criteria, name="style")])
     assert {verdict.subject for verdict in trace.verdicts} == weights.keys()
-    polite = next(weight for name, weight in weights.items() if name not in ("long",) and not _is_long(criteria, name))
+    polite = next(
+        weight
+        for name, weight in weights.items()
+        if name not in ("long",) and not _is_long(criteria, name)
+    )
     assert trace.reward.components == {"style": pytest.approx(polite / sum(weights.values()))}
     assert len(judge.requests) == 1
 
@@ -254,14 +315,23 @@ def test_a_file_may_have_them_too(tmp_path: Path) -> None:
 
 
 def _is_long(criteria: Any, name: str) -> bool:
-    texts = dict(zip(("c1", "c2"), criteria, strict=False)) if isinstance(criteria, Sequence) else criteria
+    texts = (
+        dict(zip(("c1", "c2"), criteria, strict=False))
+        if isinstance(criteria, Sequence)
+        else criteria
+    )
     return "long" in str(texts.get(name, ""))
 
 
 def test_a_changed_criterion_leaves_the_questions_of_the_others() -> None:
     def questions(**criteria: Any) -> dict[str, str]:
-        with jg.Jury(model=jg.testing.ScriptedJudge({}), evaluators=[jg.criteria(criteria)]) as jury:
-            return {question.subject: question.digest for question in jury.prepare(TASK).survey.questions}
+        with jg.Jury(
+            model=jg.testing.ScriptedJudge({}), evaluators=[jg.criteria(criteria)]
+        ) as jury:
+            return {
+                question.subject: question.digest
+                for question in jury.prepare(TASK).survey.questions
+            }
 
     before = questions(a="One.", b="Two.")
     after = questions(a={"text": "One.", "weight": 5.0}, b="Three.")
@@ -280,9 +350,18 @@ def test_a_changed_criterion_leaves_the_questions_of_the_others() -> None:
             "evaluators[0]: criteria: params.criteria[0].weight: is the number -1.0",
         ),
         ({"a/b": "x"}, "evaluators[0]: criteria: params.criteria.a/b: has a slash; leave it out"),
-        ({"a": "x", "b": {"txt": "a"}}, "evaluators[0]: criteria: params.criteria.b.txt: unknown; did you mean text?"),
-        ([{"id": "a", "text": "x"}] * 2, "evaluators[0]: criteria: params.criteria[1].id: is 'a' again"),
-        (["x", "y", "x"], "evaluators[0]: criteria: params.criteria[2].text: is the same for 'c1' and 'c3'; leave one"),
+        (
+            {"a": "x", "b": {"txt": "a"}},
+            "evaluators[0]: criteria: params.criteria.b.txt: unknown; did you mean text?",
+        ),
+        (
+            [{"id": "a", "text": "x"}] * 2,
+            "evaluators[0]: criteria: params.criteria[1].id: is 'a' again",
+        ),
+        (
+            ["x", "y", "x"],
+            "evaluators[0]: criteria: params.criteria[2].text: is the same for 'c1' and 'c3'; leave one",
+        ),
     ],
 )
 def test_criteria_that_cannot_be_judged_are_refused(criteria: Any, message: str) -> None:

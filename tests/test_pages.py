@@ -26,7 +26,17 @@ from tests.judges.pairwise.comparisons import Order, judge_script, longest, show
 from tests.judges.protocols.trip import PLAN, find_everything, trip
 from tests.models.judge_scripts import items_of, judge_reply, quotable, response_in
 from tests.models.server import Answer, reply_with, run_server
-from tests.pages import ROOT, SERVER, blocks, commands, follow, read_page, require_shown, type_line, without_comment
+from tests.pages import (
+    ROOT,
+    SERVER,
+    blocks,
+    commands,
+    follow,
+    read_page,
+    require_shown,
+    type_line,
+    without_comment,
+)
 from tests.sources.importers import published
 from tests.sources.importers import test_qags as qags
 
@@ -74,7 +84,9 @@ def write_lines(path: Path, rows: Iterable[Any]) -> None:
 
 
 def write_table(path: Path, head: str, rows: Iterable[Iterable[object]]) -> None:
-    path.write_text("\n".join([head, *(",".join(map(str, row)) for row in rows), ""]), encoding="utf-8")
+    path.write_text(
+        "\n".join([head, *(",".join(map(str, row)) for row in rows), ""]), encoding="utf-8"
+    )
 
 
 def write_config_by_words(folder: Path) -> None:
@@ -91,7 +103,9 @@ def score_example(folder: Path, config: str, out: str) -> None:
     """Score an example of the repository, which is at rest: its config alone tells which."""
     example = (ROOT / "examples" / config).parent
     (tasks,) = example.glob("tasks.jsonl*")
-    typed = run_command("score", tasks, "--config", ROOT / "examples" / config, "--out", folder / out)
+    typed = run_command(
+        "score", tasks, "--config", ROOT / "examples" / config, "--out", folder / out
+    )
     assert typed.code == 0, typed.err
 
 
@@ -108,12 +122,22 @@ def for_consensus(folder: Path) -> None:
     """Four annotators of whom one slips now and then, and a run that three judges scored by the page's own recipe."""
     copy_examples(folder)
     people = ("ann", "bob", "dan", "eve")
-    said = [(f"i{item}", who, (item + (who == "dan" and item % 3 == 0)) % 3) for item in range(40) for who in people]
+    said = [
+        (f"i{item}", who, (item + (who == "dan" and item % 3 == 0)) % 3)
+        for item in range(40)
+        for who in people
+    ]
     worded = [(item, who, ("bad", "ok", "good")[label]) for item, who, label in said]
-    eve = [{"item": item, "annotator": who, "label": label} for item, who, label in said if who == "eve"]
+    eve = [
+        {"item": item, "annotator": who, "label": label}
+        for item, who, label in said
+        if who == "eve"
+    ]
     write_table(folder / "ratings.csv", "item,annotator,label", said)
     write_table(folder / "votes.csv", "id,who,label", worded)
-    write_table(folder / "people.csv", "item,annotator,label", [row for row in said if row[1] != "eve"])
+    write_table(
+        folder / "people.csv", "item,annotator,label", [row for row in said if row[1] != "eve"]
+    )
     write_lines(folder / "gpt4.jsonl", eve)
     names = ("strict", "kind", "terse")
     judges = [JUDGES.format(name=name, place=place) for place, name in enumerate(names)]
@@ -127,7 +151,10 @@ def for_consensus(folder: Path) -> None:
 
 def judged_by_three(task: int) -> dict[str, Any]:
     """Return nine responses; the first judge is one too strict now and then, the last one too kind."""
-    marks = [(max(0, true - (task % 4 == 0)), true, min(2, true + (task % 5 == 0))) for true in (0, 1, 2) * 3]
+    marks = [
+        (max(0, true - (task % 4 == 0)), true, min(2, true + (task % 5 == 0)))
+        for true in (0, 1, 2) * 3
+    ]
     said = [{"id": f"{task}/{n}", "text": " ".join(map(str, mark))} for n, mark in enumerate(marks)]
     return {"id": str(task), "query": "How good is it?", "responses": said}
 
@@ -151,7 +178,10 @@ def for_disagreement(folder: Path) -> None:
 def for_reliability(folder: Path) -> None:
     """Solutions to maths problems, and which of the first 240 are correct."""
     score_example(folder, "maths/jury.yaml", "run")
-    tasks = [json.loads(line) for line in (ROOT / "examples/maths/tasks.jsonl").read_text("utf-8").splitlines()[:60]]
+    tasks = [
+        json.loads(line)
+        for line in (ROOT / "examples/maths/tasks.jsonl").read_text("utf-8").splitlines()[:60]
+    ]
     responses = [response for task in tasks for response in task["responses"]]
     rows = [(one["id"], one["metadata"]["is_correct"], "maths.calculation") for one in responses]
     write_table(folder / "people.csv", "id,target,question", rows)
@@ -159,7 +189,9 @@ def for_reliability(folder: Path) -> None:
 
 def for_stability(folder: Path) -> None:
     """The page's own scores, and weights."""
-    for name, content in zip(("scores.csv", "groups.csv"), blocks(read_page("docs/stability.md"), "csv"), strict=True):
+    for name, content in zip(
+        ("scores.csv", "groups.csv"), blocks(read_page("docs/stability.md"), "csv"), strict=True
+    ):
         (folder / name).write_text(content, encoding="utf-8")
     trips = gzip.decompress((ROOT / "examples/group_trip/tasks.jsonl.gz").read_bytes())
     line = trips.splitlines(keepends=True)[0]
@@ -177,7 +209,9 @@ def for_graphs(folder: Path) -> None:
     (stated,) = blocks(read_page("docs/graphs.md"), "json")
     task = json.loads(stated) | {"responses": [{"id": "t1/a", "text": "It has depth."}]}
     write_lines(folder / "graphs.jsonl", [task])
-    write_lines(folder / "tasks.jsonl", [task | {"rubric": {"criteria": task["rubric"]["criteria"]}}])
+    write_lines(
+        folder / "tasks.jsonl", [task | {"rubric": {"criteria": task["rubric"]["criteria"]}}]
+    )
 
 
 def for_importing(folder: Path) -> None:
@@ -192,7 +226,10 @@ def for_importing(folder: Path) -> None:
     text = gzip.decompress(packed.read_bytes()).decode()
     (folder / "benchmark_all.jsonl").write_text(text, encoding="utf-8")
     ids = [str(json.loads(line)["index"]) for line in text.splitlines()]
-    write_lines(folder / "answers.jsonl", [{"task": one, "id": f"{one}/a", "text": "criterion-1"} for one in ids])
+    write_lines(
+        folder / "answers.jsonl",
+        [{"task": one, "id": f"{one}/a", "text": "criterion-1"} for one in ids],
+    )
     write_lines(folder / "mturk_cnndm.jsonl", qags.CNN)
     write_lines(folder / "mturk_xsum.jsonl", qags.XSUM)
 
@@ -201,7 +238,9 @@ def for_preference(folder: Path) -> None:
     """JudgeBench's rows, made for the tests, and a judge of pairs that prefers the longer response."""
     write_lines(folder / "judgebench.jsonl", published.JUDGEBENCH)
     (folder / "longer.py").write_text(LONGER, encoding="utf-8")
-    (folder / "jury.yaml").write_text("evaluators: [longer.longer]\nsafety: {gates: []}\n", encoding="utf-8")
+    (folder / "jury.yaml").write_text(
+        "evaluators: [longer.longer]\nsafety: {gates: []}\n", encoding="utf-8"
+    )
 
 
 def for_safety(folder: Path) -> None:
@@ -232,7 +271,9 @@ class Page(NamedTuple):
 
 def lines_with(page: str, pattern: str) -> tuple[str, ...]:
     """Return the commands of a page that match: those that a model has to answer, and those that need their results."""
-    return tuple(line for line in map(without_comment, commands(read_page(page))) if re.search(pattern, line))
+    return tuple(
+        line for line in map(without_comment, commands(read_page(page))) if re.search(pattern, line)
+    )
 
 
 PAGES = [
@@ -292,14 +333,24 @@ COMPOSING = "docs/composing.md"  # test_composing_guide.py
 
 def test_every_page_with_commands_is_followed() -> None:
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/README.md")]
-    with_commands = {str(page.relative_to(ROOT)) for page in pages if commands(page.read_text(encoding="utf-8"))}
-    assert with_commands - {"CONTRIBUTING.md"} == {*(page.name for page in PAGES), *FOLLOWED_BELOW, COMPOSING}
+    with_commands = {
+        str(page.relative_to(ROOT)) for page in pages if commands(page.read_text(encoding="utf-8"))
+    }
+    assert with_commands - {"CONTRIBUTING.md"} == {
+        *(page.name for page in PAGES),
+        *FOLLOWED_BELOW,
+        COMPOSING,
+    }
 
 
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, id=page.name, marks=pytest.mark.landing if page.is_quick else pytest.mark.exhaustive)
+        pytest.param(
+            page,
+            id=page.name,
+            marks=pytest.mark.landing if page.is_quick else pytest.mark.exhaustive,
+        )
         for page in PAGES
     ],
 )
@@ -308,7 +359,9 @@ def test_a_page_does_what_it_says(page: Page, tmp_path: Path) -> None:
     follow(read_page(page.name), tmp_path, answer_anything, page.skipped, page.may_fail)
 
 
-def test_a_table_becomes_explained_rewards_with_three_commands_and_fifteen_lines(tmp_path: Path) -> None:
+def test_a_table_becomes_explained_rewards_with_three_commands_and_fifteen_lines(
+    tmp_path: Path,
+) -> None:
     for_importing(tmp_path)
     page, _, _ = read_page("docs/importing.md").partition("\n## Ratings")
     (config, _) = blocks(read_page("docs/importing.md"), "yaml")
@@ -340,7 +393,10 @@ def test_the_readme_is_followed(tmp_path: Path) -> None:
     assert re.findall(r"^calls +(\d+)", followed[estimated].printed, re.MULTILINE) == ["1"]
     assert len(asked) == 1, "the dry run sends nothing"
     shown = type_line("jurygraph show run --json", tmp_path).printed.splitlines()
-    traces = {trace["response_id"]: trace["reward"]["components"]["patient"] for trace in map(json.loads, shown)}
+    traces = {
+        trace["response_id"]: trace["reward"]["components"]["patient"]
+        for trace in map(json.loads, shown)
+    }
     assert set(traces.values()) == {0.0, 0.5, 1.0}
     assert traces["cake/silent"] == 0.0
     assert len(blocks(README, "python")[0].splitlines()) <= 10
@@ -350,7 +406,11 @@ def test_the_readme_is_followed(tmp_path: Path) -> None:
 @pytest.mark.exhaustive
 def test_the_tour_is_followed_after_the_readme(tmp_path: Path) -> None:
     for_readme(tmp_path)
-    attack = next(line for line in commands(TOUR) if line.startswith("jurygraph attack --config judge.yaml --gate"))
+    attack = next(
+        line
+        for line in commands(TOUR)
+        if line.startswith("jurygraph attack --config judge.yaml --gate")
+    )
     followed = follow(DEMO.sub("", README) + TOUR, tmp_path, answer_anything, skipped=(attack,))
     assert len(followed) == 41
 
@@ -358,7 +418,9 @@ def test_the_tour_is_followed_after_the_readme(tmp_path: Path) -> None:
 @pytest.mark.exhaustive
 def test_the_demo_begins_with_the_finding_of_the_readme(tmp_path: Path) -> None:
     copy_examples(tmp_path)
-    done = type_line('python -c "from examples import demo; demo.OUT.mkdir(); demo.maths()"', tmp_path)
+    done = type_line(
+        'python -c "from examples import demo; demo.OUT.mkdir(); demo.maths()"', tmp_path
+    )
     (finding,) = DEMO.findall(README)
     require_shown(finding, done.printed)
 
@@ -376,7 +438,12 @@ def test_the_scripts_of_the_tour_print_rewards_with_their_reasons(tmp_path: Path
         "accuracy were met 1.0 1.0",
     ):
         assert shown in judged
-    traces = list(map(json.loads, type_line("jurygraph show my-jury/run --json", tmp_path).printed.splitlines()))
+    traces = list(
+        map(
+            json.loads,
+            type_line("jurygraph show my-jury/run --json", tmp_path).printed.splitlines(),
+        )
+    )
     assert stored[0] == f"none True {len({trace['task_id'] for trace in traces})}"
     rewards = [f"{one['task_id']} {one['response_id']} {one['reward']['value']}" for one in traces]
     verdicts = [
@@ -399,7 +466,9 @@ def run_block(script: str, folder: Path) -> list[str]:
 # docs/python.md
 
 
-def test_the_snippets_print_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_snippets_print_what_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for line in ("jurygraph init my-jury", "jurygraph score my-jury/tasks.jsonl --out my-jury/run"):
         assert type_line(line, tmp_path).code == 0
     monkeypatch.chdir(tmp_path)
@@ -413,15 +482,26 @@ def test_the_snippets_print_what_the_page_shows(tmp_path: Path, monkeypatch: pyt
         assert printed.getvalue() == shown, code
     assert len(snippets) == 11
     (tmp_path / "jury.yaml").write_text("evaluators: [maths.length]")
-    assert type_line("jurygraph score letters.jsonl --config jury.yaml --out run", tmp_path).code == 0
+    assert (
+        type_line("jurygraph score letters.jsonl --config jury.yaml --out run", tmp_path).code == 0
+    )
     with jg.Run.open("run") as run:
-        assert [trace.response_id for trace in run.traces()] == ["t0/1", "t0/2", "t1/1", "t1/2", "t2/1", "t2/2"]
+        assert [trace.response_id for trace in run.traces()] == [
+            "t0/1",
+            "t0/2",
+            "t1/1",
+            "t1/2",
+            "t2/1",
+            "t2/2",
+        ]
 
 
 def test_the_page_lists_the_methods_of_a_run_and_every_public_name_once() -> None:
     (row,) = re.findall(r"^\| `Run` \|.*", PYTHON, re.MULTILINE)
     named = re.findall(r"`(\w+)`", row)[1:]
-    assert all(hasattr(jg.Run, name) or f"        {name}: " in (jg.Run.__doc__ or "") for name in named), named
+    assert all(
+        hasattr(jg.Run, name) or f"        {name}: " in (jg.Run.__doc__ or "") for name in named
+    ), named
     _, _, reference = PYTHON.partition("## API reference")
     classes = {name: value for name, value in vars(jg.testing).items() if isinstance(value, type)}
     testing = {name for name, value in classes.items() if value.__module__ == "jurygraph.testing"}
@@ -435,7 +515,9 @@ JUDGES_PAGE = read_page("docs/judges.md")
 PROTOCOLS, PAIRWISE, COMBINED, REVIEWERS, MEASURED, IDEAS = blocks(JUDGES_PAGE, "yaml")
 ORDER, RANKING = blocks(JUDGES_PAGE, "python")
 TEMPLATES = ROOT / "jurygraph" / "cli" / "templates"
-LETTERS = [jg.Response(id=name, text=f"Dear Ann, come at {name}.") for name in ("seven", "eight", "nine")]
+LETTERS = [
+    jg.Response(id=name, text=f"Dear Ann, come at {name}.") for name in ("seven", "eight", "nine")
+]
 
 
 def write_jury(folder: Path, config: str, url: str = SERVER) -> Path:
@@ -444,7 +526,9 @@ def write_jury(folder: Path, config: str, url: str = SERVER) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("config", "template", "asked"), [(REVIEWERS, "reviewers", 3), (IDEAS, "ideas", 18)])
+@pytest.mark.parametrize(
+    ("config", "template", "asked"), [(REVIEWERS, "reviewers", 3), (IDEAS, "ideas", 18)]
+)
 def test_the_configs_of_reviewers_plan_the_tasks_of_the_templates(
     config: str, template: str, asked: int, tmp_path: Path
 ) -> None:
@@ -484,7 +568,9 @@ def score_letters(folder: Path, order: Order, rows: list[dict[str, Any]]) -> Non
 
 def test_the_script_counts_what_the_order_did(tmp_path: Path) -> None:
     letters = [one.model_dump(mode="json", include={"id", "text"}) for one in LETTERS]
-    score_letters(tmp_path, shown_order, [{"id": "t", "query": "Write to Ann.", "responses": letters}])
+    score_letters(
+        tmp_path, shown_order, [{"id": "t", "query": "Write to Ann.", "responses": letters}]
+    )
     assert run_block(ORDER, tmp_path) == ["3 3"]
 
 
@@ -514,13 +600,25 @@ def test_the_predictions_are_measured_as_typed(tmp_path: Path) -> None:
         return reply_with(json.dumps({"score": reply}))
 
     stars = {"ann": (1, 1, 1, 2), "bo": (5, 5, 5, 4)}
-    people = [(f"i{n}", who, given, prose(n), "so") for who, row in stars.items() for n, given in enumerate(row)]
+    people = [
+        (f"i{n}", who, given, prose(n), "so")
+        for who, row in stars.items()
+        for n, given in enumerate(row)
+    ]
     write_table(tmp_path / "people.csv", "item,person,stars,text,reason", people)
     write_jury(tmp_path, MEASURED)
     _, _, measured = JUDGES_PAGE.partition("### Measure the predictions")
     followed = follow(measured, tmp_path, predict)
-    printed = next(typed.printed for line, typed in followed.items() if line.startswith("jurygraph study reviewers"))
-    errors = {line.split()[0]: line.split()[1:] for line in printed.splitlines() if line.startswith(("ann ", "bo "))}
+    printed = next(
+        typed.printed
+        for line, typed in followed.items()
+        if line.startswith("jurygraph study reviewers")
+    )
+    errors = {
+        line.split()[0]: line.split()[1:]
+        for line in printed.splitlines()
+        if line.startswith(("ann ", "bo "))
+    }
     # The last three: zero-shot, then with the other's scores as examples, and with the own ones.
     assert errors["ann"][-3:] == ["3.750", "3.750", "0.250"]
     assert errors["bo"][-3:] == ["0.250", "3.750", "0.250"]

@@ -18,7 +18,9 @@ from tests.models.server import Server, reply_with, run_server, status
 ROOT = Path(__file__).parent.parent
 PANEL = ROOT / "examples" / "panel"
 CONFIG: dict[str, Any] = YAML(typ="safe").load((PANEL / "jury.yaml").read_text(encoding="utf-8"))
-LINES = [json.loads(row) for row in (PANEL / "tasks.jsonl").read_text(encoding="utf-8").splitlines()]
+LINES = [
+    json.loads(row) for row in (PANEL / "tasks.jsonl").read_text(encoding="utf-8").splitlines()
+]
 JUDGES = ("personalized", "aggregate", "zero-shot")
 SAMPLES = 3
 FAMILIES: Mapping[str, Sequence[str]] = {
@@ -64,7 +66,9 @@ def judge() -> Iterator[Server]:
 
 def read(row: Mapping[str, Any]) -> tuple[Task, list[Response]]:
     responses = [Response.model_validate(one) for one in row["responses"]]
-    return Task.model_validate({key: value for key, value in row.items() if key != "responses"}), responses
+    return Task.model_validate(
+        {key: value for key, value in row.items() if key != "responses"}
+    ), responses
 
 
 def scored(config: Mapping[str, Any], row: Mapping[str, Any] = LINES[0]) -> dict[str, Trace]:
@@ -90,10 +94,14 @@ def test_every_family_has_judged_verdicts_in_one_trace(whole: Mapping[str, Trace
     assert asked == {name for names in FAMILIES.values() for name in names} | {"quality.arithmetic"}
     for trace in whole.values():
         assert (trace.reward.status, trace.reward.coverage) == ("ok", 1.0)
-        assert {v.status for v in trace.verdicts if v.evaluator not in FAMILIES["data synthesizer"]} == {"ok"}
+        assert {
+            v.status for v in trace.verdicts if v.evaluator not in FAMILIES["data synthesizer"]
+        } == {"ok"}
 
 
-def test_who_is_harder_to_please_weighs_more_and_the_careful_plan_is_the_best(whole: Mapping[str, Trace]) -> None:
+def test_who_is_harder_to_please_weighs_more_and_the_careful_plan_is_the_best(
+    whole: Mapping[str, Trace],
+) -> None:
     plan = whole["sandhaven/careful"].plan
     assert plan is not None
     (spec,) = (one for one in plan.decision.specs if one.name == "stakeholders")
@@ -101,35 +109,58 @@ def test_who_is_harder_to_please_weighs_more_and_the_careful_plan_is_the_best(wh
     assert sum(weights.values()) == pytest.approx(1.0)
     assert weights["mara"] > weights["lin"] > weights["oke"]
     worth = {str(trace.agent): trace.reward.value or 0.0 for trace in whole.values()}
-    assert sorted(worth, key=worth.__getitem__) == ["talkative", "inventive", "lavish", "terse", "careful"]
+    assert sorted(worth, key=worth.__getitem__) == [
+        "talkative",
+        "inventive",
+        "lavish",
+        "terse",
+        "careful",
+    ]
 
 
-def test_credit_that_no_plan_licenses_is_held_back_by_the_annotated_graph(whole: Mapping[str, Trace]) -> None:
+def test_credit_that_no_plan_licenses_is_held_back_by_the_annotated_graph(
+    whole: Mapping[str, Trace],
+) -> None:
     plan = whole["sandhaven/talkative"].plan
     assert plan is not None
     assert plan.rubric is not None
     assert {(one.parent, one.child) for one in plan.rubric.edges} == {
         ("days", child) for child in ("total", "rain", "for-whom", "given-up")
     }
-    met = {v.subject: v.score for v in whole["sandhaven/talkative"].verdicts if v.evaluator == "criteria"}
+    met = {
+        v.subject: v.score
+        for v in whole["sandhaven/talkative"].verdicts
+        if v.evaluator == "criteria"
+    }
     assert (met["days"], met["rain"]) == (0.1, 0.9)
     assert whole["sandhaven/talkative"].reward.parts["rubric"]["rain"] < 0.9
 
 
 def test_each_fault_costs_what_hangs_on_it(whole: Mapping[str, Trace]) -> None:
     """An invented table is quoted, and a wrong sum found; where nothing is calculated, nothing is made wrong."""
-    verdicts = {(v.evaluator, v.subject, v.stakeholder): v for v in whole["sandhaven/inventive"].verdicts}
+    verdicts = {
+        (v.evaluator, v.subject, v.stakeholder): v for v in whole["sandhaven/inventive"].verdicts
+    }
     assert verdicts["checks.constraints", "no-meat", "oke"].met is False
     fault = verdicts["quality.reasoning", "facts", None]
-    assert [(one.quote, one.verified) for one in fault.evidence] == [("dinner at The Gilded Lantern", True)]
+    assert [(one.quote, one.verified) for one in fault.evidence] == [
+        ("dinner at The Gilded Lantern", True)
+    ]
     lavish, careful = whole["sandhaven/lavish"].reward, whole["sandhaven/careful"].reward
     assert lavish.components["arithmetic"] < 1.0
     assert (careful.components["arithmetic"], careful.components["enhanced"]) == (1.0, 1.0)
     for name in ("inventive", "talkative", "terse"):
         trace = whole[f"sandhaven/{name}"]
         (verdict,) = (v for v in trace.verdicts if v.evaluator == "quality.arithmetic-of-contrasts")
-        assert (verdict.status, verdict.score, verdict.gated_by) == ("not_applicable", None, "no-variant")
-        assert (trace.reward.components["enhanced"], trace.reward.components["arithmetic-of-contrasts"]) == (None, None)
+        assert (verdict.status, verdict.score, verdict.gated_by) == (
+            "not_applicable",
+            None,
+            "no-variant",
+        )
+        assert (
+            trace.reward.components["enhanced"],
+            trace.reward.components["arithmetic-of-contrasts"],
+        ) == (None, None)
 
 
 def test_the_judges_of_each_reviewer_are_fused_by_consensus_and_the_reviewers_by_their_mean(
@@ -140,7 +171,11 @@ def test_the_judges_of_each_reviewer_are_fused_by_consensus_and_the_reviewers_by
         parts, figures = trace.reward.parts["reviewers"], trace.reward.diagnostics["reviewers"]
         assert sorted(parts) == ["hana", "ivo", "jun"]
         for reviewer, part in parts.items():
-            votes = [v.score > 0.5 for v in trace.verdicts if v.reviewer == reviewer and v.score is not None]
+            votes = [
+                v.score > 0.5
+                for v in trace.verdicts
+                if v.reviewer == reviewer and v.score is not None
+            ]
             assert len(votes) == len(JUDGES) * SAMPLES
             assert part == figures[f"p(1) of {reviewer}"] == float(2 * sum(votes) > len(votes))
         assert trace.reward.components["reviewers"] == pytest.approx(sum(parts.values()) / 3)

@@ -17,7 +17,9 @@ def places(source: str) -> list[Place]:
 
 
 @pytest.mark.exhaustive  # `make lint` checks the same
-def test_the_package_has_few_of_the_words_and_none_of_the_beginnings(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_package_has_few_of_the_words_and_none_of_the_beginnings(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main([str(PACKAGE)]) == 0, capsys.readouterr().out
 
 
@@ -32,7 +34,10 @@ def test_the_package_has_few_of_the_words_and_none_of_the_beginnings(capsys: pyt
         ('"""Where it stands."""', "stands in a docstring"),
         ('class C:\n    """What was given."""', "a docstring begins with What"),
         ('def f():\n    """Whether it is so."""', "a docstring begins with Whether"),
-        ("class C:\n    async def judged(self): ...", "the function judged is called by a participle"),
+        (
+            "class C:\n    async def judged(self): ...",
+            "the function judged is called by a participle",
+        ),
         ("def kept(): ...", "the function kept is called by a participle"),
     ],
 )

@@ -22,7 +22,9 @@ HEAVY = (
 def loaded_by(code: str) -> set[str]:
     """The modules that a new interpreter has loaded after running `code`."""
     script = f"{code}\nimport sys; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     return set(done.stdout.split())
 
 
@@ -60,8 +62,15 @@ def test_nothing_else_is_listed() -> None:
 def test_type_checkers_see_each_public_name() -> None:
     tree = ast.parse(Path(jurygraph.__file__).read_text(encoding="utf-8"))
     (checking,) = (node for node in tree.body if isinstance(node, ast.If))
-    imported = [(node.module, a.name) for node in checking.body if isinstance(node, ast.ImportFrom) for a in node.names]
-    starred = [import_module(module) for module, name in imported if module is not None and name == "*"]
+    imported = [
+        (node.module, a.name)
+        for node in checking.body
+        if isinstance(node, ast.ImportFrom)
+        for a in node.names
+    ]
+    starred = [
+        import_module(module) for module, name in imported if module is not None and name == "*"
+    ]
     exported = {name for module in starred for name in jurygraph.__all__ if name in vars(module)}
     assert {name for _, name in imported if name != "*"} | exported == set(jurygraph.__all__)
 
@@ -73,7 +82,9 @@ def test_an_unknown_name_is_an_attribute_error(name: str) -> None:
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "version"
+    ]
     assert jurygraph.__version__ == version
 
 

@@ -44,8 +44,12 @@ class InProcessJudge(Backend):
     costs_nothing = True
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        messages = [{"role": message.role, "content": message.content} for message in request.messages]
-        reply = replied({"messages": messages, "response_format": {"json_schema": {"schema": request.answer}}})
+        messages = [
+            {"role": message.role, "content": message.content} for message in request.messages
+        ]
+        reply = replied(
+            {"messages": messages, "response_format": {"json_schema": {"schema": request.answer}}}
+        )
         return Reply(text=json.dumps(reply, ensure_ascii=False), finish="stop", served=NAME)
 
 
@@ -68,9 +72,13 @@ def test_an_example_has_the_recorded_bits(name: str, monkeypatch: pytest.MonkeyP
         for size in (1, 2, 7, 64)
     ],
 )
-def test_the_size_of_batches_changes_no_bit(name: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_batches_changes_no_bit(
+    name: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(
-        jury, "split_into_batches", lambda items, _count, _size: split_into_batches(items, lambda _: 1, size)
+        jury,
+        "split_into_batches",
+        lambda items, _count, _size: split_into_batches(items, lambda _: 1, size),
     )
     test_an_example_has_the_recorded_bits(name, monkeypatch)
 
@@ -78,16 +86,26 @@ def test_the_size_of_batches_changes_no_bit(name: str, size: int, monkeypatch: p
 def digests(tasks: str, config: str) -> dict[str, Any]:
     """Return the digests of all plans, traces and rewards of an example, and the number of traces."""
     plans, traces, rewards, count = sha256(), sha256(), sha256(), 0
-    with _open(config) as made, open_tasks(ROOT / "examples" / tasks, defaults=made.config.task_defaults) as source:
+    with (
+        _open(config) as made,
+        open_tasks(ROOT / "examples" / tasks, defaults=made.config.task_defaults) as source,
+    ):
         for scored in made.score_many(source.pairs()):
             plan = scored[0].plan
             assert plan is not None
             plans.update(plan.digest.encode())
             for trace in scored:
                 traces.update(trace.digest.encode())
-                rewards.update(f"{trace.response_id} {trace.reward.status} {_bits(trace.reward.value)}\n".encode())
+                rewards.update(
+                    f"{trace.response_id} {trace.reward.status} {_bits(trace.reward.value)}\n".encode()
+                )
                 count += 1
-    return {"traces": count, "plans": plans.hexdigest(), "trace": traces.hexdigest(), "rewards": rewards.hexdigest()}
+    return {
+        "traces": count,
+        "plans": plans.hexdigest(),
+        "trace": traces.hexdigest(),
+        "rewards": rewards.hexdigest(),
+    }
 
 
 def _open(config: str) -> Jury:

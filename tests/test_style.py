@@ -16,7 +16,9 @@ LONGEST_MODULE = 1000
 
 
 def test_a_module_can_be_read_in_one_go() -> None:
-    lengths = {str(module): len(module.read_text(encoding="utf-8").splitlines()) for module in MODULES}
+    lengths = {
+        str(module): len(module.read_text(encoding="utf-8").splitlines()) for module in MODULES
+    }
     assert {name: lines for name, lines in lengths.items() if lines > LONGEST_MODULE} == {}
 
 
@@ -51,7 +53,11 @@ def test_a_public_class_or_type_variable_has_a_name_of_its_own() -> None:
 def _type_name(node: ast.stmt) -> str | None:
     """Return the public name of a class, or of a type variable that has more than one letter."""
     name = node.name if isinstance(node, ast.ClassDef) else ""
-    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.targets[0], ast.Name):
+    if (
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and isinstance(node.targets[0], ast.Name)
+    ):
         is_type_variable = isinstance(node.value.func, ast.Name) and node.value.func.id == "TypeVar"
         name = node.targets[0].id if is_type_variable and len(node.targets[0].id) > 1 else ""
     return None if name.startswith("_") else name
@@ -72,7 +78,10 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
         scope: {"reduce"}
         for scope in (
             "_build_input",
-            *(f"_SpecBuilder.{name}" for name in ("_evaluator_spec", "_check_inputs", "_with_fold", "_calibration")),
+            *(
+                f"_SpecBuilder.{name}"
+                for name in ("_evaluator_spec", "_check_inputs", "_with_fold", "_calibration")
+            ),
         )
     },
     "decision/weighting.py": {},

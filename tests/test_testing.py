@@ -18,7 +18,9 @@ FORMS = {
 }
 
 
-def judge_with(answers: Any, criteria: Any, *texts: str, **settings: Any) -> tuple[list[jg.Trace], ScriptedJudge]:
+def judge_with(
+    answers: Any, criteria: Any, *texts: str, **settings: Any
+) -> tuple[list[jg.Trace], ScriptedJudge]:
     judge = ScriptedJudge(answers)
     with jg.Jury(model=judge, evaluators=[jg.criteria(criteria, **settings)]) as jury:
         return jury.score(TASK, list(texts) or [TEXT]), judge
@@ -31,7 +33,9 @@ def judge_with(answers: Any, criteria: Any, *texts: str, **settings: Any) -> tup
         ("parts", True, 1.0), ("parts", False, 0.0), ("parts", [True, False], 0.25),
         ("met", lambda response: "Ann" in response, 1.0), ("value", lambda response: 2, 0.25),
     ])  # fmt: skip
-def test_an_answer_fits_the_form_of_its_item(form: str, answer: Any, score: float, profile: str) -> None:
+def test_an_answer_fits_the_form_of_its_item(
+    form: str, answer: Any, score: float, profile: str
+) -> None:
     ((trace,), _) = judge_with({"ind": answer}, {form: FORMS[form]}, profile=profile)
     assert trace.reward.value == score
     assert all(quote.verified for verdict in trace.verdicts for quote in verdict.evidence)
@@ -55,8 +59,14 @@ def test_a_quotation_is_added_for_a_response_of_any_length(text: str) -> None:
 
 def test_the_first_rule_that_occurs_in_an_items_own_text_answers_it() -> None:
     rules = {"very kind": 0.2, "kind": True, "late": False}
-    (traces, judge) = judge_with(rules, {"a": "It is kind.", "b": "It is very kind.", "c": "It is not late."})
-    assert {verdict.subject: verdict.score for verdict in traces[0].verdicts} == {"a": 1.0, "b": 0.2, "c": 0.0}
+    (traces, judge) = judge_with(
+        rules, {"a": "It is kind.", "b": "It is very kind.", "c": "It is not late."}
+    )
+    assert {verdict.subject: verdict.score for verdict in traces[0].verdicts} == {
+        "a": 1.0,
+        "b": 0.2,
+        "c": 0.0,
+    }
     assert len(judge.requests) == 1
 
 
@@ -78,13 +88,20 @@ def test_a_mapping_sets_fields_of_the_reply_itself() -> None:
     assert (trace.verdicts[0].score, trace.verdicts[0].unsupported) == (0.0, "worst-case")
 
 
-@pytest.mark.parametrize(("answer", "score"), [(4, 0.75), (True, 1.0), ({"value": 4, "confidence": 60}, None)])
+@pytest.mark.parametrize(
+    ("answer", "score"), [(4, 0.75), (True, 1.0), ({"value": 4, "confidence": 60}, None)]
+)
 def test_an_answer_to_a_reviewer_is_certain_unless_it_gives_a_confidence(
     answer: Any, score: float | None, tmp_path: Path
 ) -> None:
     history = tmp_path / "history.csv"
-    history.write_text("reviewer,item,text,score\nann,a,A broom.,4\nann,b,A rug.,2\nbob,b,A rug.,3\n")
-    params = {"dimensions": {"appeal": {"text": "Would buy.", "scale": [1, 5]}}, "history": str(history)}
+    history.write_text(
+        "reviewer,item,text,score\nann,a,A broom.,4\nann,b,A rug.,2\nbob,b,A rug.,3\n"
+    )
+    params = {
+        "dimensions": {"appeal": {"text": "Would buy.", "scale": [1, 5]}},
+        "history": str(history),
+    }
     use = {"use": "personalized", "params": params}
     with jg.Jury(model=ScriptedJudge({"Would buy": answer}), evaluators=[use]) as jury:
         (trace,) = jury.score(jg.Task(id="t", query="q", reviewers=["ann"]), [TEXT])
@@ -93,14 +110,17 @@ def test_an_answer_to_a_reviewer_is_certain_unless_it_gives_a_confidence(
 
 
 def test_a_judge_without_items_gets_its_whole_reply() -> None:
-    judge = ScriptedJudge({"letter that is kind": {"reason": "so", "quotes": [], "preferred": "tie"}})
+    judge = ScriptedJudge(
+        {"letter that is kind": {"reason": "so", "quotes": [], "preferred": "tie"}}
+    )
     with jg.Jury(model=judge, evaluators=["pairwise"]) as jury:
         traces = jury.score(TASK, [TEXT, "Late."])
     assert [trace.reward.value for trace in traces] == [0.5, 0.5]
     jury = jg.Jury(model=ScriptedJudge({}), evaluators=["pairwise"])
     jury.score(TASK, [TEXT, "Late."])
     with pytest.raises(
-        jg.ModelError, match=r"^no scripted answer to a request with the prompt pair.* and 1 more; add one"
+        jg.ModelError,
+        match=r"^no scripted answer to a request with the prompt pair.* and 1 more; add one",
     ):
         jury.close()
 
@@ -108,7 +128,9 @@ def test_a_judge_without_items_gets_its_whole_reply() -> None:
 def test_a_request_without_an_answer_fails_its_verdict_and_the_test() -> None:
     judge = ScriptedJudge({"warm": True})
     criteria = jg.criteria(["It is warm.", "It is kind."])
-    expected = pytest.raises(jg.ModelError, match=r"^no scripted answer to 'It is kind.'; add one to the ScriptedJudge")
+    expected = pytest.raises(
+        jg.ModelError, match=r"^no scripted answer to 'It is kind.'; add one to the ScriptedJudge"
+    )
     with expected, jg.Jury(model=judge, evaluators=[criteria]) as jury:
         (trace,) = jury.score(TASK, [TEXT])
     assert trace.reward.value is None

@@ -23,14 +23,20 @@ class Calibration(NamedTuple):
     accuracy: float
 
 
-def measure_calibration(settings: Mapping[str, Setting], seeds: Sequence[int], jobs: int = 1) -> dict[str, Calibration]:
+def measure_calibration(
+    settings: Mapping[str, Setting], seeds: Sequence[int], jobs: int = 1
+) -> dict[str, Calibration]:
     """Return the calibration of the greatest posterior of preset `converged`, by setting.
 
     The error is Σ_b n_b/n |right_b - confidence_b| over ten bins of equal width. All seeds share the bins, because the
     error of few items is mostly chance.
     """
     runs = [(setting, seed) for setting in settings.values() for seed in seeds]
-    bins_by_setting = np.array(run_each(_bin_run, runs, jobs)).reshape(len(settings), len(seeds), 3, BINS).sum(axis=1)
+    bins_by_setting = (
+        np.array(run_each(_bin_run, runs, jobs))
+        .reshape(len(settings), len(seeds), 3, BINS)
+        .sum(axis=1)
+    )
     return {name: _from_bins(bins) for name, bins in zip(settings, bins_by_setting, strict=True)}
 
 
@@ -45,10 +51,14 @@ def _bin_posterior(posterior: Floats, truth: Ints) -> Floats:
     greatest = posterior.max(axis=1)
     bin_index = np.minimum((greatest * BINS).astype(np.intp), BINS - 1)
     right = posterior.argmax(axis=1) == truth
-    return np.array([np.bincount(bin_index, weights, minlength=BINS) for weights in (None, greatest, right)])
+    return np.array(
+        [np.bincount(bin_index, weights, minlength=BINS) for weights in (None, greatest, right)]
+    )
 
 
 def _from_bins(bins: Floats) -> Calibration:
     counts, confidence, right = bins
     error = np.abs(confidence - right).sum() / counts.sum()
-    return Calibration(float(error), float(confidence.sum() / counts.sum()), float(right.sum() / counts.sum()))
+    return Calibration(
+        float(error), float(confidence.sum() / counts.sum()), float(right.sum() / counts.sum())
+    )

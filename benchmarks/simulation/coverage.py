@@ -40,7 +40,14 @@ from jurygraph.studies.simulate import (
 AMBIGUITY = {"clear": CLEAR[0] / sum(CLEAR), "hard": HARD[0] / sum(HARD)}
 """Mean ambiguity of clear and of hard items."""
 INTERVALS = ("items", "bootstrap", "refits", "published")
-FIGURES = ("as fitted", "true confusions", "true credit", "width", "annotators", "annotators' width")
+FIGURES = (
+    "as fitted",
+    "true confusions",
+    "true credit",
+    "width",
+    "annotators",
+    "annotators' width",
+)
 
 
 class CoverageSettings(NamedTuple):
@@ -52,7 +59,11 @@ class CoverageSettings(NamedTuple):
 
 
 def coverage(
-    setting: Setting, seeds: Sequence[int], effort: CoverageSettings, jobs: int = 1, report: Report | None = None
+    setting: Setting,
+    seeds: Sequence[int],
+    effort: CoverageSettings,
+    jobs: int = 1,
+    report: Report | None = None,
 ) -> MethodFigures:
     """Return the share of intervals that contain the true value, and their width, by preset `converged`.
 
@@ -78,20 +89,32 @@ def _measure_run(run: tuple[Setting, int, CoverageSettings]) -> Floats:
     true = _true_values(simulated, fitted, simulate_more_items(simulated, effort.population, seed))
     diagonal = np.einsum("acc->a", mean_confusions(simulated)) / CLASSES
     accuracy = diagonal[list(fitted.votes.annotators)]
-    return np.array([_coverage_figures(bounds, true, accuracy) for bounds in _intervals(simulated, fitted, effort)])
+    return np.array(
+        [
+            _coverage_figures(bounds, true, accuracy)
+            for bounds in _intervals(simulated, fitted, effort)
+        ]
+    )
 
 
-def _coverage_figures(bounds: _Intervals, true: tuple[Floats, ...], accuracy: Floats) -> list[float]:
+def _coverage_figures(
+    bounds: _Intervals, true: tuple[Floats, ...], accuracy: Floats
+) -> list[float]:
     agents = [*(_coverage_rate(bounds.agents, one) for one in true), _mean_width(bounds.agents)]
     return [*agents, _coverage_rate(bounds.annotators, accuracy), _mean_width(bounds.annotators)]
 
 
-def _intervals(simulated: SimulatedEvaluation, fitted: Consensus, effort: CoverageSettings) -> list[_Intervals]:
+def _intervals(
+    simulated: SimulatedEvaluation, fitted: Consensus, effort: CoverageSettings
+) -> list[_Intervals]:
     scores = [
-        fitted.agent_scores(simulated.agent, bootstrap=effort.resamples, interval=kind) for kind in ("t", "bootstrap")
+        fitted.agent_scores(simulated.agent, bootstrap=effort.resamples, interval=kind)
+        for kind in ("t", "bootstrap")
     ]
     refits = [
-        consensus.refit_intervals(fitted, simulated.agent, resamples=effort.refits, as_published=published)
+        consensus.refit_intervals(
+            fitted, simulated.agent, resamples=effort.refits, as_published=published
+        )
         for published in (False, True)
     ]
     unknown = np.full((len(fitted.votes.annotators), 2), np.nan)
@@ -107,7 +130,9 @@ def _intervals(simulated: SimulatedEvaluation, fitted: Consensus, effort: Covera
     ]
 
 
-def _true_values(simulated: SimulatedEvaluation, fitted: Consensus, further: SimulatedEvaluation) -> tuple[Floats, ...]:
+def _true_values(
+    simulated: SimulatedEvaluation, fitted: Consensus, further: SimulatedEvaluation
+) -> tuple[Floats, ...]:
     """Return the agents' mean expected credit in the three readings, [agents] each."""
     credit = simulated.setting.shares @ VALUES
     rows = further.item, further.annotator, further.label
@@ -120,16 +145,24 @@ def _predict(fitted: Consensus, item: ArrayLike, annotator: ArrayLike, label: Ar
     """Return the posterior of new items under the fitted confusions, [N,K]."""
     votes = encode(item, annotator, label, fitted.classes)
     place = [fitted.votes.annotators.index(name) for name in votes.annotators]
-    model = Model(fitted.prior, fitted.confusion[place].transpose(1, 0, 2).reshape(len(fitted.prior), -1))
+    model = Model(
+        fitted.prior, fitted.confusion[place].transpose(1, 0, 2).reshape(len(fitted.prior), -1)
+    )
     items = len(votes.items)
-    problem = FitProblem(votes.matrix, votes.counts, np.ones(items), fitted.settings, np.full(items, -1))
+    problem = FitProblem(
+        votes.matrix, votes.counts, np.ones(items), fitted.settings, np.full(items, -1)
+    )
     return problem.e_step(model).posterior.T
 
 
-def simulate_more_items(simulated: SimulatedEvaluation, items: int, seed: int) -> SimulatedEvaluation:
+def simulate_more_items(
+    simulated: SimulatedEvaluation, items: int, seed: int
+) -> SimulatedEvaluation:
     """Simulate other items of the same agents, `items` for each, labelled by the same annotators."""
     kinds = np.array([KINDS.index(kind) for kind in simulated.kinds])
-    return simulate_with(replace(simulated.setting, items=items), kinds, np.random.default_rng(seed))
+    return simulate_with(
+        replace(simulated.setting, items=items), kinds, np.random.default_rng(seed)
+    )
 
 
 def mean_confusions(simulated: SimulatedEvaluation) -> Floats:

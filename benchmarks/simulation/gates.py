@@ -17,7 +17,12 @@ _EXCESS = 1.02
 
 
 def break_promise(
-    levels: int, tasks: int, seed: int, method: CalibrationMethod = "platt", size: int = 1, icc: float = 0.0
+    levels: int,
+    tasks: int,
+    seed: int,
+    method: CalibrationMethod = "platt",
+    size: int = 1,
+    icc: float = 0.0,
 ) -> bool:
     """Return whether a gate passes more than `RATE` of what people reject, by the labels of one data set.
 
@@ -32,7 +37,9 @@ def break_promise(
     places = np.where(is_shared, of_tasks, rng.random(len(targets)))
     # What people accept has the same levels from the other end.
     cuts = np.cumsum(rejected)[:-1]
-    level = np.where(targets == 1.0, levels - 1 - np.searchsorted(cuts, places), np.searchsorted(cuts, places))
+    level = np.where(
+        targets == 1.0, levels - 1 - np.searchsorted(cuts, places), np.searchsorted(cuts, places)
+    )
     scores = np.linspace(0.0, 1.0, levels)
     labelled = LabelledScores("q", scores[level], targets, np.repeat(np.arange(tasks), size))
     fitted = fit_calibration(labelled.scores, labelled.targets, method)

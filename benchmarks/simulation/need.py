@@ -31,7 +31,10 @@ class NeedDesign(NamedTuple):
         return f"--need: accuracy {self.accuracy:g}, {self.size} items a task, ICC {self.icc:g}"
 
 
-DESIGNS = (*(NeedDesign(accuracy) for accuracy in (0.6, 0.75, 0.85, 0.9, 0.95)), NeedDesign(0.85, 4, 0.5))
+DESIGNS = (
+    *(NeedDesign(accuracy) for accuracy in (0.6, 0.75, 0.85, 0.9, 0.95)),
+    NeedDesign(0.85, 4, 0.5),
+)
 
 
 class NeedRatio(NamedTuple):
@@ -51,7 +54,11 @@ def measure_need(design: NeedDesign, samples: int) -> NeedRatio:
         needed.append(float("nan") if wanted is None else wanted)
         taken.append(_find_count(design, labels, predictions))
     mean = float(np.mean(taken))
-    return NeedRatio(float(np.mean(needed)), float(np.mean(needed)) / mean, float(np.std(needed)) / mean / samples**0.5)
+    return NeedRatio(
+        float(np.mean(needed)),
+        float(np.mean(needed)) / mean,
+        float(np.std(needed)) / mean / samples**0.5,
+    )
 
 
 def exact_sample(accuracy: float, labelled: int = 1_000) -> LabelledSample:
@@ -65,7 +72,9 @@ def exact_sample(accuracy: float, labelled: int = 1_000) -> LabelledSample:
             predictions[wrong] = 1.0 - labels[wrong]
         columns.append((labels, predictions))
     (labels, predictions), (_, others) = columns
-    return LabelledSample(labels, predictions, np.arange(labelled), others, np.arange(labelled, ITEMS))
+    return LabelledSample(
+        labels, predictions, np.arange(labelled), others, np.arange(labelled, ITEMS)
+    )
 
 
 def _draw_items(design: NeedDesign, seed: int) -> tuple[Floats, Floats]:
@@ -79,11 +88,15 @@ def _draw_items(design: NeedDesign, seed: int) -> tuple[Floats, Floats]:
     return labels, np.where(rng.random(ITEMS) < design.accuracy, labels, 1.0 - labels)
 
 
-def _label_first(design: NeedDesign, labels: Floats, predictions: Floats, count: int) -> LabelledSample:
+def _label_first(
+    design: NeedDesign, labels: Floats, predictions: Floats, count: int
+) -> LabelledSample:
     """Return the sample whose first items, in whole tasks, are labelled: items are in random order already."""
     count = -(-count // design.size) * design.size
     tasks = np.arange(ITEMS) // design.size
-    return LabelledSample(labels[:count], predictions[:count], tasks[:count], predictions[count:], tasks[count:])
+    return LabelledSample(
+        labels[:count], predictions[:count], tasks[:count], predictions[count:], tasks[count:]
+    )
 
 
 def _find_count(design: NeedDesign, labels: Floats, predictions: Floats) -> int:

@@ -20,4 +20,6 @@ def find_pattern(reviewers: int, items: int, levels: int, seed: int, size: int =
         rating = Rating(item=f"i{item}", reviewer=f"r{reviewer}", score=float(score), group=group)
         rows.append((f"row {len(rows)}", rating))
     lines = report([FileRows("noise", tuple(rows), {})]).sections
-    return any(isinstance(line, str) and "pattern" in line and " is there" in line for line in lines)
+    return any(
+        isinstance(line, str) and "pattern" in line and " is there" in line for line in lines
+    )

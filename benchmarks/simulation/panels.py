@@ -43,8 +43,12 @@ def setting(panel: Panel) -> Setting:
     """
     items, remainder = divmod(panel.items, len(QUALITIES))
     if remainder:
-        raise PlanError(f"{panel.items} items are not alike many for each of {len(QUALITIES)} agents")
-    return Setting(qualities=QUALITIES, items=items, annotators=panel.annotators, labels=panel.annotators)
+        raise PlanError(
+            f"{panel.items} items are not alike many for each of {len(QUALITIES)} agents"
+        )
+    return Setting(
+        qualities=QUALITIES, items=items, annotators=panel.annotators, labels=panel.annotators
+    )
 
 
 def small_panels(
@@ -70,7 +74,11 @@ def small_panels(
     figures_by_run = run_each(_measure_run, runs, jobs)
     methods = ("majority", "dawid-skene", "stableval", *priors)
     return {
-        panel: MethodFigures(methods, FIGURES, np.array(figures_by_run[index * len(seeds) : (index + 1) * len(seeds)]))
+        panel: MethodFigures(
+            methods,
+            FIGURES,
+            np.array(figures_by_run[index * len(seeds) : (index + 1) * len(seeds)]),
+        )
         for index, panel in enumerate(panels)
     }
 
@@ -82,16 +90,26 @@ def _measure_run(run: tuple[Panel, int, tuple[Prior, ...]]) -> Floats:
     rows = simulated.item, simulated.annotator, simulated.label
     fitted = consensus.fit(*rows, n_classes=CLASSES)
     with_priors = [
-        consensus.fit(*rows, n_classes=CLASSES, prior_confusion=prior.confusion, prior_mu=prior.mu) for prior in priors
+        consensus.fit(*rows, n_classes=CLASSES, prior_confusion=prior.confusion, prior_mu=prior.mu)
+        for prior in priors
     ]
     majority = consensus.majority_vote(*rows, classes=range(CLASSES))
     return np.array(
-        [_recovery_figures(simulated, estimate) for estimate in (majority, fitted.hard_labels(), fitted, *with_priors)]
+        [
+            _recovery_figures(simulated, estimate)
+            for estimate in (majority, fitted.hard_labels(), fitted, *with_priors)
+        ]
     )
 
 
 def _recovery_figures(simulated: SimulatedEvaluation, estimate: Credited) -> tuple[float, ...]:
     scores, true = simulated.scores(estimate.posterior), simulated.true_scores
     is_leading = estimate.posterior == estimate.posterior.max(axis=1, keepdims=True)
-    right = (is_leading / is_leading.sum(axis=1, keepdims=True))[np.arange(len(simulated.truth)), simulated.truth]
-    return float(right.mean()), float(np.mean((scores - true) ** 2)), float(np.nan_to_num(tau_b(true, scores)))
+    right = (is_leading / is_leading.sum(axis=1, keepdims=True))[
+        np.arange(len(simulated.truth)), simulated.truth
+    ]
+    return (
+        float(right.mean()),
+        float(np.mean((scores - true) ** 2)),
+        float(np.nan_to_num(tau_b(true, scores))),
+    )

@@ -11,7 +11,10 @@ Report = Callable[[int], None]
 
 
 def run_each(
-    work: Callable[[Argument], Result], arguments: Sequence[Argument], jobs: int = 1, report: Report | None = None
+    work: Callable[[Argument], Result],
+    arguments: Sequence[Argument],
+    jobs: int = 1,
+    report: Report | None = None,
 ) -> list[Result]:
     """Return the results in order, and call `report` with 1 after each."""
     results = []
@@ -23,6 +26,8 @@ def run_each(
     return results
 
 
-def _run_in_processes(work: Callable[[Argument], Result], given: Sequence[Argument], jobs: int) -> Iterator[Result]:
+def _run_in_processes(
+    work: Callable[[Argument], Result], given: Sequence[Argument], jobs: int
+) -> Iterator[Result]:
     with ProcessPoolExecutor(min(jobs, len(given)), mp_context=get_context("spawn")) as workers:
         yield from workers.map(work, given, chunksize=max(1, len(given) // (16 * jobs)))

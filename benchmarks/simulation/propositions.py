@@ -49,11 +49,16 @@ def _measure_shift(run: tuple[Setting, int]) -> tuple[Floats, Floats, float]:
     count = len(simulated.kinds)
     kept = [np.ones(count, dtype=np.bool_)]
     for _ in range(SUBSETS):
-        kept.append(np.isin(np.arange(count), generator.permutation(count)[: int(FRACTION * count)]))
+        kept.append(
+            np.isin(np.arange(count), generator.permutation(count)[: int(FRACTION * count)])
+        )
     whole, *parts = (
-        scores_by_method(simulated, one[simulated.annotator], prior_confusion=1.0, prior_mu=1.0) for one in kept
+        scores_by_method(simulated, one[simulated.annotator], prior_confusion=1.0, prior_mu=1.0)
+        for one in kept
     )
     shifts = [np.abs(np.subtract(scores, whole)).max(axis=1) for scores in parts]
     taus = [[tau_b(*pair) for pair in zip(whole, scores, strict=True)] for scores in parts]
-    majority = consensus.majority_vote(simulated.item, simulated.annotator, simulated.label, classes=range(CLASSES))
+    majority = consensus.majority_vote(
+        simulated.item, simulated.annotator, simulated.label, classes=range(CLASSES)
+    )
     return np.array(shifts), np.array(taus), float((majority.margin == 1).mean())

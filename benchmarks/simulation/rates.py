@@ -14,6 +14,10 @@ def cover_rate(labelled: int, accuracy: float, rate: float, seed: int) -> bool:
     predictions = np.where(rng.random(len(labels)) < accuracy, labels, 1.0 - labels)
     tasks = np.arange(len(labels))
     first, rest = slice(None, labelled), slice(labelled, None)
-    sample = LabelledSample(labels[first], predictions[first], tasks[first], predictions[rest], tasks[rest])
+    sample = LabelledSample(
+        labels[first], predictions[first], tasks[first], predictions[rest], tasks[rest]
+    )
     found = ppi_mean(sample, (0.0, 1.0))
-    return found.low is not None and found.high is not None and bool(found.low <= rate <= found.high)
+    return (
+        found.low is not None and found.high is not None and bool(found.low <= rate <= found.high)
+    )

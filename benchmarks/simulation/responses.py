@@ -35,7 +35,9 @@ class Design(NamedTuple):
         return f"{self.tasks} x {self.responses}, ICC {self.icc:g}"
 
 
-def differences(kind: Kind, design: Design, samples: int, shift: float, rng: np.random.Generator) -> Floats:
+def differences(
+    kind: Kind, design: Design, samples: int, shift: float, rng: np.random.Generator
+) -> Floats:
     """Return B - A for each response, [samples, tasks, responses], whose expected value is `shift`."""
     if kind == "normal":
         return _correlated(design, design.icc, samples, rng) + shift

@@ -53,7 +53,10 @@ def pool(seed: int, steps: int) -> Pool:
     conflict = conflict_limit([disagreement(step, OPPOSED) for step in first])
     measured = []
     for drawn in np.random.SeedSequence(seed).generate_state(-(-steps // _CHUNK)).tolist():
-        measured += [measure_series(step, series, OPPOSED, conflict) for step in unchanged_steps(drawn, _CHUNK)]
+        measured += [
+            measure_series(step, series, OPPOSED, conflict)
+            for step in unchanged_steps(drawn, _CHUNK)
+        ]
     columns = (np.array(column[:steps]) for column in zip(*measured, strict=True))
     return Pool(tuple(item.name for item in series), Measure(*columns))
 
@@ -74,7 +77,9 @@ def run_lengths(
     alarms count. Streams are shared evenly among the pools.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
-    stacked = Measure(*(np.stack(column) for column in zip(*(one.measure for one in pools), strict=True)))
+    stacked = Measure(
+        *(np.stack(column) for column in zip(*(one.measure for one in pools), strict=True))
+    )
     names, size = pools[0].names, stacked.score.shape[1]
     pool_of = np.arange(streams) % len(pools)
     offset, shifted = np.zeros(len(names)), np.ones(len(names), bool)
@@ -84,7 +89,9 @@ def run_lengths(
     tests = Detectors((streams, len(names)), limits(arl, len(names)))
     alarm_step = np.zeros(streams, np.int64)
     for step in range(1, after + max_steps + 1):
-        measure = Measure(*(column[pool_of, rng.integers(size, size=streams)] for column in stacked))
+        measure = Measure(
+            *(column[pool_of, rng.integers(size, size=streams)] for column in stacked)
+        )
         if step > after:
             measure = measure._replace(score=measure.score + offset)
         tests.feed(step, measure)

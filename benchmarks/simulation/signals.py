@@ -24,6 +24,10 @@ def cover_snr(tasks: int, group: int, snr: float, seed: int) -> bool:
             fields = {"seed": f"r{task}.{response}", "task": f"t{task}", "stakeholders": 2}
             for version, score in enumerate(of_response):
                 family = "order" if version else "original"
-                rows.append(PresentationScore(family=family, version=version, score=score, **fields))
-    found = measure_signal(Presentations(sources=("simulated",), rows=tuple(rows))).figures["together"]["SNR"]
+                rows.append(
+                    PresentationScore(family=family, version=version, score=score, **fields)
+                )
+    found = measure_signal(Presentations(sources=("simulated",), rows=tuple(rows))).figures[
+        "together"
+    ]["SNR"]
     return found is not None and found.low is not None and bool(found.low <= snr <= found.high)

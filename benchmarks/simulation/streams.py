@@ -46,7 +46,10 @@ class Rows:
 
     def steps(self, batch: Batch, weights: dict[str, float]) -> list[TrainingStep]:
         """Return the steps with their rewards: the weighted sum of the components, NaN if the reward failed."""
-        rewards = sum((weight * self.columns[name] for name, weight in weights.items()), np.zeros_like(self.lengths))
+        rewards = sum(
+            (weight * self.columns[name] for name, weight in weights.items()),
+            np.zeros_like(self.lengths),
+        )
         rewards = np.where(self.failed, np.nan, rewards)
         steps = []
         for place in range(len(rewards)):
@@ -69,7 +72,9 @@ def draw_rows(rng: np.random.Generator, steps: int, batch: Batch = BATCH) -> Row
             "steps": np.minimum(1.0, step_count / 3.0),
             "repetition": rng.beta(2.0, 12.0, size),
         },
-        lengths=np.rint(np.exp(5.5 + 0.2 * (1.0 - ease) + 0.1 * step_count + 0.35 * rng.standard_normal(size))),
+        lengths=np.rint(
+            np.exp(5.5 + 0.2 * (1.0 - ease) + 0.1 * step_count + 0.35 * rng.standard_normal(size))
+        ),
         failed=rng.random(size) < _FAILURE_RATE,
     )
 

@@ -30,7 +30,9 @@ def compare_judges(reviewers: int, items: int, shared: float, seed: int) -> bool
     judges = []
     for name in ("first", "second"):
         of_items = rng.normal(size=items)
-        errors = np.sqrt(shared) * of_items[item] + np.sqrt(1.0 - shared) * rng.normal(size=len(item))
+        errors = np.sqrt(shared) * of_items[item] + np.sqrt(1.0 - shared) * rng.normal(
+            size=len(item)
+        )
         judges.append(Predictions(name, None, (scores + errors)[None]))
     (difference,) = report([(part, judges)], "interval").figures["differences"]
     p = difference["absolute_p"]
@@ -54,7 +56,9 @@ def cover_alpha(groups: int, size: int, raters: int, seed: int, clustered: bool 
     return estimate.low <= 0.5 <= estimate.high
 
 
-def compare_runs(groups: int, variants: int, seed: int, margin: float | None = None, clustered: bool = True) -> bool:
+def compare_runs(
+    groups: int, variants: int, seed: int, margin: float | None = None, clustered: bool = True
+) -> bool:
     """Return whether `compare` tells runs apart that do not differ, or says no worse where B is worse by the margin.
 
     The variants of a group gain or lose alike: their differences have an intra-class correlation of .8, and a spread of
@@ -62,7 +66,9 @@ def compare_runs(groups: int, variants: int, seed: int, margin: float | None = N
     """
     rng = np.random.default_rng((seed, groups, variants))
     group = np.repeat(np.arange(groups), variants)
-    deltas = np.sqrt(0.8) * rng.normal(size=groups)[group] + np.sqrt(0.2) * rng.normal(size=len(group))
+    deltas = np.sqrt(0.8) * rng.normal(size=groups)[group] + np.sqrt(0.2) * rng.normal(
+        size=len(group)
+    )
     in_b = 0.5 + 0.1 * deltas - (margin or 0.0)
     sides = []
     for rewards in (np.full(len(group), 0.5), in_b):
@@ -98,7 +104,9 @@ def cells() -> Iterator[Cell]:
             name = f"alpha is covered: {groups} groups of {size}, {raters} raters"
             yield Cell(name, partial(cover_alpha, groups, size, raters), least=0.92)
     yield Cell("compare rejects: 8 groups of 10", partial(compare_runs, 8, 10), most=0.07)
-    yield Cell("no_worse_than holds: 8 groups of 10", partial(compare_runs, 8, 10, margin=0.1), most=0.07)
+    yield Cell(
+        "no_worse_than holds: 8 groups of 10", partial(compare_runs, 8, 10, margin=0.1), most=0.07
+    )
 
 
 class Rate(NamedTuple):

@@ -26,20 +26,26 @@ class Agreeing(NamedTuple):
 def main() -> None:
     print(f"{'':<16}{'GPT-4 and experts':>24}{'experts':>24}")
     for setting, found in counts().items():
-        shown = (f"{one.agree} of {one.total} = {one.agree / one.total:.4f}" for one in found.values())
+        shown = (
+            f"{one.agree} of {one.total} = {one.agree / one.total:.4f}" for one in found.values()
+        )
         print(f"{setting:<16}" + "".join(f"{one:>24}" for one in shown))
 
 
 def counts() -> dict[str, dict[str, Agreeing]]:
     """`gpt4_human` and `human_human`, by setting: `turn1_with_ties`, `turn1_no_ties`, …."""
     votes = [
-        vote for vote in pairwise("mtbench_human") + pairwise("mtbench_gpt4") if not vote.judge.startswith("author")
+        vote
+        for vote in pairwise("mtbench_human") + pairwise("mtbench_gpt4")
+        if not vote.judge.startswith("author")
     ]
     found = {}
     for turn in ("1", "2"):
         of_turn = [vote for vote in votes if vote.turn == turn]
         found[f"turn{turn}_with_ties"] = _by_kind(of_turn)
-        found[f"turn{turn}_no_ties"] = _by_kind([vote for vote in of_turn if vote.better is not None])
+        found[f"turn{turn}_no_ties"] = _by_kind(
+            [vote for vote in of_turn if vote.better is not None]
+        )
     return found
 
 
@@ -56,7 +62,9 @@ def _compared(votes: Iterable[Pairwise]) -> Iterator[Pair]:
     for vote in votes:
         of_key[vote.key].append(vote)
     for same in of_key.values():
-        yield from ((one, other) for one, other in combinations(same, 2) if one.judge != other.judge)
+        yield from (
+            (one, other) for one, other in combinations(same, 2) if one.judge != other.judge
+        )
 
 
 def _agreeing(pairs: list[Pair]) -> Agreeing:

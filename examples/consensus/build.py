@@ -37,7 +37,12 @@ def mslr() -> Iterator[Row]:
     for review, system, annotator, *facets in table("mslr_facets"):
         mean = fmean(int(one) for one in facets if one)
         place = int(annotator.removeprefix("A")) - 1
-        yield f"mslr_Cochrane_{review}", system, f"annotator_{place}", (mean >= MEDIUM) + (mean >= HIGH)
+        yield (
+            f"mslr_Cochrane_{review}",
+            system,
+            f"annotator_{place}",
+            (mean >= MEDIUM) + (mean >= HIGH),
+        )
 
 
 def _write(path: Path, rows: Iterable[Row]) -> None:

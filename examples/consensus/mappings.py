@@ -55,7 +55,9 @@ def scores(rule: TieRule) -> dict[str, float]:
 
 def ranks(found: Mapping[str, float]) -> dict[str, int]:
     """1 for the greatest score."""
-    return {one: place for place, one in enumerate(sorted(found, key=lambda one: -found[one]), start=1)}
+    return {
+        one: place for place, one in enumerate(sorted(found, key=lambda one: -found[one]), start=1)
+    }
 
 
 def lines(found: Mapping[str, Mapping[str, float]]) -> Iterator[str]:

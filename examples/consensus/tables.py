@@ -78,12 +78,18 @@ class Measured:
     def stability(self) -> dict[str, str]:
         """Mean standard deviation and mean range of a rank over 50 subsets of 70 % of the annotators."""
         found = consensus.ranking_stability(*self._votes, self._rows.agent, preset="paper", seed=42)
-        return {METHODS[method]: f"{one.rank_sd:.3f} {one.rank_range:.3f}" for method, one in found.items()}
+        return {
+            METHODS[method]: f"{one.rank_sd:.3f} {one.rank_range:.3f}"
+            for method, one in found.items()
+        }
 
     def annotators(self) -> dict[str, str]:
         """Accuracy, leniency and strictness."""
         found = self._fitted.annotators().items()
-        return {str(who): f"{one.accuracy:.3f} {one.leniency:.3f} {one.strictness:.3f}" for who, one in found}
+        return {
+            str(who): f"{one.accuracy:.3f} {one.leniency:.3f} {one.strictness:.3f}"
+            for who, one in found
+        }
 
     def ambiguous(self) -> dict[str, str]:
         """Ambiguity, confidence and likeliest class of each answer."""
@@ -108,7 +114,9 @@ class Measured:
     def _scores(self) -> dict[str, tuple[float, float, float, int]]:
         methods = (self._majority, self._fitted.hard_labels(), self._fitted)
         mv, ds, pec = (one.agent_scores(self._rows.agent, bootstrap=0) for one in methods)
-        return {str(one): (mv[one].score, ds[one].score, pec[one].score, pec[one].items) for one in mv}
+        return {
+            str(one): (mv[one].score, ds[one].score, pec[one].score, pec[one].items) for one in mv
+        }
 
 
 Part = tuple[str, Callable[[Measured], dict[str, str]]]
@@ -143,7 +151,9 @@ def tables(name: str) -> dict[str, list[Line]]:
     measured, found = Measured(ratings(name)), {}
     for (number, rows), (what, part) in zip(PUBLISHED[name].items(), PARTS, strict=True):
         ours = part(measured)
-        found[f"{name}, Table {number}: {what}"] = [Line(row, ours[row], theirs) for row, theirs in rows.items()]
+        found[f"{name}, Table {number}: {what}"] = [
+            Line(row, ours[row], theirs) for row, theirs in rows.items()
+        ]
     return found
 
 

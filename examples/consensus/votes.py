@@ -56,7 +56,10 @@ def ratings(name: str) -> Ratings:
     found = [rating for _, rating in read_ratings(HERE / f"{name}.csv.gz").rows]
     agents = [str(one.agent) for one in found]
     return Ratings(
-        [one.key for one in found], agents, [one.reviewer for one in found], [int(one.score) for one in found]
+        [one.key for one in found],
+        agents,
+        [one.reviewer for one in found],
+        [int(one.score) for one in found],
     )
 
 

@@ -34,7 +34,9 @@ def main() -> None:
 def panel(*names: str) -> Panel:
     """The consensus of the votes in these files, by the preset `converged`. Intervals are over questions, of which an
     agent answered both turns."""
-    rows = [(vote.question, *row) for name in names for vote in pairwise(name) for row in vote.ratings()]
+    rows = [
+        (vote.question, *row) for name in names for vote in pairwise(name) for row in vote.ratings()
+    ]
     question, of, agent, annotator, label = zip(*rows, strict=True)
     item = [f"{one}_{whose}" for one, whose in zip(of, agent, strict=True)]
     fitted = consensus.fit(item, annotator, label, n_classes=3)

@@ -30,13 +30,20 @@ def main(source: str) -> None:
     with Jury.from_config(HERE / "jury.yaml") as jury:
         lines = [_line(jury, tasks[name], people) for name, people in TRAVELLERS.items()]
     content = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    with (HERE / "tasks.jsonl.gz").open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
+    with (
+        (HERE / "tasks.jsonl.gz").open("wb") as file,
+        gzip.GzipFile("", "wb", 9, file, mtime=0) as packed,
+    ):
         packed.write(content.encode())
 
 
 def _line(jury: Jury, imported: Any, people: dict[str, Any]) -> dict[str, Any]:
     line = imported.model_dump(mode="json", exclude_defaults=True)
-    whole = [{**one, "restrictiveness": 0.2} for one in line["stakeholders"][0]["constraints"] if one["id"] in WHOLE]
+    whole = [
+        {**one, "restrictiveness": 0.2}
+        for one in line["stakeholders"][0]["constraints"]
+        if one["id"] in WHOLE
+    ]
     line["stakeholders"] = [
         {"id": name, "profile": profile, "constraints": [*needs, *(whole if place == 0 else [])]}
         for place, (name, (profile, needs)) in enumerate(people.items())
@@ -44,14 +51,23 @@ def _line(jury: Jury, imported: Any, people: dict[str, Any]) -> dict[str, Any]:
     (reference,) = line.pop("responses")
     task = Task.model_validate(line)
     trip = Trip(jury, task, reference["data"])
-    line["responses"] = [reference, *(_response(task, fault, plan) for fault, plan in trip.faulty())]
+    line["responses"] = [
+        reference,
+        *(_response(task, fault, plan) for fault, plan in trip.faulty()),
+    ]
     return line
 
 
 def _response(task: Task, fault: str, plan: Plan) -> dict[str, Any]:
     text = "\n".join(json.dumps(day, ensure_ascii=False) for day in plan)
     name = fault.replace(" ", "-")
-    return {"id": f"{task.id}/{name}", "agent": name, "text": text, "data": plan, "labels": {"fault": fault}}
+    return {
+        "id": f"{task.id}/{name}",
+        "agent": name,
+        "text": text,
+        "data": plan,
+        "labels": {"fault": fault},
+    }
 
 
 class Trip:
@@ -60,20 +76,33 @@ class Trip:
     def __init__(self, jury: Jury, task: Task, plan: Plan) -> None:
         self.jury, self.task, self.plan = jury, task, plan
         self.prepared = jury.prepare(task)
-        self.tables: dict[str, list[Row]] = {name: t["rows"] for name, t in task.facts["tables"].items()}
+        self.tables: dict[str, list[Row]] = {
+            name: t["rows"] for name, t in task.facts["tables"].items()
+        }
         self.harmless = self.unmet(plan)
 
     def faulty(self) -> Iterator[tuple[str, Plan]]:
         """Each fault with the plan that has it."""
         yield "invented restaurant", self.invented()
-        yield "budget broken", self.first("budget broken", self.dearer(), lambda subject: subject == "budget")
-        yield "cuisine dropped", self.first("cuisine dropped", self.without(), lambda s: s in ("cuisines", "taste"))
-        yield "house rule broken", self.first("house rule broken", self.other_stays(), lambda s: s.endswith("-allowed"))
+        yield (
+            "budget broken",
+            self.first("budget broken", self.dearer(), lambda subject: subject == "budget"),
+        )
+        yield (
+            "cuisine dropped",
+            self.first("cuisine dropped", self.without(), lambda s: s in ("cuisines", "taste")),
+        )
+        yield (
+            "house rule broken",
+            self.first("house rule broken", self.other_stays(), lambda s: s.endswith("-allowed")),
+        )
         yield "impossible leg", self.impossible()
 
     def first(self, fault: str, plans: Iterator[Plan], meant: Callable[[str], bool]) -> Plan:
         """The first plan that leaves unmet what is meant, and nothing else that the reference meets."""
-        hard = {(s.id, c.id) for s in self.task.stakeholders for c in s.constraints if c.kind == "hard"}
+        hard = {
+            (s.id, c.id) for s in self.task.stakeholders for c in s.constraints if c.kind == "hard"
+        }
         for plan in plans:
             harmed = self.unmet(plan) - self.harmless
             if harmed & hard and all(meant(subject) for _, subject in harmed):
@@ -104,7 +133,9 @@ class Trip:
     def dearer(self) -> Iterator[Plan]:
         """Dearer stays, the dearest first; then dearer tables."""
         yield from self.stays(sorted(self.tables["accommodations"], key=lambda row: -row["price"]))
-        yield from self.dinners(sorted(self.tables["restaurants"], key=lambda row: -row["Average Cost"]))
+        yield from self.dinners(
+            sorted(self.tables["restaurants"], key=lambda row: -row["Average Cost"])
+        )
 
     def other_stays(self) -> Iterator[Plan]:
         """Another stay, and if that is too dear, a meal less a day."""
@@ -158,8 +189,14 @@ class Trip:
                 eaten = first.get((name, town))
                 if eaten is not None and cuisine in eaten["Cuisines"]:
                     taken = {each[at].rpartition(", ")[0] for each in plan for at in MEALS}
-                    others = [row for row in rows if row["City"] == town and row["Name"] not in taken]
-                    fit = [row for row in others if cuisine not in row["Cuisines"] and cheaper(row, eaten)]
+                    others = [
+                        row for row in rows if row["City"] == town and row["Name"] not in taken
+                    ]
+                    fit = [
+                        row
+                        for row in others
+                        if cuisine not in row["Cuisines"] and cheaper(row, eaten)
+                    ]
                     best = max(fit, key=lambda row: len(kinds(row) & kinds(eaten)), default=None)
                     day[meal] = "-" if best is None else f"{best['Name']}, {city}"
         return plan

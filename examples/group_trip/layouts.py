@@ -106,7 +106,9 @@ def prose(days: Sequence[Day], name: str = "{}") -> str:
 
 def _sentences(day: Day, name: str) -> Iterator[str]:
     yield (
-        f"On day {day.number} we travel {day.where}." if _moves(day) else f"We spend day {day.number} in {day.where}."
+        f"On day {day.number} we travel {day.where}."
+        if _moves(day)
+        else f"We spend day {day.number} in {day.where}."
     )
     if isinstance(day.way, Flight):
         way = day.way
@@ -166,13 +168,20 @@ def _pointed(place: Place, day: Day) -> str:
 
 def letter(days: Sequence[Day]) -> str:
     """A letter that goes by subjects, and not by days."""
-    parts = ("Dear all,", *map(" ".join, (_route(days), _ways(days), _nights(days), _meals(days), _sights(days))))
+    parts = (
+        "Dear all,",
+        *map(" ".join, (_route(days), _ways(days), _nights(days), _meals(days), _sights(days))),
+    )
     return "\n\n".join(filter(None, (*parts, "Yours, the planner")))
 
 
 def _route(days: Sequence[Day]) -> Iterator[str]:
     for day in days:
-        yield f"Day {day.number} takes us {day.where}." if _moves(day) else f"Day {day.number} belongs to {day.where}."
+        yield (
+            f"Day {day.number} takes us {day.where}."
+            if _moves(day)
+            else f"Day {day.number} belongs to {day.where}."
+        )
 
 
 def _ways(days: Sequence[Day]) -> Iterator[str]:
@@ -216,7 +225,11 @@ def _sights(days: Sequence[Day]) -> Iterator[str]:
 
 def table(days: Sequence[Day]) -> str:
     """A table in Markdown, a row for each day."""
-    rows = [_HEADINGS, tuple("---" for _ in _HEADINGS), *(tuple(map(_escaped, _cells(day))) for day in days)]
+    rows = [
+        _HEADINGS,
+        tuple("---" for _ in _HEADINGS),
+        *(tuple(map(_escaped, _cells(day))) for day in days),
+    ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -237,7 +250,9 @@ def _way_in_a_cell(way: Flight | Drive | None) -> str:
     if way is None:
         return "none"
     if isinstance(way, Flight):
-        return f"Flight {way.number}, {way.origin} to {way.destination}, {way.departs}–{way.arrives}"
+        return (
+            f"Flight {way.number}, {way.origin} to {way.destination}, {way.departs}–{way.arrives}"
+        )
     return f"{way.mode}, {way.origin} to {way.destination}, {way.duration}, {way.distance}, ${way.cost}"
 
 
@@ -255,7 +270,9 @@ def _escaped(cell: str) -> str:
 def typeset(days: Sequence[Day]) -> str:
     """Prose with decomposed accents, spaces of other kinds, broken lines, and names in curly quotation marks."""
     paragraphs = prose(days, "“{}”").split("\n\n")
-    return "\n\n\n".join(unicodedata.normalize("NFD", _spaced(paragraph)) for paragraph in paragraphs)
+    return "\n\n\n".join(
+        unicodedata.normalize("NFD", _spaced(paragraph)) for paragraph in paragraphs
+    )
 
 
 _SPACES = (" ", " ", "\u00a0", " ", "\n", "  ", " ", "\u2009", " ", "\n   ", " ")
@@ -263,7 +280,9 @@ _SPACES = (" ", " ", "\u00a0", " ", "\n", "  ", " ", "\u2009", " ", "\n   ", " "
 
 def _spaced(paragraph: str) -> str:
     words = paragraph.split(" ")
-    return "".join(word + _SPACES[place % len(_SPACES)] for place, word in enumerate(words)).rstrip()
+    return "".join(
+        word + _SPACES[place % len(_SPACES)] for place, word in enumerate(words)
+    ).rstrip()
 
 
 LAYOUTS: Mapping[str, Callable[[Sequence[Day]], str]] = {

@@ -12,7 +12,11 @@ Stated = dict[str, Any]
 
 def budget(people: int, each: float) -> Stated:
     """A hard limit of what the trip costs a head."""
-    return _hard("budget", f"at most ${each:,.0f} a head", {"sum": cost_terms(people), "per": people, "at_most": each})
+    return _hard(
+        "budget",
+        f"at most ${each:,.0f} a head",
+        {"sum": cost_terms(people), "per": people, "at_most": each},
+    )
 
 
 def eats(*cuisines: str) -> Stated:
@@ -29,12 +33,20 @@ def likes(*cuisines: str) -> Stated:
 
 def allowed(what: str) -> Stated:
     """Something that every stay must allow, such as pets."""
-    return _hard(f"{what.split()[0]}-allowed", f"{what} allowed", {"share": "stays", "where": _rule("has_not", what)})
+    return _hard(
+        f"{what.split()[0]}-allowed",
+        f"{what} allowed",
+        {"share": "stays", "where": _rule("has_not", what)},
+    )
 
 
 def rather_without(what: str) -> Stated:
     """Something that would better be forbidden where one sleeps."""
-    return _soft(f"no-{what.split()[0]}", f"rather no {what}", {"share": "stays", "where": _rule("has", what)})
+    return _soft(
+        f"no-{what.split()[0]}",
+        f"rather no {what}",
+        {"share": "stays", "where": _rule("has", what)},
+    )
 
 
 def room(kind: str) -> Stated:
@@ -44,7 +56,11 @@ def room(kind: str) -> Stated:
 
 def rated(stars: float) -> Stated:
     """A wish for stays of at least so many stars."""
-    check = {"share": "stays", "where": {"review rate number": {"at_least": stars}}, "partial": True}
+    check = {
+        "share": "stays",
+        "where": {"review rate number": {"at_least": stars}},
+        "partial": True,
+    }
     return _soft("stars", f"stays of {stars:g} stars or more", check)
 
 
@@ -64,14 +80,18 @@ def flies_between(first: str, last: str) -> Stated:
 def pace(least: int, most: int) -> Stated:
     """A wish for how many sights are seen."""
     return _soft(
-        "pace", f"{least} to {most} sights", {"count": "attractions", "between": [least, most], "partial": True}
+        "pace",
+        f"{least} to {most} sights",
+        {"count": "attractions", "between": [least, most], "partial": True},
     )
 
 
 def never_twice() -> Stated:
     """A wish to eat nowhere twice."""
     return _soft(
-        "variety", "eats nowhere twice", {"values": "meals", "column": "Name", "distinct": True, "partial": True}
+        "variety",
+        "eats nowhere twice",
+        {"values": "meals", "column": "Name", "distinct": True, "partial": True},
     )
 
 
@@ -94,12 +114,18 @@ TRAVELLERS: dict[str, dict[str, tuple[str, list[Stated]]]] = {
     "travelplanner-train-21": {
         "ana": ("keeps the purse and plans every hour", [budget(4, 3075), pace(8, 12)]),
         "ben": ("smokes, and sleeps badly where he may not", [allowed("smoking"), likes("Indian")]),
-        "cleo": ("has asthma, and lives on Chinese food", [eats("Chinese"), rather_without("smoking"), rated(3)]),
+        "cleo": (
+            "has asthma, and lives on Chinese food",
+            [eats("Chinese"), rather_without("smoking"), rated(3)],
+        ),
         "dov": ("gets up late", [budget(4, 3200), flies_between("07:00", "21:00"), never_twice()]),
     },
     "travelplanner-train-22": {
         "edda": ("pays for three others", [budget(7, 1985), never_twice()]),
-        "finn": ("cooks, and travels for French kitchens", [eats("French"), likes("Italian", "Chinese"), rated(4)]),
+        "finn": (
+            "cooks, and travels for French kitchens",
+            [eats("French"), likes("Italian", "Chinese"), rated(4)],
+        ),
         "gita": ("asks her cousins in", [allowed("visitors"), eats("Indian"), pace(6, 10)]),
         "hugo": ("needs a door of his own", [room(ENTIRE), flies_between("09:00", "20:00")]),
     },
@@ -112,17 +138,26 @@ TRAVELLERS: dict[str, dict[str, tuple[str, list[Stated]]]] = {
         "sam": ("pays for his daughter's holiday", [budget(4, 1450), rated(2)]),
         "tess": ("brings a child of six", [allowed(CHILDREN), pace(10, 15)]),
         "udo": ("grew up on Chinese food", [eats("Chinese"), likes("Italian"), never_twice()]),
-        "vera": ("will not drive a metre without a map", [never_by("Flight"), likes("French", "Mediterranean")]),
+        "vera": (
+            "will not drive a metre without a map",
+            [never_by("Flight"), likes("French", "Mediterranean")],
+        ),
     },
     "travelplanner-train-28": {
         "lara": ("has the group's budget in her head", [budget(4, 4850), never_twice()]),
-        "milo": ("wants a room for himself and his cat", [room(PRIVATE), allowed("pets"), likes("French", "Indian")]),
+        "milo": (
+            "wants a room for himself and his cat",
+            [room(PRIVATE), allowed("pets"), likes("French", "Indian")],
+        ),
         "nora": ("eats Mediterranean food alone", [eats("Mediterranean"), never_by("Flight")]),
         "omar": ("has walked enough in his life", [budget(4, 5000), pace(4, 8), rated(3)]),
     },
     "travelplanner-train-31": {
         "pia": ("never goes without her dog", [allowed("pets"), never_twice()]),
-        "quin": ("does not drive, and likes to sleep alone", [room(ENTIRE), never_by("Self-driving"), rated(3)]),
+        "quin": (
+            "does not drive, and likes to sleep alone",
+            [room(ENTIRE), never_by("Self-driving"), rated(3)],
+        ),
         "rosa": ("saves for a house", [budget(3, 1030), eats("Mexican"), pace(2, 4)]),
     },
     "travelplanner-train-36": {
@@ -142,7 +177,10 @@ TRAVELLERS: dict[str, dict[str, tuple[str, list[Stated]]]] = {
     "travelplanner-train-39": {
         "elsa": ("smokes a pipe", [allowed("smoking"), pace(8, 14)]),
         "fred": ("hates to fly", [never_by("Flight"), budget(5, 1500)]),
-        "gina": ("eats French, and nothing fried", [eats("French"), rather_without("smoking"), rated(2)]),
+        "gina": (
+            "eats French, and nothing fried",
+            [eats("French"), rather_without("smoking"), rated(2)],
+        ),
         "hank": ("owes money to everybody", [budget(5, 1420), likes("American", "Mexican")]),
         "iris": ("eats Italian on Sundays and all other days", [eats("Italian"), never_twice()]),
     },

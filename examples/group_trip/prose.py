@@ -23,21 +23,28 @@ def main() -> None:
         groups = [json.loads(line) for line in file]
     lines = [in_words(with_a_wish(group), turn) for turn, group in enumerate(groups)]
     content = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    with (HERE / "prose.jsonl.gz").open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
+    with (
+        (HERE / "prose.jsonl.gz").open("wb") as file,
+        gzip.GzipFile("", "wb", 9, file, mtime=0) as packed,
+    ):
         packed.write(content.encode())
 
 
 def with_a_wish(line: Mapping[str, Any]) -> dict[str, Any]:
     """The line with a wish that only somebody who reads can judge."""
     *others, last = line["stakeholders"]
-    return {**line, "stakeholders": [*others, {**last, "constraints": [*last["constraints"], UNHURRIED]}]}
+    return {
+        **line,
+        "stakeholders": [*others, {**last, "constraints": [*last["constraints"], UNHURRIED]}],
+    }
 
 
 def in_words(line: Mapping[str, Any], turn: int = 0) -> dict[str, Any]:
     """The line of a task, its responses without data: each says the same in a layout, the first in the `turn`th."""
     layouts = list(LAYOUTS)
     responses = [
-        told(response, layouts[(turn + place) % len(layouts)]) for place, response in enumerate(line["responses"])
+        told(response, layouts[(turn + place) % len(layouts)])
+        for place, response in enumerate(line["responses"])
     ]
     return {**of_records(line), "responses": responses}
 
@@ -53,7 +60,11 @@ def of_records(line: Mapping[str, Any]) -> dict[str, Any]:
     """The line of a task, asking of extracted records what it asked of days."""
     dates = line["facts"]["claims"]["legs"]["beside"]["FlightDate"]["map"]
     facts = {**line["facts"], "claims": claims(dates)}
-    return {**line, "facts": facts, "stakeholders": [_counting_records(one) for one in line["stakeholders"]]}
+    return {
+        **line,
+        "facts": facts,
+        "stakeholders": [_counting_records(one) for one in line["stakeholders"]],
+    }
 
 
 def _counting_records(stakeholder: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,7 +73,11 @@ def _counting_records(stakeholder: Mapping[str, Any]) -> dict[str, Any]:
 
 def _of_records(constraint: Mapping[str, Any]) -> dict[str, Any]:
     counts_days = constraint.get("check", {}).get("count") == "$[*]"
-    return {**constraint, "check": {**constraint["check"], "count": "$.days[*]"}} if counts_days else {**constraint}
+    return (
+        {**constraint, "check": {**constraint["check"], "count": "$.days[*]"}}
+        if counts_days
+        else {**constraint}
+    )
 
 
 def claims(dates: Mapping[str, str]) -> dict[str, Any]:
@@ -74,11 +89,18 @@ def claims(dates: Mapping[str, str]) -> dict[str, Any]:
     return {
         "meals": _places("meals", "restaurants", {"City": {"field": "city"}, **spent}),
         "attractions": _places("attractions", "attractions", {"City": {"field": "city"}, **spent}),
-        "stays": {**_places("stays", "accommodations", {"city": {"field": "city"}, **spent}), "merged": "nights"},
+        "stays": {
+            **_places("stays", "accommodations", {"city": {"field": "city"}, **spent}),
+            "merged": "nights",
+        },
         "legs": {
             "at": ["$.drives[*].mode", "$.flights[*].number"],
             "forms": [
-                {"table": "drives", "pattern": "(?P<mode>Self-driving|Taxi)", "within": {"cost": 0.05}},
+                {
+                    "table": "drives",
+                    "pattern": "(?P<mode>Self-driving|Taxi)",
+                    "within": {"cost": 0.05},
+                },
                 {
                     "table": "flights",
                     "pattern": "(?P<number>.+)",
@@ -93,7 +115,12 @@ def claims(dates: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _places(kind: str, table: str, beside: Mapping[str, Any]) -> dict[str, Any]:
-    return {"at": [f"$.{kind}[*].name"], "forms": [{"table": table}], "beside": dict(beside), "order": "day"}
+    return {
+        "at": [f"$.{kind}[*].name"],
+        "forms": [{"table": table}],
+        "beside": dict(beside),
+        "order": "day",
+    }
 
 
 if __name__ == "__main__":

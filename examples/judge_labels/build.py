@@ -29,10 +29,18 @@ def main(folder: str) -> None:
         rated = list(csv.DictReader(file))
     texts = read_lines(PANDALM / "texts.jsonl.gz")
     tasks = [to_task(row, text) for row, text in zip(rated, texts, strict=True)]
-    (out / "tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks), encoding="utf-8")
-    write_labels(out / "people.csv", ([row["idx"], who, PREFERENCE[row[who]]] for row in rated for who in PEOPLE))
+    (out / "tasks.jsonl").write_text(
+        "".join(json.dumps(task) + "\n" for task in tasks), encoding="utf-8"
+    )
+    write_labels(
+        out / "people.csv",
+        ([row["idx"], who, PREFERENCE[row[who]]] for row in rated for who in PEOPLE),
+    )
     recorded = read_lines(EXAMPLES / "real_judge" / "tasks.jsonl.gz")
-    people = ((task["id"], "most", PREFERENCE[task["responses"][0]["labels"]["people"]]) for task in recorded)
+    people = (
+        (task["id"], "most", PREFERENCE[task["responses"][0]["labels"]["people"]])
+        for task in recorded
+    )
     write_labels(out / "people_of_real_judge.csv", people)
 
 
@@ -45,7 +53,9 @@ def to_task(row: Row, text: Row) -> Row:
     """The pair as a task; what a judge said of it, as a preference or None, is in the metadata for `verdicts.py`."""
     query = "\n\n".join(filter(None, (text["instruction"], text["input"])))
     said = {name: PREFERENCE.get(row[name]) for name in JUDGES}
-    responses = [{"id": f"{row['idx']}-{place}", "text": str(text[f"response{place}"])} for place in (1, 2)]
+    responses = [
+        {"id": f"{row['idx']}-{place}", "text": str(text[f"response{place}"])} for place in (1, 2)
+    ]
     return {"id": row["idx"], "query": query, "metadata": said, "responses": responses}
 
 

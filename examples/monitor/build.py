@@ -45,14 +45,21 @@ Line = dict[str, Any]
 
 def main() -> None:
     content = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines())
-    with (HERE / "tasks.jsonl.gz").open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
+    with (
+        (HERE / "tasks.jsonl.gz").open("wb") as file,
+        gzip.GzipFile("", "wb", 9, file, mtime=0) as packed,
+    ):
         packed.write(content.encode())
 
 
 def lines() -> Iterator[Line]:
     """The tasks, step by step."""
     known = [json.loads(line) for line in PROBLEMS.read_text(encoding="utf-8").splitlines()]
-    problems = [one for one in known if any(response["metadata"]["is_correct"] for response in one["responses"])]
+    problems = [
+        one
+        for one in known
+        if any(response["metadata"]["is_correct"] for response in one["responses"])
+    ]
     random = Random(SEED)
     for step in range(1, STEPS + 1):
         for problem in random.sample(problems, TASKS):
@@ -61,8 +68,16 @@ def lines() -> Iterator[Line]:
 
 def _task(random: Random, problem: Line, step: int) -> Line:
     name = f"step-{step:02}/{problem['id']}"
-    responses = [_response(random, problem, one, step, f"{name}/{one['agent']}") for one in problem["responses"]]
-    return {"id": name, "query": problem["query"], "reference": problem["reference"], "responses": responses}
+    responses = [
+        _response(random, problem, one, step, f"{name}/{one['agent']}")
+        for one in problem["responses"]
+    ]
+    return {
+        "id": name,
+        "query": problem["query"],
+        "reference": problem["reference"],
+        "responses": responses,
+    }
 
 
 def _response(random: Random, problem: Line, real: Line, step: int, name: str) -> Line:

@@ -28,13 +28,18 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-SCRIPT: dict[str, Any] = tomllib.loads((Path(__file__).parent / "script.toml").read_text(encoding="utf-8"))
+SCRIPT: dict[str, Any] = tomllib.loads(
+    (Path(__file__).parent / "script.toml").read_text(encoding="utf-8")
+)
 SIGNS: list[str] = SCRIPT["reviewers"]["signs"]
 NAME = "scripted-judge"
 LETTERS_A_TOKEN = 4
 SURE, UNSURE = 0.9, 0.1
 _ROOT = Path(__file__).parents[2]
-_FENCE = re.compile(r"<<<(?P<name>[\w-]+) (?P<mark>[0-9a-f]{16})\n(?P<inside>.*?)\n(?P=name) (?P=mark)>>>", re.DOTALL)
+_FENCE = re.compile(
+    r"<<<(?P<name>[\w-]+) (?P<mark>[0-9a-f]{16})\n(?P<inside>.*?)\n(?P=name) (?P=mark)>>>",
+    re.DOTALL,
+)
 _SCORED = re.compile(r"\nThe score of [^:\n]+: (?P<score>-?[0-9.]+)")
 Reply = dict[str, Any]
 
@@ -113,7 +118,9 @@ def _resolved(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Mapping[st
 
 def _ends(value: Mapping[str, Any]) -> tuple[float, float]:
     """The ends of a scale, on which a value may be null where a judge cannot tell."""
-    return next((one["minimum"], one["maximum"]) for one in value.get("anyOf", [value]) if "minimum" in one)
+    return next(
+        (one["minimum"], one["maximum"]) for one in value.get("anyOf", [value]) if "minimum" in one
+    )
 
 
 # Criteria and wishes
@@ -142,11 +149,17 @@ def _rule(asked: str) -> Mapping[str, Any]:
 
 def _quote(response: str, words: Sequence[str]) -> str:
     """The line in which one of these words stands; empty where none does."""
-    return next((line.strip() for line in response.splitlines() if any(word in line for word in words)), "")
+    return next(
+        (line.strip() for line in response.splitlines() if any(word in line for word in words)), ""
+    )
 
 
 def _reason(share: float) -> str:
-    found = {1.0: "stand in the response", 0.5: "stand there by half", 0.0: "stand nowhere in the response"}[share]
+    found = {
+        1.0: "stand in the response",
+        0.5: "stand there by half",
+        0.0: "stand nowhere in the response",
+    }[share]
     return f"By the script: the words that are looked for {found}."
 
 
@@ -161,11 +174,23 @@ def _steps(shown: Sequence[Shown]) -> list[Reply]:
 
 def _step(number: int, text: str, facts: str) -> Reply:
     named = re.finditer(SCRIPT["steps"]["places"], text)
-    nowhere = next((one for one in named if json.dumps(one["name"], ensure_ascii=False) not in facts), None)
-    sound: Reply = {"step": number, "faults": [], "accuracy": True, "facts": True, "coherence": True}
+    nowhere = next(
+        (one for one in named if json.dumps(one["name"], ensure_ascii=False) not in facts), None
+    )
+    sound: Reply = {
+        "step": number,
+        "faults": [],
+        "accuracy": True,
+        "facts": True,
+        "coherence": True,
+    }
     if nowhere is None:
         return sound
-    fault = {"aspect": "facts", "reason": f"No table names {nowhere['name']!r}.", "quote": nowhere[0]}
+    fault = {
+        "aspect": "facts",
+        "reason": f"No table names {nowhere['name']!r}.",
+        "quote": nowhere[0],
+    }
     return {**sound, "faults": [fault], "facts": False}
 
 
@@ -178,8 +203,15 @@ def _predicted(low: float, high: float, shown: Sequence[Shown]) -> Reply:
     examples = [(one.text, _score(one)) for one in shown if one.name == "example"]
     if not examples:
         middle = (low + high + 1) // 2
-        return {"reason": "By the script: no example is shown.", "quotes": quotes, "value": middle, "confidence": 85}
-    score, alike = max(((one, _alike(text, response)) for text, one in examples), key=lambda found: found[1])
+        return {
+            "reason": "By the script: no example is shown.",
+            "quotes": quotes,
+            "value": middle,
+            "confidence": 85,
+        }
+    score, alike = max(
+        ((one, _alike(text, response)) for text, one in examples), key=lambda found: found[1]
+    )
     reason = f"By the script: the nearest example agrees on {alike} of {len(SIGNS)} signs."
     return {"reason": reason, "quotes": quotes, "value": score, "confidence": 90}
 
@@ -207,7 +239,13 @@ def _edge(parent: str, child: str, **_: Any) -> Reply:
 
 
 def _answered(parent: str, child: str, relation: str, reason: str) -> Reply:
-    return {"reason": reason, "parent": parent, "child": child, "relation": relation, "confidence": 90}
+    return {
+        "reason": reason,
+        "parent": parent,
+        "child": child,
+        "relation": relation,
+        "confidence": 90,
+    }
 
 
 # The server
@@ -225,7 +263,13 @@ async def _answer(request: web.Request) -> web.Response:
     asked = sum(len(one["content"]) for one in body["messages"]) // LETTERS_A_TOKEN
     usage = {"prompt_tokens": asked, "completion_tokens": len(text) // LETTERS_A_TOKEN}
     usage["total_tokens"] = sum(usage.values())
-    whole = {"id": "scripted", "object": "chat.completion", "created": 0, "model": NAME, "choices": [choice]}
+    whole = {
+        "id": "scripted",
+        "object": "chat.completion",
+        "created": 0,
+        "model": NAME,
+        "choices": [choice],
+    }
     return web.json_response({**whole, "usage": usage})
 
 
@@ -235,7 +279,10 @@ async def _serve(port: int) -> None:
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port).start()
-    print(f"scripted judge, until it is stopped: http://127.0.0.1:{runner.addresses[0][1]}/v1", flush=True)
+    print(
+        f"scripted judge, until it is stopped: http://127.0.0.1:{runner.addresses[0][1]}/v1",
+        flush=True,
+    )
     await asyncio.Event().wait()
 
 

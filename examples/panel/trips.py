@@ -100,12 +100,26 @@ def stakeholders(town: Town) -> list[dict[str, Any]]:
         {"of": "meals", "column": "price", "people": TRAVELLERS},
     ]
     mara = [
-        _hard("budget", f"at most {town.budget} euros for all three", {"sum": bill, "at_most": town.budget}, 2.0),
-        _hard("nights", f"a bed for {NIGHTS} nights", {"sum": [{"of": "stays", "column": "nights"}], "equals": NIGHTS}),
+        _hard(
+            "budget",
+            f"at most {town.budget} euros for all three",
+            {"sum": bill, "at_most": town.budget},
+            2.0,
+        ),
+        _hard(
+            "nights",
+            f"a bed for {NIGHTS} nights",
+            {"sum": [{"of": "stays", "column": "nights"}], "equals": NIGHTS},
+        ),
         _soft("told", "wants to read what the whole trip costs, added up"),
     ]
     oke = [
-        _hard("no-meat", "eats no meat", {"share": "meals", "where": {"kitchen": {"has": "no meat"}}}, 1.5),
+        _hard(
+            "no-meat",
+            "eats no meat",
+            {"share": "meals", "where": {"kitchen": {"has": "no meat"}}},
+            1.5,
+        ),
         _soft("slow", "wishes for a slow afternoon"),
     ]
     if town.thrifty is not None:
@@ -113,20 +127,38 @@ def stakeholders(town: Town) -> list[dict[str, Any]]:
         oke.append(_soft("thrifty", wish, check={"sum": bill, "at_most": town.thrifty}))
     lin = [
         _hard(
-            "step-free", "uses a wheelchair: no steps to the bed", {"share": "stays", "where": {"steps": {"equals": 0}}}
+            "step-free",
+            "uses a wheelchair: no steps to the bed",
+            {"share": "stays", "where": {"steps": {"equals": 0}}},
         ),
-        _hard("home", f"has to be back in {HOME}", {"values": "trains", "column": "to", "includes": [HOME]}),
+        _hard(
+            "home",
+            f"has to be back in {HOME}",
+            {"values": "trains", "column": "to", "includes": [HOME]},
+        ),
         _soft("rain", "wants to know beforehand what to do when it rains"),
     ]
     return [
-        {"id": "mara", "profile": "pays for the others first, and counts afterwards", "constraints": mara},
+        {
+            "id": "mara",
+            "profile": "pays for the others first, and counts afterwards",
+            "constraints": mara,
+        },
         {"id": "oke", "profile": "cooks for a living, and is tired", "constraints": oke},
         {"id": "lin", "profile": "travels with a wheelchair and a camera", "constraints": lin},
     ]
 
 
-def _hard(name: str, text: str, check: dict[str, Any], restrictiveness: float = 1.0) -> dict[str, Any]:
-    return {"id": name, "text": text, "kind": "hard", "check": check, "restrictiveness": restrictiveness}
+def _hard(
+    name: str, text: str, check: dict[str, Any], restrictiveness: float = 1.0
+) -> dict[str, Any]:
+    return {
+        "id": name,
+        "text": text,
+        "kind": "hard",
+        "check": check,
+        "restrictiveness": restrictiveness,
+    }
 
 
 def _soft(name: str, text: str, **check: Any) -> dict[str, Any]:
@@ -141,11 +173,36 @@ RUBRIC = {
             "role": "core",
             "text": "Says for each day, in order, where the three sleep, eat and go.",
         },
-        {"id": "total", "weight": 2.0, "role": "additional", "text": "Adds up what the trip costs, item by item."},
-        {"id": "rain", "weight": 1.0, "role": "additional", "text": "Says what takes the place of what when it rains."},
-        {"id": "for-whom", "weight": 1.0, "role": "additional", "text": "Says of choices for whom they were made."},
-        {"id": "given-up", "weight": 1.0, "role": "additional", "text": "Says what was given up, and why."},
-        {"id": "pushing", "weight": -2.0, "role": "penalty", "text": "Urges the reader to book at once."},
+        {
+            "id": "total",
+            "weight": 2.0,
+            "role": "additional",
+            "text": "Adds up what the trip costs, item by item.",
+        },
+        {
+            "id": "rain",
+            "weight": 1.0,
+            "role": "additional",
+            "text": "Says what takes the place of what when it rains.",
+        },
+        {
+            "id": "for-whom",
+            "weight": 1.0,
+            "role": "additional",
+            "text": "Says of choices for whom they were made.",
+        },
+        {
+            "id": "given-up",
+            "weight": 1.0,
+            "role": "additional",
+            "text": "Says what was given up, and why.",
+        },
+        {
+            "id": "pushing",
+            "weight": -2.0,
+            "role": "penalty",
+            "text": "Urges the reader to book at once.",
+        },
     ]
 }
 """Without edges: these are for the graph annotator to find."""
@@ -162,18 +219,31 @@ def facts(town: Town) -> dict[str, Any]:
         ],
         "tables": [
             {"name": plain[0], "town": place, "price": plain[1], "kitchen": "grill"},
-            *({"name": name, "town": place, "price": price, "kitchen": "grill, no meat"} for name, price in kind),
+            *(
+                {"name": name, "town": place, "price": price, "kitchen": "grill, no meat"}
+                for name, price in kind
+            ),
         ],
-        "sights": [{"name": name, "town": place, "roof": name == town.sights[-1]} for name in town.sights],
+        "sights": [
+            {"name": name, "town": place, "roof": name == town.sights[-1]} for name in town.sights
+        ],
         "trains": [
-            {"number": number, "from": start, "to": end, "departs": departs, "arrives": arrives, "price": price}
+            {
+                "number": number,
+                "from": start,
+                "to": end,
+                "departs": departs,
+                "arrives": arrives,
+                "price": price,
+            }
             for (number, departs, arrives, price), (start, end) in zip(
                 (there, back), ((HOME, place), (place, HOME)), strict=True
             )
         ],
     }
     tables: dict[str, Any] = {
-        name: {"key": ["number"] if name == "trains" else ["name", "town"], "rows": own} for name, own in rows.items()
+        name: {"key": ["number"] if name == "trains" else ["name", "town"], "rows": own}
+        for name, own in rows.items()
     }
     tables["tables"]["lists"] = {"kitchen": ","}
     return {"tables": tables, "claims": _CLAIMS}

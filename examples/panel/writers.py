@@ -86,7 +86,14 @@ def _plan(town: Town, trip: _Trip, afternoon: str, beside: list[str]) -> Answer:
         *beside,
     ]
     days = [
-        {"day": 1, "train": f"{there} at {leaves}", "sights": [first], "lunch": one, "dinner": two, "night": hotel},
+        {
+            "day": 1,
+            "train": f"{there} at {leaves}",
+            "sights": [first],
+            "lunch": one,
+            "dinner": two,
+            "night": hotel,
+        },
         {"day": 2, "sights": [second, third], "lunch": three, "dinner": four, "night": hotel},
         {"day": 3, "train": f"{back} at {starts}"},
     ]
@@ -96,7 +103,9 @@ def _plan(town: Town, trip: _Trip, afternoon: str, beside: list[str]) -> Answer:
 def _placed(day: dict[str, Any], town: str) -> dict[str, Any]:
     """A day in which whatever stands in the town says so."""
     named = {key: f"{day[key]}, {town}" for key in ("lunch", "dinner", "night") if key in day}
-    sights = {"sights": ";".join(f"{name}, {town}" for name in day["sights"])} if "sights" in day else {}
+    sights = (
+        {"sights": ";".join(f"{name}, {town}" for name in day["sights"])} if "sights" in day else {}
+    )
     return {**day, **named, **sights}
 
 
@@ -105,7 +114,11 @@ def _sum(town: Town, trip: _Trip, slip: int = 0) -> str:
     there, back = (train[3] for train in town.trains)
     bed = town.hotels[trip.hotel][1]
     meals = [town.tables[place][1] for place in trip.tables]
-    trains, beds, food = TRAVELLERS * (there + back), TRAVELLERS * NIGHTS * bed, TRAVELLERS * sum(meals)
+    trains, beds, food = (
+        TRAVELLERS * (there + back),
+        TRAVELLERS * NIGHTS * bed,
+        TRAVELLERS * sum(meals),
+    )
     items = [
         f"trains {TRAVELLERS} * ({there} + {back}) = {trains}",
         f"beds {TRAVELLERS} * {NIGHTS} * {bed} = {beds}",

@@ -26,13 +26,25 @@ def main() -> None:
     shown = set()
     for pair in pairs():
         texts = (pair.query, pair.first, pair.second)
-        if texts not in shown and pair.first.strip() and pair.second.strip() and pair.first != pair.second:
+        if (
+            texts not in shown
+            and pair.first.strip()
+            and pair.second.strip()
+            and pair.first != pair.second
+        ):
             by_instruction[pair.group].append(pair)
         shown.add(texts)
-    short = [pair for group in by_instruction.values() for pair in sorted(group, key=_letters)[:OF_AN_INSTRUCTION]]
+    short = [
+        pair
+        for group in by_instruction.values()
+        for pair in sorted(group, key=_letters)[:OF_AN_INSTRUCTION]
+    ]
     chosen = sorted(sorted(short, key=_letters)[:PAIRS], key=lambda pair: pair.item)
     lines = "".join(json.dumps(_task(pair), ensure_ascii=False) + "\n" for pair in chosen)
-    with (HERE / "tasks.jsonl.gz").open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
+    with (
+        (HERE / "tasks.jsonl.gz").open("wb") as file,
+        gzip.GzipFile("", "wb", 9, file, mtime=0) as packed,
+    ):
         packed.write(lines.encode())
 
 

@@ -65,7 +65,10 @@ def record(model: str, target: Path, example: Path, words: Sequence[str]) -> Non
         "tokens_out": sum(reply.tokens_out or 0 for reply in replies),
     }
     (target / "recorded.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    with (target / "calls.jsonl.gz").open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
+    with (
+        (target / "calls.jsonl.gz").open("wb") as file,
+        gzip.GzipFile("", "wb", 9, file, mtime=0) as packed,
+    ):
         packed.write(b"".join(sorted(calls.read_bytes().splitlines(keepends=True))))
     calls.unlink()
 

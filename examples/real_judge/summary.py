@@ -71,8 +71,13 @@ def read_pairs(calls: Path) -> list[JudgedPair]:
     pairs = []
     with Jury.from_config(config) as jury:
         for task, responses in read_tasks(HERE / "tasks.jsonl.gz"):
-            [shown_first, shown_second] = [trace.verdicts[0] for trace in jury.score(task, responses)]
-            shares = [_share_of_a(replies.get(verdict.call or "")) for verdict in (shown_first, shown_second)]
+            [shown_first, shown_second] = [
+                trace.verdicts[0] for trace in jury.score(task, responses)
+            ]
+            shares = [
+                _share_of_a(replies.get(verdict.call or ""))
+                for verdict in (shown_first, shown_second)
+            ]
             pair = JudgedPair(
                 instruction=task.group or task.id,
                 people=str(responses[0].labels["people"]),
@@ -92,7 +97,10 @@ def _share_of_a(reply: Reply | None) -> float | None:
     """Return P(A) / (P(A) + P(B)) of the letter of a reply, from the alternatives of its token."""
     for token in reply.tokens if reply is not None else ():
         if token.text in ("A", "B"):
-            probability = {text: math.exp(logprob) for text, logprob in (*token.others, (token.text, token.logprob))}
+            probability = {
+                text: math.exp(logprob)
+                for text, logprob in (*token.others, (token.text, token.logprob))
+            }
             if "A" in probability and "B" in probability:
                 return probability["A"] / (probability["A"] + probability["B"])
     return None
@@ -108,12 +116,16 @@ def lines(pairs: Sequence[JudgedPair], facts: Mapping[str, Any]) -> Iterator[str
     instructions = len({pair.instruction for pair in pairs})
     yield f"{len(pairs)} pairs of {instructions} instructions, each judged in both orders by {facts['model']}"
     yield f"people prefer: {_counts(people)}"
-    said = [answer for pair in pairs for answer in (pair.as_given, pair.swapped) if answer is not None]
+    said = [
+        answer for pair in pairs for answer in (pair.as_given, pair.swapped) if answer is not None
+    ]
     yield f"replies: {len(said)} of {2 * len(pairs)} usable"
     shown_first = [(pair, pair.as_given == FIRST) for pair in pairs if pair.as_given is not None]
     shown_first += [(pair, pair.swapped == SECOND) for pair in pairs if pair.swapped is not None]
     yield f"prefers the response shown first     {_share(shown_first)}"
-    both = [(pair, pair.as_given == pair.swapped) for pair in pairs if pair.in_both_orders is not None]
+    both = [
+        (pair, pair.as_given == pair.swapped) for pair in pairs if pair.in_both_orders is not None
+    ]
     yield f"prefers the same in both orders      {_share(both)}"
     yield "agrees with most of three people:"
     [(usual, _)] = people.most_common(1)
@@ -141,14 +153,20 @@ def _counts(counts: Counter[str]) -> str:
 
 def _agreement(pairs: Sequence[JudgedPair], answers: Sequence[str | None]) -> str:
     """The share of pairs with an answer on which it is that of people."""
-    compared = [(pair, answer) for pair, answer in zip(pairs, answers, strict=True) if answer is not None]
+    compared = [
+        (pair, answer) for pair, answer in zip(pairs, answers, strict=True) if answer is not None
+    ]
     return _share([(pair, answer == pair.people) for pair, answer in compared])
 
 
 def _share(hits: Sequence[tuple[JudgedPair, bool]]) -> str:
     """The share of hits with its interval over instructions, and its count."""
     clusters = np.unique([pair.instruction for pair, _ in hits], return_inverse=True)[1]
-    found = share_interval(np.bincount(clusters, [hit for _, hit in hits]), np.bincount(clusters)) if hits else None
+    found = (
+        share_interval(np.bincount(clusters, [hit for _, hit in hits]), np.bincount(clusters))
+        if hits
+        else None
+    )
     if found is None or found.low is None or found.high is None:
         return "none"
     return f"{found.value:6.1%} ({found.low:.1%} to {found.high:.1%}), n {len(hits)}"

@@ -28,7 +28,9 @@ def main() -> None:
     rows, ratings = read_rows(RATINGS), read_rows(INSTRUCTIONS)
     instruction_of = {row["item"]: row["group"] for row in ratings}
     instructions = [instruction_of[f"pandalm-{int(row['idx']):03}"] for row in rows]
-    for line in lines({name: [row[name] for row in rows] for name in (*ANNOTATORS, *JUDGES)}, instructions):
+    for line in lines(
+        {name: [row[name] for row in rows] for name in (*ANNOTATORS, *JUDGES)}, instructions
+    ):
         print(line)
 
 
@@ -67,7 +69,10 @@ def _figures(predicted: Sequence[str], truth: Sequence[str], instructions: Seque
 def _macro_means(predicted: Sequence[str], truth: Sequence[str]) -> str:
     """The means of precision, recall and F1 over the labels; each label is predicted and true somewhere."""
     hits = np.array(
-        [sum(one == other == label for one, other in zip(predicted, truth, strict=True)) for label in LABELS]
+        [
+            sum(one == other == label for one, other in zip(predicted, truth, strict=True))
+            for label in LABELS
+        ]
     )
     guessed = np.array([list(predicted).count(label) for label in LABELS])
     true = np.array([list(truth).count(label) for label in LABELS])

@@ -53,18 +53,26 @@ def main() -> None:
     made = {"ratings.csv": ratings(found), "texts.jsonl": texts(found), "tasks.jsonl": tasks(found)}
     made["mslr.csv"] = ratings_of_mslr()
     for name, lines in made.items():
-        with (HERE / f"{name}.gz").open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
+        with (
+            (HERE / f"{name}.gz").open("wb") as file,
+            gzip.GzipFile("", "wb", 9, file, mtime=0) as packed,
+        ):
             packed.write("".join(lines).encode())
 
 
 def pairs() -> Iterator[Pair]:
     """PandaLM's pairs, in its order."""
-    with gzip.open(TEXTS, "rt", encoding="utf-8") as said, gzip.open(RATINGS, "rt", encoding="utf-8") as rated:
+    with (
+        gzip.open(TEXTS, "rt", encoding="utf-8") as said,
+        gzip.open(RATINGS, "rt", encoding="utf-8") as rated,
+    ):
         rows = list(zip(map(json.loads, said), csv.DictReader(rated), strict=True))
     groups: dict[tuple[str, str], str] = {}
     for text, rating in rows:
         assert text["idx"] == int(rating["idx"])
-        group = groups.setdefault((text["instruction"], text["input"]), f"instruction-{len(groups):03}")
+        group = groups.setdefault(
+            (text["instruction"], text["input"]), f"instruction-{len(groups):03}"
+        )
         yield Pair(
             item=f"pandalm-{text['idx']:03}",
             group=group,
@@ -90,7 +98,14 @@ def ratings_of_mslr() -> Iterator[str]:
         for row in csv.DictReader(file):
             for facet in ("fluency", "population", "intervention", "outcome"):
                 yield _csv_line(
-                    [row["review_id"], row["system"], row["annotator"], row[facet], facet, row["review_id"]]
+                    [
+                        row["review_id"],
+                        row["system"],
+                        row["annotator"],
+                        row[facet],
+                        facet,
+                        row["review_id"],
+                    ]
                 )
 
 
@@ -108,7 +123,9 @@ def _rated(pair: Pair) -> Iterator[list[Any]]:
 def texts(found: Iterable[Pair]) -> Iterator[str]:
     """TEXTS: a pair as a judge is shown it among the examples, with what it answers."""
     for pair in found:
-        yield _line({"item": pair.item, "text": f"Instruction:\n{pair.query}\n\n{pair.text}", **pair.both})
+        yield _line(
+            {"item": pair.item, "text": f"Instruction:\n{pair.query}\n\n{pair.text}", **pair.both}
+        )
 
 
 def tasks(found: Iterable[Pair]) -> Iterator[str]:
@@ -116,7 +133,9 @@ def tasks(found: Iterable[Pair]) -> Iterator[str]:
     domains: dict[str, dict[str, list[Pair]]] = {}
     for pair in found:
         domains.setdefault(pair.domain, {}).setdefault(pair.group, []).append(pair)
-    chosen = [next(iter(groups.values())) for groups in domains.values() if len(groups) >= FEWEST_GROUPS]
+    chosen = [
+        next(iter(groups.values())) for groups in domains.values() if len(groups) >= FEWEST_GROUPS
+    ]
     for place, group in enumerate(chosen):
         yield _line(_task(group[place % len(group)]))
 

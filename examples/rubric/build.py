@@ -29,7 +29,10 @@ def main(source: str | Path) -> None:
     with gzip.open(source, "rt", encoding="utf-8") as file:
         made = [(row, _case(_name(row))) for row in map(json.loads, file)]
     lines = (json.dumps(task(row, case), ensure_ascii=False) + "\n" for row, case in made)
-    with (HERE / "tasks.jsonl.gz").open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
+    with (
+        (HERE / "tasks.jsonl.gz").open("wb") as file,
+        gzip.GzipFile("", "wb", 9, file, mtime=0) as packed,
+    ):
         packed.write("".join(lines).encode())
     (HERE / "readings.csv").write_text(_csv(readings(made)), encoding="utf-8", newline="")
 
@@ -55,7 +58,9 @@ def task(row: Row, case: Row) -> Row:
             "edges": [_edge(pair, *why) for pair, why in case["edges"].items()],
         },
         "metadata": {"domains": [row["domain1"], row["domain2"]]},
-        "responses": [_response(name, agent, stated) for agent, stated in case["responses"].items()],
+        "responses": [
+            _response(name, agent, stated) for agent, stated in case["responses"].items()
+        ],
     }
 
 

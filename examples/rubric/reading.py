@@ -13,7 +13,10 @@ def readings() -> dict[tuple[str, str], tuple[float, str]]:
     """Value and reason by response and criterion."""
     with FILE.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file)
-        return {(row["response"], row["criterion"]): (float(row["value"]), row["reason"]) for row in rows}
+        return {
+            (row["response"], row["criterion"]): (float(row["value"]), row["reason"])
+            for row in rows
+        }
 
 
 READ = readings()

@@ -20,9 +20,15 @@ TRIP = HERE.parent / "group_trip"
 
 def main() -> None:
     with Jury.from_config(TRIP / "jury.yaml") as jury:
-        lines = [_line(jury, task, responses[0]) for task, responses in read_tasks(TRIP / "tasks.jsonl.gz")]
+        lines = [
+            _line(jury, task, responses[0])
+            for task, responses in read_tasks(TRIP / "tasks.jsonl.gz")
+        ]
     content = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    with (HERE / "tasks.jsonl.gz").open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
+    with (
+        (HERE / "tasks.jsonl.gz").open("wb") as file,
+        gzip.GzipFile("", "wb", 9, file, mtime=0) as packed,
+    ):
         packed.write(content.encode())
 
 
@@ -43,7 +49,9 @@ def _line(jury: Jury, task: Task, reference: Response) -> dict[str, Any]:
         {
             "id": name,
             "profile": person.profile,
-            "constraints": [{"id": one.id, "kind": one.kind, "text": one.text} for one in person.constraints],
+            "constraints": [
+                {"id": one.id, "kind": one.kind, "text": one.text} for one in person.constraints
+            ],
         }
         for name, person in people.items()
     ]

@@ -39,13 +39,17 @@ class Grade(jg.Evaluator):
         client = inputs.client
         assert client is not None, "a model is required"
         variables = {"response": inputs.response.text}
-        request = client.request(self.prompt, GradeReply, variables, sample=inputs.sample, logprobs=True)
+        request = client.request(
+            self.prompt, GradeReply, variables, sample=inputs.sample, logprobs=True
+        )
         return await ask_model(
             client,
             request,
             GradeReply,
             read=lambda reply: jg.Verdict(
-                score=mean_grade(reply.value.grade, reply.reply.tokens), reason=reply.value.grade, call=reply.call.id
+                score=mean_grade(reply.value.grade, reply.reply.tokens),
+                reason=reply.value.grade,
+                call=reply.call.id,
             ),
             fail=failed_verdict,
         )
@@ -55,7 +59,10 @@ def mean_grade(letter: str, tokens: Sequence[Token]) -> float:
     """Return the mean grade in [0, 1] by the probabilities of the letters; that of the letter alone without any."""
     for token in tokens:
         if token.text == letter:
-            likely = {text: math.exp(logprob) for text, logprob in ((token.text, token.logprob), *token.others)}
+            likely = {
+                text: math.exp(logprob)
+                for text, logprob in ((token.text, token.logprob), *token.others)
+            }
             shares = [likely.get(other, 0.0) for other in LETTERS]
             points = math.fsum(share * (4 - place) for place, share in enumerate(shares))
             return points / 4.0 / math.fsum(shares)

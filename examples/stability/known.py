@@ -29,7 +29,11 @@ SEED = 7
 
 def main(file: str) -> None:
     rng = np.random.default_rng(SEED)
-    rows = [row for judge, drift in (("steady", 0.0), ("drifting", DRIFT)) for row in rows_of(judge, drift, rng)]
+    rows = [
+        row
+        for judge, drift in (("steady", 0.0), ("drifting", DRIFT))
+        for row in rows_of(judge, drift, rng)
+    ]
     Path(file).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     for judge, drift in (("steady", 0.0), ("drifting", DRIFT)):
         shown = ", ".join(f"n={n}: {true_variance(n, drift):.3f}" for n in SIZES)
@@ -49,9 +53,16 @@ def rows_of(judge: str, drift: float, rng: np.random.Generator) -> Iterator[dict
     for n in SIZES:
         people = [f"p{place}" for place in range(n)]
         for place in range(RESPONSES):
-            unit = {"seed": f"r{n}-{place}", "stakeholders": n, "judge": judge, "task": f"t{n}-{place}"}
+            unit = {
+                "seed": f"r{n}-{place}",
+                "stakeholders": n,
+                "judge": judge,
+                "task": f"t{n}-{place}",
+            }
             for number in range(VARIANTS + REPEATS):
-                moves = rng.normal(size=n) * (number < VARIANTS)  # a repeat has the original's wording
+                moves = rng.normal(size=n) * (
+                    number < VARIANTS
+                )  # a repeat has the original's wording
                 weights = 1.0 / n + drift * math.sqrt(n / (n - 1)) * (moves - moves.mean())
                 score = float(weights @ utilities_of(n)) + CHANCE * rng.normal()
                 family = "wording" if number < VARIANTS else "repeat"
@@ -61,7 +72,9 @@ def rows_of(judge: str, drift: float, rng: np.random.Generator) -> Iterator[dict
                     "version": number,
                     "score": 1.0 + 9.0 * score,
                     "weights": dict(zip(people, weights.tolist(), strict=True)),
-                    "utilities": dict(zip(people, (1.0 + 9.0 * utilities_of(n)).tolist(), strict=True)),
+                    "utilities": dict(
+                        zip(people, (1.0 + 9.0 * utilities_of(n)).tolist(), strict=True)
+                    ),
                 }
 
 

@@ -24,7 +24,15 @@ STUDY = ("--versions", "3", "--repeats", "2", "--sample-variance", "--json")
 
 def main(calls: str = str(HERE / "calls.jsonl.gz")) -> None:
     with tempfile.TemporaryDirectory() as scratch:
-        model = ["--config", HERE / "jury.yaml", "--model", f"replay:{calls}", "--out", Path(scratch, "lab"), *STUDY]
+        model = [
+            "--config",
+            HERE / "jury.yaml",
+            "--model",
+            f"replay:{calls}",
+            "--out",
+            Path(scratch, "lab"),
+            *STUDY,
+        ]
         for line in record_lines(_study(HERE / "tasks.jsonl.gz", *model)):
             print(line)
         scores = Path(scratch, "known.jsonl")
@@ -51,7 +59,9 @@ def record_lines(figures: Mapping[str, Any]) -> Iterator[str]:
     (ratios,) = figures["ratios"]
     most = max(figures["stakeholders"])
     yield f"S/R for {most} people {_cell(ratios['semantic_to_repeat'], 1)}; Growth {_cell(ratios['growth'], 1)}"
-    named = [row for row in figures["families"] if row["name"] not in ("all variants", "exact repeats")]
+    named = [
+        row for row in figures["families"] if row["name"] not in ("all variants", "exact repeats")
+    ]
     yield f"σ²_Sem by family, {most} people: " + ", ".join(
         f"{row['name']} {row['variance'][str(most)]['value']:.4f}" for row in named
     )

@@ -63,13 +63,17 @@ class TrainingStep:
         self.rewards = _column("rewards", rewards)
         rows = len(self.rewards)
         named = sorted((components or {}).items())
-        self.components = {name: _column(f"component {name!r}", column, rows) for name, column in named}
+        self.components = {
+            name: _column(f"component {name!r}", column, rows) for name, column in named
+        }
         self.lengths = None if lengths is None else _column("lengths", lengths, rows)
         self.groups: Ints | None = None
         """The number of each row's group, [n]; None without groups."""
         if groups is not None:
             if len(groups) != rows:
-                raise InputError(f"a step: groups has {len(groups)} ids for {rows} rows; give one for each")
+                raise InputError(
+                    f"a step: groups has {len(groups)} ids for {rows} rows; give one for each"
+                )
             self.groups = np.unique(np.asarray(groups).astype(str), return_inverse=True)[1]
         if self.lengths is not None and (self.lengths < 0.0).any():
             raise InputError("a step: lengths has a value below 0")
@@ -79,12 +83,20 @@ def _column(name: str, values: ArrayLike, rows: int | None = None) -> Floats:
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"a step: {name} are not all numbers; give NaN where there is none") from None
+        raise InputError(
+            f"a step: {name} are not all numbers; give NaN where there is none"
+        ) from None
     if column.ndim != 1 or not column.size or rows not in (None, column.size):
-        wanted = "one value for each response" if rows is None else f"one value for each of {rows} rewards"
+        wanted = (
+            "one value for each response"
+            if rows is None
+            else f"one value for each of {rows} rewards"
+        )
         raise InputError(f"a step: {name} has shape {column.shape}; give {wanted}")
     if (np.abs(column) > MAX_VALUE).any():
-        raise InputError(f"a step: {name} has a value beyond ±{MAX_VALUE:g}; give numbers of another unit")
+        raise InputError(
+            f"a step: {name} has a value beyond ±{MAX_VALUE:g}; give numbers of another unit"
+        )
     return column
 
 
@@ -115,11 +127,15 @@ def measure_mean(column: Floats, is_share: bool) -> Measure:
         return _build_measure(mean, mean, error)
 
     def angle(share: float) -> float:
-        return float(2.0 * np.arcsin(np.sqrt((rows * min(1.0, max(0.0, share)) + 0.375) / (rows + 0.75))))
+        return float(
+            2.0 * np.arcsin(np.sqrt((rows * min(1.0, max(0.0, share)) + 0.375) / (rows + 0.75)))
+        )
 
     score = angle(mean)
     error = error or 1.0 / rows
-    return _build_measure(mean, score, max(angle(mean + error) - score, score - angle(mean - error)))
+    return _build_measure(
+        mean, score, max(angle(mean + error) - score, score - angle(mean - error))
+    )
 
 
 def _build_measure(value: float, score: float, floor: float) -> Measure:
@@ -160,7 +176,9 @@ def saturation(rewards: Floats, groups: Ints) -> Floats:
 
 def disagreement(step: TrainingStep, opposed: Sequence[str]) -> Floats:
     """Return D_pair [n] of the components `opposed`; NaN if one is missing."""
-    return np.asarray(fusion.disagreement(np.stack([step.components[name] for name in opposed], axis=-1)))
+    return np.asarray(
+        fusion.disagreement(np.stack([step.components[name] for name in opposed], axis=-1))
+    )
 
 
 def conflict_limit(pairs: Sequence[Floats]) -> float:
@@ -185,7 +203,9 @@ class Series(NamedTuple):
         return float(np.sin(np.clip(score, 0.0, np.pi) / 2.0) ** 2) if self.is_share else score
 
 
-def series_of(step: TrainingStep, opposed: Sequence[str], penalties: Collection[str]) -> tuple[Series, ...]:
+def series_of(
+    step: TrainingStep, opposed: Sequence[str], penalties: Collection[str]
+) -> tuple[Series, ...]:
     """Return the series of a stream, given its first step. A component is a share if it is in [0, 1] there."""
     series = [Series("reward", "down", False)]
     for name, column in step.components.items():
@@ -201,7 +221,9 @@ def series_of(step: TrainingStep, opposed: Sequence[str], penalties: Collection[
     return tuple(series)
 
 
-def measure_series(step: TrainingStep, series: Collection[Series], opposed: Sequence[str], conflict: float) -> Measure:
+def measure_series(
+    step: TrainingStep, series: Collection[Series], opposed: Sequence[str], conflict: float
+) -> Measure:
     """Return every series of a step, [S] in their order; NaN if it has no value.
 
     `conflict` is the least D_pair of a row in conflict; NaN before it is known.
@@ -213,7 +235,9 @@ def measure_series(step: TrainingStep, series: Collection[Series], opposed: Sequ
             r = length_correlation(step.lengths, step.rewards, step.groups)
             measures.append(_build_measure(r, r, len(step.rewards) ** -0.5))
         else:
-            measures.append(measure_mean(_column_of(member.name, step, opposed, conflict), member.is_share))
+            measures.append(
+                measure_mean(_column_of(member.name, step, opposed, conflict), member.is_share)
+            )
     return Measure(*np.array(measures).T)
 
 
@@ -239,7 +263,9 @@ REFERENCES = (0.25, 1.0)
 score that is far enough out exceeds the limit of the second one at once."""
 TESTS = 2 * len(REFERENCES)
 """Number of tests per series: a CUSUM for each reference value, up and down."""
-LEARNING_SCORES = 10  # the number of scores of a series before it is tested, at the start and after each alarm
+LEARNING_SCORES = (
+    10  # the number of scores of a series before it is tested, at the start and after each alarm
+)
 MIN_CUSUM_WEIGHT = 0.5
 _MAX_SCORE = 8.0
 _SIDES = np.array([1.0, -1.0])
@@ -263,7 +289,9 @@ def limits(arl: float, series: int) -> Floats:
 
     def limit(k: float) -> float:
         highest = 10.0 + np.log(arl_per_test) / k
-        return float(optimize.brentq(lambda h: np.log(run_length(k, h) / arl_per_test), 0.0, highest))
+        return float(
+            optimize.brentq(lambda h: np.log(run_length(k, h) / arl_per_test), 0.0, highest)
+        )
 
     return np.array([limit(k) for k in REFERENCES])
 
@@ -291,7 +319,12 @@ class Baseline(NamedTuple):
         deviation = np.where(has_score, measure.score - self.mean, 0.0)
         mean = self.mean + deviation / divisor
         squares = self.squares + deviation * np.where(has_score, measure.score - mean, 0.0)
-        return Baseline(n, mean, squares, self.floor + np.where(has_score, measure.floor - self.floor, 0.0) / divisor)
+        return Baseline(
+            n,
+            mean,
+            squares,
+            self.floor + np.where(has_score, measure.floor - self.floor, 0.0) / divisor,
+        )
 
 
 class Detectors:
@@ -314,7 +347,9 @@ class Detectors:
         """
         tested = ~np.isnan(measure.score) & (self.baseline.n >= LEARNING_SCORES)
         expected = np.where(tested, self.baseline.mean, np.nan)
-        u = self._normal_scores((measure.score - expected) / self.baseline.sd(np.where(tested, measure.floor, 1.0)))
+        u = self._normal_scores(
+            (measure.score - expected) / self.baseline.sd(np.where(tested, measure.floor, 1.0))
+        )
         self._update_cusums(step, np.where(tested, u, 0.0), tested)
         self.baseline = self.baseline.learn(measure)
         return u
@@ -340,7 +375,9 @@ class Detectors:
         is_zero = self.cusum <= 0.0
         now = Baseline(*(statistic[..., None, None] for statistic in self.baseline))
         pairs = zip(now, self.baseline_at_zero, strict=True)
-        self.baseline_at_zero = Baseline(*(np.where(is_zero, current, earlier) for current, earlier in pairs))
+        self.baseline_at_zero = Baseline(
+            *(np.where(is_zero, current, earlier) for current, earlier in pairs)
+        )
         self.last_zero_step = np.where(is_zero, step - 1, self.last_zero_step)
         n = np.maximum(now.n, 1.0)
         w = np.maximum(self.baseline_at_zero.n / np.sqrt(n * (n + 1.0)), MIN_CUSUM_WEIGHT)
@@ -440,7 +477,10 @@ class Analyzer:
         self._last_alert |= {alert.series: alert for alert in alerts}
         hack = self._diagnose()
         if hack is not None:
-            if self._last_hack_step is None or self.steps - self._last_hack_step > MAX_STEPS_BETWEEN_RELATED:
+            if (
+                self._last_hack_step is None
+                or self.steps - self._last_hack_step > MAX_STEPS_BETWEEN_RELATED
+            ):
                 alerts.append(hack)  # and not a continuing one
             self._last_hack_step = self.steps
         self.tests.restart(has_alarm)
@@ -466,14 +506,18 @@ class Analyzer:
         tests = self.tests
         reference, side = divmod(int(np.argmax(tests.excess[place])), 2)
         direction: Direction = "down" if side else "up"
-        began = Baseline(*(float(statistic[place, reference, side]) for statistic in tests.baseline_at_zero))
+        began = Baseline(
+            *(float(statistic[place, reference, side]) for statistic in tests.baseline_at_zero)
+        )
         now = Baseline(*(float(statistic[place]) for statistic in tests.baseline))
         score = (now.n * now.mean - began.n * began.mean) / (now.n - began.n)
         size = (score - began.mean) / float(began.sd())
         before = series.to_value(began.mean)
         after = series.to_value(score)
         since = int(tests.last_zero_step[place, reference, side]) + 1
-        change = f"since about step {since}, from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
+        change = (
+            f"since about step {since}, from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
+        )
         return Alert(
             step=self.steps,
             series=series.name,
@@ -499,7 +543,11 @@ class Analyzer:
 
     def _recent_alert(self, series: str, direction: str) -> Alert | None:
         alert = self._last_alert.get(series)
-        if alert is None or alert.direction != direction or self.steps - alert.step > MAX_STEPS_BETWEEN_RELATED:
+        if (
+            alert is None
+            or alert.direction != direction
+            or self.steps - alert.step > MAX_STEPS_BETWEEN_RELATED
+        ):
             return None
         return alert
 

@@ -43,7 +43,9 @@ def words(text: str) -> list[str]:
     A run of more than 15 characters is cut into pieces of 5, so that joining words does not make a text short.
     """
     return [
-        word for run in _RUN.findall(_fold(text)) for word in ([run] if len(run) <= MAX_WORD_LENGTH else _cut(run, 5))
+        word
+        for run in _RUN.findall(_fold(text))
+        for word in ([run] if len(run) <= MAX_WORD_LENGTH else _cut(run, 5))
     ]
 
 
@@ -139,7 +141,12 @@ def compressed_share(text: str) -> float:
 MAX_WORDS = 100_000
 """The number of words read per group, in equal parts for its responses: of 64, the first 1,562 of each."""
 
-_SIZES = (1, 2, 3, 4)  # the n of the n-grams of BLEU; those up to 3 count for `distinct_ngram_shares`
+_SIZES = (
+    1,
+    2,
+    3,
+    4,
+)  # the n of the n-grams of BLEU; those up to 3 count for `distinct_ngram_shares`
 
 _REPEATED = 2
 
@@ -162,13 +169,20 @@ class MeasuredGroup:
         cut_texts = (text[: length * MAX_WORD_LENGTH] for text in texts)
         self._words = [tuple(filter(has_content, words(text)))[:length] for text in cut_texts]
         users = Counter(word for response_words in self._words for word in set(response_words))
-        common = {word for text in task for word in words(text)} | {word for word, n in users.items() if n > 1}
-        common_words = [tuple(filter(common.__contains__, response_words)) for response_words in self._words]
+        common = {word for text in task for word in words(text)} | {
+            word for word, n in users.items() if n > 1
+        }
+        common_words = [
+            tuple(filter(common.__contains__, response_words)) for response_words in self._words
+        ]
         self.known_share = [
             len(set(kept_words)) / len(set(response_words)) if response_words else 0.0
             for kept_words, response_words in zip(common_words, self._words, strict=True)
         ]
-        gram_users = {n: Counter(gram for kept in common_words for gram in set(grams(kept, n))) for n in _SIZES}
+        gram_users = {
+            n: Counter(gram for kept in common_words for gram in set(grams(kept, n)))
+            for n in _SIZES
+        }
         self._counts = [_count_grams(kept_words, gram_users) for kept_words in common_words]
 
     def distinct_ngram_shares(self) -> list[float]:
@@ -176,7 +190,10 @@ class MeasuredGroup:
 
         The share is the mean over those n of 1, 2 and 3 for which it has any.
         """
-        return [known * _new_share(counts[:3]) for known, counts in zip(self.known_share, self._counts, strict=True)]
+        return [
+            known * _new_share(counts[:3])
+            for known, counts in zip(self.known_share, self._counts, strict=True)
+        ]
 
     def self_bleu_novelty(self) -> list[float]:
         """Return, for each response, 1 - BLEU of its distinct n-grams against all others (Self-BLEU, Zhu et al. 2018),
@@ -190,7 +207,10 @@ class MeasuredGroup:
 def _count_grams(sequence: Gram, users: Mapping[int, Counter[Gram]]) -> Counts:
     pieces = list(_pieces_between_repeats(sequence))
     distinct = {n: {gram for piece in pieces for gram in grams(piece, n)} for n in users}
-    return [(sum(users[n][gram] > 1 for gram in of_size), len(of_size)) for n, of_size in distinct.items()]
+    return [
+        (sum(users[n][gram] > 1 for gram in of_size), len(of_size))
+        for n, of_size in distinct.items()
+    ]
 
 
 def _new_share(counts: Counts) -> float:
@@ -256,7 +276,9 @@ class Efficiency(Evaluator):
     settings: Params
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        parts = [self.question(view, part, scope="response") for part in ("redundancy", "compression")]
+        parts = [
+            self.question(view, part, scope="response") for part in ("redundancy", "compression")
+        ]
         return [self.question(view, "length"), *parts]
 
     def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
@@ -269,17 +291,24 @@ class Efficiency(Evaluator):
             return _NO_WORDS
         if inputs.question.subject == "redundancy":
             score = freshness(text)
-            return Verdict(score=score, reason=f"{1 - score:.1%} of its words repeat earlier sentences")
+            return Verdict(
+                score=score, reason=f"{1 - score:.1%} of its words repeat earlier sentences"
+            )
         if len(text) < MIN_COMPRESSED_CHARACTERS:
             return Verdict(score=1.0, reason=f"{len(text)} characters are too few to tell")
         score = min(1.0, compressed_share(text[:MAX_CHARACTERS]) / ORDINARY_COMPRESSION)
-        return Verdict(score=score, reason=f"by compression it says {score:.1%} of what ordinary text of its size does")
+        return Verdict(
+            score=score,
+            reason=f"by compression it says {score:.1%} of what ordinary text of its size does",
+        )
 
     def _length_verdict(self, length: int, free: float) -> Verdict:
         if length == 0:
             return _NO_WORDS
         score = brevity(length, free, self.settings.limit)
-        return Verdict(score=score, native=length, reason=f"{length} words, where {free:g} cost nothing")
+        return Verdict(
+            score=score, native=length, reason=f"{length} words, where {free:g} cost nothing"
+        )
 
 
 class Diversity(Evaluator):
@@ -321,7 +350,9 @@ class Diversity(Evaluator):
         ]
 
 
-_measure_group = lru_cache(maxsize=2)(MeasuredGroup)  # the same group is read for each part of its diversity
+_measure_group = lru_cache(maxsize=2)(
+    MeasuredGroup
+)  # the same group is read for each part of its diversity
 
 
 def _length(text: str) -> int:

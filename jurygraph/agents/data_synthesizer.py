@@ -32,7 +32,15 @@ from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix, weigh
 from jurygraph.errors import PlanError
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import Passage
-from jurygraph.schema import ComponentInput, FrozenModel, Material, Question, Response, TaskView, Variant
+from jurygraph.schema import (
+    ComponentInput,
+    FrozenModel,
+    Material,
+    Question,
+    Response,
+    TaskView,
+    Variant,
+)
 from jurygraph.schema.frozen_model import ParamsModel
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.task import query_text
@@ -70,7 +78,13 @@ class Edit:
         growth = len(text) - len(response.text)
         before = response.text[first.start : last.end]
         after = text[first.start : last.end + growth]
-        places = {"kind": self.kind, "start": first.start, "end": last.end, "before": before, "after": after}
+        places = {
+            "kind": self.kind,
+            "start": first.start,
+            "end": last.end,
+            "before": before,
+            "after": after,
+        }
         return Variant(response=Response(id=name, text=text), edit={**places, "says": self.reason})
 
 
@@ -87,7 +101,9 @@ def choose_some(candidates: Sequence[T], most: int, seed: str) -> list[T]:
 MAX_CALCULATIONS = 50
 MOST_LINES = 200
 """The largest numbers of calculations in one text, and of lines of a solution, that are read."""
-CONTEXT_CHARACTERS = 300  # the number of characters before and after a calculation that may change its meaning
+CONTEXT_CHARACTERS = (
+    300  # the number of characters before and after a calculation that may change its meaning
+)
 _NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?"
 _ANY_NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
 _NUMERAL = re.compile(rf"(?<![\w.,]){_NUMBER}(?![\w]|[.,][0-9])")
@@ -97,8 +113,18 @@ _PLAIN_ANSWER = re.compile(rf"[$£€]?[ \t]*({_NUMBER})(?:[ \t]*[A-Za-z][A-Za-z
 _LINE = re.compile(r"[^\n]+")
 _SMALL = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _SPELLED = {word: Fraction(number) for number, word in enumerate(_SMALL)}
-_SPELLED |= {"half": Fraction(1, 2), "twice": Fraction(2), "double": Fraction(2), "dozen": Fraction(12)}
-_SPELLED |= {"triple": Fraction(3), "thrice": Fraction(3), "third": Fraction(3), "quarter": Fraction(4)}
+_SPELLED |= {
+    "half": Fraction(1, 2),
+    "twice": Fraction(2),
+    "double": Fraction(2),
+    "dozen": Fraction(12),
+}
+_SPELLED |= {
+    "triple": Fraction(3),
+    "thrice": Fraction(3),
+    "third": Fraction(3),
+    "quarter": Fraction(4),
+}
 _SHIFTS = (1, 2, 3, 10)
 
 
@@ -145,7 +171,9 @@ def wrong_result_edits(text: str) -> Iterator[Edit]:
         assert numeral is not None  # right_steps selects by this pattern
         original = numeral[1]
         replacement = _shift(numeral[1], by)
-        changes = [TextChange(step.start + numeral.start(1), step.start + numeral.end(1), replacement)]
+        changes = [
+            TextChange(step.start + numeral.start(1), step.start + numeral.end(1), replacement)
+        ]
         repeated = _REPEATED.match(text, step.end)
         if repeated and _value(repeated[1]) == step.claimed:
             changes.append(TextChange(*repeated.span(1), _shift(repeated[1], by)))
@@ -154,7 +182,9 @@ def wrong_result_edits(text: str) -> Iterator[Edit]:
             yield Edit("number", tuple(changes), says)
 
 
-def _becomes_wrong(text: str, step: arithmetic.CalculationStep, changes: Sequence[TextChange]) -> bool:
+def _becomes_wrong(
+    text: str, step: arithmetic.CalculationStep, changes: Sequence[TextChange]
+) -> bool:
     offset = max(text.rfind("\n", 0, step.start) + 1, step.start - CONTEXT_CHARACTERS)
     line = text[offset : step.end + CONTEXT_CHARACTERS].partition("\n")[0]
     moved = tuple(TextChange(start - offset, end - offset, after) for start, end, after in changes)
@@ -179,9 +209,13 @@ def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
     for source in (text[: answer.span.start], query):
         for numeral in _NUMERAL.finditer(source):
             value = _value(numeral[0])
-            if value not in seen and not are_equal_numbers(replace(number, value=value, decimal=True), number):
+            if value not in seen and not are_equal_numbers(
+                replace(number, value=value, decimal=True), number
+            ):
                 seen.add(value)
-                yield replace_passage("answer", start, end, numeral[0], f"the answer is {match[1]}, not {numeral[0]}")
+                yield replace_passage(
+                    "answer", start, end, numeral[0], f"the answer is {match[1]}, not {numeral[0]}"
+                )
 
 
 def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[Edit]:
@@ -190,14 +224,22 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
 
     Being the answer does not count as a use: a line that only the answer depends on stays.
     """
-    body = [line for line in _LINE.finditer(text, 0, answer.span.start) if line.group().strip()][:MOST_LINES]
-    body = body[:-1] if body and body[-1].end() == answer.span.start else body  # the beginning of the answer's own line
+    body = [line for line in _LINE.finditer(text, 0, answer.span.start) if line.group().strip()][
+        :MOST_LINES
+    ]
+    body = (
+        body[:-1] if body and body[-1].end() == answer.span.start else body
+    )  # the beginning of the answer's own line
     results = [_results(line.group()) for line in body]
     times = Counter(value for line_results in results for value in line_results)
     known = {*values_in(query), Fraction(0)}  # 0 needs no calculation
     for place, line in enumerate(body):
         needed = {value for value in results[place] - known if times[value] == 1}
-        used = (value for later in body[place + 1 :] for value in sorted(needed & _operands(later.group())))
+        used = (
+            value
+            for later in body[place + 1 :]
+            for value in sorted(needed & _operands(later.group()))
+        )
         value = next(used, None)
         if value is not None:
             end = line.end() + (text[line.end() : line.end() + 1] == "\n")
@@ -252,10 +294,15 @@ class Contrast(Combiner):
         """Return false: a verdict on a contrast counts against the same verdict on the response."""
         return False
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(
+        self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
+    ) -> dict[str, Any]:
         super().freeze(inputs, params)
         originals = [name for name in inputs if OF not in name]
-        contrasts = {name: [other for other in inputs if other.startswith(f"{name}{OF}")] for name in originals}
+        contrasts = {
+            name: [other for other in inputs if other.startswith(f"{name}{OF}")]
+            for name in originals
+        }
         is_paired = all(len(others) == 1 for others in contrasts.values())
         if not originals or not is_paired or len(inputs) != 2 * len(originals):
             raise PlanError(
@@ -265,26 +312,36 @@ class Contrast(Combiner):
         for key, component_input in inputs.items():
             questions = len(component_input.questions)
             if questions != 1:
-                raise PlanError(f"input {key!r} holds {questions} questions; name one of them by its id")
+                raise PlanError(
+                    f"input {key!r} holds {questions} questions; name one of them by its id"
+                )
         twos = {name: contrast for name, (contrast,) in contrasts.items()}
         for contrast in twos.values():
             if inputs[contrast].if_skipped == "zero":
                 raise PlanError(
                     f"input {contrast!r}: a contrast that counts as zero would be credit; write `if_skipped: left-out`"
                 )
-        pairs = {name: [inputs[name].questions[0], inputs[contrast].questions[0]] for name, contrast in twos.items()}
+        pairs = {
+            name: [inputs[name].questions[0], inputs[contrast].questions[0]]
+            for name, contrast in twos.items()
+        }
         return {"twos": twos, "asked": pairs}
 
     def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
         for question in questions:
             if question.samples > 1 or question.scope != "response":
-                raise PlanError(f"question {question.id!r} must have scope `response` and one sample")
+                raise PlanError(
+                    f"question {question.id!r} must have scope `response` and one sample"
+                )
         by_id = {question.id: question for question in questions}
         for name, (original, contrast) in params["asked"].items():
             _require_same_question(name, by_id[original], by_id[contrast])
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        cell_pairs = [(matrices[original], matrices[contrast]) for original, contrast in sorted(params["twos"].items())]
+        cell_pairs = [
+            (matrices[original], matrices[contrast])
+            for original, contrast in sorted(params["twos"].items())
+        ]
         margin, is_judged, live, fill = _margins(cell_pairs)
         ranked = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill)
         value, present = weighted_mean(ranked, np.where(live, 1.0, 0.0))
@@ -301,13 +358,17 @@ def _require_same_question(name: str, original: Question, contrast: Question) ->
             f"input {name!r} has to ask of the responses (no `material`), and {name}{OF}... of their contrasts"
         )
     evaluator = contrast.evaluator.partition(OF)[0]
-    if original.version != contrast.version or (OF in contrast.evaluator and evaluator != original.evaluator):
+    if original.version != contrast.version or (
+        OF in contrast.evaluator and evaluator != original.evaluator
+    ):
         raise PlanError(
             f"inputs {name!r} and {name}{OF}...: {original.evaluator!r} and {evaluator!r} are not the same evaluator"
         )
 
 
-def _margins(cell_pairs: Sequence[tuple[ScoreMatrix, ScoreMatrix]]) -> tuple[Floats, Bools, Bools, Floats]:
+def _margins(
+    cell_pairs: Sequence[tuple[ScoreMatrix, ScoreMatrix]],
+) -> tuple[Floats, Bools, Bools, Floats]:
     """Return for each pair, [R,V]: the margin, if all of it was judged, if it exists, and its value if unjudged.
 
     The margin is the response's score minus its contrast's, by the mean over the pairs of inputs.
@@ -329,7 +390,10 @@ def _margins(cell_pairs: Sequence[tuple[ScoreMatrix, ScoreMatrix]]) -> tuple[Flo
         margin = margin + np.where(exists, weight * (original.value[:, :1] - value), 0.0)
         size = size + np.where(exists, weight, 0.0)
         is_judged = is_judged & (both_judged | ~exists)
-        fill = np.minimum(fill, np.where(exists & ~both_judged, np.where(judged, original.value[:, :1], value), 1.0))
+        fill = np.minimum(
+            fill,
+            np.where(exists & ~both_judged, np.where(judged, original.value[:, :1], value), 1.0),
+        )
         live = live | exists
     return margin / np.where(size > 0.0, size, 1.0), is_judged, live, fill
 
@@ -376,7 +440,9 @@ class Synthesizer(Deriver):
         self._kinds = tuple(kind for kind in KINDS if kind in self.settings.kinds)
         self.uses_model = self.settings.by == "model"
         if self.uses_model:
-            self.version = f"1 prompts {load_prompt(PROPOSE).full_version} {load_prompt(COMPARE).full_version}"
+            self.version = (
+                f"1 prompts {load_prompt(PROPOSE).full_version} {load_prompt(COMPARE).full_version}"
+            )
 
     async def derive(self, inputs: DeriverInput) -> Material:
         text = inputs.response.text
@@ -385,16 +451,24 @@ class Synthesizer(Deriver):
             return Material(name=CONTRASTS, note=note)
         answered = matching_answer(text, inputs.task.reference)
         if answered is False:
-            return Material(name=CONTRASTS, note="its answer is not known to be right: no edit surely makes it worse")
+            return Material(
+                name=CONTRASTS,
+                note="its answer is not known to be right: no edit surely makes it worse",
+            )
         if not self.uses_model or not text.strip():
-            return self._material(inputs, list(edits_by_rule(text, inputs.task, answered, self._kinds)))
+            return self._material(
+                inputs, list(edits_by_rule(text, inputs.task, answered, self._kinds))
+            )
         return self._material(inputs, *await propose_edits(inputs, self._kinds))
 
     def _material(
         self, inputs: DeriverInput, edits: Sequence[Edit], note: str = "", call: str | None = None
     ) -> Material:
         """Return material with some edits of each kind, named by the kind, in the order of the kinds."""
-        ordered = sorted((edit for edit in edits if edit.kind in self._kinds), key=lambda edit: KINDS.index(edit.kind))
+        ordered = sorted(
+            (edit for edit in edits if edit.kind in self._kinds),
+            key=lambda edit: KINDS.index(edit.kind),
+        )
         parent = inputs.response.id
         text = inputs.response.text
         mark = "~" * (1 + len(parent) - len(parent.lstrip("~")))  # no variant has its parent's id
@@ -402,14 +476,18 @@ class Synthesizer(Deriver):
         variants = [
             edit.variant(f"{mark}{kind}-{number}", inputs.response)
             for kind, of_kind in groupby(ordered, key=lambda edit: edit.kind)
-            for number, edit in enumerate(choose_some([*of_kind], self.settings.each, f"{seed} {kind} {text}"), 1)
+            for number, edit in enumerate(
+                choose_some([*of_kind], self.settings.each, f"{seed} {kind} {text}"), 1
+            )
         ]
         if not note and not variants:
             note = "nothing in the response could be made worse by a known edit"
         return Material(name=CONTRASTS, variants=tuple(variants), note=note, call=call)
 
 
-def edits_by_rule(text: str, view: TaskView, answered: CorrectAnswer | bool, kinds: Sequence[Kind]) -> Iterator[Edit]:
+def edits_by_rule(
+    text: str, view: TaskView, answered: CorrectAnswer | bool, kinds: Sequence[Kind]
+) -> Iterator[Edit]:
     """Yield the contrasts that can be made by rule, the first 50 of each kind. `answered` is from `matching_answer`."""
     by_kind: dict[Kind, Iterator[Edit]] = {"number": wrong_result_edits(text)}
     if isinstance(answered, CorrectAnswer):
@@ -440,8 +518,13 @@ async def propose_edits(inputs: DeriverInput, kinds: Sequence[Kind]) -> tuple[li
     edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
     worse = await each_answered(_is_worse(inputs, edit) for edit in edits)
     confirmed = [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
-    dropped = {"changes no passage": len(proposed) - len(edits), "is no worse": len(edits) - len(confirmed)}
-    note = "; ".join(f"{number} proposed that {problem}" for problem, number in dropped.items() if number)
+    dropped = {
+        "changes no passage": len(proposed) - len(edits),
+        "is no worse": len(edits) - len(confirmed),
+    }
+    note = "; ".join(
+        f"{number} proposed that {problem}" for problem, number in dropped.items() if number
+    )
     return confirmed, note, result.call.id
 
 
@@ -452,27 +535,41 @@ async def _is_worse(inputs: DeriverInput, edit: Edit) -> bool:
     is_first = hashlib.sha256(edited.encode()).digest()[0] % 2 == 1
     texts = (edited, inputs.response.text) if is_first else (inputs.response.text, edited)
     responses = [{"name": name, "text": text} for name, text in zip("AB", texts, strict=True)]
-    variables = {key: value for key, value in shared_prompt_variables(inputs).items() if key != "response"}
-    request = inputs.client.request(load_prompt(COMPARE), ContrastComparison, {**variables, "responses": responses})
+    variables = {
+        key: value for key, value in shared_prompt_variables(inputs).items() if key != "response"
+    }
+    request = inputs.client.request(
+        load_prompt(COMPARE), ContrastComparison, {**variables, "responses": responses}
+    )
     result = await inputs.client.judge(request, ContrastComparison)
     return result.value.worse == ("A" if is_first else "B")
 
 
 def _edit(text: str, proposal: Any) -> Edit:
     start = text.index(proposal.passage)
-    return replace_passage(proposal.kind, start, start + len(proposal.passage), proposal.instead, proposal.says)
+    return replace_passage(
+        proposal.kind, start, start + len(proposal.passage), proposal.instead, proposal.says
+    )
 
 
 def _proposal_flaw(text: str, proposal: Any) -> str | None:
     times = text.count(proposal.passage)
     if times != 1:
         return f"the passage {proposal.passage!r} stands in the response {times} times, and has to stand there once"
-    return f"the passage {proposal.passage!r} is put in its own place" if proposal.instead == proposal.passage else None
+    return (
+        f"the passage {proposal.passage!r} is put in its own place"
+        if proposal.instead == proposal.passage
+        else None
+    )
 
 
 def _flaw(text: str, reply: Any) -> str | None:
     flaws = [flaw for proposal in reply.contrasts if (flaw := _proposal_flaw(text, proposal))]
-    return f"{'; '.join(flaws)}. So copy each `passage` letter by letter from the response" if flaws else None
+    return (
+        f"{'; '.join(flaws)}. So copy each `passage` letter by letter from the response"
+        if flaws
+        else None
+    )
 
 
 # No docstrings below: they would be part of the JSON schema that a model is given.

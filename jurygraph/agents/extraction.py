@@ -8,7 +8,14 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, Field, JsonValue, StringConstraints, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    JsonValue,
+    StringConstraints,
+    create_model,
+    model_validator,
+)
 
 from jurygraph.agents import notation
 from jurygraph.agents.facts.tables import parse_number
@@ -56,7 +63,9 @@ class FieldSpec(FrozenModel):
     def _check_options(self) -> Self:
         conflicting = [name for name in ("number", "context") if getattr(self, name)]
         if self.one_of and conflicting:
-            raise ValueError(f"`one_of` is not sought in the response, and `{conflicting[0]}` is; keep one of them")
+            raise ValueError(
+                f"`one_of` is not sought in the response, and `{conflicting[0]}` is; keep one of them"
+            )
         if len(set(self.one_of)) < len(self.one_of):
             raise ValueError("`one_of` has a duplicate; remove it")
         return self
@@ -85,9 +94,9 @@ _FieldName = Annotated[str, AfterValidator(_check_field_name)]
 class RecordParams(ParamsModel):
     """The params of `extract`."""
 
-    records: dict[_KindName, Annotated[dict[_FieldName, FieldSpec], Field(min_length=1, max_length=30)]] = Field(
-        min_length=1, max_length=30
-    )
+    records: dict[
+        _KindName, Annotated[dict[_FieldName, FieldSpec], Field(min_length=1, max_length=30)]
+    ] = Field(min_length=1, max_length=30)
     """Kinds of records, each with its fields: a description of each, or `about` with `number`, `context`, `optional` or
     `one_of`."""
 
@@ -103,7 +112,9 @@ def reply_model(kinds: Kinds) -> type[FrozenModel]:
             f"field_{number}": (_value_type(field), Field(alias=name))
             for number, (name, field) in enumerate(fields.items(), start=1)
         }
-        record = create_model(f"Record_{kind}", __base__=FrozenModel, quote=(_Quote, ...), **record_fields)
+        record = create_model(
+            f"Record_{kind}", __base__=FrozenModel, quote=(_Quote, ...), **record_fields
+        )
         records = Annotated[tuple[record, ...], Field(max_length=MAX_RECORDS)]
         lists[f"kind_{place}"] = (records, Field(alias=kind))
     return create_model("Extracted", __base__=FrozenModel, **lists)
@@ -125,7 +136,9 @@ _MAX_QUOTATION = 2 * MAX_PASSAGE
 _BLANK = r"[ \u00a0\u2009\u202f]"
 _BLANKS = re.compile(_BLANK)
 _IN_GROUPS = rf"[0-9]{{1,3}}(?:{_BLANK}[0-9]{{3}})+(?:[.,][0-9]+)?(?![.,:/-]?[0-9])"
-_FIGURES = re.compile(rf"(?<![\w.,])([-\u2212]?(?:{_IN_GROUPS}|[0-9]+(?:[.,:/-][0-9]+)*))(?:st|nd|rd|th)?(?!\w)")
+_FIGURES = re.compile(
+    rf"(?<![\w.,])([-\u2212]?(?:{_IN_GROUPS}|[0-9]+(?:[.,:/-][0-9]+)*))(?:st|nd|rd|th)?(?!\w)"
+)
 _RANGE = re.compile(r"([0-9]+)-([0-9]+)")
 
 NOT_FOUND_MESSAGE = (
@@ -166,7 +179,9 @@ def add_unknown_records(grounded: Grounded, kinds: Kinds) -> dict[str, JsonValue
     """
     data: dict[str, JsonValue] = {}
     for kind, records in grounded.data.items():
-        required = (name for name, field in kinds[kind].items() if not (field.number or field.optional))
+        required = (
+            name for name, field in kinds[kind].items() if not (field.number or field.optional)
+        )
         unknown: JsonValue = dict.fromkeys(required, UNKNOWN)
         data[kind] = [*records, *([unknown] * grounded.lost.count(kind))]
     return data
@@ -192,7 +207,9 @@ class IndexedText(SearchableText):
         first = self.find_support(quotation) if len(quotation) <= _MAX_QUOTATION else None
         if first is None or len(first.text) > MAX_PASSAGE:
             return ()
-        passages = (passage for passage in self.find_words(first.text) if passage.start >= first.start)
+        passages = (
+            passage for passage in self.find_words(first.text) if passage.start >= first.start
+        )
         return list(islice(passages, _MAX_PASSAGES))
 
     def find_words(self, words: str) -> Sequence[Passage]:
@@ -210,7 +227,9 @@ class IndexedText(SearchableText):
             start = figures.start(1)
             ends = _RANGE.fullmatch(figures[1])
             spans = (
-                [figures.span(1)] if ends is None else [(start + ends.start(i), start + ends.end(i)) for i in (1, 2)]
+                [figures.span(1)]
+                if ends is None
+                else [(start + ends.start(i), start + ends.end(i)) for i in (1, 2)]
             )
             for span in spans:
                 numeral = self.text[slice(*span)]
@@ -250,10 +269,17 @@ def ground(text: IndexedText, kinds: Kinds, reply: Mapping[str, Sequence[Record]
                 left_out.append(LeftOut(f"{kind}[{index}]", grounded))
                 lost += [kind] if grounded != DUPLICATE_MESSAGE else []
                 continue
-            missing = (name for name in fields if record[name] is not None and name not in grounded.found)
-            left_out += [LeftOut(f"{kind}[{index}].{name}", _missing_message(fields[name], name)) for name in missing]
+            missing = (
+                name for name in fields if record[name] is not None and name not in grounded.found
+            )
+            left_out += [
+                LeftOut(f"{kind}[{index}].{name}", _missing_message(fields[name], name))
+                for name in missing
+            ]
             evidence.append(_evidence_at(grounded.passage, kind, len(kept)))
-            evidence += (_evidence_at(place, kind, len(kept), name) for name, place in grounded.found.items())
+            evidence += (
+                _evidence_at(place, kind, len(kept), name) for name, place in grounded.found.items()
+            )
             kept.append(grounded)
         data[kind] = [grounded.record for grounded in kept]
     return Grounded(data, tuple(evidence), tuple(left_out), tuple(lost))
@@ -266,25 +292,40 @@ def _ground_record(
     complete: list[_GroundedRecord] = []
     problem = NOT_FOUND_MESSAGE
     for index, passage in enumerate(text.find_passages(record[QUOTE])):
-        places = {name: _locate_value(text, field, record[name], passage) for name, field in fields.items()}
+        places = {
+            name: _locate_value(text, field, record[name], passage)
+            for name, field in fields.items()
+        }
         located = {name: place for name, place in places.items() if place is not None}
-        missing = [name for name, field in fields.items() if name not in located and not field.optional]
+        missing = [
+            name for name, field in fields.items() if name not in located and not field.optional
+        ]
         if not missing:
-            values = {name: _value(fields[name], record[name], place) for name, place in located.items()}
+            values = {
+                name: _value(fields[name], record[name], place) for name, place in located.items()
+            }
             complete.append(_GroundedRecord(passage, located, values))
         elif index == 0:
             problem = _missing_message(fields[missing[0]], missing[0])
     if not complete:
         return problem
-    non_overlapping = [candidate for candidate in complete if not any(_overlaps(candidate, other) for other in kept)]
+    non_overlapping = [
+        candidate
+        for candidate in complete
+        if not any(_overlaps(candidate, other) for other in kept)
+    ]
     if not non_overlapping and any(
-        candidate.record == other.record and _overlaps(candidate, other) for candidate in complete for other in kept
+        candidate.record == other.record and _overlaps(candidate, other)
+        for candidate in complete
+        for other in kept
     ):
         return DUPLICATE_MESSAGE
     return (non_overlapping or complete)[0]
 
 
-def _locate_value(text: IndexedText, field: FieldSpec, value: Any, passage: Passage) -> Passage | None:
+def _locate_value(
+    text: IndexedText, field: FieldSpec, value: Any, passage: Passage
+) -> Passage | None:
     if value is None or field.one_of:
         return None if value is None else passage
     if not field.number and not any(map(str.isalnum, value)):
@@ -294,7 +335,9 @@ def _locate_value(text: IndexedText, field: FieldSpec, value: Any, passage: Pass
         before = bisect_right(places, passage.end, key=lambda candidate: candidate.end)
         return places[before - 1] if before else None
     first = bisect_left(places, passage.start, key=lambda candidate: candidate.start)
-    return next((candidate for candidate in places[first : first + 1] if candidate.end <= passage.end), None)
+    return next(
+        (candidate for candidate in places[first : first + 1] if candidate.end <= passage.end), None
+    )
 
 
 def _missing_message(field: FieldSpec, name: str) -> str:
@@ -315,7 +358,13 @@ def _overlaps(first: _GroundedRecord, second: _GroundedRecord) -> bool:
 
 
 def _evidence_at(place: Passage, *at: str | int) -> Evidence:
-    return Evidence(quote=place.text, start=place.start, end=place.end, verified=True, of=notation.jsonpath_of(at))
+    return Evidence(
+        quote=place.text,
+        start=place.start,
+        end=place.end,
+        verified=True,
+        of=notation.jsonpath_of(at),
+    )
 
 
 DATA = "data"
@@ -375,7 +424,9 @@ class Extract(Deriver):
         variables = {**shared_prompt_variables(inputs), "kinds": self._kinds}
         return await ask_model(
             client,
-            client.request(self._prompt, self._reply, variables, max_reply_tokens=MAX_RECORDS * _RECORD_TOKENS),
+            client.request(
+                self._prompt, self._reply, variables, max_reply_tokens=MAX_RECORDS * _RECORD_TOKENS
+            ),
             self._reply,
             read=partial(self._read, text),
             fail=lambda fault: _failed_material(fault.failure, fault.call),
@@ -387,17 +438,26 @@ class Extract(Deriver):
         grounded = self._ground_reply(text, reply.value)
         note = describe_left_out(grounded.left_out)
         if grounded.left_out and not any(grounded.data.values()):
-            return _failed_material(Failure(cause="response", kind="unsupported", message=note), reply.call.id)
+            return _failed_material(
+                Failure(cause="response", kind="unsupported", message=note), reply.call.id
+            )
         data = add_unknown_records(grounded, self._kinds)
-        return Material(name=DATA, data=data, evidence=grounded.evidence, note=note, call=reply.call.id)
+        return Material(
+            name=DATA, data=data, evidence=grounded.evidence, note=note, call=reply.call.id
+        )
 
     def _ground_reply(self, text: IndexedText | None, reply: FrozenModel) -> Grounded:
         values = reply.model_dump(by_alias=True)
         if text is not None:
             return ground(text, self._kinds, values)
-        evidence = tuple(Evidence(quote=record.pop(QUOTE)) for records in values.values() for record in records)
+        evidence = tuple(
+            Evidence(quote=record.pop(QUOTE)) for records in values.values() for record in records
+        )
         data = {
-            kind: [{name: value for name, value in record.items() if value is not None} for record in records]
+            kind: [
+                {name: value for name, value in record.items() if value is not None}
+                for record in records
+            ]
             for kind, records in values.items()
         }
         return Grounded(data, evidence)

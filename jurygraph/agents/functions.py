@@ -16,11 +16,25 @@ from typing import Any, overload
 from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import name_type
-from jurygraph.schema import Audience, Branch, Condition, Criterion, Layer, Question, Scope, TaskView, Verdict
+from jurygraph.schema import (
+    Audience,
+    Branch,
+    Condition,
+    Criterion,
+    Layer,
+    Question,
+    Scope,
+    TaskView,
+    Verdict,
+)
 from jurygraph.schema.frozen_model import FrozenModel, Id, PositiveInt, require_type
 from jurygraph.schema.plan import SUBMITTED, Pairs
 
-_ARGUMENTS = {"response": ("task", "response"), "pair": ("task", "first", "second"), "group": ("task", "responses")}
+_ARGUMENTS = {
+    "response": ("task", "response"),
+    "pair": ("task", "first", "second"),
+    "group": ("task", "responses"),
+}
 
 
 class AdaptedSettings(FrozenModel):
@@ -61,9 +75,13 @@ class AdaptedEvaluator(Evaluator):
         self.needs = settings.needs
         self.uses_model = self.layer in ("model", "residual") and not own_model
         if not runnable:
-            self.without_model = f"{Evaluator.without_model}; if the function brings its own, declare own_model=True"
+            self.without_model = (
+                f"{Evaluator.without_model}; if the function brings its own, declare own_model=True"
+            )
         self.branch = settings.branch or BRANCH_OF_AUDIENCE[settings.audience]
-        self._question_fields = {field: getattr(settings, field) for field in ("material", "when", "pairs", "samples")}
+        self._question_fields = {
+            field: getattr(settings, field) for field in ("material", "when", "pairs", "samples")
+        }
         self._check_params({}, are_complete=False)
 
     def questions(self, view: TaskView) -> Sequence[Question]:
@@ -94,7 +112,9 @@ class FunctionEvaluator(AdaptedEvaluator):
         if self.scope == "response":
             material: dict[str, Any] = {name: inputs.material[0][name] for name in self.needs}
         else:
-            material = {name: tuple(materials[name] for materials in inputs.material) for name in self.needs}
+            material = {
+                name: tuple(materials[name] for materials in inputs.material) for name in self.needs
+            }
         return self.target(inputs.task, *responses, **material, **inputs.question.params)
 
     def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
@@ -102,12 +122,20 @@ class FunctionEvaluator(AdaptedEvaluator):
         own: list[str] = []
         try:
             signature = inspect.signature(self.target)
-            own = [name for name in list(signature.parameters)[len(arguments) :] if name not in self.needs]
+            own = [
+                name
+                for name in list(signature.parameters)[len(arguments) :]
+                if name not in self.needs
+            ]
             bind = signature.bind if are_complete else signature.bind_partial
             bind(*arguments, **dict.fromkeys(self.needs), **params)
         except (TypeError, ValueError) as error:
             hint = f"; its params: {', '.join(own) or 'none'}" if params else ""
-            extra = f" with {', '.join((*self.needs, *params))} as keywords" if self.needs or params else ""
+            extra = (
+                f" with {', '.join((*self.needs, *params))} as keywords"
+                if self.needs or params
+                else ""
+            )
             raise ConfigError(
                 f"evaluator {self.name!r} of scope {self.scope} is called as ({', '.join(arguments)}){extra}: {error}; "
                 f"change the function, or the params{hint}"
@@ -126,20 +154,35 @@ class RunnableEvaluator(AdaptedEvaluator):
 
     def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
         if params:
-            raise ConfigError(f"evaluator {self.name!r} is a Runnable and takes no params: bind them to it instead")
+            raise ConfigError(
+                f"evaluator {self.name!r} is a Runnable and takes no params: bind them to it instead"
+            )
 
     async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
-        from jurygraph.agents.graph_steps import StepRecorder  # imported lazily: it needs langchain-core
+        from jurygraph.agents.graph_steps import (
+            StepRecorder,
+        )  # imported lazily: it needs langchain-core
 
         state: dict[str, Any] = {"task": inputs.task, "query": inputs.task.query}
         if self.scope == "response":
-            state |= {"response": inputs.response, "text": inputs.response.text, "material": inputs.material[0]}
+            state |= {
+                "response": inputs.response,
+                "text": inputs.response.text,
+                "material": inputs.material[0],
+            }
         else:
             state |= {"responses": inputs.responses, "material": inputs.material}
-        configurable = {"client": inputs.client, "chat_model": inputs.client and inputs.client.chat_model}
+        configurable = {
+            "client": inputs.client,
+            "chat_model": inputs.client and inputs.client.chat_model,
+        }
         config = {"callbacks": [StepRecorder(inputs.steps)], "configurable": configurable}
-        takes_context = "context" in inspect.signature(self.target.ainvoke).parameters  # as graphs do
-        result = await self.target.ainvoke(state, config, **({"context": inputs} if takes_context else {}))
+        takes_context = (
+            "context" in inspect.signature(self.target.ainvoke).parameters
+        )  # as graphs do
+        result = await self.target.ainvoke(
+            state, config, **({"context": inputs} if takes_context else {})
+        )
         if self.scope == "group" and isinstance(result, Mapping):
             return [read_answer(verdict) for verdict in result["verdicts"]]
         return read_answer(result)
@@ -152,13 +195,17 @@ def read_answer(result: Any) -> Answer:
     if "verdict" in result:
         return read_answer(result["verdict"])
     if "score" not in result:
-        raise ValueError(f"expected `verdict` or `score` in the result, found {sorted(map(str, result))}")
+        raise ValueError(
+            f"expected `verdict` or `score` in the result, found {sorted(map(str, result))}"
+        )
     return Verdict.model_validate({k: v for k, v in result.items() if k in Verdict.model_fields})
 
 
 def is_runnable(value: Any) -> bool:
     """Return true if the value behaves like a langchain-core Runnable; does not import langchain-core."""
-    return not inspect.isclass(value) and hasattr(value, "ainvoke") and hasattr(value, "with_config")
+    return (
+        not inspect.isclass(value) and hasattr(value, "ainvoke") and hasattr(value, "with_config")
+    )
 
 
 def source_version(defined: Callable[..., Any]) -> str:
@@ -185,7 +232,9 @@ def has_own_version(kind: type, role: type) -> bool:
 
 
 def _package_of(kind: type) -> str:
-    from jurygraph.sources.user_modules import plain_module_name  # lazily: readers of configs load much
+    from jurygraph.sources.user_modules import (
+        plain_module_name,
+    )  # lazily: readers of configs load much
 
     return plain_module_name(kind.__module__).partition(".")[0]
 
@@ -198,11 +247,15 @@ def adapt(target: Any, name: str, **settings: Any) -> AdaptedEvaluator:
     """
     for setting in settings:
         if hasattr(Evaluator, setting) and setting not in AdaptedSettings.model_fields:
-            raise ConfigError(f"{setting}: a function has no such setting; subclass jg.Evaluator, which has it")
+            raise ConfigError(
+                f"{setting}: a function has no such setting; subclass jg.Evaluator, which has it"
+            )
     try:
         chosen = AdaptedSettings(**settings)
     except InputError as error:
-        raise ConfigError(f"evaluator {name!r}, {str(error).removeprefix('AdaptedSettings.')}") from None
+        raise ConfigError(
+            f"evaluator {name!r}, {str(error).removeprefix('AdaptedSettings.')}"
+        ) from None
     kind = RunnableEvaluator if is_runnable(target) else FunctionEvaluator
     return kind(target, name, chosen)
 
@@ -214,7 +267,9 @@ REGISTERED: dict[str, AdaptedEvaluator | None] = {}
 @overload
 def evaluator(target: Callable[..., Any], /) -> FunctionEvaluator: ...
 @overload
-def evaluator(target: None = None, /, *, name: str | None = None, **settings: Any) -> Callable[[Any], Evaluator]: ...
+def evaluator(
+    target: None = None, /, *, name: str | None = None, **settings: Any
+) -> Callable[[Any], Evaluator]: ...
 @overload
 def evaluator(target: Any, /, *, name: str | None = None, **settings: Any) -> Evaluator: ...
 def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any) -> Any:
@@ -245,7 +300,9 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
     chosen_name = name or getattr(target, "__name__", None)
     if not chosen_name:
         if not callable(target) and not is_runnable(target):
-            raise InputError(f"evaluator: is {name_type(target)}; give a function, a Runnable or a compiled graph")
+            raise InputError(
+                f"evaluator: is {name_type(target)}; give a function, a Runnable or a compiled graph"
+            )
         raise ConfigError(f"{target!r} has no name of its own: say evaluator(..., name='...')")
     adapted = adapt(target, chosen_name, **settings)
     earlier = REGISTERED.get(chosen_name, adapted)
@@ -271,13 +328,25 @@ def criteria(
     if isinstance(values, str | FrozenModel) or not isinstance(values, Iterable):
         hint = 'write {"polite": "It is polite."}, or a list of texts or criteria, such as `rubric.criteria`'
         raise InputError(f"criteria: is {name_type(values)}; {hint}")
-    own = [one.model_dump(mode="json", exclude_defaults=True) if isinstance(one, Criterion) else one for one in values]
+    own = [
+        one.model_dump(mode="json", exclude_defaults=True) if isinstance(one, Criterion) else one
+        for one in values
+    ]
     if not own:
-        raise InputError('criteria: is empty; write {"polite": "It is polite."}, or a list of texts')
+        raise InputError(
+            'criteria: is empty; write {"polite": "It is polite."}, or a list of texts'
+        )
     plain = dict(zip(criteria, own, strict=True)) if isinstance(criteria, Mapping) else own
-    return {"use": "criteria", "name": name, "params": {"criteria": plain, "profile": profile}, **settings}
+    return {
+        "use": "criteria",
+        "name": name,
+        "params": {"criteria": plain, "profile": profile},
+        **settings,
+    }
 
 
 def _origin(adapted: AdaptedEvaluator) -> tuple[str, str | int]:
     """Return an identity of the definition, so that a redefinition replaces it; a Runnable equals only itself."""
-    return getattr(adapted.target, "__module__", ""), getattr(adapted.target, "__qualname__", id(adapted.target))
+    return getattr(adapted.target, "__module__", ""), getattr(
+        adapted.target, "__qualname__", id(adapted.target)
+    )

@@ -45,7 +45,17 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
 
 DOMAINS = ("generic", "legal", "medical", "writing")
-FIELD_METADATA = ("domain", "domain1", "domain2", "domains", "example_tags", "genre", "lang", "language", "topic")
+FIELD_METADATA = (
+    "domain",
+    "domain1",
+    "domain2",
+    "domains",
+    "example_tags",
+    "genre",
+    "lang",
+    "language",
+    "topic",
+)
 """The keys of a task's metadata that describe its field: the general ones, and those of HealthBench and WritingBench.
 
 Others may hold anything, such as an answer or a name, and are not shown.
@@ -71,7 +81,9 @@ def load_domain(name: str, where: str = "annotation.domain") -> Domain:
     if name in DOMAINS:
         from ruamel.yaml import YAML
 
-        text = files("jurygraph.prompts").joinpath("domains", f"{name}.md").read_text(encoding="utf-8")
+        text = (
+            files("jurygraph.prompts").joinpath("domains", f"{name}.md").read_text(encoding="utf-8")
+        )
         front = YAML(typ="safe", pure=True).load(text.split(_FRONT, 2)[1])
         return Domain(f"{name} {front['version']}", *_split_examples(_body(text)))
     path = Path(name)
@@ -85,8 +97,12 @@ def load_domain(name: str, where: str = "annotation.domain") -> Domain:
     body = _body(text)
     if not 0 < len(body) <= _MAX_CHARACTERS:
         problem = "is empty" if not body else f"has more than {_MAX_CHARACTERS} characters"
-        raise ConfigError(f"{where}: {name} {problem}; write what an annotator should know of the field")
-    return Domain(f"{path.name} {hashlib.sha256(body.encode()).hexdigest()[:12]}", *_split_examples(body))
+        raise ConfigError(
+            f"{where}: {name} {problem}; write what an annotator should know of the field"
+        )
+    return Domain(
+        f"{path.name} {hashlib.sha256(body.encode()).hexdigest()[:12]}", *_split_examples(body)
+    )
 
 
 def _split_examples(body: str) -> tuple[str, str]:
@@ -96,7 +112,11 @@ def _split_examples(body: str) -> tuple[str, str]:
 
 def _body(text: str) -> str:
     text = text.replace("\r\n", "\n")
-    return text.split(_FRONT, 2)[2].strip() if text.startswith(_FRONT) and text.count(_FRONT) > 1 else text.strip()
+    return (
+        text.split(_FRONT, 2)[2].strip()
+        if text.startswith(_FRONT) and text.count(_FRONT) > 1
+        else text.strip()
+    )
 
 
 _MAX_ENTRIES = 1024
@@ -139,14 +159,18 @@ class EdgesReply(FrozenModel):
 @lru_cache(maxsize=256)
 def roles_reply_model(criteria: tuple[str, ...]) -> type[FrozenModel]:
     role_model = create_model("RoleStated", __base__=RoleReply, criterion=_one_of(criteria))
-    return create_model("RolesReply", __base__=FrozenModel, roles=_list_of(role_model, len(criteria)))
+    return create_model(
+        "RolesReply", __base__=FrozenModel, roles=_list_of(role_model, len(criteria))
+    )
 
 
 @lru_cache(maxsize=256)
 def edges_reply_model(pairs: tuple[tuple[str, str], ...]) -> type[FrozenModel]:
     """Return the schema of a reply about these pairs, each a parent and a child."""
     parents, children = (tuple(sorted(set(ends))) for ends in zip(*pairs, strict=True))
-    pair_model = create_model("PairReply", __base__=EdgeReply, parent=_one_of(parents), child=_one_of(children))
+    pair_model = create_model(
+        "PairReply", __base__=EdgeReply, parent=_one_of(parents), child=_one_of(children)
+    )
     return create_model("PairsStated", __base__=FrozenModel, pairs=_list_of(pair_model, len(pairs)))
 
 
@@ -188,7 +212,10 @@ def kinds_between(roles: Mapping[str, Role], pair: CriterionPair) -> tuple[Kind,
 def candidate_pairs(roles: Mapping[str, Role]) -> tuple[CriterionPair, ...]:
     """Return every pair that can have an edge. The two directions of a pair are adjacent; otherwise in id order."""
     return sort_pairs(
-        pair for parent in roles for child in roles if kinds_between(roles, pair := CriterionPair(parent, child))
+        pair
+        for parent in roles
+        for child in roles
+        if kinds_between(roles, pair := CriterionPair(parent, child))
     )
 
 
@@ -245,8 +272,13 @@ class CheckedEdges:
 
     @property
     def problems(self) -> list[str]:
-        messages = [f"{_quote(f'{edge.parent} -> {edge.child}')}: {why}" for edge, why in self.rejected]
-        return [*messages, *(f"{_quote(str(pair))}: {why}" for pair, why in self.unanswered.items())]
+        messages = [
+            f"{_quote(f'{edge.parent} -> {edge.child}')}: {why}" for edge, why in self.rejected
+        ]
+        return [
+            *messages,
+            *(f"{_quote(str(pair))}: {why}" for pair, why in self.unanswered.items()),
+        ]
 
 
 def check_edges(
@@ -259,7 +291,10 @@ def check_edges(
     answers: dict[CriterionPair, EdgeReply] = {}
     rejected: list[tuple[EdgeReply, str]] = []
     by_pair: dict[CriterionPair, list[EdgeReply]] = defaultdict(list)
-    for edge in sorted(edges, key=lambda edge: (edge.parent, edge.child, edge.relation, -edge.confidence, edge.reason)):
+    for edge in sorted(
+        edges,
+        key=lambda edge: (edge.parent, edge.child, edge.relation, -edge.confidence, edge.reason),
+    ):
         pair = CriterionPair(edge.parent, edge.child)
         why = _wrong_edge(edge.relation, pair, requested, roles)
         if why is None:
@@ -269,17 +304,26 @@ def check_edges(
     for pair, pair_edges in by_pair.items():
         kinds = sorted({edge.relation for edge in pair_edges})
         if len(kinds) > 1:
-            rejected += [(edge, f"the pair is said to be {' and '.join(kinds)}") for edge in pair_edges]
+            rejected += [
+                (edge, f"the pair is said to be {' and '.join(kinds)}") for edge in pair_edges
+            ]
         else:
             answers[pair] = pair_edges[0]
             rejected += [(edge, "the pair is listed twice") for edge in pair_edges[1:]]
     rejected_pairs = {CriterionPair(edge.parent, edge.child) for edge, _ in rejected}
-    unanswered = {pair: "was not answered" for pair in requested if pair not in answers and pair not in rejected_pairs}
+    unanswered = {
+        pair: "was not answered"
+        for pair in requested
+        if pair not in answers and pair not in rejected_pairs
+    }
     return CheckedEdges(answers, tuple(rejected), unanswered)
 
 
 def _wrong_edge(
-    relation: Relation, pair: CriterionPair, requested: Sequence[CriterionPair], roles: Mapping[str, Role]
+    relation: Relation,
+    pair: CriterionPair,
+    requested: Sequence[CriterionPair],
+    roles: Mapping[str, Role],
 ) -> str | None:
     """Return why an answer is not about a requested pair, or not of a kind between its roles; None if it is valid."""
     if pair not in requested:
@@ -327,7 +371,11 @@ class KnownGraph:
         replaced = {frozenset(pair) for pair in requested}
         for edge in () if self.record is None else self.record.rejected:
             is_unchanged = self.unchanged_criteria.issuperset(_ends(edge))
-            if edge.stage != "projection" and is_unchanged and frozenset(_ends(edge)) not in replaced:
+            if (
+                edge.stage != "projection"
+                and is_unchanged
+                and frozenset(_ends(edge)) not in replaced
+            ):
                 yield edge
 
 
@@ -346,15 +394,26 @@ def known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> K
     names = sorted(present)
     gear.compile(len(names), *gear.edges(names, list(map(_ends, by_hand))), names)
     rejected = source.annotation.rejected if source.annotation else ()
-    cut_edges = (edge.model_dump(exclude={"stage", "why"}) for edge in rejected if edge.stage == "projection")
+    cut_edges = (
+        edge.model_dump(exclude={"stage", "why"}) for edge in rejected if edge.stage == "projection"
+    )
     annotated, projected_out = (
-        tuple(edge for edge in edges if _ends(edge) not in hand_written and settled.issuperset(_ends(edge)))
-        for edges in ([edge for edge in source.edges if edge.model], map(Edge.model_validate, cut_edges))
+        tuple(
+            edge
+            for edge in edges
+            if _ends(edge) not in hand_written and settled.issuperset(_ends(edge))
+        )
+        for edges in (
+            [edge for edge in source.edges if edge.model],
+            map(Edge.model_validate, cut_edges),
+        )
     )
     return KnownGraph(roles, settled, tuple(by_hand), annotated, projected_out, source.annotation)
 
 
-def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, Role], frozenset[str]]:
+def _known_roles(
+    task: Task, rubric: Rubric, source: Rubric
+) -> tuple[dict[str, Role], frozenset[str]]:
     before = {criterion.id: criterion for criterion in source.criteria}
     record = source.annotation
     roles: dict[str, Role] = {}
@@ -364,7 +423,9 @@ def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, 
         role = criterion.role or (earlier.role if criterion.content == earlier.content else None)
         if role is None:
             continue
-        is_unchanged = record is not None and record.seen.get(criterion.id) == criterion_digest(task, criterion, role)
+        is_unchanged = record is not None and record.seen.get(criterion.id) == criterion_digest(
+            task, criterion, role
+        )
         if is_unchanged:
             settled.add(criterion.id)
         # A role that was annotated from other words is annotated again.
@@ -430,7 +491,9 @@ def elect_edges(batches: Iterable[Batch], source: EdgeSource) -> Election:
 
 def _winner(answers: Mapping[str, Sequence[EdgeReply]]) -> str:
     counts = Counter({kind: len(of_kind) for kind, of_kind in answers.items()}).most_common(2)
-    return "none" if not counts or (len(counts) > 1 and counts[0][1] == counts[1][1]) else counts[0][0]
+    return (
+        "none" if not counts or (len(counts) > 1 and counts[0][1] == counts[1][1]) else counts[0][0]
+    )
 
 
 def _edge(winners: Sequence[EdgeReply], samples: int, source: EdgeSource) -> Edge:
@@ -438,12 +501,19 @@ def _edge(winners: Sequence[EdgeReply], samples: int, source: EdgeSource) -> Edg
     content = best.model_dump(include={"parent", "child", "reason"}) | source._asdict()
     confidence = fmean(answer.confidence_share for answer in winners)
     votes = (len(winners), samples) if samples > 1 else None
-    return Edge.model_validate({**content, "kind": best.relation, "confidence": confidence, "votes": votes})
+    return Edge.model_validate(
+        {**content, "kind": best.relation, "confidence": confidence, "votes": votes}
+    )
 
 
 def _reject(answer: EdgeReply, stage: str, why: str, source: EdgeSource) -> RejectedEdge:
     content = answer.model_dump(include={"parent", "child", "reason"}) | source._asdict()
-    content |= {"kind": answer.relation, "confidence": answer.confidence_share, "stage": stage, "why": why}
+    content |= {
+        "kind": answer.relation,
+        "confidence": answer.confidence_share,
+        "stage": stage,
+        "why": why,
+    }
     return RejectedEdge.model_validate(content)
 
 
@@ -458,7 +528,9 @@ DroppedEdges = tuple[tuple[Edge, tuple[str, ...]], ...]
 """Edges, each with the cycle that it would close."""
 
 
-def project(edges: Iterable[Edge], standing: Iterable[Edge] = ()) -> tuple[tuple[Edge, ...], DroppedEdges]:
+def project(
+    edges: Iterable[Edge], standing: Iterable[Edge] = ()
+) -> tuple[tuple[Edge, ...], DroppedEdges]:
     """Return the edges without those that close a cycle with higher ones, and those, both in id order.
 
     Edges in `standing` rank highest.
@@ -482,10 +554,17 @@ def project(edges: Iterable[Edge], standing: Iterable[Edge] = ()) -> tuple[tuple
 
 
 def _rank(edge: Edge) -> tuple[int, float, str, str]:
-    return _KINDS.index(edge.kind), 1.0 if edge.confidence is None else edge.confidence, edge.parent, edge.child
+    return (
+        _KINDS.index(edge.kind),
+        1.0 if edge.confidence is None else edge.confidence,
+        edge.parent,
+        edge.child,
+    )
 
 
-def _shortest_path(children: Mapping[str, Sequence[str]], start: str, end: str) -> tuple[str, ...] | None:
+def _shortest_path(
+    children: Mapping[str, Sequence[str]], start: str, end: str
+) -> tuple[str, ...] | None:
     paths: dict[str, tuple[str, ...]] = {start: (start,)}
     frontier = [start]
     while frontier and end not in paths:
@@ -500,7 +579,9 @@ def _shortest_path(children: Mapping[str, Sequence[str]], start: str, end: str) 
 
 def projection_rejections(dropped: DroppedEdges) -> Iterator[RejectedEdge]:
     for edge, cycle in dropped:
-        content = edge.model_dump(include={"parent", "child", "kind", "reason", "confidence", "model", "prompt"})
+        content = edge.model_dump(
+            include={"parent", "child", "kind", "reason", "confidence", "model", "prompt"}
+        )
         why = f"it closes a cycle of edges that rank higher: {' -> '.join(cycle)}"
         yield RejectedEdge(**content, stage="projection", why=why)
 
@@ -518,24 +599,47 @@ def freeze_graph(
     `record` has what is new about the pairs `requested`; what still holds of the previous record is added.
     """
     criteria = tuple(
-        criterion.model_copy(update={"role": known.roles.get(criterion.id, record.roles.get(criterion.id))})
+        criterion.model_copy(
+            update={"role": known.roles.get(criterion.id, record.roles.get(criterion.id))}
+        )
         for criterion in rubric.criteria
     )
     roles = {criterion.id: criterion.role for criterion in criteria if criterion.role is not None}
     before = {} if known.record is None else known.record.roles
     update = {
-        "roles": {name: role for name, role in sorted((before | record.roles).items()) if roles.get(name) == role},
-        "seen": {one.id: criterion_digest(task, one, one.role) for one in criteria if one.role is not None},
-        "rejected": tuple(sorted({*known.still_rejected(requested), *record.rejected}, key=_sort_key)),
+        "roles": {
+            name: role
+            for name, role in sorted((before | record.roles).items())
+            if roles.get(name) == role
+        },
+        "seen": {
+            one.id: criterion_digest(task, one, one.role)
+            for one in criteria
+            if one.role is not None
+        },
+        "rejected": tuple(
+            sorted({*known.still_rejected(requested), *record.rejected}, key=_sort_key)
+        ),
         "unanswered": tuple(sorted(record.unanswered, key=_ends)),
     }
     annotation = record.model_copy(update=update)
-    updated = rubric.model_copy(update={"criteria": criteria, "edges": tuple(edges), "annotation": annotation})
+    updated = rubric.model_copy(
+        update={"criteria": criteria, "edges": tuple(edges), "annotation": annotation}
+    )
     return Rubric.model_validate(updated.model_dump())
 
 
 def _sort_key(edge: RejectedEdge) -> tuple[str, ...]:
-    return edge.parent, edge.child, edge.kind, edge.stage, edge.why, edge.reason, str(edge.confidence), edge.model
+    return (
+        edge.parent,
+        edge.child,
+        edge.kind,
+        edge.stage,
+        edge.why,
+        edge.reason,
+        str(edge.confidence),
+        edge.model,
+    )
 
 
 def graph_statistics(rubrics: Iterable[Rubric]) -> dict[str, float | None]:
@@ -549,18 +653,24 @@ def graph_statistics(rubrics: Iterable[Rubric]) -> dict[str, float | None]:
     return {
         "rubrics": len(listed),
         "criteria": _mean(len(rubric.criteria) for rubric in listed),
-        "candidates": _mean(number for rubric in listed if (number := _candidates(rubric)) is not None),
+        "candidates": _mean(
+            number for rubric in listed if (number := _candidates(rubric)) is not None
+        ),
         "edges": _mean(len(rubric.edges) for rubric in listed),
         "update_size": _mean(len(rubric.criteria) + len(rubric.edges) for rubric in listed),
         "non_empty": _mean(len(rubric.edges) > 0 for rubric in listed),
-        "invalid": _mean(sum(edge.stage == "check" for edge in record.rejected) for record in records),
+        "invalid": _mean(
+            sum(edge.stage == "check" for edge in record.rejected) for record in records
+        ),
     }
 
 
 def _candidates(rubric: Rubric) -> int | None:
     if rubric.annotation is not None:
         return rubric.annotation.candidates
-    roles = {criterion.id: criterion.role for criterion in rubric.criteria if criterion.role is not None}
+    roles = {
+        criterion.id: criterion.role for criterion in rubric.criteria if criterion.role is not None
+    }
     return len(candidate_pairs(roles)) if len(roles) == len(rubric.criteria) else None
 
 
@@ -585,12 +695,20 @@ class GraphAnnotator:
         self._domain = domain
         self._client = client
         self._by_id = {criterion.id: criterion for criterion in sort_by_id(rubric.criteria)}
-        about = _lines({name: task.metadata[name]} for name in FIELD_METADATA if task.metadata.get(name))
-        self._shared_variables = {"domain": domain.text, "about": about, "query": query_text(task.query)}
+        about = _lines(
+            {name: task.metadata[name]} for name in FIELD_METADATA if task.metadata.get(name)
+        )
+        self._shared_variables = {
+            "domain": domain.text,
+            "about": about,
+            "query": query_text(task.query),
+        }
 
     async def roles(self, names: Sequence[str]) -> CheckedRoles:
         """Return the roles of these criteria. Raises `ModelError` or `BudgetExceeded` if the model gave no answer."""
-        parts = await each_answered(self._ask_roles(batch) for batch in _batches(sorted(names), MAX_ROLES_PER_CALL))
+        parts = await each_answered(
+            self._ask_roles(batch) for batch in _batches(sorted(names), MAX_ROLES_PER_CALL)
+        )
         return CheckedRoles(
             {name: role for part in parts for name, role in part.roles.items()},
             {name: why for part in parts for name, why in part.unassigned.items()},
@@ -606,10 +724,19 @@ class GraphAnnotator:
         of one. Raises `ModelError` or `BudgetExceeded` if the model gave no answer.
         """
         query = self._shared_variables["query"]
-        batches = [sorted(group, key=lambda pair: digest_of([query, *pair])) for group in _batches(pairs, batch)]
-        firsts = [(batch, sample, sample * len(batch) // votes) for batch in batches for sample in range(votes)]
+        batches = [
+            sorted(group, key=lambda pair: digest_of([query, *pair]))
+            for group in _batches(pairs, batch)
+        ]
+        firsts = [
+            (batch, sample, sample * len(batch) // votes)
+            for batch in batches
+            for sample in range(votes)
+        ]
         rotated = (([*batch[first:], *batch[:first]], sample) for batch, sample, first in firsts)
-        results = await each_answered(self._ask_edges(batch, roles, sample) for batch, sample in rotated)
+        results = await each_answered(
+            self._ask_edges(batch, roles, sample) for batch, sample in rotated
+        )
         return list(zip(batches, _batches(results, votes), strict=True))
 
     @property
@@ -622,23 +749,34 @@ class GraphAnnotator:
 
     async def _ask_roles(self, names: Sequence[str]) -> CheckedRoles:
         criteria = {name: self._by_id[name] for name in names}
-        listed = _lines({"id": criterion.id, **_criterion_fields(criterion)} for criterion in self._by_id.values())
+        listed = _lines(
+            {"id": criterion.id, **_criterion_fields(criterion)}
+            for criterion in self._by_id.values()
+        )
         variables = {**self._shared_variables, "rubric": listed, "asked": _lines(names)}
         room = _TOKENS_BASE + _TOKENS_A_ROLE * len(names) + _tokens(names)
         form = roles_reply_model(tuple(names))
-        request = self._client.request(load_prompt("graph-roles"), form, variables, max_reply_tokens=room)
+        request = self._client.request(
+            load_prompt("graph-roles"), form, variables, max_reply_tokens=room
+        )
         return await self._ask(
             request,
             RolesReply,
             lambda reply: check_roles(reply.roles, criteria),
-            lambda problem: CheckedRoles(unassigned=dict.fromkeys(names, f"was given no role: {problem}")),
+            lambda problem: CheckedRoles(
+                unassigned=dict.fromkeys(names, f"was given no role: {problem}")
+            ),
             "the roles of its criteria",
         )
 
-    async def _ask_edges(self, pairs: Sequence[CriterionPair], roles: Mapping[str, Role], sample: int) -> CheckedEdges:
+    async def _ask_edges(
+        self, pairs: Sequence[CriterionPair], roles: Mapping[str, Role], sample: int
+    ) -> CheckedEdges:
         """Ask about pairs. The request shows only these and their criteria, so other changes do not affect it."""
         criteria = [self._by_id[name] for name in sorted({name for pair in pairs for name in pair})]
-        shown = ({"id": each.id, "role": roles[each.id], **_criterion_fields(each)} for each in criteria)
+        shown = (
+            {"id": each.id, "role": roles[each.id], **_criterion_fields(each)} for each in criteria
+        )
         listed = ({**pair._asdict(), "relations": kinds_between(roles, pair)} for pair in pairs)
         variables = {
             **self._shared_variables,
@@ -646,10 +784,16 @@ class GraphAnnotator:
             "criteria": _lines(shown),
             "pairs": _lines(listed),
         }
-        room = _TOKENS_BASE + _TOKENS_AN_EDGE * len(pairs) + _tokens(name for pair in pairs for name in pair)
+        room = (
+            _TOKENS_BASE
+            + _TOKENS_AN_EDGE * len(pairs)
+            + _tokens(name for pair in pairs for name in pair)
+        )
         form = edges_reply_model(tuple(pairs))
         prompt = load_prompt("graph-edges")
-        request = self._client.request(prompt, form, variables, sample=sample, max_reply_tokens=room)
+        request = self._client.request(
+            prompt, form, variables, sample=sample, max_reply_tokens=room
+        )
         return await self._ask(
             request,
             EdgesReply,
@@ -670,15 +814,26 @@ class GraphAnnotator:
 
         def find_flaw(reply: AnnotationReply) -> str | None:
             problems = check(reply).problems[:12]
-            return f"{'; '.join(problems)}; answer again for everything that was asked, each once" if problems else None
+            return (
+                f"{'; '.join(problems)}; answer again for everything that was asked, each once"
+                if problems
+                else None
+            )
 
         def fail(fault: Fault) -> Checked:
             if fault.cause != "infrastructure":
                 return without_reply(shorten(str(fault), 200))
-            raise ModelError(f"task {quote(self._task.id)}: {subject} could not be annotated: {fault}") from fault
+            raise ModelError(
+                f"task {quote(self._task.id)}: {subject} could not be annotated: {fault}"
+            ) from fault
 
         return await ask_model(
-            self._client, request, reply_model, read=lambda reply: check(reply.value), fail=fail, find_flaw=find_flaw
+            self._client,
+            request,
+            reply_model,
+            read=lambda reply: check(reply.value),
+            fail=fail,
+            find_flaw=find_flaw,
         )
 
 

@@ -19,7 +19,9 @@ class StepRecorder(BaseCallbackHandler):
         self._steps = steps
         self._started: dict[UUID, tuple[int, float]] = {}
 
-    def on_chain_start(self, *args: Any, run_id: UUID, tags: list[str] | None = None, **about: Any) -> None:
+    def on_chain_start(
+        self, *args: Any, run_id: UUID, tags: list[str] | None = None, **about: Any
+    ) -> None:
         if any(tag.startswith("graph:step:") for tag in tags or ()):
             self._started[run_id] = len(self._steps), monotonic()
             self._steps.append(Step(name=about["name"]))

@@ -47,8 +47,13 @@ class IsolatedEvaluator(Evaluator):
         limit = evaluator.timeout or CODE_LIMIT
         modules = current_modules()
         folder = None if modules is None else str(modules.folder.resolve())
-        setup = {"use": use.model_copy(update={"isolate": None}).model_dump(mode="json"), "folder": folder}
-        self._pool = WorkerPool(self.name, "jurygraph.agents.registry:prepare_isolated", setup, time_limit=limit)
+        setup = {
+            "use": use.model_copy(update={"isolate": None}).model_dump(mode="json"),
+            "folder": folder,
+        }
+        self._pool = WorkerPool(
+            self.name, "jurygraph.agents.registry:prepare_isolated", setup, time_limit=limit
+        )
 
     @property
     def branch(self) -> Branch:
@@ -67,7 +72,9 @@ class IsolatedEvaluator(Evaluator):
 
     async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
         try:
-            result = await self._pool.call(json.dumps(_Request.model_validate(inputs).model_dump(mode="json")))
+            result = await self._pool.call(
+                json.dumps(_Request.model_validate(inputs).model_dump(mode="json"))
+            )
         except WorkFailed as error:
             return Verdict.fail(error.kind, str(error), cause="evaluator")
         except WorkerDied as error:

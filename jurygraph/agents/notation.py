@@ -55,7 +55,9 @@ def compile_jsonpath(text: str) -> Any:
     try:
         return _jsonpath_environment().compile(text)
     except JSONPathError as error:
-        raise ValueError(f"is not a valid JSONPath ({error}); write one such as $[*].name") from None
+        raise ValueError(
+            f"is not a valid JSONPath ({error}); write one such as $[*].name"
+        ) from None
 
 
 def jsonpath_of(location: tuple[str | int, ...]) -> str:
@@ -83,7 +85,9 @@ def import_named(param: str, paths: Mapping[str, str], attribute: str, kind: str
         except (ImportError, AttributeError, ValueError) as error:
             raise ConfigError(f"{param}.{name}: {path!r} cannot be imported ({error})") from error
         if not hasattr(objects[name], attribute):
-            raise ConfigError(f"{param}.{name}: {path!r} is of type {type(objects[name]).__name__}; name {kind}")
+            raise ConfigError(
+                f"{param}.{name}: {path!r} is of type {type(objects[name]).__name__}; name {kind}"
+            )
     return objects
 
 

@@ -72,7 +72,9 @@ class TensionsReply(FrozenModel):
     tensions: tuple[TensionReply, ...] = Field(max_length=_MAX_LISTED)
 
 
-async def read_profiles(task: Task, given: ProfilesLine | None, client: "JudgeClient | None") -> Profiles | None:
+async def read_profiles(
+    task: Task, given: ProfilesLine | None, client: "JudgeClient | None"
+) -> Profiles | None:
     """Return the parsed profiles of a task: `given`, and the others as read by the model, if there is one.
 
     Returns None if nothing is read. Raises `InputError` if `given` does not fit the task, `PlanError` if no
@@ -86,9 +88,15 @@ async def read_profiles(task: Task, given: ProfilesLine | None, client: "JudgeCl
     unread = [person for person in people if is_text_only(person) and person.id not in named]
     if not unread or client is None:
         return by_hand
-    profiles = await _read_by_model(task, unread, client, by_hand or Profiles(stakeholders=(), by={}))
+    profiles = await _read_by_model(
+        task, unread, client, by_hand or Profiles(stakeholders=(), by={})
+    )
     task_with_profiles = with_profiles(task, profiles)
-    if profiles.tensions_by is None and not task.tensions and len(task_with_profiles.stakeholders) > 1:
+    if (
+        profiles.tensions_by is None
+        and not task.tensions
+        and len(task_with_profiles.stakeholders) > 1
+    ):
         profiles = await _add_tensions(profiles, task_with_profiles, client)
     return profiles
 
@@ -119,12 +127,20 @@ async def _read_constraints(
 ) -> tuple[str, list[ReadConstraint], list[str]]:
     text = SearchableText(person.profile)
     prompt = load_prompt("profile")
-    request = client.request(prompt, ConstraintsReply, {"query": chat_text(task.query), "profile": person.profile})
+    request = client.request(
+        prompt, ConstraintsReply, {"query": chat_text(task.query), "profile": person.profile}
+    )
     subject = f"task {task.id!r}: the profile of stakeholder {person.id!r}"
     hint = "list each constraint once, and quote for each a clause of the profile letter by letter"
     if_empty = "no constraint is listed; read the profile again, and list what it says"
     return await _read(
-        client, request, ConstraintsReply, lambda reply: parse_constraints(reply, text), subject, hint, if_empty
+        client,
+        request,
+        ConstraintsReply,
+        lambda reply: parse_constraints(reply, text),
+        subject,
+        hint,
+        if_empty,
     )
 
 
@@ -151,12 +167,19 @@ async def _read(
         raise ModelError(f"{subject} could not be read: {fault}") from fault
 
     kept, problems = await ask_model(
-        client, request, model, read=lambda reply: parse(reply.value), fail=fail, find_flaw=find_flaw
+        client,
+        request,
+        model,
+        read=lambda reply: parse(reply.value),
+        fail=fail,
+        find_flaw=find_flaw,
     )
     return f"{request.model}, prompt {request.prompt} {request.prompt_version}", kept, problems
 
 
-def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> tuple[list[ReadConstraint], list[str]]:
+def parse_constraints(
+    reply: ConstraintsReply, text: SearchableText
+) -> tuple[list[ReadConstraint], list[str]]:
     """Accept the constraints that quote the profile, named by their order, and list problems of the others."""
     kept: list[ReadConstraint] = []
     problems: list[str] = []
@@ -175,17 +198,29 @@ def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> tuple[li
             name = f"c{len(kept) + 1}"
             alpha = DEGREE_VALUES[listed.restrictiveness]
             quote = passage.text
-            kept.append(ReadConstraint(id=name, text=words, kind=listed.kind, restrictiveness=alpha, quote=quote))
+            kept.append(
+                ReadConstraint(
+                    id=name, text=words, kind=listed.kind, restrictiveness=alpha, quote=quote
+                )
+            )
     return kept, problems
 
 
 async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -> Profiles:
-    names = {f"stakeholder_{place}": person for place, person in enumerate(sort_by_id(task.stakeholders), start=1)}
+    names = {
+        f"stakeholder_{place}": person
+        for place, person in enumerate(sort_by_id(task.stakeholders), start=1)
+    }
     people = []
     for name, person in names.items():
-        lines = (f"- {wanted.kind}: {wanted.text or wanted.id}" for wanted in sort_by_id(person.constraints))
+        lines = (
+            f"- {wanted.kind}: {wanted.text or wanted.id}"
+            for wanted in sort_by_id(person.constraints)
+        )
         people.append({"name": name, "text": "\n".join(lines) or "(nothing)"})
-    request = client.request(load_prompt("tensions"), TensionsReply, {"query": chat_text(task.query), "people": people})
+    request = client.request(
+        load_prompt("tensions"), TensionsReply, {"query": chat_text(task.query), "people": people}
+    )
     subject = f"task {task.id!r}: the tensions between its stakeholders"
     hint = f"the names are {', '.join(names)}"
     reader, kept, problems = await _read(
@@ -193,10 +228,14 @@ async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -
     )
     tensions = tuple(sorted(kept, key=lambda tension: tension.between))
     dropped = (*profiles.dropped, *(f"tensions: {why}" for why in problems))
-    return profiles.model_copy(update={"tensions": tensions, "tensions_by": reader, "dropped": dropped})
+    return profiles.model_copy(
+        update={"tensions": tensions, "tensions_by": reader, "dropped": dropped}
+    )
 
 
-def _parse_tensions(reply: TensionsReply, names: Mapping[str, Stakeholder]) -> tuple[list[ReadTension], list[str]]:
+def _parse_tensions(
+    reply: TensionsReply, names: Mapping[str, Stakeholder]
+) -> tuple[list[ReadTension], list[str]]:
     """Return the accepted tensions and the problems of the others. Pairs whose checks show a tension are left out."""
     kept: dict[tuple[str, str], ReadTension] = {}
     problems: list[str] = []
@@ -209,11 +248,17 @@ def _parse_tensions(reply: TensionsReply, names: Mapping[str, Stakeholder]) -> t
         if first is second:
             problems.append(f"{_quote(listed.one)} is paired with itself")
         elif (first.id, second.id) in kept:
-            problems.append(f"the pair of {_quote(listed.one)} and {_quote(listed.other)} is listed twice")
+            problems.append(
+                f"the pair of {_quote(listed.one)} and {_quote(listed.other)} is listed twice"
+            )
         elif not shown_by_checks(first, second):
-            reason = _NAME.sub(lambda name: names[name[0]].id if name[0] in names else name[0], listed.reason)
+            reason = _NAME.sub(
+                lambda name: names[name[0]].id if name[0] in names else name[0], listed.reason
+            )
             strength = DEGREE_VALUES[listed.strength]
-            kept[first.id, second.id] = ReadTension(between=(first.id, second.id), strength=strength, reason=reason)
+            kept[first.id, second.id] = ReadTension(
+                between=(first.id, second.id), strength=strength, reason=reason
+            )
     return list(kept.values()), problems
 
 

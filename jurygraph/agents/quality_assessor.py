@@ -87,7 +87,9 @@ def split_steps(text: str) -> tuple[Segment, ...]:
     steps = [step for step in starmap(partial(_trim, text), pairwise(edges)) if step]
     if len(steps) > MAX_STEPS:
         steps[MAX_STEPS - 1 :] = [(steps[MAX_STEPS - 1][0], steps[-1][1])]
-    return tuple(Segment(number, *step, text[slice(*step)]) for number, step in enumerate(steps, start=1))
+    return tuple(
+        Segment(number, *step, text[slice(*step)]) for number, step in enumerate(steps, start=1)
+    )
 
 
 def _reasoning(text: str) -> tuple[int, int, bool]:
@@ -153,7 +155,11 @@ def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> 
         quote = text[start:end]
         if quote not in query and start >= last_end:
             number = max(1, bisect_right(steps, start, key=lambda step: step.start))
-            truth = "it is not defined" if equality.value is None else f"it is {float(equality.value):.10g}"
+            truth = (
+                "it is not defined"
+                if equality.value is None
+                else f"it is {float(equality.value):.10g}"
+            )
             evidence = Evidence(quote=quote, start=start, end=end, verified=True)
             errors.append(UnsoundStep(number, f"{shorten(quote, 100)!r}, but {truth}", (evidence,)))
             last_end = end
@@ -162,10 +168,14 @@ def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> 
 
 def _false_equalities(text: str) -> Iterator[arithmetic.CalculationStep]:
     yield from (equality for equality in arithmetic.steps(text) if not equality.is_right)
-    without_annotations = _ANNOTATED.sub(lambda match: " " * len(match[0]), text)  # keeps all other offsets
+    without_annotations = _ANNOTATED.sub(
+        lambda match: " " * len(match[0]), text
+    )  # keeps all other offsets
     for reading in (without_annotations, _with_continuations(text)):
         for step in arithmetic.steps(reading) if reading != text else ():
-            differs_by_sign = step.value is not None and abs(step.value + step.claimed) <= _NOISE * abs(step.claimed)
+            differs_by_sign = step.value is not None and abs(
+                step.value + step.claimed
+            ) <= _NOISE * abs(step.claimed)
             if not step.is_right and not differs_by_sign:
                 yield step
 
@@ -173,7 +183,10 @@ def _false_equalities(text: str) -> Iterator[arithmetic.CalculationStep]:
 def _with_continuations(text: str) -> str:
     """Blank out the result of each annotation that another number follows, and put a boundary before it."""
     return _ANNOTATED.sub(
-        lambda match: match[0] if match[2] == match[3] else f" ;{match[1]}={' ' * (len(match[2]) + 2)}", text
+        lambda match: (
+            match[0] if match[2] == match[3] else f" ;{match[1]}={' ' * (len(match[2]) + 2)}"
+        ),
+        text,
     )
 
 
@@ -185,7 +198,9 @@ ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 # are visible too, in messages about missing fields.
 
 
-class FaultReply(FrozenModel):  # comes before the flags of the aspects, so that the fault is described first
+class FaultReply(
+    FrozenModel
+):  # comes before the flags of the aspects, so that the fault is described first
     aspect: Aspect
     reason: Reason
     quote: Annotated[str, Field(max_length=1000)]
@@ -205,7 +220,9 @@ class StepReply(FrozenModel):
         if fault_aspects != unsound:
             named = ", ".join(fault_aspects) or "none"
             false = ", ".join(unsound) or "none"
-            raise ValueError(f"faults name {named}, and false are {false}: give one fault for each that is false")
+            raise ValueError(
+                f"faults name {named}, and false are {false}: give one fault for each that is false"
+            )
         return self
 
 
@@ -216,13 +233,20 @@ class StepsReply(FrozenModel):
     def _check_numbers(self) -> "StepsReply":
         numbers = [step.step for step in self.steps]
         if numbers != list(range(1, len(numbers) + 1)):
-            raise ValueError(f"the steps are {numbers}: give each once, in order, from 1 to {len(numbers)}")
+            raise ValueError(
+                f"the steps are {numbers}: give each once, in order, from 1 to {len(numbers)}"
+            )
         return self
 
 
 @lru_cache(maxsize=128)
 def steps_reply_model(number: int) -> type[StepsReply]:
-    fields: Any = {"steps": (Annotated[tuple[StepReply, ...], Field(min_length=number, max_length=number)], ...)}
+    fields: Any = {
+        "steps": (
+            Annotated[tuple[StepReply, ...], Field(min_length=number, max_length=number)],
+            ...,
+        )
+    }
     return create_model("StepsReply", __base__=StepsReply, **fields)
 
 
@@ -232,7 +256,9 @@ NO_STEPS = Verdict(score=0.0, met=False, reason="no step of reasoning is written
 MAX_STEPS_JUDGED = 60  # the largest number of steps judged in one call; a response with more causes a failed verdict
 MAX_FACTS_LENGTH = 20_000
 """The longest facts of a task, in characters of JSON, shown in a prompt; longer ones need `facts.confirmed`."""
-TOKENS_PER_STEP = 100  # the number of tokens reserved per step in a reply; a sound step needs a third of it
+TOKENS_PER_STEP = (
+    100  # the number of tokens reserved per step in a reply; a sound step needs a third of it
+)
 
 
 class Reasoning(SingleCallEvaluator):
@@ -265,7 +291,9 @@ class Reasoning(SingleCallEvaluator):
         if not steps:
             return dict.fromkeys(ASPECTS, NO_STEPS)
         if len(steps) > MAX_STEPS_JUDGED:
-            message = f"the response has {len(steps)} steps, and at most {MAX_STEPS_JUDGED} are judged"
+            message = (
+                f"the response has {len(steps)} steps, and at most {MAX_STEPS_JUDGED} are judged"
+            )
             return dict.fromkeys(ASPECTS, Verdict.fail("too-long", message, cause="response"))
         client = inputs.client
         assert client is not None, "a model is required"
@@ -274,15 +302,25 @@ class Reasoning(SingleCallEvaluator):
         variables = {**shared, "steps": shown_steps, "facts": _facts(inputs.task)}
         reply_model = steps_reply_model(len(steps))
         room = TOKENS_PER_STEP * len(steps)
-        request = client.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
+        request = client.request(
+            self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room
+        )
         false_calculations = find_false_calculations(shared["query"], inputs.response.text, steps)
         errors = {error.step: error for error in reversed(false_calculations)}
         read_faults = partial(_read_faults, steps, errors, client.safety.evidence != "off")
 
         def read(reply: "ParsedReply[StepsReply]") -> Mapping[str, Verdict]:
-            faults = [*(("accuracy", error) for error in errors.values()), *read_faults(reply.value)]
-            unsound = {aspect: [fault for name, fault in faults if name == aspect] for aspect in ASPECTS}
-            return {aspect: _build_verdict(unsound[aspect], len(steps), reply.call.id) for aspect in ASPECTS}
+            faults = [
+                *(("accuracy", error) for error in errors.values()),
+                *read_faults(reply.value),
+            ]
+            unsound = {
+                aspect: [fault for name, fault in faults if name == aspect] for aspect in ASPECTS
+            }
+            return {
+                aspect: _build_verdict(unsound[aspect], len(steps), reply.call.id)
+                for aspect in ASPECTS
+            }
 
         return await ask_model(
             client,
@@ -308,7 +346,9 @@ def _read_faults(
 
 def _flaw(faults: Sequence[tuple[Aspect, UnsoundStep]]) -> str | None:
     lacking = ((aspect, fault) for aspect, fault in faults if fault.lacking)
-    problems = (f"step_{fault.step}: {aspect} is not sound, {fault.lacking}" for aspect, fault in lacking)
+    problems = (
+        f"step_{fault.step}: {aspect} is not sound, {fault.lacking}" for aspect, fault in lacking
+    )
     return describe_missing_quotes(problems, "that very step")
 
 
@@ -340,11 +380,15 @@ def _build_verdict(unsound: Sequence[UnsoundStep], steps: int, call: str) -> Ver
     reason = f"step {first.step} of {steps} is unsound: {first.reason}{later}"
     evidence = tuple(dict.fromkeys(passage for step in unsound for passage in step.evidence))
     score = (first.step - 1) / steps
-    verdict = Verdict(score=score, met=False, native=first.step, reason=reason, evidence=evidence, call=call)
+    verdict = Verdict(
+        score=score, met=False, native=first.step, reason=reason, evidence=evidence, call=call
+    )
     if not first.lacking:
         return verdict
     # an unsound step is the worse of the two cases already: it stands under either rule
-    return mark_unsupported(verdict, f"says step {first.step} unsound, {first.lacking}", "preferred")
+    return mark_unsupported(
+        verdict, f"says step {first.step} unsound, {first.lacking}", "preferred"
+    )
 
 
 def _facts(view: TaskView) -> str | None:
@@ -371,7 +415,11 @@ class Arithmetic(CodeEvaluator):
             return NO_STEPS
         errors = find_false_calculations(chat_text(inputs.task.query), inputs.response.text, steps)
         if not errors:
-            return Verdict(score=1.0, met=True, reason=f"in none of {len(steps)} steps a false calculation is written")
+            return Verdict(
+                score=1.0,
+                met=True,
+                reason=f"in none of {len(steps)} steps a false calculation is written",
+            )
         first = errors[0].step
         reason = f"step {errors[0].step} of {len(steps)} is wrong: {errors[0].reason}"
         score = (first - 1) / len(steps)

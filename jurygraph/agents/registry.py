@@ -15,15 +15,34 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jurygraph.agents.functions import REGISTERED, AdaptedEvaluator, adapt, has_own_version, is_runnable, source_version
+from jurygraph.agents.functions import (
+    REGISTERED,
+    AdaptedEvaluator,
+    adapt,
+    has_own_version,
+    is_runnable,
+    source_version,
+)
 from jurygraph.agents.isolation import IsolatedEvaluator, open_in_worker
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiners import Combiner
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Problem, did_you_mean, nearest_name, validate
-from jurygraph.schema import Config, DeriverUse, EvaluatorRecord, EvaluatorUse, FrozenModel, digest_of
+from jurygraph.schema import (
+    Config,
+    DeriverUse,
+    EvaluatorRecord,
+    EvaluatorUse,
+    FrozenModel,
+    digest_of,
+)
 from jurygraph.schema.frozen_model import ParamsModel
-from jurygraph.sources.user_modules import FolderModules, current_modules, import_module, importing_from
+from jurygraph.sources.user_modules import (
+    FolderModules,
+    current_modules,
+    import_module,
+    importing_from,
+)
 
 _BUILTINS = tomllib.loads(files("jurygraph.agents").joinpath("registry.toml").read_text("utf-8"))
 BUILTIN_EVALUATORS: Mapping[str, str] = _BUILTINS["evaluators"]
@@ -34,7 +53,11 @@ ROLES: tuple[type, ...] = (Evaluator, Deriver, Combiner)
 
 def load_evaluator(use: EvaluatorUse) -> Evaluator:
     """Return the evaluator that the config names, set up with its params. Raises ConfigError if there is none."""
-    target = _find("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED) if use.target is None else use.target
+    target = (
+        _find("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED)
+        if use.target is None
+        else use.target
+    )
     evaluator: Evaluator
     if use.use == "<lambda>":
         raise ConfigError("is a lambda, which has no name; write a function with `def`")
@@ -42,12 +65,16 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
         evaluator = adapt(target, use.use)
     elif isinstance(target, AdaptedEvaluator):
         evaluator = copy.copy(target)
-    elif isinstance(target, Evaluator) or (inspect.isclass(target) and issubclass(target, Evaluator)):
+    elif isinstance(target, Evaluator) or (
+        inspect.isclass(target) and issubclass(target, Evaluator)
+    ):
         evaluator = _make_instance("evaluator", use.use, target, use.params)
     else:
         kind = target if inspect.isclass(target) else type(target)
         if issubclass(kind, Deriver):
-            raise ConfigError(f"{use.use!r} is not an evaluator: it is a deriver; move it to `derivers`")
+            raise ConfigError(
+                f"{use.use!r} is not an evaluator: it is a deriver; move it to `derivers`"
+            )
         raise ConfigError(
             f"{use.use!r} is not an evaluator: write a function with @jurygraph.evaluator, subclass "
             f"jurygraph.Evaluator, or name a langchain-core Runnable; found {kind.__name__}"
@@ -73,7 +100,11 @@ def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
             f"{use.use!r} uses the config's model, which no other process can reach: leave `isolate` out; its requests "
             "have the limits of `calls`"
         )
-    paths = {**installed_plugins("evaluator"), **dict.fromkeys(REGISTERED, ""), **BUILTIN_EVALUATORS}
+    paths = {
+        **installed_plugins("evaluator"),
+        **dict.fromkeys(REGISTERED, ""),
+        **BUILTIN_EVALUATORS,
+    }
     module, _ = _split_path("" if use.target is not None else paths.get(use.use, use.use))
     modules = current_modules()
     loaded_as = module if modules is None else modules.name_in_process(module)
@@ -90,7 +121,9 @@ def prepare_isolated(setup: dict[str, Any]) -> Callable[[str], Any]:
     """Load and open an isolated evaluator in its worker process, and return the function that answers requests."""
     use = EvaluatorUse.model_validate(setup["use"])
     folder = setup["folder"]
-    with importing_from(None if folder is None else FolderModules(Path(folder), Config(evaluators=(use,)))):
+    with importing_from(
+        None if folder is None else FolderModules(Path(folder), Config(evaluators=(use,)))
+    ):
         evaluator = load_evaluator(use)
     return open_in_worker(evaluator)
 
@@ -100,7 +133,9 @@ def load_deriver(use: DeriverUse) -> Deriver:
     target = _find("deriver", use.use, BUILTIN_DERIVERS, {}) if use.target is None else use.target
     deriver = _make_instance("deriver", use.use, target, use.params)
     if not isinstance(deriver, Deriver) or not getattr(deriver, "gives", None):
-        raise ConfigError(f"{use.use!r} is not a deriver: subclass jurygraph.Deriver and set `gives`")
+        raise ConfigError(
+            f"{use.use!r} is not a deriver: subclass jurygraph.Deriver and set `gives`"
+        )
     _apply_use(deriver, use, target)
     return deriver
 
@@ -122,14 +157,18 @@ def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
         for judge in use.all_judges:
             if judge not in config.models:
                 known = ", ".join(sorted(config.models)) or "none"
-                hint = did_you_mean(judge, config.models) or f"there are {known}; add it to `models`"
+                hint = (
+                    did_you_mean(judge, config.models) or f"there are {known}; add it to `models`"
+                )
                 raise ConfigError(f"{key}: there is no model {judge!r}; {hint}")
         if use.all_judges and not evaluators[use.known_as].uses_model:
             raise ConfigError(f"{key}: {use.known_as!r} asks no model, so leave them out")
     used = {judge for use in config.evaluators for judge in use.all_judges}
     for name in config.models:
         if name not in used:
-            raise ConfigError(f"models.{name}: is a judge of no evaluator; list it in `judges`, or leave it out")
+            raise ConfigError(
+                f"models.{name}: is a judge of no evaluator; list it in `judges`, or leave it out"
+            )
 
 
 def load_derivers(config: Config) -> dict[str, Deriver]:
@@ -145,7 +184,9 @@ def _load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> di
         except ConfigError as error:
             raise ConfigError(f"{key}[{place}]: {error}") from error.__cause__
         if instance.name in loaded:
-            raise ConfigError(f"{key}: {instance.name!r} is listed twice; give one of them a `name` of its own")
+            raise ConfigError(
+                f"{key}: {instance.name!r} is listed twice; give one of them a `name` of its own"
+            )
         loaded[instance.name] = instance
     return dict(sorted(loaded.items()))
 
@@ -166,11 +207,16 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
 
     Raises ConfigError if one does not exist.
     """
-    keys = {component.combiner: f"components.{name}.combiner: " for name, component in config.components.items()}
+    keys = {
+        component.combiner: f"components.{name}.combiner: "
+        for name, component in config.components.items()
+    }
     keys[config.rubric.aggregation] = "rubric.aggregation: "
     targets = _combiner_objects(config)
     loaded = {}
-    for name in sorted({"mean", config.weights.welfare, *keys, *(record.combiner for record in records)}):
+    for name in sorted(
+        {"mean", config.weights.welfare, *keys, *(record.combiner for record in records)}
+    ):
         try:
             loaded[name] = load_combiner(name, targets.get(name))
         except ConfigError as error:
@@ -194,8 +240,12 @@ def _combiner_objects(config: Config) -> dict[str, Any]:
     for key, component in config.components.items():
         name = component.combiner
         target = component.target
-        if target is not None and (name in BUILTIN_COMBINERS or targets.setdefault(name, target) is not target):
-            raise ConfigError(f"components.{key}.combiner: another combiner is called {name!r}; set `name` on this one")
+        if target is not None and (
+            name in BUILTIN_COMBINERS or targets.setdefault(name, target) is not target
+        ):
+            raise ConfigError(
+                f"components.{key}.combiner: another combiner is called {name!r}; set `name` on this one"
+            )
     return targets
 
 
@@ -205,7 +255,11 @@ def _add_settings_to_version(component: Any, target: Any) -> None:
     Unlike the params of a class, they are in no plan otherwise. Only the type counts of one that is not plain data.
     """
     if not inspect.isclass(target) and not isinstance(component, AdaptedEvaluator):
-        settings = {name: value for name, value in vars(target).items() if name not in ("name", "params", "version")}
+        settings = {
+            name: value
+            for name, value in vars(target).items()
+            if name not in ("name", "params", "version")
+        }
         digest = digest_of({name: _describe_setting(settings[name]) for name in sorted(settings)})
         component.version += f" with {digest[:12]}" if settings else ""
 
@@ -225,10 +279,14 @@ def _describe_setting(value: Any) -> Any:
 def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any]) -> Any:
     if not inspect.isclass(target):
         if params:
-            raise ConfigError(f"{role} {name!r} is already set up and takes no params here; leave them out")
+            raise ConfigError(
+                f"{role} {name!r} is already set up and takes no params here; leave them out"
+            )
         if not isinstance(target, ROLES):
             type_name = type(target).__name__
-            raise ConfigError(f"{name!r} is no {role}: it is a {type_name}; subclass jurygraph.{role.capitalize()}")
+            raise ConfigError(
+                f"{name!r} is no {role}: it is a {type_name}; subclass jurygraph.{role.capitalize()}"
+            )
         return _set_version(copy.copy(target))
     if inspect.isabstract(target):
         abstract: Iterable[str] = target.__abstractmethods__  # type: ignore[attr-defined]
@@ -240,9 +298,14 @@ def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any])
         raise
     except InputError as error:
         raise ConfigError(f"{role} {name!r}: {error}") from error
-    except (Exception, SystemExit) as error:  # the user's class may raise anything: the config is at fault
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # the user's class may raise anything: the config is at fault
         hint = f"; its params: {', '.join(_parameters(target)) or 'none'}" if params else ""
-        raise ConfigError(f"{role} {name!r} cannot be made: {type(error).__name__}: {error}{hint}") from error
+        raise ConfigError(
+            f"{role} {name!r} cannot be made: {type(error).__name__}: {error}{hint}"
+        ) from error
 
 
 def _parameters(kind: type) -> Iterable[str]:
@@ -255,7 +318,11 @@ def _parameters(kind: type) -> Iterable[str]:
 def _set_version(instance: Any) -> Any:
     """Give an instance of a class without a version of its own one that changes with its module."""
     role = next((role for role in ROLES if isinstance(instance, role)), None)
-    if role is not None and "version" not in vars(instance) and not has_own_version(type(instance), role):
+    if (
+        role is not None
+        and "version" not in vars(instance)
+        and not has_own_version(type(instance), role)
+    ):
         instance.version = source_version(type(instance))
     return instance
 
@@ -265,7 +332,9 @@ def _find(role: str, name: str, builtins: Mapping[str, str], registered: Mapping
         return _import(role, builtins[name], ())
     if name in registered:
         if registered[name] is None:
-            raise ConfigError(f"several {role}s are registered as {name!r}: write the path of one, as package.{name}")
+            raise ConfigError(
+                f"several {role}s are registered as {name!r}: write the path of one, as package.{name}"
+            )
         return registered[name]
     plugins = installed_plugins(role)
     known = (*builtins, *registered, *plugins)
@@ -291,12 +360,16 @@ def _import(role: str, path: str, known: Iterable[str]) -> Any:
         raise ConfigError(_unknown_message(role, path, known))
     try:
         module = import_module(module_name)
-    except (Exception, SystemExit) as error:  # the user's module may raise anything: the config is at fault
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # the user's module may raise anything: the config is at fault
         missing = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
         modules = current_modules()
         if modules is not None and missing in modules.named:
             hint = (
-                "code in the folder of a config finds its files beside `__file__`, and siblings by an import statement"
+                "code in the folder of a config finds its files beside `__file__`, "
+                "and siblings by an import statement"
             )
         elif missing and f"{module_name}.".startswith(f"{missing}."):
             raise ConfigError(_unknown_message(role, path, known)) from error
@@ -311,7 +384,9 @@ def _import(role: str, path: str, known: Iterable[str]) -> Any:
 
 
 def _unknown_message(role: str, name: str, known: Iterable[str]) -> str:
-    return f"unknown {role} {name!r}" + (_hint(name, known) or f"; name one as package.module.{role}")
+    return f"unknown {role} {name!r}" + (
+        _hint(name, known) or f"; name one as package.module.{role}"
+    )
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

@@ -79,10 +79,14 @@ class UndeclaredClient:
         return False
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):  # `copy`, `pickle` and `inspect` look for these: no use of the model
+        if name.startswith(
+            "__"
+        ):  # `copy`, `pickle` and `inspect` look for these: no use of the model
             raise AttributeError(name)
         hint = "write `uses_model = True` in its class, or `own_model=False` where jg.evaluator makes it of a Runnable"
-        raise ConfigError(f"{self._owner!r} uses the config's model and does not declare it: {hint}")
+        raise ConfigError(
+            f"{self._owner!r} uses the config's model and does not declare it: {hint}"
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -239,7 +243,9 @@ class Evaluator(Configurable, ABC):
         return Question.model_validate(defaults | fields)
 
     @abstractmethod
-    def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer] | Awaitable[Answer | Sequence[Answer]]:
+    def answer(
+        self, inputs: EvaluatorInput
+    ) -> Answer | Sequence[Answer] | Awaitable[Answer | Sequence[Answer]]:
         """Return the verdict on the question."""
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> Sequence[Any]:
@@ -328,7 +334,9 @@ async def ask_model(
     """
 
     async def check(reply: T) -> str | None:
-        return None if find_flaw is None else await search_off_loop(lambda: find_flaw(reply), letters)
+        return (
+            None if find_flaw is None else await search_off_loop(lambda: find_flaw(reply), letters)
+        )
 
     try:
         reply = await client.judge(request, reply_model, check, find_problem=find_problem)
@@ -408,7 +416,10 @@ async def judge_findings(
 
     def read(reply: "ParsedReply[T]") -> dict[str, Verdict]:
         findings = find(reply.value, reply.reply)
-        return {subject: build_verdict(finding, text, reply.call.id, rule) for subject, finding in findings.items()}
+        return {
+            subject: build_verdict(finding, text, reply.call.id, rule)
+            for subject, finding in findings.items()
+        }
 
     def fail(fault: Fault) -> dict[str, Verdict]:
         return dict.fromkeys(subjects, failed_verdict(fault))
@@ -425,7 +436,9 @@ async def judge_findings(
     )
 
 
-def build_verdict(finding: Finding, text: SearchableText | None, call: str, rule: EvidenceRule) -> Verdict:
+def build_verdict(
+    finding: Finding, text: SearchableText | None, call: str, rule: EvidenceRule
+) -> Verdict:
     """Return the verdict; `text` is where quotations are searched, or None if no quotations are asked for.
 
     It abstains where the judge cannot tell, and is not applicable where the measurement has no score.
@@ -441,9 +454,13 @@ def build_verdict(finding: Finding, text: SearchableText | None, call: str, rule
         if rejected and not unsupported:  # else the mark says it
             reason = f"{reason} [lost: {_explain_rejected_quotes(rejected, text)}]"
     if finding.measurement is None:
-        return Verdict(status="abstained", reason=reason or CANNOT_TELL, evidence=evidence, call=call)
+        return Verdict(
+            status="abstained", reason=reason or CANNOT_TELL, evidence=evidence, call=call
+        )
     status = "ok" if finding.measurement.score is not None else "not_applicable"
-    verdict = Verdict(**finding.measurement._asdict(), status=status, reason=reason, evidence=evidence, call=call)
+    verdict = Verdict(
+        **finding.measurement._asdict(), status=status, reason=reason, evidence=evidence, call=call
+    )
     if text is None or not unsupported:
         return verdict
     problems = "; ".join(_missing_evidence(claim, text) for claim in unsupported)
@@ -465,11 +482,20 @@ def _explain_rejected_quotes(quotations: Sequence[str], text: SearchableText) ->
     reasons: dict[str, list[str]] = {NOT_THERE: [], TOO_WEAK: [], NO_CONTENT: []}
     for quotation in quotations:
         reasons[explain_rejected_quote(quotation, text)].append(quotation)
-    return " and ".join(f"{shorten_quotes(rejected)} ({why})" for why, rejected in reasons.items() if rejected)
+    return " and ".join(
+        f"{shorten_quotes(rejected)} ({why})" for why, rejected in reasons.items() if rejected
+    )
 
 
 WORST_CASE: Mapping[str, Any] = MappingProxyType(
-    {"score": 0.0, "met": False, "native": None, "confidence": None, "status": "ok", "unsupported": "worst-case"}
+    {
+        "score": 0.0,
+        "met": False,
+        "native": None,
+        "confidence": None,
+        "status": "ok",
+        "unsupported": "worst-case",
+    }
 )
 """The fields of a verdict that counts as the worst case: nothing is met. For a penalty, the decision turns it round."""
 NOT_THERE = "not in the response"
@@ -502,11 +528,16 @@ def explain_rejected_quote(quotation: str, text: SearchableText) -> str:
     return NO_CONTENT if text.has_nothing_but_filler(quotation) else TOO_WEAK
 
 
-def verify_quotes(quotations: Sequence[str], text: SearchableText) -> tuple[tuple[Evidence, ...], list[str]]:
+def verify_quotes(
+    quotations: Sequence[str], text: SearchableText
+) -> tuple[tuple[Evidence, ...], list[str]]:
     """Return the quoted passages as evidence, and the quotations that match no passage."""
     passage_of = {quotation: text.find_support(quotation) for quotation in quotations}
     passages = dict.fromkeys(passage for passage in passage_of.values() if passage is not None)
-    evidence = tuple(Evidence(quote=place.text, start=place.start, end=place.end, verified=True) for place in passages)
+    evidence = tuple(
+        Evidence(quote=place.text, start=place.start, end=place.end, verified=True)
+        for place in passages
+    )
     return evidence, [quotation for quotation, passage in passage_of.items() if passage is None]
 
 
@@ -516,7 +547,11 @@ def shorten_quotes(quotations: Sequence[str]) -> str:
 
 def shared_prompt_variables(inputs: EvaluatorInput | DeriverInput) -> dict[str, Any]:
     """Return the prompt variables that all prompts about a response share: the task, a reference, and the response."""
-    return {"query": chat_text(inputs.task.query), "reference": inputs.task.reference, "response": inputs.response.text}
+    return {
+        "query": chat_text(inputs.task.query),
+        "reference": inputs.task.reference,
+        "response": inputs.response.text,
+    }
 
 
 class SingleCallEvaluator(BatchEvaluator):
@@ -535,6 +570,12 @@ class SingleCallEvaluator(BatchEvaluator):
         calls: dict[tuple[str, int], list[EvaluatorInput]] = defaultdict(list)
         for inputs in batch:
             calls[inputs.response.id, inputs.sample].append(inputs)
-        shared = [replace(same_call[0], client=share_client(same_call)) for same_call in calls.values()]
-        verdicts = dict(zip(calls, await each_answered(map(self.judge_response, shared)), strict=True))
-        return [verdicts[inputs.response.id, inputs.sample][inputs.question.subject] for inputs in batch]
+        shared = [
+            replace(same_call[0], client=share_client(same_call)) for same_call in calls.values()
+        ]
+        verdicts = dict(
+            zip(calls, await each_answered(map(self.judge_response, shared)), strict=True)
+        )
+        return [
+            verdicts[inputs.response.id, inputs.sample][inputs.question.subject] for inputs in batch
+        ]

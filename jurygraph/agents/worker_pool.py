@@ -29,7 +29,16 @@ if TYPE_CHECKING:
     from pebble import ProcessPool
 
 START_LIMIT = 60  # seconds for a worker to import what it needs
-_PASSED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONHOME", "VIRTUAL_ENV")
+_PASSED_VARIABLES = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "PYTHONHOME",
+    "VIRTUAL_ENV",
+)
 _ORPHAN_SECONDS = 5  # after its time limit, a worker ends itself: its parent may be gone
 _MAX_MESSAGE = 2_000  # characters of an error that are sent
 _starting = threading.Lock()
@@ -59,9 +68,13 @@ class WorkerPool:
     Raises ValueError if `workers` is below 1 or `time_limit` is not a positive number.
     """
 
-    def __init__(self, name: str, prepare: str, setup: Any = None, *, time_limit: float, workers: int = 1) -> None:
+    def __init__(
+        self, name: str, prepare: str, setup: Any = None, *, time_limit: float, workers: int = 1
+    ) -> None:
         if workers < 1 or not 0 < time_limit < inf:
-            raise ValueError(f"workers >= 1 and 0 < time_limit < inf are needed, not {workers} and {time_limit}")
+            raise ValueError(
+                f"workers >= 1 and 0 < time_limit < inf are needed, not {workers} and {time_limit}"
+            )
         self.name = name
         self.time_limit = time_limit
         self._workers = workers
@@ -82,14 +95,22 @@ class WorkerPool:
         try:
             outcome, *details = await asyncio.wrap_future(self._submit(arguments))
         except TimeoutError:
-            problem = f"{self.name!r} ran past its time limit of {self.time_limit:g} s and was killed"
+            problem = (
+                f"{self.name!r} ran past its time limit of {self.time_limit:g} s and was killed"
+            )
             raise TimeLimitExceeded(problem) from None
         except ProcessExpired as error:
-            raise WorkerDied(f"the worker of {self.name!r} died over this request (exit {error.exitcode})") from None
+            raise WorkerDied(
+                f"the worker of {self.name!r} died over this request (exit {error.exitcode})"
+            ) from None
         except BrokenProcessPool:
-            raise WorkerNotStarted(f"the worker of {self.name!r} died or hung while it started") from None
+            raise WorkerNotStarted(
+                f"the worker of {self.name!r} died or hung while it started"
+            ) from None
         if outcome == "not started":
-            raise WorkerNotStarted(f"the worker of {self.name!r} cannot start: {': '.join(details)}")
+            raise WorkerNotStarted(
+                f"the worker of {self.name!r} cannot start: {': '.join(details)}"
+            )
         self._has_replied = True
         if outcome == "failed":
             raise WorkFailed(*details)
@@ -119,7 +140,10 @@ class WorkerPool:
         processes = ProcessPool(self._workers, 0, _start_worker, self._initargs, _Context())
         try:
             processes.active  # noqa: B018 - to look starts it
-        except (BrokenProcessPool, AssertionError) as error:  # the latter within a daemon of multiprocessing
+        except (
+            BrokenProcessPool,
+            AssertionError,
+        ) as error:  # the latter within a daemon of multiprocessing
             raise WorkerNotStarted(f"the worker of {self.name!r} cannot start: {error}") from None
         self._processes = processes
         weakref.finalize(self, _end_later, processes).atexit = False
@@ -156,7 +180,9 @@ class _Process(SpawnProcess):
                 sys.modules["__main__"] = main
 
     def terminate(self) -> None:
-        with suppress(ProcessLookupError, PermissionError):  # it has no group yet; on macOS, all have ended
+        with suppress(
+            ProcessLookupError, PermissionError
+        ):  # it has no group yet; on macOS, all have ended
             if self.exitcode is None and self.pid is not None:
                 os.killpg(self.pid, signal.SIGKILL)
         super().kill()

@@ -8,7 +8,14 @@ from numpy.typing import ArrayLike
 
 from jurygraph.arrays import Bools, Floats, Ints, as_ratings, total
 from jurygraph.errors import PlanError
-from jurygraph.inference.agreement import AlphaLevel, alpha, alpha_estimate, kappa, kappa_estimate, label_table
+from jurygraph.inference.agreement import (
+    AlphaLevel,
+    alpha,
+    alpha_estimate,
+    kappa,
+    kappa_estimate,
+    label_table,
+)
 from jurygraph.inference.clusters import Estimate
 
 Weights = Literal["equal", "linear", "quadratic"]
@@ -53,9 +60,15 @@ def kappa_interval(
         PlanError: as `cohen_kappa`, or a list of tasks of another length.
     """
     codes, other_codes, distances = _encode(first, second, weights)
-    clusters = np.arange(len(codes)) if tasks is None else np.unique(np.asarray(tasks), return_inverse=True)[1]
+    clusters = (
+        np.arange(len(codes))
+        if tasks is None
+        else np.unique(np.asarray(tasks), return_inverse=True)[1]
+    )
     if clusters.shape != codes.shape:
-        raise PlanError(f"tasks has shape {clusters.shape} and first {codes.shape}: give each item its task")
+        raise PlanError(
+            f"tasks has shape {clusters.shape} and first {codes.shape}: give each item its task"
+        )
     return kappa_estimate(codes, other_codes, distances, clusters)
 
 
@@ -93,9 +106,15 @@ def alpha_interval(
         PlanError: as `krippendorff_alpha`, or a list of tasks of another length.
     """
     counts, levels = _count_ratings(ratings, level)
-    clusters = np.arange(len(counts)) if tasks is None else np.unique(np.asarray(tasks), return_inverse=True)[1]
+    clusters = (
+        np.arange(len(counts))
+        if tasks is None
+        else np.unique(np.asarray(tasks), return_inverse=True)[1]
+    )
     if clusters.shape != counts.shape[:1]:
-        raise PlanError(f"tasks has shape {clusters.shape}, and there are {len(counts)} items: give each item its task")
+        raise PlanError(
+            f"tasks has shape {clusters.shape}, and there are {len(counts)} items: give each item its task"
+        )
     return alpha_estimate(counts, levels, level, clusters)
 
 
@@ -105,7 +124,9 @@ def _count_ratings(ratings: ArrayLike, level: AlphaLevel) -> tuple[Floats, Float
         raise PlanError(f"level is {level!r}: one of {', '.join(get_args(AlphaLevel))} is needed")
     values = np.asarray(ratings)
     if level == "nominal" and values.dtype.kind in "UO":
-        words, codes = np.unique(["" if word is None else f"={word}" for word in values.ravel()], return_inverse=True)
+        words, codes = np.unique(
+            ["" if word is None else f"={word}" for word in values.ravel()], return_inverse=True
+        )
         numbers = np.where(words == "", np.nan, np.arange(float(len(words))))
         values = numbers[codes].reshape(values.shape)
     table = as_ratings(values)
@@ -150,13 +171,23 @@ def _encode(first: ArrayLike, second: ArrayLike, weights: Weights) -> tuple[Ints
     rows = np.asarray(first)
     columns = np.asarray(second)
     if rows.ndim != 1 or rows.shape != columns.shape or not rows.size:
-        raise PlanError(f"first has shape {rows.shape} and second {columns.shape}: two lists of one length are needed")
+        raise PlanError(
+            f"first has shape {rows.shape} and second {columns.shape}: two lists of one length are needed"
+        )
     if (rows.dtype.kind in "US") != (columns.dtype.kind in "US"):
-        raise PlanError(f"first holds {rows.dtype} and second {columns.dtype}: labels of one kind are needed")
+        raise PlanError(
+            f"first holds {rows.dtype} and second {columns.dtype}: labels of one kind are needed"
+        )
     known = np.union1d(rows, columns)
     if weights != "equal" and known.dtype.kind not in "iufb":
-        raise PlanError(f"{weights} weights need numbers, and the labels are {', '.join(map(str, known))}")
+        raise PlanError(
+            f"{weights} weights need numbers, and the labels are {', '.join(map(str, known))}"
+        )
     places = np.arange(float(len(known))) if weights == "equal" else known.astype(np.float64)
     apart = np.abs(places[:, None] - places)
-    distances = {"equal": np.where(apart > 0.0, 1.0, 0.0), "linear": apart, "quadratic": apart * apart}
+    distances = {
+        "equal": np.where(apart > 0.0, 1.0, 0.0),
+        "linear": apart,
+        "quadratic": apart * apart,
+    }
     return np.searchsorted(known, rows), np.searchsorted(known, columns), distances[weights]

@@ -16,7 +16,9 @@ from jurygraph.arrays import Floats, as_finite, as_probability, as_unit_interval
 from jurygraph.errors import PlanError
 
 
-def collaborative(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> np.float64 | Floats:
+def collaborative(
+    components: Mapping[str, ArrayLike], weights: Mapping[str, float]
+) -> np.float64 | Floats:
     """Return R = Σ_k w_k r_k, summed in the order of the components' sorted names: Eq. 3 of MACRM.
 
     Args:
@@ -55,12 +57,17 @@ def precision_shaping(
     scores = _scores(components, weights)
     names = set(auxiliary)
     if names - scores.keys():
-        raise PlanError(f"auxiliary names {', '.join(sorted(names - scores.keys()))}, which no component has")
+        raise PlanError(
+            f"auxiliary names {', '.join(sorted(names - scores.keys()))}, which no component has"
+        )
     accuracies = as_unit_interval("accuracy", accuracy)
     check_shape("accuracy", accuracies, next(iter(scores.values())).shape)
     is_wrong = accuracies < as_probability("threshold", threshold)
     factor = np.where(is_wrong, as_probability("fraction", fraction), 1.0)
-    return _signed_sum({name: score * factor if name in names else score for name, score in scores.items()}, weights)
+    return _signed_sum(
+        {name: score * factor if name in names else score for name, score in scores.items()},
+        weights,
+    )
 
 
 def format_gate(r: ArrayLike, fmt: ArrayLike, threshold: float) -> np.float64 | Floats:
@@ -74,7 +81,9 @@ def format_gate(r: ArrayLike, fmt: ArrayLike, threshold: float) -> np.float64 | 
     return gated[()]
 
 
-def repetition_control(r: ArrayLike, repetition: ArrayLike, threshold: float) -> np.float64 | Floats:
+def repetition_control(
+    r: ArrayLike, repetition: ArrayLike, threshold: float
+) -> np.float64 | Floats:
     """Return r (1 - R_rep) where R_rep is above the threshold, else r (our reading of MACRM's repetition rule).
 
     r (finite) and repetition (in [0, 1]) have the same shape, scalar or [R]; threshold is in [0, 1]. Raises PlanError

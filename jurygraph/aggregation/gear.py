@@ -38,7 +38,9 @@ from jurygraph.arrays import (
 )
 from jurygraph.errors import GraphCycleError, GraphError
 
-BASE_RETENTION: Mapping[str, float] = MappingProxyType({"weak": 0.6, "strong": 0.2, "activation": 0.0})
+BASE_RETENTION: Mapping[str, float] = MappingProxyType(
+    {"weak": 0.6, "strong": 0.2, "activation": 0.0}
+)
 """λ of each kind of edge at κ = 1 (GEAR, Table 5)."""
 EXACT_CHILDREN = 10
 """The largest number of criteria with a parent for which a decision uses exact inference (`rubric.exact: auto`)."""
@@ -46,7 +48,9 @@ MAX_CHILDREN = 20
 STATES_PER_BATCH = 1 << 18  # 2 MiB of float64
 
 
-def retention(kinds: Sequence[str], kappa: float = 1.0, base: Mapping[str, float] | None = None) -> Floats:
+def retention(
+    kinds: Sequence[str], kappa: float = 1.0, base: Mapping[str, float] | None = None
+) -> Floats:
     """Return λ = base^κ for each edge: Eqs. 6 and 17 of GEAR; the power is our reading of the missing Eq. 17.
 
     κ = 0 gives 1 for every kind, activation included (0^0 = 1), and so exactly the flat reward; a larger κ suppresses
@@ -80,7 +84,9 @@ def edges(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[Ints, I
     """
     index_of = {name: index for index, name in enumerate(ids)}
     if len(index_of) < len(ids):
-        raise GraphError(f"criterion {next(i for i in ids if list(ids).count(i) > 1)} is there twice")
+        raise GraphError(
+            f"criterion {next(i for i in ids if list(ids).count(i) > 1)} is there twice"
+        )
     for parent, child in edges:
         for end in (parent, child):
             if end not in index_of:
@@ -90,7 +96,9 @@ def edges(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[Ints, I
     return parents, children
 
 
-def marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: ArrayLike) -> Floats:
+def marginals(
+    p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: ArrayLike
+) -> Floats:
     """Return dependency-adjusted event scores q, computed in one pass: Eq. 12 of GEAR.
 
     The result is exact where the parents of a criterion and of all its ancestors are independent (for instance with at
@@ -113,7 +121,9 @@ def marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: 
     return compile(_count_criteria(p), parents, children).marginals(p, retention)
 
 
-def exact_marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: ArrayLike) -> Floats:
+def exact_marginals(
+    p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: ArrayLike
+) -> Floats:
     """Return the marginals of the joint distribution itself: Eqs. 9 and 10 of GEAR.
 
     Arguments, result and errors are those of `marginals`; at most 20 criteria may have a parent. The result is never
@@ -172,7 +182,9 @@ def reward(q: ArrayLike, weights: ArrayLike) -> np.float64 | Floats:
     check_vector_or_matrix("q", scores, w.size, GraphError)
     denominator = total(np.maximum(w, 0.0))
     if denominator == 0.0:
-        raise GraphError("no criterion with a positive weight is there: the reward has no denominator")
+        raise GraphError(
+            "no criterion with a positive weight is there: the reward has no denominator"
+        )
     if np.isinf(denominator):
         raise GraphError("the positive weights sum to infinity")
     result: np.float64 | Floats = total(scores * w) / denominator
@@ -208,7 +220,11 @@ class Graph:
     _incoming: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = field(repr=False)
 
     def marginals(
-        self, p: ArrayLike, retention: ArrayLike, judged: ArrayLike | None = None, positive: ArrayLike | None = None
+        self,
+        p: ArrayLike,
+        retention: ArrayLike,
+        judged: ArrayLike | None = None,
+        positive: ArrayLike | None = None,
     ) -> Floats:
         """Return q of `gear.marginals` (Eq. 12) for this graph, where parents may be unjudged.
 
@@ -230,7 +246,11 @@ class Graph:
         factor = np.empty(q.shape[1])
         for child, incoming in self._incoming:
             for parent, edge in incoming:
-                parent_score = q[parent] if known is None else np.where(known[:, parent], q[parent], credit[child])
+                parent_score = (
+                    q[parent]
+                    if known is None
+                    else np.where(known[:, parent], q[parent], credit[child])
+                )
                 # λ + (1 - λ) q: exactly 1 at λ = 1, exactly q at λ = 0
                 np.multiply(parent_score, 1.0 - factors[edge], out=factor)
                 np.add(factor, factors[edge], out=factor)
@@ -243,7 +263,11 @@ class Graph:
         return len([child for child, incoming in self._incoming if incoming])
 
     def exact_marginals(
-        self, p: ArrayLike, retention: ArrayLike, judged: ArrayLike | None = None, unjudged: float = 0.0
+        self,
+        p: ArrayLike,
+        retention: ArrayLike,
+        judged: ArrayLike | None = None,
+        unjudged: float = 0.0,
     ) -> Floats:
         """Return `gear.exact_marginals` (Eqs. 9, 10) for this graph, where criteria may be unjudged.
 
@@ -275,11 +299,17 @@ class Graph:
         for start in range(0, len(rows), at_once):
             block = slice(start, start + at_once)
             part = np.array(rows[block].T, order="C")  # one contiguous row a criterion
-            q[block] = _infer(part, expectations, None if known is None else known[block].T, unjudged).T
+            q[block] = _infer(
+                part, expectations, None if known is None else known[block].T, unjudged
+            ).T
         return q.reshape(scores.shape)
 
     def hard_gating(
-        self, p: ArrayLike, mode: str = "local", met: ArrayLike | None = None, threshold: float = 0.5
+        self,
+        p: ArrayLike,
+        mode: str = "local",
+        met: ArrayLike | None = None,
+        threshold: float = 0.5,
     ) -> Floats:
         """Return the gated scores of `gear.hard` for this graph; arguments and errors as there."""
         if mode not in ("local", "transitive"):
@@ -323,7 +353,9 @@ class Graph:
         signs = as_booleans("positive", positive, GraphError)
         check_shape("judged", known, (self.n,), scores.shape, error=GraphError)
         check_shape("positive", signs, (self.n,), error=GraphError)
-        return np.broadcast_to(known, np.atleast_2d(scores).shape), np.where(signs, 0.0, 1.0).tolist()
+        return np.broadcast_to(known, np.atleast_2d(scores).shape), np.where(
+            signs, 0.0, 1.0
+        ).tolist()
 
 
 class _Expectation(NamedTuple):
@@ -351,7 +383,11 @@ def _expectations(graph: Graph, factors: tuple[float, ...]) -> tuple[_Expectatio
     ancestors are left out. Of a tree, or of independent parents, nothing is enumerated.
     """
     place = {criterion: index for index, criterion in enumerate(graph.order)}
-    kept = {(parent, child): factors[edge] for child, incoming in graph._incoming for parent, edge in incoming}
+    kept = {
+        (parent, child): factors[edge]
+        for child, incoming in graph._incoming
+        for parent, edge in incoming
+    }
     ancestors: dict[int, set[int]] = {}
     children: dict[int, set[int]] = {criterion: set() for criterion in graph.order}
     expectations = []
@@ -362,7 +398,9 @@ def _expectations(graph: Graph, factors: tuple[float, ...]) -> tuple[_Expectatio
             children[parent].add(child)
         within = own | {child}
         separating = {
-            one for one in own if all(children[above] & within <= ancestors[one] | {one} for above in ancestors[one])
+            one
+            for one in own
+            if all(children[above] & within <= ancestors[one] | {one} for above in ancestors[one])
         }
         needed = own.difference(*(ancestors[one] for one in separating))
         enumerated = sorted(needed - separating, key=place.__getitem__)
@@ -370,7 +408,9 @@ def _expectations(graph: Graph, factors: tuple[float, ...]) -> tuple[_Expectatio
             (one, _retention_by_state(one, child, enumerated, kept))
             for one in (*enumerated, *sorted(needed & separating))
         ]
-        expectations.append(_Expectation(child, tuple(states[: len(enumerated)]), tuple(states[len(enumerated) :])))
+        expectations.append(
+            _Expectation(child, tuple(states[: len(enumerated)]), tuple(states[len(enumerated) :]))
+        )
     return tuple(expectations)
 
 
@@ -386,7 +426,9 @@ def _retention_by_state(
     return factors[:, None]
 
 
-def _infer(p: Floats, expectations: Iterable[_Expectation], known: Bools | None, unjudged: float) -> Floats:
+def _infer(
+    p: Floats, expectations: Iterable[_Expectation], known: Bools | None, unjudged: float
+) -> Floats:
     """Return exact marginals [C, R] of local scores p [C, R].
 
     All terms are sums and products of numbers in [0, 1], so q grows with every p, bit by bit.
@@ -437,7 +479,9 @@ def compile(  # noqa: A001 - read as `gear.compile`; the builtin is not used her
     incoming: list[list[tuple[int, int]]] = [[] for _ in range(n)]
     for edge, (parent, child) in enumerate(pairs):
         incoming[child].append((parent, edge))
-    return Graph(n, len(pairs), order, tuple((child, tuple(sorted(incoming[child]))) for child in order))
+    return Graph(
+        n, len(pairs), order, tuple((child, tuple(sorted(incoming[child]))) for child in order)
+    )
 
 
 def _check_edges(pairs: Sequence[tuple[int, int]], names: Sequence[str]) -> None:
@@ -449,10 +493,14 @@ def _check_edges(pairs: Sequence[tuple[int, int]], names: Sequence[str]) -> None
         first = seen.setdefault((parent, child), index)
         if first != index:
             pair = f"{names[parent]} -> {names[child]}"
-            raise GraphError(f"edges {first} and {index} are both {pair}: a pair has one edge at most")
+            raise GraphError(
+                f"edges {first} and {index} are both {pair}: a pair has one edge at most"
+            )
 
 
-def _topological_order(n: int, pairs: Sequence[tuple[int, int]], names: Sequence[str] | None) -> tuple[int, ...]:
+def _topological_order(
+    n: int, pairs: Sequence[tuple[int, int]], names: Sequence[str] | None
+) -> tuple[int, ...]:
     """Return the topological order, smallest index first, independent of the order of edges."""
     sorter: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(n), ()))
     for parent, child in sorted(pairs):
@@ -462,7 +510,9 @@ def _topological_order(n: int, pairs: Sequence[tuple[int, int]], names: Sequence
     except CycleError as error:
         nodes = error.args[1][1:]
         start = nodes.index(min(nodes))
-        raise GraphCycleError([*nodes[start:], *nodes[: start + 1]], names=list(names) if names else None) from None
+        raise GraphCycleError(
+            [*nodes[start:], *nodes[: start + 1]], names=list(names) if names else None
+        ) from None
     ready: list[int] = []
     order: list[int] = []
     while sorter.is_active():

@@ -62,13 +62,17 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Floats:
         PlanError: no square matrix, an entry below 0 or above `MOST`, a win over oneself, or a prior out of range.
     """
     win_counts = as_nonnegative("wins", wins)
-    check_shape("wins", win_counts, (len(win_counts), len(win_counts)) if win_counts.ndim else (0, 0))
+    check_shape(
+        "wins", win_counts, (len(win_counts), len(win_counts)) if win_counts.ndim else (0, 0)
+    )
     if win_counts.diagonal().any():
         raise PlanError("wins has a number on its diagonal: no response is compared with itself")
     if not LEAST <= prior <= MOST:
         raise PlanError(f"prior is {prior}: a number from {LEAST:g} to {MOST:g} is needed")
     if (win_counts > MOST).any():
-        raise PlanError(f"wins holds {win_counts.max():g}: {MOST:g} of one over another are the most")
+        raise PlanError(
+            f"wins holds {win_counts.max():g}: {MOST:g} of one over another are the most"
+        )
     compared = win_counts + win_counts.T
     wins_with_prior = np.asarray(total(win_counts)) + prior
     strength = np.ones(len(win_counts))
@@ -78,11 +82,15 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Floats:
         if largest_step <= TOLERANCE:
             break
         half = step * min(0.5, 0.25 / largest_step)
-        strength = strength * ((1.0 + half) / (1.0 - half))  # e^step to the third order, exact where the step is 0
+        strength = strength * (
+            (1.0 + half) / (1.0 - half)
+        )  # e^step to the third order, exact where the step is 0
     return strength
 
 
-def _newton_step(compared: Floats, wins_with_prior: Floats, strength: Floats, prior: float) -> Floats:
+def _newton_step(
+    compared: Floats, wins_with_prior: Floats, strength: Floats, prior: float
+) -> Floats:
     """Return Newton's step in log p; up to 0.5 in each coordinate it leads uphill (self-concordance, Bach 2010)."""
     share = strength[:, None] / (strength[:, None] + strength)  # the probability to win
     slope = wins_with_prior - total(compared * share) - prior * strength

@@ -12,14 +12,25 @@ from math import exp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.arrays import Floats, as_finite, as_nonnegative, check_shape, check_vector_or_matrix, total
+from jurygraph.arrays import (
+    Floats,
+    as_finite,
+    as_nonnegative,
+    check_shape,
+    check_vector_or_matrix,
+    total,
+)
 from jurygraph.errors import PlanError
 
 SUM_TOLERANCE = 1e-9
 
 
 def difficulty(
-    hard: Sequence[ArrayLike], soft: Sequence[ArrayLike], conflict: ArrayLike, gamma: float = 0.5, beta: float = 0.5
+    hard: Sequence[ArrayLike],
+    soft: Sequence[ArrayLike],
+    conflict: ArrayLike,
+    gamma: float = 0.5,
+    beta: float = 0.5,
 ) -> Floats:
     """Return d_i = Σ_hard α + γ Σ_soft α + β s_i: Eq. 9 of DecompR.
 
@@ -54,7 +65,9 @@ def _sum_restrictiveness(name: str, restrictiveness: Sequence[ArrayLike]) -> Flo
     for i, row in enumerate(restrictiveness):
         if np.ndim(row) != 1:
             raise PlanError(f"{name}[{i}] is not a list of α: give each stakeholder one")
-    return np.array([total(as_nonnegative(f"{name}[{i}]", row)) for i, row in enumerate(restrictiveness)])
+    return np.array(
+        [total(as_nonnegative(f"{name}[{i}]", row)) for i, row in enumerate(restrictiveness)]
+    )
 
 
 def weights(d: ArrayLike, temperature: float = 5.0) -> Floats:
@@ -68,7 +81,9 @@ def weights(d: ArrayLike, temperature: float = 5.0) -> Floats:
     """
     hardness = as_finite("d", d)
     if hardness.ndim != 1 or not hardness.size:
-        raise PlanError(f"d has shape {hardness.shape}: one number for each of at least one stakeholder is needed")
+        raise PlanError(
+            f"d has shape {hardness.shape}: one number for each of at least one stakeholder is needed"
+        )
     if not temperature > 0.0:
         raise PlanError(f"temperature is {temperature}: a number above 0 is needed")
     scores = hardness.tolist()
@@ -152,7 +167,9 @@ def group_fairness(u: ArrayLike) -> np.float64 | Floats:
     low = np.min(utilities, axis=-1)
     high = np.max(utilities, axis=-1)
     positive = high > 0.0
-    ratio = _divide(np.where(positive, np.maximum(low, 0.0), -high), np.where(positive, high, -low), empty=1.0)
+    ratio = _divide(
+        np.where(positive, np.maximum(low, 0.0), -high), np.where(positive, high, -low), empty=1.0
+    )
     fairness: np.float64 | Floats = 100.0 * ratio + 0.0  # + 0.0 as in `minimum`
     return fairness
 
@@ -177,17 +194,23 @@ def preference_completeness(collected: ArrayLike, stated: ArrayLike) -> np.float
     wanted = _check_members(as_nonnegative("stated", stated), "stated")
     check_shape("collected", counts, wanted.shape)
     if (counts > wanted).any():
-        raise PlanError("collected has a count above that of stated: only stated preferences can be collected")
+        raise PlanError(
+            "collected has a count above that of stated: only stated preferences can be collected"
+        )
     return _divide(100.0 * total(counts), total(wanted), empty=np.nan)
 
 
 def _check_members(u: Floats, name: str = "u") -> Floats:
     if u.ndim not in (1, 2) or not u.shape[-1]:
-        raise PlanError(f"{name} has shape {u.shape}: [n] or [R, n] with at least one member is needed")
+        raise PlanError(
+            f"{name} has shape {u.shape}: [n] or [R, n] with at least one member is needed"
+        )
     return u
 
 
-def _divide(part: np.float64 | Floats, whole: np.float64 | Floats, empty: float) -> np.float64 | Floats:
+def _divide(
+    part: np.float64 | Floats, whole: np.float64 | Floats, empty: float
+) -> np.float64 | Floats:
     is_empty = np.equal(whole, 0.0)
     shares: Floats = np.where(is_empty, empty, part / np.where(is_empty, 1.0, whole))
     return shares[()]

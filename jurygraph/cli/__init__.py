@@ -19,15 +19,21 @@ def main(argv: Sequence[str] | None = None) -> None:
     if argv is None:
         # Searching for cycles takes a sixth of a command's start, and each search through all modules a quarter second.
         gc.set_threshold(100_000, 50, 100)
-        atexit.register(gc.freeze)  # a last search through all modules would find only what ends with the process
+        atexit.register(
+            gc.freeze
+        )  # a last search through all modules would find only what ends with the process
     if argv is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
     try:
-        from jurygraph.cli.app import main as run_command  # imported lazily: that takes a noticeable time
+        from jurygraph.cli.app import (
+            main as run_command,
+        )  # imported lazily: that takes a noticeable time
 
         run_command(argv)
     except BaseException:
-        if interrupt.is_pressed:  # while the interpreter ends, a second Ctrl-C would kill it with another code
+        if (
+            interrupt.is_pressed
+        ):  # while the interpreter ends, a second Ctrl-C would kill it with another code
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(_INTERRUPTED)

@@ -30,26 +30,44 @@ COMMANDS = {
     "init": CommandEntry("setup", "Create a small project that runs as it is."),
     "doctor": CommandEntry("setup", "Check models, keys, extras and write access."),
     "profiles": CommandEntry("annotate", "Read profiles in text as constraints, with a model."),
-    "annotate": CommandEntry("annotate", "Annotate which criteria depend on which (GEAR), with a model."),
+    "annotate": CommandEntry(
+        "annotate", "Annotate which criteria depend on which (GEAR), with a model."
+    ),
     "score": CommandEntry("score", "Score responses and store every reward with its full trace."),
-    "show": CommandEntry("show", "Show the rewards of a run, the full trace of a response, or the calls behind it."),
-    "explain": CommandEntry("show", "Explain a reward: the points gained and lost, in order of cost."),
+    "show": CommandEntry(
+        "show", "Show the rewards of a run, the full trace of a response, or the calls behind it."
+    ),
+    "explain": CommandEntry(
+        "show", "Explain a reward: the points gained and lost, in order of cost."
+    ),
     "verify": CommandEntry("audit", "Verify a run: its records, texts, rewards and seal."),
-    "rescore": CommandEntry("rescore", "Compute a run's rewards again from its verdicts, without a request."),
-    "compare": CommandEntry("compare", "Compare two runs: rewards, paired tests, flipped verdicts."),
-    "consensus": CommandEntry("raters", "Aggregate annotators' labels, with their disagreement (STABLEVAL)."),
+    "rescore": CommandEntry(
+        "rescore", "Compute a run's rewards again from its verdicts, without a request."
+    ),
+    "compare": CommandEntry(
+        "compare", "Compare two runs: rewards, paired tests, flipped verdicts."
+    ),
+    "consensus": CommandEntry(
+        "raters", "Aggregate annotators' labels, with their disagreement (STABLEVAL)."
+    ),
     "watch": CommandEntry("watch", "Watch a run's rewards, and alert when they are being gamed."),
     "attack": CommandEntry("attack", "Attack the config's judge, and measure its false positives."),
     "seal": CommandEntry("audit", "Verify a closed run and sign its head, into seal.json."),
     "close": CommandEntry("audit", "Close a run, so that nothing more is scored into it."),
     "erase": CommandEntry("audit", "Erase texts for good."),
     "export": CommandEntry("show", "Export a run in another format."),
-    "graph": CommandEntry("draw", "Draw a state machine, or the rubric graph of a task, as Mermaid."),
-    "schema": CommandEntry("draw", "Print the JSON Schema of tasks, responses, config, params or trace."),
+    "graph": CommandEntry(
+        "draw", "Draw a state machine, or the rubric graph of a task, as Mermaid."
+    ),
+    "schema": CommandEntry(
+        "draw", "Print the JSON Schema of tasks, responses, config, params or trace."
+    ),
     "preset": CommandEntry("setup", "List the presets, or print one as a config."),
     "import": CommandEntry("import_data", "Convert a file of another project to TASKS or RATINGS."),
     "assign": CommandEntry("raters", "Assign items to reviewers, as balanced and blinded sheets."),
-    "power": CommandEntry("raters", "Estimate how many items or reviewers a study needs, from ratings of a first one."),
+    "power": CommandEntry(
+        "raters", "Estimate how many items or reviewers a study needs, from ratings of a first one."
+    ),
     "prompts": CommandEntry("prompts", "List, show or render the prompts of models."),
     "study": CommandEntry("study", "Apply the measurements of the papers, to runs or simulations."),
 }
@@ -85,7 +103,9 @@ class _LazyGroup(TyperGroup):
 def _to_click(name: str, target: Any) -> Any:
     if isinstance(target, typer.Typer):
         return typer.main.get_group(target)
-    single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    single = typer.Typer(
+        add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+    )
     single.command(name)(target)
     return typer.main.get_command(single)
 
@@ -111,7 +131,10 @@ def _print_version(requested: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Rewards from judges, checks and people that can be trusted, explained and defended."""
@@ -121,7 +144,11 @@ root_command = typer.main.get_command(app)
 """The command `jurygraph`; calling `app` would build it again each time."""
 
 
-_EXIT_CODES = {TraceMismatch: ExitCode.INTEGRITY, ModelError: ExitCode.INCONCLUSIVE, BudgetExceeded: ExitCode.BUDGET}
+_EXIT_CODES = {
+    TraceMismatch: ExitCode.INTEGRITY,
+    ModelError: ExitCode.INCONCLUSIVE,
+    BudgetExceeded: ExitCode.BUDGET,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -131,7 +158,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             _run(argv)
     except SystemExit as end:
         limits = sys.modules.get("jurygraph.graphs.state")
-        if argv is None and limits is not None and limits.LEFT_ALONE:  # the interpreter could not destroy these tasks
+        if (
+            argv is None and limits is not None and limits.LEFT_ALONE
+        ):  # the interpreter could not destroy these tasks
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(int(end.code or 0))
@@ -151,14 +180,20 @@ def _run(argv: Sequence[str] | None) -> None:
         finally:
             sys.stdout.flush()
     except JurygraphError as error:
-        code = next((code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)), ExitCode.WRONG_INPUT)
+        code = next(
+            (code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)),
+            ExitCode.WRONG_INPUT,
+        )
         _exit_with_message(str(error), code)
     except OSError as error:
-        _exit_with_message(f"{error.filename or 'a file'}: {error.strerror or error}", ExitCode.WRONG_INPUT)
+        _exit_with_message(
+            f"{error.filename or 'a file'}: {error.strerror or error}", ExitCode.WRONG_INPUT
+        )
     except Exception as error:  # noqa: BLE001 - the outermost handler: any other exception is a bug
         sys.stderr.write(_make_printable(traceback.format_exc()))
         _exit_with_message(
-            f"this is a bug in jurygraph, please report it: {type(error).__name__}: {error}", ExitCode.BUG
+            f"this is a bug in jurygraph, please report it: {type(error).__name__}: {error}",
+            ExitCode.BUG,
         )
 
 
@@ -176,7 +211,9 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     """Print a warning, which user code may have written with a key in it."""
-    sys.stderr.write(_make_printable(warnings.formatwarning(message, category, filename, lineno, line)))
+    sys.stderr.write(
+        _make_printable(warnings.formatwarning(message, category, filename, lineno, line))
+    )
 
 
 class _VisibleFormatter(logging.Formatter):

@@ -19,7 +19,10 @@ _SHOW_CURSOR = "\x1b[?25h"  # a progress bar hides it
 
 
 def run_interruptible(
-    runner: asyncio.Runner, work: Coroutine[Any, Any, T], threads: DaemonThreads, stop: Callable[[], None] | None = None
+    runner: asyncio.Runner,
+    work: Coroutine[Any, Any, T],
+    threads: DaemonThreads,
+    stop: Callable[[], None] | None = None,
 ) -> T:
     """Run a coroutine whose calls in threads run in `threads`. Raises KeyboardInterrupt if Ctrl-C ended it.
 
@@ -32,7 +35,10 @@ def run_interruptible(
     async def run() -> T:
         interrupt.task = asyncio.current_task()
         before = signal.getsignal(signal.SIGINT)
-        if before in (signal.SIG_IGN, None) or threading.current_thread() is not threading.main_thread():
+        if (
+            before in (signal.SIG_IGN, None)
+            or threading.current_thread() is not threading.main_thread()
+        ):
             return await work
         signal.signal(signal.SIGINT, interrupt)
         try:
@@ -60,7 +66,11 @@ class _Interrupt:
         if self.is_pressed:
             _exit_now()
         self.is_pressed = True
-        limit = "" if self._stop is None else f" after the questions in flight, at most {STOP_SECONDS} s"
+        limit = (
+            ""
+            if self._stop is None
+            else f" after the questions in flight, at most {STOP_SECONDS} s"
+        )
         _write(f"stopping{limit}; press again to stop now")
         watchdog = threading.Timer(STOP_SECONDS + _CANCEL_SECONDS, _exit_now)
         watchdog.daemon = True

@@ -34,7 +34,9 @@ def open_jury(
     config = config if revise is None else revise(config)
     if not config.langsmith:
         disable_tracing()
-    from jurygraph.jury import Jury  # imported after tracing is disabled: its imports may read the environment
+    from jurygraph.jury import (
+        Jury,
+    )  # imported after tracing is disabled: its imports may read the environment
 
     if dry_run:
         from jurygraph.models.cache import default_folder
@@ -42,7 +44,9 @@ def open_jury(
         calls = {"record": None, "cache": config.calls.cache and default_folder().is_dir()}
         config = config.model_copy(update={"calls": config.calls.model_copy(update=calls)})
     with locate_config_errors(path, model):
-        jury = Jury(config, max_cost=max_cost, max_calls=max_calls, code_folder=path.resolve().parent)
+        jury = Jury(
+            config, max_cost=max_cost, max_calls=max_calls, code_folder=path.resolve().parent
+        )
     add_secrets(jury.gateways.secrets)
     return jury
 
@@ -62,14 +66,20 @@ def locate_config_errors(path: Path, model: str | None = None) -> Iterator[None]
         if key == "model" and model is not None:
             raise ConfigError(f"--model: {reason}") from None
         line = line_of_key(path, key)
-        message = f"{path.name}: {error}" if line is None else f"{path.name}, line {line}, key {key}: {reason}"
+        message = (
+            f"{path.name}: {error}"
+            if line is None
+            else f"{path.name}, line {line}, key {key}: {reason}"
+        )
         raise ConfigError(message) from None
 
 
 def jury_notes(jury: "Jury") -> list[str]:
     """Return the run's purpose, unless it is training, and the notes of evaluators, each note once."""
     purpose = [] if jury.purpose is None else [f"purpose: {jury.purpose.description}"]
-    return list(dict.fromkeys([*purpose, *(note for one in jury.evaluators.values() for note in one.notes)]))
+    return list(
+        dict.fromkeys([*purpose, *(note for one in jury.evaluators.values() for note in one.notes)])
+    )
 
 
 def disable_tracing() -> None:
@@ -90,4 +100,6 @@ def find_config(tasks: str) -> Path:
             return folder / "jury.yaml"
     if tasks != "-" and not os.path.exists(tasks):
         TextFile(tasks).close()  # if the tasks are missing too, that is the error to report
-    raise ConfigError("no jury.yaml next to the tasks or in the current folder; name a config with --config")
+    raise ConfigError(
+        "no jury.yaml next to the tasks or in the current folder; name a config with --config"
+    )

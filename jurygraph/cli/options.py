@@ -20,41 +20,70 @@ def argument(metavar: str, help_text: str) -> Any:
     return typer.Argument(metavar=metavar, help=help_text, show_default=False)
 
 
-def option(metavar: str | None, help_text: str, *names: str, show_default: str | bool = False, **settings: Any) -> Any:
+def option(
+    metavar: str | None,
+    help_text: str,
+    *names: str,
+    show_default: str | bool = False,
+    **settings: Any,
+) -> Any:
     """Return an option of a command; its help shows no default unless `show_default` describes one."""
-    return typer.Option(*names, metavar=metavar, help=help_text, show_default=show_default, **settings)
+    return typer.Option(
+        *names, metavar=metavar, help=help_text, show_default=show_default, **settings
+    )
 
 
 TasksFile = Annotated[str, argument("TASKS", "JSONL file of tasks, .gz too; - for stdin.")]
 RunFolder = Annotated[Path, argument("RUN", "Folder of a run.")]
 NewRun = Annotated[Path, option("RUN2", "Folder of the new run.", "-o", "--out")]
 ConfigFile = Annotated[
-    Path | None, option("F", "Config.", show_default="jury.yaml next to TASKS, or in the current folder")
+    Path | None,
+    option("F", "Config.", show_default="jury.yaml next to TASKS, or in the current folder"),
 ]
 ModelName = Annotated[str | None, option("M", "Model, instead of the config's.")]
 EdgesFrom = Annotated[str | None, option("GRAPHS", "TASKS file with reviewed rubric graphs.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Estimate the requests; send and write nothing.")]
-FilesOutside = Annotated[
-    bool, typer.Option("--allow-files-outside", help="Allow table files outside the folder of the tasks.")
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Estimate the requests; send and write nothing.")
 ]
-MaxCost = Annotated[float | None, option("C", "Maximum cost of model requests in US dollars.", min=0)]
+FilesOutside = Annotated[
+    bool,
+    typer.Option(
+        "--allow-files-outside", help="Allow table files outside the folder of the tasks."
+    ),
+]
+MaxCost = Annotated[
+    float | None, option("C", "Maximum cost of model requests in US dollars.", min=0)
+]
 MaxCalls = Annotated[int | None, option("N", "Maximum number of model requests.", min=0)]
 Conditions = Annotated[
-    list[str] | None, option("TEXT", "Conditions on the statistics; exit code 1 if one is missed.", "--gate")
+    list[str] | None,
+    option("TEXT", "Conditions on the statistics; exit code 1 if one is missed.", "--gate"),
 ]
 StepLabel = Annotated[str | None, option("L", "Group into steps by this label of the responses.")]
-PlotFile = Annotated[Path | None, option("F", "Write a plot: .svg, .png, .pdf (extra `plot`).", "--plot")]
-OutFile = Annotated[str | None, option("F", "File to write.", "-o", "--out", show_default="standard output")]
+PlotFile = Annotated[
+    Path | None, option("F", "Write a plot: .svg, .png, .pdf (extra `plot`).", "--plot")
+]
+OutFile = Annotated[
+    str | None, option("F", "File to write.", "-o", "--out", show_default="standard output")
+]
 OnlyStatus = Annotated[
     Literal["ok", "degraded", "failed", "gated"] | None,
-    option(None, "Only rewards with this status; gated: changed by a response gate or a reward gate.", "--status"),
+    option(
+        None,
+        "Only rewards with this status; gated: changed by a response gate or a reward gate.",
+        "--status",
+    ),
 ]
 OnlyAgent = Annotated[str | None, option("A", "Only responses of this agent.", "--agent")]
-SortColumn = Annotated[str | None, option("COLUMN", "Sort by a column; -COLUMN puts the greatest first.", "--sort")]
+SortColumn = Annotated[
+    str | None, option("COLUMN", "Sort by a column; -COLUMN puts the greatest first.", "--sort")
+]
 AsMarkdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ItemColumn = Annotated[str | None, option("C", "Column for `item`.")]
-ReviewerColumn = Annotated[str | None, option("C", "Column for `reviewer`.", "--reviewer", "--annotator")]
+ReviewerColumn = Annotated[
+    str | None, option("C", "Column for `reviewer`.", "--reviewer", "--annotator")
+]
 ScoreColumn = Annotated[str | None, option("C", "Column for `score`.", "--score", "--label")]
 AgentColumn = Annotated[str | None, option("C", "Column for `agent`.")]
 
@@ -97,12 +126,19 @@ ResponseColumns = Annotated[
     list[str] | None, _column("response", "Responses of a table; repeat it for several agents.")
 ]
 ReferenceColumn = Annotated[str | None, _column("reference", "References of a table.")]
-RubricColumn = Annotated[str | None, _column("rubric", "Rubrics of a table: a criterion a line, or a JSON list.")]
-IdColumn = Annotated[
-    str | None, option("C", "Ids of a table's rows.", _COLUMN_OPTIONS["id"], show_default="row-1, row-2, …")
+RubricColumn = Annotated[
+    str | None, _column("rubric", "Rubrics of a table: a criterion a line, or a JSON list.")
 ]
-GroupBy = Annotated[str | None, _column("group_by", "Table rows with the same value here are one task.")]
-TableAgentColumn = Annotated[str | None, _column("agent", "Agents that wrote the responses of a table.")]
+IdColumn = Annotated[
+    str | None,
+    option("C", "Ids of a table's rows.", _COLUMN_OPTIONS["id"], show_default="row-1, row-2, …"),
+]
+GroupBy = Annotated[
+    str | None, _column("group_by", "Table rows with the same value here are one task.")
+]
+TableAgentColumn = Annotated[
+    str | None, _column("agent", "Agents that wrote the responses of a table.")
+]
 
 
 def choose_columns(*names: str | list[str] | None) -> "TableColumns | None":

@@ -35,8 +35,13 @@ def write_output_with(path: str, write: Callable[[Path], None]) -> None:
     """
     existing = _writable_mode(path)
     if existing is not None and not stat.S_ISREG(existing):
-        raise InputError(f"{path}: is not a regular file, which this format needs; name another file")
-    with _refuse_os_errors(path), open_replacement(Path(os.path.realpath(path)), private=False) as replacement:
+        raise InputError(
+            f"{path}: is not a regular file, which this format needs; name another file"
+        )
+    with (
+        _refuse_os_errors(path),
+        open_replacement(Path(os.path.realpath(path)), private=False) as replacement,
+    ):
         write(replacement)
 
 

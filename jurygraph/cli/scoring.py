@@ -56,27 +56,50 @@ class ScoreOptions:
         """Return the command that scores into a new run, and carries over from this one all that did not fail."""
         run = self.run if self.run.name not in ("", "..") else self.run.resolve()
         numbered = (run.with_name(f"{run.name}-{number}") for number in count(2))
-        names = ("config", "responses", "profiles_from", "edges_from", "model", "limit", "max_cost", "max_calls")
+        names = (
+            "config",
+            "responses",
+            "profiles_from",
+            "edges_from",
+            "model",
+            "limit",
+            "max_cost",
+            "max_calls",
+        )
         values = {name.replace("_", "-"): getattr(self, name) for name in names}
-        values |= {"branch": self.run, "out": next(folder for folder in numbered if not folder.exists())}
+        values |= {
+            "branch": self.run,
+            "out": next(folder for folder in numbered if not folder.exists()),
+        }
         words = columns_words(self.columns)
-        words += [f"--{name} {shell_quote(value)}" for name, value in values.items() if value is not None]
+        words += [
+            f"--{name} {shell_quote(value)}" for name, value in values.items() if value is not None
+        ]
         words += [f"--rewards-from {shell_quote(run)}" for run in self.rewards_from]
         words += ["--allow-files-outside"] if self.allow_files_outside else []
         return " ".join(["jurygraph score", shell_quote(self.tasks), *words])
 
 
 @contextmanager
-def open_session(options: ScoreOptions, printed: set[str] | None = None) -> Iterator["ScoringSession"]:
+def open_session(
+    options: ScoreOptions, printed: set[str] | None = None
+) -> Iterator["ScoringSession"]:
     """Open the jury, the files and the run; print notes of evaluators, and what is taken from other files and runs.
 
     Notes that are in `printed` are not repeated, and the others are added to it.
     """
     printed = set() if printed is None else printed
     path = options.config or find_config(options.tasks)
-    revise = partial(_as_evaluation, options.rewards_from) if options.rewards_from else options.revise
+    revise = (
+        partial(_as_evaluation, options.rewards_from) if options.rewards_from else options.revise
+    )
     jury = open_jury(
-        path, options.model, options.dry_run, revise, max_cost=options.max_cost, max_calls=options.max_calls
+        path,
+        options.model,
+        options.dry_run,
+        revise,
+        max_cost=options.max_cost,
+        max_calls=options.max_calls,
     )
     with jury, locate_config_errors(path, options.model):
         # imported after open_jury has disabled LangSmith's tracing, because imports may read the environment
@@ -105,10 +128,14 @@ def open_session(options: ScoreOptions, printed: set[str] | None = None) -> Iter
                 print_message(
                     f"{source.graphs} of {source.extent()[0]} tasks take their graph from {options.edges_from}"
                 )
-            with closing(ScoringSession(options.run, jury, source, options.limit, branch, profiles)) as session:
+            with closing(
+                ScoringSession(options.run, jury, source, options.limit, branch, profiles)
+            ) as session:
                 yield session
         if branch is not None and not options.dry_run:
-            print_message(f"verdicts: {branch.reused} reused from {options.branch}, {branch.requested} requested")
+            print_message(
+                f"verdicts: {branch.reused} reused from {options.branch}, {branch.requested} requested"
+            )
 
 
 def _as_evaluation(runs: Sequence[Path], config: "Config") -> "Config":
@@ -121,7 +148,11 @@ def _as_evaluation(runs: Sequence[Path], config: "Config") -> "Config":
         with closing(Run.open(folder)) as run:
             judges += run.judges
     judges += config.purpose.reward_judges or ()
-    purpose = {"kind": "evaluation", "reward_judges": judges, "same_judge": config.purpose.same_judge}
+    purpose = {
+        "kind": "evaluation",
+        "reward_judges": judges,
+        "same_judge": config.purpose.same_judge,
+    }
     return config.model_copy(update={"purpose": PurposeConfig.model_validate(purpose)})
 
 
@@ -138,9 +169,15 @@ def score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> None
     if session.is_finished:
         session.close_if_complete()
         is_complete = session.tasks_done == session.task_count
-        state = "is complete" if is_complete else f"has {session.tasks_done} of {session.task_count} tasks"
+        state = (
+            "is complete"
+            if is_complete
+            else f"has {session.tasks_done} of {session.task_count} tasks"
+        )
         repeats = any(row.is_transient for row in session.summary.failures)
-        print_message(f"{session.folder} {state}; {'only failures are left to repeat' if repeats else 'nothing to do'}")
+        print_message(
+            f"{session.folder} {state}; {'only failures are left to repeat' if repeats else 'nothing to do'}"
+        )
         return
     if session.tasks_done:
         print_message(f"{session.tasks_done} tasks are scored already and are kept")
@@ -152,7 +189,9 @@ def score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> None
         is_planned = True
         if session.unanswered_annotations:
             missing = f"{session.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
-            print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
+            print_message(
+                f"graphs: {missing}; criteria that would depend on them count as supported"
+            )
         print_plan_notes(session)
         with progress("scoring", session.remaining.responses, "responses") as report:
             run_interruptible(runner, session.score(report), threads, session.stop)
@@ -173,12 +212,16 @@ def _print_interrupted(session: "ScoringSession", is_planned: bool) -> None:
     from jurygraph.runs.reports.summary import count_requests
 
     if is_planned:
-        kept = f"finished tasks are kept in {session.folder}. Run the same command again to continue"
+        kept = (
+            f"finished tasks are kept in {session.folder}. Run the same command again to continue"
+        )
         print_message(f"interrupted; {kept}")
     else:
         replies = session.stored_planning_calls
         advice = f" except {replies} replies of the model; run the same command again to continue"
-        print_message(f"interrupted before anything was scored; nothing was written{advice if replies else ''}")
+        print_message(
+            f"interrupted before anything was scored; nothing was written{advice if replies else ''}"
+        )
     for line in request_lines(count_requests(session.jury)):
         print_message(line)
 
@@ -191,7 +234,9 @@ class StudyRun(NamedTuple):
     revise: "Callable[[Config], Config]"
 
 
-def score_study(folder: Path, runs: Sequence[StudyRun], options: ScoreOptions, as_json: bool = False) -> list[Path]:
+def score_study(
+    folder: Path, runs: Sequence[StudyRun], options: ScoreOptions, as_json: bool = False
+) -> list[Path]:
     """Score the runs of a study into its folder, and return them; what they cost is printed first.
 
     Results that are there already are kept, so that the same command continues. Config, model and limits are those of
@@ -243,14 +288,41 @@ def _cost_table(forecasts: "Mapping[str, Forecast]") -> tuple[dict[str, object],
     for name, forecast in forecasts.items():
         model = forecast.model or CallEstimate()
         loads = (model.low, model.expected, model.worst)
-        cost = "unknown" if model.worst.cost is None and model.worst.calls else model.worst.cost or 0.0
-        rows.append(
-            [name, forecast.tasks, forecast.responses, forecast.verdicts, *(load.calls for load in loads), cost]
+        cost = (
+            "unknown" if model.worst.cost is None and model.worst.calls else model.worst.cost or 0.0
         )
-    header = ["to score", "tasks", "responses", "verdicts", "requests", "expected", "worst", "US dollars, worst"]
-    known = sum(forecast.model.from_cache for forecast in forecasts.values() if forecast.model is not None)
-    notes = [f"answered from the cache: {known}", ASSUMPTIONS] if any(one.model for one in forecasts.values()) else []
-    content = {name: {**asdict(one), "model": one.model and one.model.to_json()} for name, one in forecasts.items()}
+        rows.append(
+            [
+                name,
+                forecast.tasks,
+                forecast.responses,
+                forecast.verdicts,
+                *(load.calls for load in loads),
+                cost,
+            ]
+        )
+    header = [
+        "to score",
+        "tasks",
+        "responses",
+        "verdicts",
+        "requests",
+        "expected",
+        "worst",
+        "US dollars, worst",
+    ]
+    known = sum(
+        forecast.model.from_cache for forecast in forecasts.values() if forecast.model is not None
+    )
+    notes = (
+        [f"answered from the cache: {known}", ASSUMPTIONS]
+        if any(one.model for one in forecasts.values())
+        else []
+    )
+    content = {
+        name: {**asdict(one), "model": one.model and one.model.to_json()}
+        for name, one in forecasts.items()
+    }
     return {"runs": content}, [*format_table(header, rows), *notes]
 
 
@@ -267,7 +339,9 @@ def _score_job(job: ScoreOptions, runner: "asyncio.Runner", printed: set[str]) -
         print_inconclusive(summary.error_rate, accepted)
     if summary.failed:
         counts = f"{summary.failed} of {summary.responses} rewards failed and have no value"
-        print_message(f"{job.run}: {counts}; to repeat them, remove it and run the same command again")
+        print_message(
+            f"{job.run}: {counts}; to repeat them, remove it and run the same command again"
+        )
     for line in request_lines(sent):
         print_message(line)
     return reduce_limits(job, sent)

@@ -116,7 +116,10 @@ class Combiner(Displayed, ABC):
         """Check the questions of all inputs when the plan is made. Raises PlanError if the combiner cannot use them."""
 
     def arrange_inputs(
-        self, inputs: Mapping[str, ComponentInput], reviewers: Mapping[str, str | None], params: PlainParams
+        self,
+        inputs: Mapping[str, ComponentInput],
+        reviewers: Mapping[str, str | None],
+        params: PlainParams,
     ) -> Mapping[str, ComponentInput]:
         """Return the inputs as the plan has them, by name.
 
@@ -204,9 +207,12 @@ def input_means(matrices: Matrices) -> tuple[Floats, Bools]:
     inputs = matrices.values()
     if all(matrix.value.shape[1] == 1 for matrix in inputs):  # all at once, to the same bits
         value, applicable = (
-            np.concatenate(columns, axis=1) for columns in zip(*((m.value, m.applicable) for m in inputs), strict=True)
+            np.concatenate(columns, axis=1)
+            for columns in zip(*((m.value, m.applicable) for m in inputs), strict=True)
         )
-        weight = np.where(applicable, np.abs(np.concatenate([matrix.weight for matrix in inputs])), 0.0)
+        weight = np.where(
+            applicable, np.abs(np.concatenate([matrix.weight for matrix in inputs])), 0.0
+        )
         has_weight = weight > 0.0
         return (weight * value + 0.0) / np.where(has_weight, weight, 1.0), has_weight
     values, present = zip(*(matrix.mean() for matrix in inputs), strict=True)
@@ -246,7 +252,9 @@ class Product(Combiner):
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
         if len(inputs) < 2:
-            raise PlanError("combiner 'product' multiplies two inputs or more; add one, or use 'mean'")
+            raise PlanError(
+                "combiner 'product' multiplies two inputs or more; add one, or use 'mean'"
+            )
         return super().freeze(inputs, params)
 
     def combine(self, matrices: Matrices, params: PlainParams) -> Component:
@@ -287,7 +295,9 @@ class _Rubric(Combiner):
             )
         names = list(inputs)
         given = settings.edges if self.uses_edges else ()
-        edges = sorted(given, key=lambda edge: (edge.parent, edge.child))  # their order in a file has no effect
+        edges = sorted(
+            given, key=lambda edge: (edge.parent, edge.child)
+        )  # their order in a file has no effect
         parents, children = gear.edges(names, [(edge.parent, edge.child) for edge in edges])
         try:
             gear.compile(len(names), parents, children, names)
@@ -322,7 +332,9 @@ class _Rubric(Combiner):
         )
         propagated = self._support(high, has_value, p_high, params, positive)
         counted = self._support(high, judged_criteria(high), p_high, params, positive)
-        trusted = self._support(high, judged_criteria(high), p_high, params, np.zeros_like(positive))
+        trusted = self._support(
+            high, judged_criteria(high), p_high, params, np.zeros_like(positive)
+        )
         q_high = np.where(positive, np.maximum(propagated, counted), trusted)
         least, _ = _eq14(np.where(positive, q_low, q_high), weights, has_value)
         greatest, _ = _eq14(np.where(positive, q_high, q_low), weights, has_value)
@@ -333,7 +345,9 @@ class _Rubric(Combiner):
         return [(parent, child, None) for parent, child in edges]
 
     @abstractmethod
-    def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools) -> Floats:
+    def _support(
+        self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools
+    ) -> Floats:
         """Return q [R,C], the part of p [R,C] that the parents leave. An unjudged parent never helps: it does not
         support a `positive` child [C], and does support any other."""
 
@@ -344,7 +358,9 @@ class Flat(_Rubric):
     name = "flat"
     uses_edges = False
 
-    def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools) -> Floats:
+    def _support(
+        self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools
+    ) -> Floats:
         return p
 
 
@@ -372,9 +388,13 @@ class Gear(_Rubric):
             return ""
         return "exact inference" if params["inference"] == "exact" else "one-pass update"
 
-    def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools) -> Floats:
+    def _support(
+        self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools
+    ) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
-        return marginals(graph, p, params["retention"], judged, positive, is_exact=params["inference"] == "exact")
+        return marginals(
+            graph, p, params["retention"], judged, positive, is_exact=params["inference"] == "exact"
+        )
 
 
 def is_inferred_exactly(graph: gear.Graph, exact: ExactInference) -> bool:
@@ -383,7 +403,12 @@ def is_inferred_exactly(graph: gear.Graph, exact: ExactInference) -> bool:
 
 
 def marginals(
-    graph: gear.Graph, p: Floats, retention: ArrayLike, judged: Bools, positive: Bools, is_exact: bool
+    graph: gear.Graph,
+    p: Floats,
+    retention: ArrayLike,
+    judged: Bools,
+    positive: Bools,
+    is_exact: bool,
 ) -> Floats:
     """Return q, [R,C], by exact inference or by Eq. 12, if some criteria are not `judged` [R,C]: for a `positive` child
     [C] all of these count as unmet, and for any other child as met, however many edges lie between (our reading).
@@ -393,10 +418,13 @@ def marginals(
     if judged.all():
         return graph.exact_marginals(p, retention) if is_exact else graph.marginals(p, retention)
     if is_exact:
-        doubted, trusted = (graph.exact_marginals(p, retention, judged, event) for event in (0.0, 1.0))
+        doubted, trusted = (
+            graph.exact_marginals(p, retention, judged, event) for event in (0.0, 1.0)
+        )
     else:
         doubted, trusted = (
-            graph.marginals(p, retention, judged, np.full(positive.shape, is_doubted)) for is_doubted in (True, False)
+            graph.marginals(p, retention, judged, np.full(positive.shape, is_doubted))
+            for is_doubted in (True, False)
         )
     return np.where(positive, doubted, trusted)
 
@@ -408,10 +436,14 @@ class _Hard(_Rubric):
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
         met_from = self.read_params(params).met_from
-        own = {} if met_from == MET_THRESHOLD else {"met_from": met_from}  # plans without it keep their digests
+        own = (
+            {} if met_from == MET_THRESHOLD else {"met_from": met_from}
+        )  # plans without it keep their digests
         return {**super().freeze(inputs, params), **own}
 
-    def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools) -> Floats:
+    def _support(
+        self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools
+    ) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
         met = _met_decisions(matrices)
         doubted = graph.hard_gating(p, mode=self.mode, met=met & judged)
@@ -438,7 +470,12 @@ _graph = lru_cache(maxsize=256)(gear.compile)
 
 def signed_weights(matrices: Matrices) -> Floats:
     """Return the signed weights of the criteria, [C]."""
-    return np.array([each.input_weight if each.weight[0] > 0 else -each.input_weight for each in matrices.values()])
+    return np.array(
+        [
+            each.input_weight if each.weight[0] > 0 else -each.input_weight
+            for each in matrices.values()
+        ]
+    )
 
 
 def judged_criteria(matrices: Matrices) -> Bools:
@@ -455,7 +492,9 @@ def _met_decisions(matrices: Matrices) -> Bools:
     columns = []
     for criterion in matrices.values():
         applicable = np.where(criterion.applicable, 1.0, 0.0)
-        columns.append(aggregation.total(applicable * criterion.met) * 2 >= aggregation.total(applicable))
+        columns.append(
+            aggregation.total(applicable * criterion.met) * 2 >= aggregation.total(applicable)
+        )
     return np.stack(columns, axis=1)
 
 
@@ -506,7 +545,9 @@ class _Welfare(Combiner):
     def combine(self, matrices: Matrices, params: PlainParams) -> Component:
         hard = params.get("hard", {})
         cap = params.get("cap")
-        columns = [_utility(matrix, list(hard.get(name, ())), cap) for name, matrix in matrices.items()]
+        columns = [
+            _utility(matrix, list(hard.get(name, ())), cap) for name, matrix in matrices.items()
+        ]
         utility, has_utility = (np.stack(arrays, axis=1) for arrays in zip(*columns, strict=True))
         weight = _input_weights(matrices, has_utility)
         present = np.asarray(has_utility.any(axis=1))
@@ -516,7 +557,9 @@ class _Welfare(Combiner):
         return Component(value, present, _parts(matrices, utility), diagnostics)
 
     @abstractmethod
-    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams) -> Floats:
+    def _welfare(
+        self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams
+    ) -> Floats:
         """Return R [R] from the weights, the utilities and the mask of utilities that exist, each [R,n]."""
 
 
@@ -526,7 +569,9 @@ class Stakeholders(_Welfare):
 
     name = "stakeholders"
 
-    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams) -> Floats:
+    def _welfare(
+        self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams
+    ) -> Floats:
         return np.asarray(aggregation.total(weight * utility))
 
 
@@ -542,7 +587,9 @@ class Egalitarian(_Welfare):
     def describe_rule(self, params: PlainParams) -> str:
         return f"{super().describe_rule(params)}, at most the lowest û if that is below {params['floor']:.4f}"
 
-    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams) -> Floats:
+    def _welfare(
+        self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams
+    ) -> Floats:
         weighted = np.asarray(aggregation.total(weight * utility))
         least = np.asarray(stakeholders.minimum(np.where(has_utility, utility, 1.0)))
         return np.where(least < params["floor"], np.minimum(weighted, least), weighted)
@@ -558,7 +605,9 @@ class Nash(_Welfare):
     def describe_rule(self, params: PlainParams) -> str:
         return "the product of all û, regardless of w"
 
-    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams) -> Floats:
+    def _welfare(
+        self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams
+    ) -> Floats:
         return reduce(np.multiply, np.where(has_utility, utility, 1.0).T)
 
 
@@ -592,14 +641,17 @@ def _group_diagnostics(
     too high, and a verdict that is missing makes utilities more alike where it lowers the highest.
     """
     diagnostics = {name: np.full(len(utility), np.nan) for name in _GROUP_STATISTICS}
-    is_same = has_utility.all()  # then there is no need to look for the different groups, which takes long
+    is_same = (
+        has_utility.all()
+    )  # then there is no need to look for the different groups, which takes long
     for members in has_utility[:1] if is_same else np.unique(has_utility, axis=0):
         rows = np.flatnonzero((has_utility == members).all(axis=1))
         for name, compute in _GROUP_STATISTICS.items() if members.any() else ():
             diagnostics[name][rows] = compute(utility[np.ix_(rows, np.flatnonzero(members))])
     # By input: the rows [R] in which every cell that counts was judged.
     is_judged = [
-        (matrix.judged | ~matrix.applicable | (matrix.weight == 0.0)).all(axis=1) for matrix in matrices.values()
+        (matrix.judged | ~matrix.applicable | (matrix.weight == 0.0)).all(axis=1)
+        for matrix in matrices.values()
     ]
     is_known = np.all([has_utility.all(axis=1), *is_judged], axis=0)
     diagnostics["group fairness"] = np.where(is_known, stakeholders.group_fairness(utility), np.nan)
@@ -617,7 +669,13 @@ def _group_diagnostics(
 def _count_met(matrices: Matrices, columns: Mapping[str, Sequence[int]]) -> tuple[Floats, Floats]:
     """Return how many of these columns are met, and how many apply, by input, [R,n] each."""
     applicable = [matrices[name].applicable[:, list(places)] for name, places in columns.items()]
-    met = [cells & matrices[name].met[:, list(columns[name])] for name, cells in zip(columns, applicable, strict=True)]
-    counts = ([aggregation.total(np.where(cells, 1.0, 0.0)) for cells in masks] for masks in (met, applicable))
+    met = [
+        cells & matrices[name].met[:, list(columns[name])]
+        for name, cells in zip(columns, applicable, strict=True)
+    ]
+    counts = (
+        [aggregation.total(np.where(cells, 1.0, 0.0)) for cells in masks]
+        for masks in (met, applicable)
+    )
     met_counts, applicable_counts = (np.stack(arrays, axis=1) for arrays in counts)
     return met_counts, applicable_counts

@@ -78,7 +78,9 @@ class FusedRewards:
 
 
 def fuse(
-    decision: Decision, components: Mapping[str, Component], spans: Mapping[str, Interval] | None = None
+    decision: Decision,
+    components: Mapping[str, Component],
+    spans: Mapping[str, Interval] | None = None,
 ) -> FusedRewards:
     """Return R_collab = Σ w_k r_k (MACRM Eq. 3) in the order of the components' names, then F: gates, scale, clip.
 
@@ -87,8 +89,13 @@ def fuse(
     the lower reward. PlanError names the step at which a reward overflows.
     """
     weights = {spec.name: spec.weight for spec in decision.specs}
-    effective = {name: np.where(component.present, component.value, 0.0) for name, component in components.items()}
-    reward = require_finite("the weighted sum of the components", fusion.collaborative(effective, weights))
+    effective = {
+        name: np.where(component.present, component.value, 0.0)
+        for name, component in components.items()
+    }
+    reward = require_finite(
+        "the weighted sum of the components", fusion.collaborative(effective, weights)
+    )
     changes: list[Change] = []
     gate_values: dict[str, Floats] = {}
 
@@ -103,8 +110,12 @@ def fuse(
         gated = [_apply_gate(gate, reward, effective, weights, measure) for measure in measures]
         least = reduce(np.minimum, gated)
         if span:
-            places = (2, 1, 0) if isinstance(gate, RepetitionControl) else (1, 2, 0)  # of equal ones, the bad end
-            used = np.select([gated[place] == least for place in places], [measures[place] for place in places])
+            places = (
+                (2, 1, 0) if isinstance(gate, RepetitionControl) else (1, 2, 0)
+            )  # of equal ones, the bad end
+            used = np.select(
+                [gated[place] == least for place in places], [measures[place] for place in places]
+            )
             gate_values[gate.kind] = np.where(present & (measures[1] < measures[2]), used, np.nan)
         reward = advance(f"{gate.kind} gate", np.where(present, least, reward))
     if decision.scale != 1.0:
@@ -122,13 +133,19 @@ def _apply_gate(
         return np.asarray(fusion.format_gate(reward, measure, gate.below))
     if isinstance(gate, RepetitionControl):
         return np.asarray(fusion.repetition_control(reward, measure, gate.above))
-    return np.asarray(fusion.precision_shaping(values, weights, measure, gate.auxiliary, gate.fraction, gate.below))
+    return np.asarray(
+        fusion.precision_shaping(
+            values, weights, measure, gate.auxiliary, gate.fraction, gate.below
+        )
+    )
 
 
 def require_finite(name: str, reward: np.float64 | Floats) -> Floats:
     """Return the reward, or raise PlanError naming `name` if it is not finite."""
     if not np.isfinite(reward).all():
-        raise PlanError(f"{name} overflows: it is larger than any number; make the weights or the scale smaller")
+        raise PlanError(
+            f"{name} overflows: it is larger than any number; make the weights or the scale smaller"
+        )
     return np.asarray(reward)
 
 
@@ -137,7 +154,9 @@ def _clip(reward: Floats, low: float, high: float) -> Floats:
     return np.minimum(np.maximum(reward, low), high) + 0.0
 
 
-def fuse_bounds(decision: Decision, spans: Mapping[str, Interval], present: Mapping[str, Bools]) -> Interval:
+def fuse_bounds(
+    decision: Decision, spans: Mapping[str, Interval], present: Mapping[str, Bools]
+) -> Interval:
     """Return the least and greatest reward [R] by interval arithmetic, from those of the components, [R] each."""
     weights = {spec.name: spec.weight for spec in decision.specs}
     least: dict[str, Floats] = {}
@@ -163,14 +182,20 @@ def fuse_bounds(decision: Decision, spans: Mapping[str, Interval], present: Mapp
 
 
 def _bounds_after_gate(
-    gate: RewardGate, bounds: Interval, span: Interval, ends: tuple[Values, Values], weights: Mapping[str, float]
+    gate: RewardGate,
+    bounds: Interval,
+    span: Interval,
+    ends: tuple[Values, Values],
+    weights: Mapping[str, float],
 ) -> Interval:
     """Return the bounds after a gate whose component can have any value in `span`."""
     if isinstance(gate, RepetitionControl):
         factors = [np.where(s > gate.above, 1.0 - s, 1.0) for s in span]
         return _hull(*(bound * factor for bound in bounds for factor in factors))
     zero = np.zeros_like(bounds[0])
-    shut = [_apply_gate(gate, zero, values, weights, zero) for values in ends]  # a gate is shut at a measure of 0
+    shut = [
+        _apply_gate(gate, zero, values, weights, zero) for values in ends
+    ]  # a gate is shut at a measure of 0
     either = _hull(*bounds, *shut)
     surely_shut = span[1] < gate.below
     surely_open = span[0] >= gate.below
@@ -242,7 +267,9 @@ class RewardRow(NamedTuple):
         return Reward.model_validate(
             {
                 **{name: value for name, value in self._asdict().items() if name != "gate_values"},
-                "components": dict(zip([spec.name for spec in decision.specs], self.components, strict=True)),
+                "components": dict(
+                    zip([spec.name for spec in decision.specs], self.components, strict=True)
+                ),
                 "terms": [
                     {
                         "name": spec.name,
@@ -252,7 +279,9 @@ class RewardRow(NamedTuple):
                     }
                     for spec, value in zip(decision.specs, self.terms, strict=True)
                 ],
-                "adjustments": [{"name": name, "before": b, "after": a} for name, b, a in self.adjustments],
+                "adjustments": [
+                    {"name": name, "before": b, "after": a} for name, b, a in self.adjustments
+                ],
                 "gates": list(self._gate_results(decision)) if decision.gates else (),
                 "weights_fixed": decision.weights_fixed,
             }
@@ -263,7 +292,9 @@ class RewardRow(NamedTuple):
         values = dict(zip([spec.name for spec in decision.specs], self.terms, strict=True))
         weights = {spec.name: spec.weight for spec in decision.specs}
         changed = {name: after for name, _, after in self.adjustments}
-        reward = float(aggregation.total([weights[name] * (values[name] or 0.0) for name in sorted(values)]))
+        reward = float(
+            aggregation.total([weights[name] * (values[name] or 0.0) for name in sorted(values)])
+        )
         for gate in decision.gates:
             value = self.gate_values.get(gate.kind, values[gate.component])
             yield {
@@ -286,11 +317,25 @@ def reward_rows(
     rows = len(counts)
     coverage = result.coverage
     # with tolerance: four of five weights of 0.3 are not less than 0.8
-    is_failed = result.failed_by_rule | (coverage < decision.min_coverage - ROUNDING) | (coverage == 0.0)
+    is_failed = (
+        result.failed_by_rule | (coverage < decision.min_coverage - ROUNDING) | (coverage == 0.0)
+    )
     is_open = result.low < result.high  # missing verdicts could still change the reward
-    is_degraded = (coverage < 1.0 - ROUNDING) | is_open | np.array(is_single, dtype=np.bool_) | bool(result.dropped)
+    is_degraded = (
+        (coverage < 1.0 - ROUNDING)
+        | is_open
+        | np.array(is_single, dtype=np.bool_)
+        | bool(result.dropped)
+    )
     status = np.where(is_failed, "failed", np.where(is_degraded, "degraded", "ok")).tolist()
-    why = zip(status, coverage.tolist(), result.failed_by_rule.tolist(), is_open.tolist(), is_single, strict=True)
+    why = zip(
+        status,
+        coverage.tolist(),
+        result.failed_by_rule.tolist(),
+        is_open.tolist(),
+        is_single,
+        strict=True,
+    )
     columns: dict[str, Iterable[Any]] = {
         "value": _to_numbers(result.fused.value, ~is_failed),
         "status": status,
@@ -300,13 +345,24 @@ def reward_rows(
         "components": _component_rows(decision, result.partial),
         "terms": _component_rows(decision, result.components),
         "counts": counts,
-        "parts": _named_rows({name: component.parts for name, component in result.components.items()}, rows),
-        "diagnostics": _named_rows({name: c.diagnostics for name, c in result.components.items()}, rows),
+        "parts": _named_rows(
+            {name: component.parts for name, component in result.components.items()}, rows
+        ),
+        "diagnostics": _named_rows(
+            {name: c.diagnostics for name, c in result.components.items()}, rows
+        ),
         "adjustments": _adjustments(result.fused, rows),
-        "gate_values": (row.get("", {}) for row in _named_rows({"": result.fused.gate_values}, rows)),
-        "notes": (() if word == "ok" else _notes(decision, result.dropped, *reasons) for word, *reasons in why),
+        "gate_values": (
+            row.get("", {}) for row in _named_rows({"": result.fused.gate_values}, rows)
+        ),
+        "notes": (
+            () if word == "ok" else _notes(decision, result.dropped, *reasons)
+            for word, *reasons in why
+        ),
     }
-    return list(map(RewardRow._make, zip(*(columns[name] for name in RewardRow._fields), strict=True)))
+    return list(
+        map(RewardRow._make, zip(*(columns[name] for name in RewardRow._fields), strict=True))
+    )
 
 
 def _transpose(columns: Mapping[str, Iterable[Any]]) -> Iterator[dict[str, Any]]:
@@ -319,36 +375,58 @@ def _to_numbers(values: Floats, is_present: Bools) -> list[float | None]:
     numbers = np.asarray(values, dtype=np.float64).tolist()
     if is_present.all():
         return numbers  # type: ignore[no-any-return]
-    return [value if is_shown else None for value, is_shown in zip(numbers, is_present.tolist(), strict=True)]
+    return [
+        value if is_shown else None
+        for value, is_shown in zip(numbers, is_present.tolist(), strict=True)
+    ]
 
 
-def _component_rows(decision: Decision, components: Mapping[str, Component]) -> Iterable[tuple[float | None, ...]]:
+def _component_rows(
+    decision: Decision, components: Mapping[str, Component]
+) -> Iterable[tuple[float | None, ...]]:
     ordered = (components[spec.name] for spec in decision.specs)
-    return zip(*(_to_numbers(component.value, component.present) for component in ordered), strict=True)
+    return zip(
+        *(_to_numbers(component.value, component.present) for component in ordered), strict=True
+    )
 
 
-def _named_rows(components: Mapping[str, Mapping[str, Floats]], rows: int) -> Iterable[dict[str, Any]]:
+def _named_rows(
+    components: Mapping[str, Mapping[str, Floats]], rows: int
+) -> Iterable[dict[str, Any]]:
     """Return each row's named numbers by component, without NaN, which marks a value that is not available."""
     columns = {
-        name: _transpose({key: np.asarray(value, dtype=np.float64).tolist() for key, value in numbers.items()})
+        name: _transpose(
+            {key: np.asarray(value, dtype=np.float64).tolist() for key, value in numbers.items()}
+        )
         for name, numbers in components.items()
         if numbers
     }
     named = _transpose(columns) if columns else [{}] * rows
     if not np.isnan([value for numbers in components.values() for value in numbers.values()]).any():
         return named
-    cleaned = ({n: {k: v for k, v in numbers.items() if v == v} for n, numbers in row.items()} for row in named)
+    cleaned = (
+        {n: {k: v for k, v in numbers.items() if v == v} for n, numbers in row.items()}
+        for row in named
+    )
     return ({name: numbers for name, numbers in row.items() if numbers} for row in cleaned)
 
 
 def _adjustments(fused: FusedRewards, rows: int) -> Iterable[Sequence[tuple[str, float, float]]]:
-    steps = [zip([name] * rows, before.tolist(), after.tolist(), strict=True) for name, before, after in fused.changes]
+    steps = [
+        zip([name] * rows, before.tolist(), after.tolist(), strict=True)
+        for name, before, after in fused.changes
+    ]
     changed = ([step for step in row if step[1] != step[2]] for row in zip(*steps, strict=True))
     return changed if steps else [()] * rows
 
 
 def _notes(
-    decision: Decision, dropped: frozenset[str], coverage: float, is_failed: bool, is_open: bool, is_alone: bool
+    decision: Decision,
+    dropped: frozenset[str],
+    coverage: float,
+    is_failed: bool,
+    is_open: bool,
+    is_alone: bool,
 ) -> list[str]:
     notes = []
     if is_failed:
@@ -358,14 +436,23 @@ def _notes(
     if coverage == 0.0:
         notes.append("nothing that counts was judged")
     elif coverage < decision.min_coverage - ROUNDING:
-        notes.append(f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g} is asked for")
+        notes.append(
+            f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g} is asked for"
+        )
     elif coverage < 1.0 - ROUNDING:
-        notes.append(f"{coverage:.3g} of the weight was judged; the rest counts as the {decision.rule} rule says")
+        notes.append(
+            f"{coverage:.3g} of the weight was judged; the rest counts as the {decision.rule} rule says"
+        )
     elif is_open:
-        notes.append("what a gate or a comparison looks at was not judged, and could still change the reward")
+        notes.append(
+            "what a gate or a comparison looks at was not judged, and could still change the reward"
+        )
     if is_alone:
         notes.append("the group has one response, so nothing could be compared")
-    notes += [f"{name} was dropped for the whole group, because it was not judged for all" for name in sorted(dropped)]
+    notes += [
+        f"{name} was dropped for the whole group, because it was not judged for all"
+        for name in sorted(dropped)
+    ]
     return notes
 
 
@@ -408,7 +495,9 @@ def possible_rewards(group: GroupVerdicts, combiners: Combiners) -> tuple[Floats
     What does not apply stays so. Raises PlanError as `compute_rewards` does.
     """
     table = stack_groups(group.questions, [(sorted(group.responses), group.verdicts)])
-    unjudged = table.with_outcome(table.columns, FAILED_BY_INFRASTRUCTURE, kept=(NOT_APPLICABLE, NO_VARIANTS, EXCLUDED))
+    unjudged = table.with_outcome(
+        table.columns, FAILED_BY_INFRASTRUCTURE, kept=(NOT_APPLICABLE, NO_VARIANTS, EXCLUDED)
+    )
     result = _aggregate(group.decision, unjudged, combiners)
     return result.low, result.high
 
@@ -429,7 +518,9 @@ class PossibleRewards:
         self._combiners = combiners
         self._most = most
         self.has_more = False
-        self._first: dict[PlanKey, tuple[int, GroupVerdicts]] = {}  # by plan: its first group, with the task's number
+        self._first: dict[
+            PlanKey, tuple[int, GroupVerdicts]
+        ] = {}  # by plan: its first group, with the task's number
 
     def add(self, number: int, plan: PlanKey, read_group: Callable[[], GroupVerdicts]) -> None:
         """Add the group of the task with this number; it is read only where its plan is new."""
@@ -476,7 +567,11 @@ def _try_together(
     try:
         return _decide_together(groups, combiners, build)
     except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
-        return [error] if len(groups) == 1 else [_try_together([group], combiners, build)[0] for group in groups]
+        return (
+            [error]
+            if len(groups) == 1
+            else [_try_together([group], combiners, build)[0] for group in groups]
+        )
 
 
 def _decide_together(
@@ -486,26 +581,37 @@ def _decide_together(
     decision = groups[0].decision
     questions = groups[0].questions
     names = [sorted(group.responses) for group in groups]
-    table = stack_groups(questions, [(names[place], group.verdicts) for place, group in enumerate(groups)])
+    table = stack_groups(
+        questions, [(names[place], group.verdicts) for place, group in enumerate(groups)]
+    )
     counts: list[Counts] = []
     is_alone: list[bool] = []
     for of_group, group in zip(names, groups, strict=True):
         by_response = group_verdicts_by_response(questions, of_group, group.verdicts)
         counts += [_count(by_response[name]) for name in of_group]
-        is_alone += [any(v.gated_by == GROUP_OF_ONE for v in by_response[name]) for name in of_group]
+        is_alone += [
+            any(v.gated_by == GROUP_OF_ONE for v in by_response[name]) for name in of_group
+        ]
     rows = iter(reward_rows(decision, _aggregate(decision, table, combiners), counts, is_alone))
     rewards = [{name: build(next(rows), decision) for name in of_group} for of_group in names]
-    return [tuple(its[name] for name in group.responses) for its, group in zip(rewards, groups, strict=True)]
+    return [
+        tuple(its[name] for name in group.responses)
+        for its, group in zip(rewards, groups, strict=True)
+    ]
 
 
-def has_independent_rows(decision: Decision, questions: Sequence[Question], combiners: Combiners) -> bool:
+def has_independent_rows(
+    decision: Decision, questions: Sequence[Question], combiners: Combiners
+) -> bool:
     """Return whether no verdict on another response of its group can change a reward."""
     has_pairs = any(question.scope == "pair" for question in questions)
     uses_other_rows = any(combiners[spec.combiner].uses_other_rows for spec in decision.specs)
     return not has_pairs and not uses_other_rows and decision.group_rule is None
 
 
-def can_be_decided_together(decision: Decision, questions: Sequence[Question], combiners: Combiners) -> bool:
+def can_be_decided_together(
+    decision: Decision, questions: Sequence[Question], combiners: Combiners
+) -> bool:
     """Return whether no reward depends on another response of its group, so that groups can be decided together."""
     is_per_response = all(q.scope == "response" and q.material == SUBMITTED for q in questions)
     are_batched = all(combiners[spec.combiner].batched for spec in decision.specs)
@@ -523,9 +629,19 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
         full_coverage = np.ones_like(fused.value)
         none_failed = np.zeros_like(fused.value, dtype=np.bool_)
         return GroupResult(
-            components, fused, components, fused, fused.value, fused.value, full_coverage, none_failed, dropped
+            components,
+            fused,
+            components,
+            fused,
+            fused.value,
+            fused.value,
+            full_coverage,
+            none_failed,
+            dropped,
         )
-    missing: Bools = np.any([lacks_score(outcome).any(axis=1) for outcome in _outcomes(decision, counted)], axis=0)
+    missing: Bools = np.any(
+        [lacks_score(outcome).any(axis=1) for outcome in _outcomes(decision, counted)], axis=0
+    )
     partial = {  # a response that lacks no verdict has the counted value
         name: replace(
             component,
@@ -537,8 +653,13 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
     spans = _spans(decision, counted, combiners, components, missing)
     fused = fuse(decision, components, spans)
     is_open = missing | np.any([np.less(*span) for span in spans.values()], axis=0)
-    bounds = fuse_bounds(decision, spans, {name: component.present for name, component in components.items()})
-    low, high = (require_finite("a bound of the reward", np.where(is_open, bound, fused.value)) for bound in bounds)
+    bounds = fuse_bounds(
+        decision, spans, {name: component.present for name, component in components.items()}
+    )
+    low, high = (
+        require_finite("a bound of the reward", np.where(is_open, bound, fused.value))
+        for bound in bounds
+    )
     requested = table.with_outcome(dropped, ABSTAINED) if dropped else table
     return GroupResult(
         components=_without_unjudged_diagnostics(decision, counted, components),
@@ -548,7 +669,9 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
         low=low,
         high=high,
         coverage=_coverage(decision, requested),
-        failed_by_rule=_is_failed_by_rule(decision, table if decision.rule == "strict" else counted),
+        failed_by_rule=_is_failed_by_rule(
+            decision, table if decision.rule == "strict" else counted
+        ),
         dropped=dropped,
     )
 
@@ -556,7 +679,8 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
 def _is_complete(decision: Decision, table: VerdictTable) -> bool:
     """Return whether all requested verdicts were judged; a response may have fewer variants than others."""
     return all(
-        has_judgement.all() or ((has_judgement | (outcome == ABSENT)).all() and has_judgement.any(axis=1).all())
+        has_judgement.all()
+        or ((has_judgement | (outcome == ABSENT)).all() and has_judgement.any(axis=1).all())
         for outcome in _outcomes(decision, table)
         for has_judgement in [has_score(outcome)]
     )
@@ -565,7 +689,9 @@ def _is_complete(decision: Decision, table: VerdictTable) -> bool:
 def _outcomes(decision: Decision, table: VerdictTable) -> Iterator[NDArray[np.int8]]:
     """Return the outcomes of all requested verdicts, then those of inputs that may discard some, as they use them."""
     yield from (columns.outcome for columns in table.columns.values())
-    for spec_input in (item for spec in decision.specs for item in spec.inputs.values() if _is_selective(item)):
+    for spec_input in (
+        item for spec in decision.specs for item in spec.inputs.values() if _is_selective(item)
+    ):
         yield table.outcomes(spec_input)[0]
 
 
@@ -586,32 +712,49 @@ def _components(
         with as_plan_error(f"combiner {spec.combiner!r}"):
             matrices = _score_matrices(spec, table, decision.rule, scenario)
             component = combiners[spec.combiner].combine(matrices, spec.params)
-            arrays = (component.value, component.present, *component.parts.values(), *component.diagnostics.values())
+            arrays = (
+                component.value,
+                component.present,
+                *component.parts.values(),
+                *component.diagnostics.values(),
+            )
             if any(array.shape != (table.rows,) for array in arrays):
                 problem = "every array of a component has one number for each response"
                 raise PlanError(f"combiner {spec.combiner!r} failed: {problem}")
-        counts = [table.count_discarded(item) for item in spec.inputs.values() if _is_selective(item)]
+        counts = [
+            table.count_discarded(item) for item in spec.inputs.values() if _is_selective(item)
+        ]
         if counts:
-            sums = (np.asarray(aggregation.total(column, axis=0)) for column in zip(*counts, strict=True))
+            sums = (
+                np.asarray(aggregation.total(column, axis=0))
+                for column in zip(*counts, strict=True)
+            )
             discarded = dict(zip(_DISCARD_COUNTS, sums, strict=True))
             component = replace(component, diagnostics={**component.diagnostics, **discarded})
         spread = table.sample_spread(spec.inputs.values())
         if spread is not None:
             component = replace(component, diagnostics={**component.diagnostics, SPREAD: spread})
         figures = [*component.parts.values(), *component.diagnostics.values()]
-        if not np.isfinite(np.where(component.present, component.value, 0.0)).all() or np.isinf(figures).any():
+        if (
+            not np.isfinite(np.where(component.present, component.value, 0.0)).all()
+            or np.isinf(figures).any()
+        ):
             raise PlanError(
                 f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; fix the "
                 "combiner, or bring the weights of the component's inputs closer together"
             )
-        components[spec.name] = replace(component, parts=_applicable_parts(component.parts, matrices))
+        components[spec.name] = replace(
+            component, parts=_applicable_parts(component.parts, matrices)
+        )
     return components
 
 
 def _applicable_parts(parts: Mapping[str, Floats], matrices: Matrices) -> dict[str, Floats]:
     """Return the parts with NaN where the input of that name does not apply, so that none of them reads as 0."""
     return {
-        name: np.where(matrices[name].applicable.any(axis=1), part, np.nan) if name in matrices else part
+        name: np.where(matrices[name].applicable.any(axis=1), part, np.nan)
+        if name in matrices
+        else part
         for name, part in parts.items()
     }
 
@@ -642,7 +785,9 @@ SPREAD = "spread over samples"
 """The largest difference between two samples' scores on one question of the component."""
 
 
-def _score_matrices(spec: ComponentSpec, table: VerdictTable, rule: str, scenario: Scenario) -> dict[str, ScoreMatrix]:
+def _score_matrices(
+    spec: ComponentSpec, table: VerdictTable, rule: str, scenario: Scenario
+) -> dict[str, ScoreMatrix]:
     return {
         name: table.score_matrix(spec_input, rule, spec.direction, scenario, spec.met_from)
         for name, spec_input in spec.inputs.items()
@@ -650,7 +795,11 @@ def _score_matrices(spec: ComponentSpec, table: VerdictTable, rule: str, scenari
 
 
 def _spans(
-    decision: Decision, table: VerdictTable, combiners: Combiners, components: Mapping[str, Component], missing: Bools
+    decision: Decision,
+    table: VerdictTable,
+    combiners: Combiners,
+    components: Mapping[str, Component],
+    missing: Bools,
 ) -> dict[str, Interval]:
     """Return the least and greatest value a component can have: its own if nothing it depends on is missing."""
     spans = {}
@@ -663,7 +812,9 @@ def _spans(
         value = components[spec.name].value
         is_open = np.full_like(missing, missing.any()) if combiner.uses_other_rows else missing
         with as_plan_error(f"combiner {spec.combiner!r}"):
-            least, most = (np.where(is_open, bound, value) for bound in combiner.bounds(*matrices, spec.params))
+            least, most = (
+                np.where(is_open, bound, value) for bound in combiner.bounds(*matrices, spec.params)
+            )
         spans[spec.name] = least, most
     return spans
 
@@ -671,14 +822,20 @@ def _spans(
 def _coverage(decision: Decision, table: VerdictTable) -> Floats:
     """Return the judged share of the absolute weight of the components that apply, [R]; 0 if none applies."""
     shares, applies = zip(*(_judged_share(spec, table) for spec in decision.specs), strict=True)
-    weights = np.where(np.stack(applies, axis=1), [abs(spec.weight) for spec in decision.specs], 0.0)
+    weights = np.where(
+        np.stack(applies, axis=1), [abs(spec.weight) for spec in decision.specs], 0.0
+    )
     return weighted_mean(np.stack(shares, axis=1), weights)[0]
 
 
 def _judged_share(spec: ComponentSpec, table: VerdictTable) -> tuple[Floats, Bools]:
-    columns = zip(*(table.settled_weight(spec_input) for spec_input in spec.inputs.values()), strict=True)
+    columns = zip(
+        *(table.settled_weight(spec_input) for spec_input in spec.inputs.values()), strict=True
+    )
     settled, requested = (np.stack(column, axis=1) for column in columns)
-    weights = np.where(requested > 0, [spec_input.input_weight for spec_input in spec.inputs.values()], 0.0)
+    weights = np.where(
+        requested > 0, [spec_input.input_weight for spec_input in spec.inputs.values()], 0.0
+    )
     return weighted_mean(settled / np.where(requested > 0, requested, 1.0), weights)
 
 
@@ -693,18 +850,24 @@ def _is_failed_by_rule(decision: Decision, table: VerdictTable) -> Bools:
         return is_failed
     if decision.rule == "strict":  # includes failures that a majority of samples hides
         for columns in table.columns.values():
-            is_failed |= np.isin(columns.outcome, [FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE]).any(axis=1)
+            is_failed |= np.isin(
+                columns.outcome, [FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE]
+            ).any(axis=1)
     for spec in decision.specs if decision.rule == "strict" else decision.counting_specs:
         for spec_input in spec.inputs.values():
             outcome, weights = table.outcomes(spec_input)
-            is_fatal = (weights * spec.direction < 0) & np.isin(outcome, [FAILED_BY_INFRASTRUCTURE, NO_MODEL])
+            is_fatal = (weights * spec.direction < 0) & np.isin(
+                outcome, [FAILED_BY_INFRASTRUCTURE, NO_MODEL]
+            )
             is_failed |= is_fatal.any(axis=1)
     return is_failed
 
 
 def _count(verdicts: Sequence[RecordedVerdict]) -> Counts:
     statuses = [v.status for v in verdicts if not v.superseded]
-    return _counts(*(statuses.count(status) for status in ("ok", "abstained", "failed", "not_applicable")))
+    return _counts(
+        *(statuses.count(status) for status in ("ok", "abstained", "failed", "not_applicable"))
+    )
 
 
 @lru_cache(maxsize=4096)

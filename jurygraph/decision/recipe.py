@@ -42,7 +42,10 @@ def component_names(config: Config, records: Mapping[str, EvaluatorRecord]) -> l
     for name, record in records.items():
         component_name = default_component(name, record.audience)
         first = evaluator_of.setdefault(component_name, name)
-        if first != name and {records[first].audience, record.audience} not in ({"criterion"}, {"stakeholder"}):
+        if first != name and {records[first].audience, record.audience} not in (
+            {"criterion"},
+            {"stakeholder"},
+        ):
             raise ConfigError(
                 f"{first!r} and {name!r} would both give component {component_name!r}: `name` one otherwise"
             )
@@ -63,9 +66,13 @@ def check_recipe(config: Config, records: Mapping[str, EvaluatorRecord]) -> None
         _refuse_unknown(f"reward.{name}", name, known)
     weights = list(component_weights(config, known).values())
     if not any(weights):
-        raise ConfigError("reward: every weight is 0, so nothing would count; give one component a weight")
+        raise ConfigError(
+            "reward: every weight is 0, so nothing would count; give one component a weight"
+        )
     if _overflows(weights):
-        raise ConfigError("reward: the sum of the weights is larger than any number; make them smaller")
+        raise ConfigError(
+            "reward: the sum of the weights is larger than any number; make them smaller"
+        )
     kinds = [gate.kind for gate in config.gates]
     for index, gate in enumerate(config.gates):
         if kinds.count(gate.kind) > 1:
@@ -96,7 +103,9 @@ def component_weights(config: Config, names: Sequence[str]) -> dict[str, float]:
         return {name: config.reward.get(name, 0.0) for name in names}
     if len(names) == 1:
         return {names[0]: 1.0}
-    raise ConfigError(f"reward: say how the components count, for instance {{{names[0]}: 1.0}}; there are {names}")
+    raise ConfigError(
+        f"reward: say how the components count, for instance {{{names[0]}: 1.0}}; there are {names}"
+    )
 
 
 def build_decision(
@@ -115,7 +124,12 @@ def build_decision(
     """
     decision = Decision(
         specs=_SpecBuilder(task, survey, config, records, combiners).build_all(weights, difficulty),
-        gates=tuple(sorted(config.gates, key=lambda gate: ("precision", "format", "repetition").index(gate.kind))),
+        gates=tuple(
+            sorted(
+                config.gates,
+                key=lambda gate: ("precision", "format", "repetition").index(gate.kind),
+            )
+        ),
         scale=config.scale,
         clip=config.clip,
         **config.failure.model_dump(include={"rule", "min_coverage", "group_rule"}),
@@ -124,7 +138,9 @@ def build_decision(
     return decision if fixed else decision.model_copy(update={"weights_fixed": False})
 
 
-def decision_key(task: Task, survey: Survey, weights: Mapping[str, float], difficulty: Mapping[str, Any]) -> Hashable:
+def decision_key(
+    task: Task, survey: Survey, weights: Mapping[str, float], difficulty: Mapping[str, Any]
+) -> Hashable:
     """Return what `build_decision` reads of a task and its survey: equal keys give equal decisions.
 
     Numbers that may be 0 are compared as text, because 0.0 and -0.0 are equal and have different digests.
@@ -133,8 +149,18 @@ def decision_key(task: Task, survey: Survey, weights: Mapping[str, float], diffi
     criteria = () if rubric is None else tuple((one.id, one.weight) for one in rubric.criteria)
     edges = () if rubric is None else tuple(edge.model_dump_json() for edge in rubric.edges)
     # Texts of criteria and constraints are left out: no decision depends on them, so many tasks can share one.
-    people = tuple((one.id, tuple((each.id, each.kind) for each in one.constraints)) for one in task.stakeholders)
-    return survey.outline.digest, rubric is None, criteria, edges, people, repr((weights, difficulty))
+    people = tuple(
+        (one.id, tuple((each.id, each.kind) for each in one.constraints))
+        for one in task.stakeholders
+    )
+    return (
+        survey.outline.digest,
+        rubric is None,
+        criteria,
+        edges,
+        people,
+        repr((weights, difficulty)),
+    )
 
 
 @dataclass
@@ -151,32 +177,52 @@ class _SpecBuilder:
         self.questions: dict[str, dict[str | None, list[Question]]] = {}
         for question in self.survey.questions:
             member = self.survey.views[question.view].member
-            self.questions.setdefault(question.evaluator, {}).setdefault(member, []).append(question)
+            self.questions.setdefault(question.evaluator, {}).setdefault(member, []).append(
+                question
+            )
 
-    def build_all(self, weights: Mapping[str, float], difficulty: Mapping[str, Any]) -> tuple[ComponentSpec, ...]:
+    def build_all(
+        self, weights: Mapping[str, float], difficulty: Mapping[str, Any]
+    ) -> tuple[ComponentSpec, ...]:
         """Return the components that the config defines, and the default ones of all other evaluators."""
         specs = []
         for name, component in self.config.components.items():
-            inputs = {key: self._configured_input(name, key, component) for key in sorted(component.inputs)}
+            inputs = {
+                key: self._configured_input(name, key, component)
+                for key in sorted(component.inputs)
+            }
             self._refuse_lost_weights(name, component.combiner, inputs)
             specs.append(self._build_spec(name, component.combiner, inputs, component.params))
         evaluators_by_component: dict[str, list[str]] = defaultdict(list)
         for evaluator in self.questions:
-            evaluators_by_component[default_component(evaluator, self.records[evaluator].audience)].append(evaluator)
-        for component_name in sorted(evaluators_by_component.keys() - self.config.components.keys()):
+            evaluators_by_component[
+                default_component(evaluator, self.records[evaluator].audience)
+            ].append(evaluator)
+        for component_name in sorted(
+            evaluators_by_component.keys() - self.config.components.keys()
+        ):
             audience = self.records[evaluators_by_component[component_name][0]].audience
             if audience == "criterion":
                 specs.append(self._rubric_spec(evaluators_by_component[component_name]))
             elif audience == "stakeholder":
-                specs.append(self._stakeholder_spec(evaluators_by_component[component_name], weights, difficulty))
+                specs.append(
+                    self._stakeholder_spec(
+                        evaluators_by_component[component_name], weights, difficulty
+                    )
+                )
             else:
-                specs.append(self._evaluator_spec(component_name, evaluators_by_component[component_name][0]))
+                specs.append(
+                    self._evaluator_spec(component_name, evaluators_by_component[component_name][0])
+                )
         self._refuse_absent({spec.name for spec in specs})
         return tuple(sorted(specs, key=lambda spec: spec.name))
 
     def _refuse_absent(self, present: set[str]) -> None:
         counted = [name for name, weight in self.weight.items() if weight]
-        for name in [*counted, *(name for gate in self.config.gates for name in _gate_components(gate))]:
+        for name in [
+            *counted,
+            *(name for gate in self.config.gates for name in _gate_components(gate)),
+        ]:
             if name not in present:
                 kind = {RUBRIC: "rubric", STAKEHOLDERS: "stakeholders"}.get(name, "question")
                 remedy = "complete the task"
@@ -191,10 +237,16 @@ class _SpecBuilder:
         where = f"components.{name}.inputs.{key}"
         settings = component.inputs[key]
         if settings.if_skipped is None:
-            settings = settings.model_copy(update={"if_skipped": self.combiners[component.combiner].if_skipped})
+            settings = settings.model_copy(
+                update={"if_skipped": self.combiners[component.combiner].if_skipped}
+            )
         if settings.verdicts_of in self.questions:
-            questions = [q for of_member in self.questions[settings.verdicts_of].values() for q in of_member]
-            weights = {q.id: self._declared_weight(q) or 1.0 for q in questions}  # also if it counts in no utility
+            questions = [
+                q for of_member in self.questions[settings.verdicts_of].values() for q in of_member
+            ]
+            weights = {
+                q.id: self._declared_weight(q) or 1.0 for q in questions
+            }  # also if it counts in no utility
         elif settings.verdicts_of in self.by_id:
             questions = [self.by_id[settings.verdicts_of]]
             weights = {settings.verdicts_of: 1.0}
@@ -204,17 +256,28 @@ class _SpecBuilder:
             raise ConfigError(
                 f"{where}: task {self.task.id!r} has no question or evaluator {settings.verdicts_of!r}; {hint}"
             )
-        if settings.min_confidence is None and self.records[questions[0].evaluator].audience == "reviewer":
-            settings = settings.model_copy(update={"min_confidence": self.config.panel.min_confidence})
-        return _build_input(f"{where}.if_skipped", questions, self._with_fold(questions, settings), weights)
+        if (
+            settings.min_confidence is None
+            and self.records[questions[0].evaluator].audience == "reviewer"
+        ):
+            settings = settings.model_copy(
+                update={"min_confidence": self.config.panel.min_confidence}
+            )
+        return _build_input(
+            f"{where}.if_skipped", questions, self._with_fold(questions, settings), weights
+        )
 
-    def _refuse_lost_weights(self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]) -> None:
+    def _refuse_lost_weights(
+        self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]
+    ) -> None:
         """Raise PlanError for an input that would count criteria of the task's rubric without their weights.
 
         A mean may have equal weights, but no penalty among gains; a penalty alone may have a negative weight elsewhere.
         """
         is_rubric = self.combiners[combiner].counts_criteria
-        weights = {one.id: one.weight for one in self.task.rubric.criteria} if self.task.rubric else {}
+        weights = (
+            {one.id: one.weight for one in self.task.rubric.criteria} if self.task.rubric else {}
+        )
         for key, one in inputs.items():
             questions = [self.by_id[question] for question in one.questions]
             criteria = {
@@ -238,8 +301,12 @@ class _SpecBuilder:
         """Return the component of one evaluator: an input for each reviewer, for each of its shares, or one for all."""
         record = self.records[evaluator_name]
         by_member = self.questions[evaluator_name]
-        counts = self.weight[component] != 0 or component in {gate.component for gate in self.config.gates}
-        settings = InputConfig(verdicts_of=evaluator_name, if_skipped=None if counts else "left-out")
+        counts = self.weight[component] != 0 or component in {
+            gate.component for gate in self.config.gates
+        }
+        settings = InputConfig(
+            verdicts_of=evaluator_name, if_skipped=None if counts else "left-out"
+        )
         spec_input = f"{{verdicts_of: {evaluator_name}, if_skipped: ...}}"
         where = f"write components: {{{component}: {{inputs: {{{component}: {spec_input}}}}}}}"
         has_shares = bool(record.shares) and record.audience != "reviewer"
@@ -252,11 +319,21 @@ class _SpecBuilder:
             panel = self.config.panel
             where = "panel.if_skipped"
             if_skipped = panel.if_skipped or settings.if_skipped
-            update = {"reduce": panel.reduce, "min_confidence": panel.min_confidence, "if_skipped": if_skipped}
+            update = {
+                "reduce": panel.reduce,
+                "min_confidence": panel.min_confidence,
+                "if_skipped": if_skipped,
+            }
             settings = settings.model_copy(update=update)
-        weights = {question.id: self._declared_weight(question) for group in groups.values() for question in group}
+        weights = {
+            question.id: self._declared_weight(question)
+            for group in groups.values()
+            for question in group
+        }
         inputs = {
-            key: _build_input(where, group, self._with_fold(group, settings, settings.reduce), weights)
+            key: _build_input(
+                where, group, self._with_fold(group, settings, settings.reduce), weights
+            )
             for key, group in sorted(groups.items())
         }
         if has_shares:
@@ -271,7 +348,9 @@ class _SpecBuilder:
         settings = self.config.rubric
         assert rubric is not None  # there are questions about its criteria
         weights = {criterion.id: criterion.weight for criterion in rubric.criteria}
-        inputs = self._member_inputs(evaluator_names, "rubric.if_skipped", weights, settings.if_skipped)
+        inputs = self._member_inputs(
+            evaluator_names, "rubric.if_skipped", weights, settings.if_skipped
+        )
         params = {
             "edges": [edge.model_dump() for edge in rubric.edges],
             **settings.model_dump(include={"kappa", "exact", "met_from"}),
@@ -280,28 +359,49 @@ class _SpecBuilder:
             return self._build_spec(RUBRIC, settings.aggregation, inputs, params)
 
     def _stakeholder_spec(
-        self, evaluator_names: Sequence[str], weights: Mapping[str, float], difficulty: Mapping[str, Any]
+        self,
+        evaluator_names: Sequence[str],
+        weights: Mapping[str, float],
+        difficulty: Mapping[str, Any],
     ) -> ComponentSpec:
         settings = self.config.weights
-        inputs = self._member_inputs(evaluator_names, "weights.if_skipped", weights, settings.if_skipped)
+        inputs = self._member_inputs(
+            evaluator_names, "weights.if_skipped", weights, settings.if_skipped
+        )
         if settings.layers:
             inputs = {
-                member: spec_input.model_copy(update={"weights": self._layer_weights(member, spec_input)})
+                member: spec_input.model_copy(
+                    update={"weights": self._layer_weights(member, spec_input)}
+                )
                 for member, spec_input in inputs.items()
             }
         params: dict[str, Any] = {}
         if difficulty:
-            calibration = {"gamma": settings.gamma, "beta": settings.beta, "temperature": settings.temperature}
+            calibration = {
+                "gamma": settings.gamma,
+                "beta": settings.beta,
+                "temperature": settings.temperature,
+            }
             params = {"difficulty": difficulty, "calibration": calibration}
         for kind in ("hard", "soft"):
-            ids = {s.id: {c.id for c in s.constraints if c.kind == kind} for s in self.task.stakeholders}
+            ids = {
+                s.id: {c.id for c in s.constraints if c.kind == kind}
+                for s in self.task.stakeholders
+            }
             positions = {
-                member: [i for i, name in enumerate(x.questions) if self.by_id[name].subject in ids[member]]
+                member: [
+                    i
+                    for i, name in enumerate(x.questions)
+                    if self.by_id[name].subject in ids[member]
+                ]
                 for member, x in inputs.items()
             }
             if any(positions.values()):
                 params[kind] = {member: places for member, places in positions.items() if places}
-        collected = {member: [i for i, weight in enumerate(x.weights) if weight == 0] for member, x in inputs.items()}
+        collected = {
+            member: [i for i, weight in enumerate(x.weights) if weight == 0]
+            for member, x in inputs.items()
+        }
         if any(collected.values()):
             params["collected"] = {member: places for member, places in collected.items() if places}
         if "hard" in params and settings.cap != "none":
@@ -311,25 +411,43 @@ class _SpecBuilder:
         return self._build_spec(STAKEHOLDERS, settings.welfare, inputs, params)
 
     def _member_inputs(
-        self, evaluator_names: Sequence[str], where: str, weights: Mapping[str, float], if_skipped: SkippedRule | None
+        self,
+        evaluator_names: Sequence[str],
+        where: str,
+        weights: Mapping[str, float],
+        if_skipped: SkippedRule | None,
     ) -> dict[str, ComponentInput]:
         """Return the questions of these evaluators about each criterion or stakeholder as an input, sorted by id."""
         inputs = {}
         for member, weight in sorted(weights.items()):
-            questions = [q for evaluator in evaluator_names for q in self.questions[evaluator].get(member, ())]
+            questions = [
+                q
+                for evaluator in evaluator_names
+                for q in self.questions[evaluator].get(member, ())
+            ]
             if not any(map(self._declared_weight, questions)):
                 raise PlanError(
                     f"task {self.task.id!r}: no evaluator has a question about {member!r}; add one of that audience, "
                     "or leave it out of the task"
                 )
-            settings = InputConfig(verdicts_of=evaluator_names[0], input_weight=abs(weight), if_skipped=if_skipped)
+            settings = InputConfig(
+                verdicts_of=evaluator_names[0], input_weight=abs(weight), if_skipped=if_skipped
+            )
             sign = 1.0 if weight > 0 else -1.0
-            signs = {question.id: sign if self._declared_weight(question) else 0.0 for question in questions}
-            inputs[member] = _build_input(where, questions, self._with_fold(questions, settings), signs)
+            signs = {
+                question.id: sign if self._declared_weight(question) else 0.0
+                for question in questions
+            }
+            inputs[member] = _build_input(
+                where, questions, self._with_fold(questions, settings), signs
+            )
         return inputs
 
     def _with_fold(
-        self, questions: Iterable[Question], settings: InputConfig, default: Reduction | None = "mean"
+        self,
+        questions: Iterable[Question],
+        settings: InputConfig,
+        default: Reduction | None = "mean",
     ) -> InputConfig:
         """Return an input's settings with the `fold` of its evaluators, unless its `reduce` is not the default.
 
@@ -358,13 +476,19 @@ class _SpecBuilder:
                     f"{member!r} has questions; add one"
                 )
         by_layer = {layer: shares[layer] / layers.count(layer) for layer in layers}
-        return tuple(by_layer[self.by_id[question].layer] if weight else 0.0 for question, weight in columns)
+        return tuple(
+            by_layer[self.by_id[question].layer] if weight else 0.0 for question, weight in columns
+        )
 
     def _build_spec(
         self, name: str, combiner: str, inputs: dict[str, ComponentInput], params: Mapping[str, Any]
     ) -> ComponentSpec:
         implementation = self.combiners[combiner]
-        settings = {"reduce": None} if implementation.needs_all_columns else {"vote": self.config.panel.vote}
+        settings = (
+            {"reduce": None}
+            if implementation.needs_all_columns
+            else {"vote": self.config.panel.vote}
+        )
         inputs = {
             key: spec_input.model_copy(update=settings | self._calibration(key, spec_input))
             for key, spec_input in inputs.items()
@@ -374,10 +498,16 @@ class _SpecBuilder:
             with as_plan_error(f"combiner {combiner!r}"):
                 if implementation.fuses_judges:
                     inputs = self._separate_judges(inputs)
-                inputs = dict(implementation.arrange_inputs(inputs, self._predicted_reviewers(inputs), params))
+                inputs = dict(
+                    implementation.arrange_inputs(inputs, self._predicted_reviewers(inputs), params)
+                )
                 frozen = implementation.freeze(inputs, params)
                 implementation.check_questions(
-                    [self.by_id[question] for spec_input in inputs.values() for question in spec_input.questions],
+                    [
+                        self.by_id[question]
+                        for spec_input in inputs.values()
+                        for question in spec_input.questions
+                    ],
                     frozen,
                 )
         except PlanError as error:
@@ -385,7 +515,10 @@ class _SpecBuilder:
                 error.args = (f"task {self.task.id!r}, component {name!r}: {error}",)
             raise
         weight = self.weight[name]
-        is_penalty = any(isinstance(gate, RepetitionControl) and gate.component == name for gate in self.config.gates)
+        is_penalty = any(
+            isinstance(gate, RepetitionControl) and gate.component == name
+            for gate in self.config.gates
+        )
         spec = ComponentSpec(
             name=name,
             weight=weight,
@@ -403,19 +536,29 @@ class _SpecBuilder:
         separated: dict[str, ComponentInput] = {}
         for key, one in inputs.items():
             judges = self.by_id[one.questions[0]].judges
-            of_judge = {judge: one.model_copy(update={"judge": judge}) for judge in judges} or {key: one}
+            of_judge = {judge: one.model_copy(update={"judge": judge}) for judge in judges} or {
+                key: one
+            }
             twice = separated.keys() & of_judge.keys()
             if twice:
-                raise PlanError(f"two inputs are the votes of {min(twice)!r}; leave one out, or rename it")
+                raise PlanError(
+                    f"two inputs are the votes of {min(twice)!r}; leave one out, or rename it"
+                )
             separated |= of_judge
         return separated
 
     def _calibration(self, key: str, spec_input: ComponentInput) -> dict[str, Any]:
         """Return the calibration of an input's questions. Raises ConfigError where a calibrated score says nothing."""
-        maps = {name: one for name, one in self.config.calibration.items() if name in spec_input.questions}
+        maps = {
+            name: one
+            for name, one in self.config.calibration.items()
+            if name in spec_input.questions
+        }
         for name in maps:
             if self.by_id[name].scope != "response":
-                raise ConfigError(f"calibration.{name}: is about several responses; calibrate questions about one")
+                raise ConfigError(
+                    f"calibration.{name}: is about several responses; calibrate questions about one"
+                )
             if spec_input.reduce == "majority":
                 hint = "fold it by its mean, or leave the calibration out"
                 raise ConfigError(
@@ -439,7 +582,10 @@ class _SpecBuilder:
             # a folded question counts once
             columns = [question.seats if spec_input.reduce is None else 1 for question in questions]
             sizes = [abs(w) * n for w, n in zip(spec_input.weights, columns, strict=True)]
-            residual = [size if q.layer == "residual" else 0.0 for q, size in zip(questions, sizes, strict=True)]
+            residual = [
+                size if q.layer == "residual" else 0.0
+                for q, size in zip(questions, sizes, strict=True)
+            ]
             share = float(aggregation.total(residual) / aggregation.total(sizes))
             if share > MAX_RESIDUAL + ROUNDING:
                 raise PlanError(
@@ -459,7 +605,9 @@ def _build_input(
             "it is then `left-out`, or counts as `zero`"
         )
     # A response without variants is not excused from questions about them.
-    if_skipped: SkippedRule = "zero" if any(q.material != SUBMITTED for q in ordered) else "left-out"
+    if_skipped: SkippedRule = (
+        "zero" if any(q.material != SUBMITTED for q in ordered) else "left-out"
+    )
     return ComponentInput(
         questions=tuple(q.id for q in ordered),
         weights=tuple(weights[q.id] for q in ordered),

@@ -17,7 +17,14 @@ from jurygraph import aggregation
 from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiners import ScoreMatrix
-from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, ScoreCalibration
+from jurygraph.schema import (
+    Cause,
+    ComponentInput,
+    Decision,
+    Question,
+    RecordedVerdict,
+    ScoreCalibration,
+)
 from jurygraph.schema.plan import SUBMITTED, VoteRule
 from jurygraph.schema.verdict import MET_THRESHOLD, NO_VARIANT, RESPONSE_GATES, Status, Unsupported
 
@@ -103,14 +110,21 @@ class VerdictTable:
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
             columns = self.effective_columns(name, spec_input, met_from)
             pieces.append(_fill_cells(columns, weight * direction < 0, spec_input, rule, scenario))
-        weights = [np.full(piece[0].shape[1], weight) for piece, weight in zip(pieces, spec_input.weights, strict=True)]
+        weights = [
+            np.full(piece[0].shape[1], weight)
+            for piece, weight in zip(pieces, spec_input.weights, strict=True)
+        ]
         filled: Sequence[Any] = pieces[0]
         if len(pieces) > 1:
             filled = [np.concatenate(arrays, axis=1) for arrays in zip(*pieces, strict=True)]
         value, met, judged, applicable = filled
-        return ScoreMatrix(value, met, judged, applicable, np.concatenate(weights), spec_input.input_weight)
+        return ScoreMatrix(
+            value, met, judged, applicable, np.concatenate(weights), spec_input.input_weight
+        )
 
-    def effective_columns(self, name: str, spec_input: ComponentInput, met_from: float = MET_THRESHOLD) -> ScoreArrays:
+    def effective_columns(
+        self, name: str, spec_input: ComponentInput, met_from: float = MET_THRESHOLD
+    ) -> ScoreArrays:
         """Return a question's verdicts as an input uses them: confident enough, and reduced to a majority if required.
 
         A discarded verdict counts as an abstention, and so does a missing majority, except of judges; a failure among
@@ -118,22 +132,34 @@ class VerdictTable:
         """
         columns = self._columns_of(name, spec_input.judge)
         if met_from != MET_THRESHOLD:
-            columns = columns._replace(met=np.where(columns.decided, columns.met, columns.value >= met_from))
-        if name in spec_input.calibration:  # the value of any other cell than a judged one follows from its outcome
+            columns = columns._replace(
+                met=np.where(columns.decided, columns.met, columns.value >= met_from)
+            )
+        if (
+            name in spec_input.calibration
+        ):  # the value of any other cell than a judged one follows from its outcome
             calibrated = calibrate(columns.value, spec_input.calibration[name])
             value = np.where(columns.outcome == OK, calibrated, columns.value)
             columns = columns._replace(value=value, met=value >= met_from)
         if (columns.outcome == NO_VARIANTS).any():
             counted = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
-            outcome = np.where(columns.outcome == NO_VARIANTS, counted, columns.outcome).astype(np.int8)
+            outcome = np.where(columns.outcome == NO_VARIANTS, counted, columns.outcome).astype(
+                np.int8
+            )
             columns = columns._replace(outcome=outcome)
         if spec_input.min_confidence > 0.0:  # verdicts of gates are never discarded
-            is_unsure = _is_answered(columns.outcome) & (columns.confidence < spec_input.min_confidence)
-            columns = columns._replace(outcome=np.where(is_unsure, ABSTAINED, columns.outcome).astype(np.int8))
+            is_unsure = _is_answered(columns.outcome) & (
+                columns.confidence < spec_input.min_confidence
+            )
+            columns = columns._replace(
+                outcome=np.where(is_unsure, ABSTAINED, columns.outcome).astype(np.int8)
+            )
         if spec_input.reduce == "majority" and columns.value.shape[1] > 1:
             columns = _reduce_to_majority(columns, spec_input.vote, spec_input.has_judges)
         if (columns.outcome == EXCLUDED).any():
-            outcome = np.where(columns.outcome == EXCLUDED, NOT_APPLICABLE, columns.outcome).astype(np.int8)
+            outcome = np.where(columns.outcome == EXCLUDED, NOT_APPLICABLE, columns.outcome).astype(
+                np.int8
+            )
             columns = columns._replace(outcome=outcome)
         return columns
 
@@ -143,8 +169,16 @@ class VerdictTable:
         if judge is None:
             return columns
         seats = self.judges.get(name, ())
-        own = [place for place in range(columns.value.shape[1]) if seats and seats[place % len(seats)] == judge]
-        return ScoreArrays._make(array[:, own] for array in columns) if own else ScoreArrays.absent(self.rows, 1)
+        own = [
+            place
+            for place in range(columns.value.shape[1])
+            if seats and seats[place % len(seats)] == judge
+        ]
+        return (
+            ScoreArrays._make(array[:, own] for array in columns)
+            if own
+            else ScoreArrays.absent(self.rows, 1)
+        )
 
     def count_discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
@@ -153,13 +187,17 @@ class VerdictTable:
         for name in spec_input.questions:
             columns = self._columns_of(name, spec_input.judge)
             effective = self.effective_columns(name, spec_input)
-            is_discarded = _is_answered(columns.outcome) & (columns.confidence < spec_input.min_confidence)
+            is_discarded = _is_answered(columns.outcome) & (
+                columns.confidence < spec_input.min_confidence
+            )
             discarded.append(aggregation.total(np.where(is_discarded, 1.0, 0.0)))
             has_vote = _is_answered(columns.outcome) | (columns.outcome == STOPPED)
             is_undecided = has_vote.any(axis=1) & lacks_score(effective.outcome).any(axis=1)
             needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
             undecided.append(np.where(is_undecided & needs_majority, 1.0, 0.0))
-        return np.asarray(aggregation.total(discarded, axis=0)), np.asarray(aggregation.total(undecided, axis=0))
+        return np.asarray(aggregation.total(discarded, axis=0)), np.asarray(
+            aggregation.total(undecided, axis=0)
+        )
 
     def sample_spread(self, spec_inputs: Iterable[ComponentInput]) -> Floats | None:
         """Return the largest difference between two samples' scores on one of the inputs' questions, [R].
@@ -169,7 +207,9 @@ class VerdictTable:
         """
         if not self.sampled:
             return None
-        names = sorted(self.sampled.intersection(name for one in spec_inputs for name in one.questions))
+        names = sorted(
+            self.sampled.intersection(name for one in spec_inputs for name in one.questions)
+        )
         spread = np.full(self.rows, np.nan)
         for value, _, outcome, *_ in (self.columns[name] for name in names):
             is_judged = outcome == OK
@@ -179,7 +219,9 @@ class VerdictTable:
             spread = np.fmax(spread, np.where(has_two, highest - lowest, np.nan))
         return spread if names else None
 
-    def with_outcome(self, questions: Iterable[str], outcome: int, kept: Collection[int] = ()) -> "VerdictTable":
+    def with_outcome(
+        self, questions: Iterable[str], outcome: int, kept: Collection[int] = ()
+    ) -> "VerdictTable":
         """Return the table with all requested cells of these questions set to one outcome, except those to keep."""
         columns = dict(self.columns)
         for name in questions:
@@ -195,19 +237,29 @@ class VerdictTable:
         requested = []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
             outcome = self.effective_columns(name, spec_input).outcome
-            judged_count = np.asarray(aggregation.total(np.where(np.isin(outcome, settled), 1.0, 0.0)))
-            requested_count = judged_count + aggregation.total(np.where(lacks_score(outcome), 1.0, 0.0))
+            judged_count = np.asarray(
+                aggregation.total(np.where(np.isin(outcome, settled), 1.0, 0.0))
+            )
+            requested_count = judged_count + aggregation.total(
+                np.where(lacks_score(outcome), 1.0, 0.0)
+            )
             if spec_input.reduce is not None:
                 judged_count = judged_count / np.maximum(requested_count, 1.0)
                 requested_count = np.minimum(requested_count, 1.0)
             judged_weights.append(abs(weight) * judged_count)
             requested.append(abs(weight) * requested_count)
-        return np.asarray(aggregation.total(judged_weights, axis=0)), np.asarray(aggregation.total(requested, axis=0))
+        return np.asarray(aggregation.total(judged_weights, axis=0)), np.asarray(
+            aggregation.total(requested, axis=0)
+        )
 
     def outcomes(self, spec_input: ComponentInput) -> tuple[NDArray[np.int8], Floats]:
         """Return the outcome of every cell of an input, [R,K], and the cells' weights, [K]."""
-        outcomes = [self.effective_columns(name, spec_input).outcome for name in spec_input.questions]
-        weights = [np.full(o.shape[1], w) for o, w in zip(outcomes, spec_input.weights, strict=True)]
+        outcomes = [
+            self.effective_columns(name, spec_input).outcome for name in spec_input.questions
+        ]
+        weights = [
+            np.full(o.shape[1], w) for o, w in zip(outcomes, spec_input.weights, strict=True)
+        ]
         return np.concatenate(outcomes, axis=1), np.concatenate(weights)
 
 
@@ -234,13 +286,25 @@ def stack_groups(
         by_question: dict[str, list[RecordedVerdict]] = defaultdict(list)
         for verdict in verdicts:
             by_question[verdict.question].append(verdict)
-        shown = {material: _variant_columns(material, questions, by_question) for material in materials}
+        shown = {
+            material: _variant_columns(material, questions, by_question) for material in materials
+        }
         for question in questions:
-            _place_verdicts(question, row, by_question[question.id], shown[question.material], cells[question.id])
+            _place_verdicts(
+                question,
+                row,
+                by_question[question.id],
+                shown[question.material],
+                cells[question.id],
+            )
     columns = {question.id: fill_columns(rows, cells[question.id]) for question in questions}
     # Several samples, by any judge, of one response as it was submitted.
-    sampled = (q.id for q in questions if q.seats > 1 and q.scope == "response" and q.material == SUBMITTED)
-    judges_of_seats = {q.id: [judge for judge in q.judges for _ in range(q.samples)] for q in questions if q.judges}
+    sampled = (
+        q.id for q in questions if q.seats > 1 and q.scope == "response" and q.material == SUBMITTED
+    )
+    judges_of_seats = {
+        q.id: [judge for judge in q.judges for _ in range(q.samples)] for q in questions if q.judges
+    }
     return VerdictTable(rows, columns, frozenset(sampled), judges_of_seats)
 
 
@@ -270,7 +334,9 @@ def calibrate(scores: Floats, calibration: ScoreCalibration) -> Floats:
     width = np.where(right > left, knots[right] - knots[left], 1.0)
     share = np.clip((scores - knots[left]) / width, 0.0, 1.0)
     # rounding must not lead above the next knot, so that the map never falls
-    calibrated: Floats = np.minimum(values[left] + share * (values[right] - values[left]), values[right])
+    calibrated: Floats = np.minimum(
+        values[left] + share * (values[right] - values[left]), values[right]
+    )
     return calibrated
 
 
@@ -290,7 +356,9 @@ def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule, has_judges: bool) 
     value = np.where(columns.binary, columns.met, columns.value) if has_judges else columns.value
     value = np.where(columns.outcome == EXCLUDED, _DOES_NOT_APPLY, value)
     is_requested = has_vote | is_stopped | lacks_score(columns.outcome)
-    seats = is_requested & (columns.outcome != ABSTAINED) if vote == "discard-first" else is_requested
+    seats = (
+        is_requested & (columns.outcome != ABSTAINED) if vote == "discard-first" else is_requested
+    )
     majority = strict_majority(value, has_vote, seats)
     is_excluded = majority.decided & (majority.value == _DOES_NOT_APPLY)
     agrees = has_vote & (value == majority.value[:, None])
@@ -320,7 +388,9 @@ def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
     if verdict.score is None:
         cause = verdict.failure.cause if verdict.failure else None
         return 0.0, False, outcome_of(verdict.status, cause, verdict.gated_by)
-    score = verdict.score + 0.0  # never -0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU
+    score = (
+        verdict.score + 0.0
+    )  # never -0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU
     return score, verdict.counts_as_met, ok_outcome(verdict.gated_by, verdict.unsupported)
 
 
@@ -330,7 +400,11 @@ def ok_outcome(gated_by: str | None, unsupported: Unsupported | None) -> int:
 
 
 def _place_verdicts(
-    question: Question, row: Mapping[str, int], verdicts: Iterable[RecordedVerdict], variants: Variants, cells: Cells
+    question: Question,
+    row: Mapping[str, int],
+    verdicts: Iterable[RecordedVerdict],
+    variants: Variants,
+    cells: Cells,
 ) -> None:
     """Put the verdicts of a group on a question into their cells.
 
@@ -346,7 +420,9 @@ def _place_verdicts(
         elif question.scope == "pair":
             columns = (row[verdict.responses[1]],)
         else:
-            columns = (shown_variants.get(verdict.responses[0], 0),)  # a whole group is shown no variants: 0
+            columns = (
+                shown_variants.get(verdict.responses[0], 0),
+            )  # a whole group is shown no variants: 0
         for column in columns:
             seat = question.seat(verdict.judge, verdict.sample)
             cells[own_row, column * question.seats + seat] = (verdict, False)
@@ -364,28 +440,48 @@ def _variant_columns(
     for question in questions:
         for verdict in verdicts[question.id] if question.material == material else ():
             shown[verdict.about].update(verdict.responses)
-    return {about: {name: column for column, name in enumerate(sorted(names))} for about, names in shown.items()}
+    return {
+        about: {name: column for column, name in enumerate(sorted(names))}
+        for about, names in shown.items()
+    }
 
 
 def outcome_of(status: Status, cause: Cause | None, gated_by: str | None) -> int:
     """Return the outcome of a verdict that is not ok, as a code; `cause` is that of its failure, if any."""
     if status == "not_applicable":
-        return EXCLUDED if gated_by is None else NO_VARIANTS if gated_by == NO_VARIANT else NOT_APPLICABLE
+        return (
+            EXCLUDED
+            if gated_by is None
+            else NO_VARIANTS
+            if gated_by == NO_VARIANT
+            else NOT_APPLICABLE
+        )
     if status == "abstained":
         return NO_MODEL if cause == "infrastructure" else ABSTAINED
     return FAILED_BY_RESPONSE if cause == "response" else FAILED_BY_INFRASTRUCTURE
 
 
 def _fill_cells(
-    columns: ScoreArrays, is_penalty: bool, spec_input: ComponentInput, rule: str, scenario: Scenario
+    columns: ScoreArrays,
+    is_penalty: bool,
+    spec_input: ComponentInput,
+    rule: str,
+    scenario: Scenario,
 ) -> tuple[Floats, Bools, Bools, Bools]:
     """Return one question's values, own answers (`met`), and masks of judged and of applicable cells, [R,K] each.
 
     They are folded into one column if the input requires it. Under the rule, an unjudged cell is 0, and 1 for a penalty
     unless the rule is `gear`.
     """
-    if columns.value.shape[1] == 1 and (columns.outcome == OK).all():  # most tables are only of such columns
-        return columns.value.copy(), columns.met.copy(), np.ones_like(columns.met), np.ones_like(columns.met)
+    if (
+        columns.value.shape[1] == 1 and (columns.outcome == OK).all()
+    ):  # most tables are only of such columns
+        return (
+            columns.value.copy(),
+            columns.met.copy(),
+            np.ones_like(columns.met),
+            np.ones_like(columns.met),
+        )
     applies = (columns.outcome != ABSENT) & (columns.outcome != NOT_APPLICABLE)
     is_applicable = columns.outcome != ABSENT if spec_input.if_skipped == "zero" else applies
     is_stopped = columns.outcome == STOPPED
@@ -393,9 +489,13 @@ def _fill_cells(
     if scenario == "partial":
         is_applicable = is_applicable & is_settled
     is_one = is_penalty and rule != "gear" if scenario == "counted" else scenario == "high"
-    value = np.where(is_settled, np.where(is_stopped, float(is_penalty), columns.value), float(is_one))
+    value = np.where(
+        is_settled, np.where(is_stopped, float(is_penalty), columns.value), float(is_one)
+    )
     met = np.where(is_settled, np.where(is_stopped, is_penalty, columns.met), is_one)
-    is_answered = is_settled & ~is_stopped  # a stopped response supports no gain and reduces no penalty
+    is_answered = (
+        is_settled & ~is_stopped
+    )  # a stopped response supports no gain and reduces no penalty
     if spec_input.reduce is not None and value.shape[1] > 1:
         return _fold_columns(value, met, is_answered, is_applicable, spec_input.reduce)
     return value, met, is_answered, is_applicable

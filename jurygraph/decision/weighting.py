@@ -67,7 +67,11 @@ def refuse_unknown_stakeholders(names: Iterable[str], known: Collection[str]) ->
     for name in names:
         if name not in known:
             near = nearest_name(name, sorted(known))
-            hint = f"did you mean {near!r}?" if near else "leave it out, or add the stakeholder to a task"
+            hint = (
+                f"did you mean {near!r}?"
+                if near
+                else "leave it out, or add the stakeholder to a task"
+            )
             raise ConfigError(f"weights.fixed.{name}: no task has a stakeholder {name!r}; {hint}")
 
 
@@ -84,12 +88,18 @@ def _calibrated_weights(
             )
     # α(c) of each stakeholder's constraints of a kind, in the order of their ids
     hard, soft = (
-        [[c.restrictiveness for c in sort_by_id(person.constraints) if c.kind == kind] for person in people]
+        [
+            [c.restrictiveness for c in sort_by_id(person.constraints) if c.kind == kind]
+            for person in people
+        ]
         for kind in ("hard", "soft")
     )
     tensions = _tensions_by_partner(task, people, find_tensions)
     # s_i: the strengths of a stakeholder's tensions, summed in the order of the partners
-    conflict = [float(aggregation.total([t["strength"] for t in tensions[person.id].values()])) for person in people]
+    conflict = [
+        float(aggregation.total([t["strength"] for t in tensions[person.id].values()]))
+        for person in people
+    ]
     d = aggregation.stakeholders.difficulty(hard, soft, conflict, config.gamma, config.beta)
     w = aggregation.stakeholders.weights(d, config.temperature)
     terms = {
@@ -120,7 +130,9 @@ def _tensions_by_partner(
     for first, second in combinations(people, 2):
         own = declared.get((first.id, second.id), [])
         strengths = sorted(tension.strength for tension in own)
-        why = sorted(tension.reason for tension in own if isinstance(tension, ReadTension) and tension.reason)
+        why = sorted(
+            tension.reason for tension in own if isinstance(tension, ReadTension) and tension.reason
+        )
         if not own:
             found = find_tensions(first, second)
             strengths = [tension.strength for tension in found]

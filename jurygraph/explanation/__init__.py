@@ -60,7 +60,11 @@ class Explanation(Displayed):
 
         The points are those before gates, scale and clip.
         """
-        counted = (term for term in self.explained.terms if term.term.contribution is not None and term.term.weight)
+        counted = (
+            term
+            for term in self.explained.terms
+            if term.term.contribution is not None and term.term.weight
+        )
         return tuple(sorted(map(term_line, counted), key=by_cost))
 
     def what_if(self) -> list[Change]:
@@ -91,14 +95,22 @@ class Explanation(Displayed):
             "gates": [gate.model_dump(mode="json") for gate in reward.gates],
             "sentences": self.sentences(what_if),
         }
-        return content | ({"what_if": [change.model_dump(mode="json") for change in self._changes]} if what_if else {})
+        return content | (
+            {"what_if": [change.model_dump(mode="json") for change in self._changes]}
+            if what_if
+            else {}
+        )
 
     def __str__(self) -> str:
         return "\n".join(map(escape_hidden, self.sentences()))
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         reward = self.trace.reward
-        return [("response", self.trace.response_id), ("reward", reward.value), ("terms", len(reward.terms))]
+        return [
+            ("response", self.trace.response_id),
+            ("reward", reward.value),
+            ("terms", len(reward.terms)),
+        ]
 
 
 def _find_combiners(specs: Sequence[ComponentSpec]) -> Combiners:
@@ -109,7 +121,9 @@ def _find_combiners(specs: Sequence[ComponentSpec]) -> Combiners:
             combiners[spec.combiner] = spec.implementation or load_combiner(spec.combiner)
         except ConfigError as error:
             hint = "give `plan=jury.prepare(task)`, from a jury that has this combiner"
-            problem = f"the plan was made elsewhere, and here its combiner is missing: {error}; {hint}"
+            problem = (
+                f"the plan was made elsewhere, and here its combiner is missing: {error}; {hint}"
+            )
             raise InputError(problem) from error
     return combiners
 
@@ -135,12 +149,18 @@ def explain(trace: Trace, plan: Plan | None = None, *, group: Sequence[Trace] = 
     for place, member in enumerate(group):
         require_type(f"group[{place}]", member, Trace, _GROUP_HINT)
         if member.group != trace.group:
-            raise InputError(f"group[{place}]: belongs to another group of responses; {_GROUP_HINT}")
+            raise InputError(
+                f"group[{place}]: belongs to another group of responses; {_GROUP_HINT}"
+            )
     name = repr(trace.response_id)
     plan = trace.plan if plan is None else plan
     if plan is None:
         problem = f"the trace of response {name} has no plan"
-        raise InputError(f"{problem}; give `plan=jury.prepare(task)`, or use `run.explain({name})` for a stored run")
+        raise InputError(
+            f"{problem}; give `plan=jury.prepare(task)`, or use `run.explain({name})` for a stored run"
+        )
     if plan.digest != trace.plan_digest:
-        raise InputError(f"the trace of response {name} has another plan than the one given; give the plan of its task")
+        raise InputError(
+            f"the trace of response {name} has another plan than the one given; give the plan of its task"
+        )
     return Explanation(trace, plan.decision, plan.survey.questions, partial(tuple, group))

@@ -52,7 +52,9 @@ class PointsLine(FrozenModel):
         """Describe the line so that its points follow from the numbers in it."""
         is_penalty = self.weight < 0
         is_gain = not self.has_loss and (self.points > 0 or not is_penalty)
-        points = f"Gained {format_plain(self.points)}" if is_gain else f"Lost {format_plain(self.lost)}"
+        points = (
+            f"Gained {format_plain(self.points)}" if is_gain else f"Lost {format_plain(self.lost)}"
+        )
         names = f"{'penalty ' if is_penalty else ''}{join_names(self.names)}"
         value = format_plain(self.value)
         shown = f"{value}{'' if is_penalty or self.value > 1 else ' of 1'}"
@@ -81,10 +83,18 @@ def term_line(component: ExplainedTerm) -> PointsLine:
     only = parts[0] if len(parts) == 1 else None
     notes = [] if component.is_judged else ["not judged"]
     notes += [only.note] if only else [] if parts else _rule_notes(component)
-    notes += [component.combiner.describe_rule(component.params)] if component.combiner.counts_criteria else []
+    notes += (
+        [component.combiner.describe_rule(component.params)]
+        if component.combiner.counts_criteria
+        else []
+    )
     verdicts = only.verdicts if only else () if parts else component.verdicts
     whole = _Part(
-        term.name, term.value or 0.0, 1.0, verdicts if component.is_judged else (), "; ".join(filter(None, notes))
+        term.name,
+        term.value or 0.0,
+        1.0,
+        verdicts if component.is_judged else (),
+        "; ".join(filter(None, notes)),
     )
     line = _line(component, whole, (term.name,))
     return line if only else line.model_copy(update={"parts": _part_lines(component, parts)})
@@ -100,7 +110,9 @@ def _line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> Poin
     points = weight * part.value
     lost = max(weight, 0.0, points) - points
     # Without a loss nothing is explained, so that lossless parts are alike, whatever their scales are.
-    is_explained = lost >= _LEAST or any(verdict.effect in ("unjudged", "discarded") for verdict in part.verdicts)
+    is_explained = lost >= _LEAST or any(
+        verdict.effect in ("unjudged", "discarded") for verdict in part.verdicts
+    )
     return PointsLine(
         component=component.term.name,
         names=names,
@@ -117,20 +129,32 @@ def _line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> Poin
 def _answer(part: _Part) -> str:
     """Return the judge's own answer if the part has the value of its only verdict."""
     verdict = part.verdicts[0] if len(part.verdicts) == 1 else None
-    return verdict.native or "" if verdict and verdict.effect != "discarded" and part.value == verdict.score else ""
+    return (
+        verdict.native or ""
+        if verdict and verdict.effect != "discarded" and part.value == verdict.score
+        else ""
+    )
 
 
 def _part_lines(component: ExplainedTerm, parts: Sequence[_Part]) -> tuple[PointsLine, ...]:
     """Return a line for each part of a component; parts that are alike in everything but their names share one."""
     labels = [{verdict.label for verdict in part.verdicts} for part in parts]
-    names = [part.name if len(own) != 1 else min(own) for part, own in zip(parts, labels, strict=True)]
+    names = [
+        part.name if len(own) != 1 else min(own) for part, own in zip(parts, labels, strict=True)
+    ]
     counts = Counter(names)
     groups: dict[PointsLine, list[str]] = {}
     for part, name in zip(parts, names, strict=True):
-        groups.setdefault(_line(component, part, ()), []).append(name if counts[name] == 1 else part.name)
+        groups.setdefault(_line(component, part, ()), []).append(
+            name if counts[name] == 1 else part.name
+        )
     lines = [
         line.model_copy(
-            update={"names": tuple(sorted(alike)), "points": line.points * len(alike), "lost": line.lost * len(alike)}
+            update={
+                "names": tuple(sorted(alike)),
+                "points": line.points * len(alike),
+                "lost": line.lost * len(alike),
+            }
         )
         for line, alike in groups.items()
     ]
@@ -139,23 +163,36 @@ def _part_lines(component: ExplainedTerm, parts: Sequence[_Part]) -> tuple[Point
 
 def _split(component: ExplainedTerm) -> list[_Part]:
     """Return the summands of a component; empty if it is not a sum of its inputs."""
-    if component.term.value is None or not (component.combiner.is_sum or len(component.inputs) == 1):
+    if component.term.value is None or not (
+        component.combiner.is_sum or len(component.inputs) == 1
+    ):
         return []
-    values = component.parts or dict.fromkeys(component.inputs.keys() - component.inapplicable, component.term.value)
+    values = component.parts or dict.fromkeys(
+        component.inputs.keys() - component.inapplicable, component.term.value
+    )
     weights = {name: use.input_weight for name, use in component.inputs.items() if name in values}
     if component.combiner.counts_criteria:
         weights = {
-            name: weight if component.inputs[name].weights[0] > 0 else -weight for name, weight in weights.items()
+            name: weight if component.inputs[name].weights[0] > 0 else -weight
+            for name, weight in weights.items()
         }
     total = sum(weight for weight in weights.values() if weight > 0)
-    if total <= 0 or (component.term.weight < 0 and min(weights.values()) < 0):  # nothing may lower a penalty
+    if total <= 0 or (
+        component.term.weight < 0 and min(weights.values()) < 0
+    ):  # nothing may lower a penalty
         return []
     parts = [
-        part for name, weight in weights.items() for part in _split_input(component, name, values[name], weight / total)
+        part
+        for name, weight in weights.items()
+        for part in _split_input(component, name, values[name], weight / total)
     ]
     value = sum(part.share * part.value for part in parts)
     best = sum(part.share for part in parts if part.share > 0)
-    return parts if isclose(value, component.term.value, abs_tol=1e-9) and isclose(best, 1.0, abs_tol=1e-9) else []
+    return (
+        parts
+        if isclose(value, component.term.value, abs_tol=1e-9) and isclose(best, 1.0, abs_tol=1e-9)
+        else []
+    )
 
 
 def _split_input(component: ExplainedTerm, name: str, value: float, share: float) -> list[_Part]:
@@ -165,7 +202,9 @@ def _split_input(component: ExplainedTerm, name: str, value: float, share: float
     total = sum(weight for _, weight, _ in questions)
     own = sum(weight * mean for _, weight, mean in questions) / total if total else value
     if not isclose(own, value, abs_tol=1e-9):
-        return [_Part(name, value, share, verdicts, _describe_reduction(component, name, own, value))]
+        return [
+            _Part(name, value, share, verdicts, _describe_reduction(component, name, own, value))
+        ]
     if len(questions) < 2:
         return [_Part(name, value, share, verdicts)]
     return [
@@ -185,12 +224,16 @@ def _describe_reduction(component: ExplainedTerm, name: str, own: float, value: 
             held = component.parts.get(names[parent])
             state = "without a value" if held is None else f"at {format_plain(held)}"
             state = "not judged" if names[parent] in component.unjudged else state
-            shown.append(f"{names[parent]} {state}{'' if retention is None else f', λ {format_plain(retention)}'}")
+            shown.append(
+                f"{names[parent]} {state}{'' if retention is None else f', λ {format_plain(retention)}'}"
+            )
     if shown:
         factor = format_plain(value / own if own else 1.0)
         judged = component.verdicts_of(name)
         native = f" ({judged[0].native})" if len(judged) == 1 and judged[0].native else ""
-        return f"{format_plain(value)} = {format_plain(own)}{native} × {factor}, by {'; '.join(shown)}"
+        return (
+            f"{format_plain(value)} = {format_plain(own)}{native} × {factor}, by {'; '.join(shown)}"
+        )
     is_capped = component.params.get("cap") and value < own
     return f"{format_plain(own)}, capped by its hard constraints" if is_capped else ""
 
@@ -201,7 +244,9 @@ def _rule_notes(component: ExplainedTerm) -> Iterator[str]:
         return
     combiner = component.combiner
     is_weighted = combiner.aggregates_utilities and not combiner.is_product
-    total = sum(component.inputs[name].input_weight for name in component.parts) if is_weighted else 1.0
+    total = (
+        sum(component.inputs[name].input_weight for name in component.parts) if is_weighted else 1.0
+    )
     shown = []
     for name, value in component.parts.items():
         weight = (
@@ -211,14 +256,18 @@ def _rule_notes(component: ExplainedTerm) -> Iterator[str]:
         )
         remarks = [] if weight is None else [f"weight {format_plain(weight)}"]
         remarks += ["not judged"] if component.is_unjudged_part(name) else []
-        shown.append(f"{name} {format_plain(value)}" + (f" ({', '.join(remarks)})" if remarks else ""))
+        shown.append(
+            f"{name} {format_plain(value)}" + (f" ({', '.join(remarks)})" if remarks else "")
+        )
     yield f"{' × ' if combiner.is_product else ', '}".join(shown)
     if component.inapplicable:
         yield f"{', '.join(component.inapplicable)} not applicable"
     if is_weighted:
         yield combiner.describe_rule(component.params)
     if component.is_judged:
-        yield from combiner.describe_value(component.params, component.diagnostics, component.is_filled_in)
+        yield from combiner.describe_value(
+            component.params, component.diagnostics, component.is_filled_in
+        )
 
 
 def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
@@ -246,7 +295,11 @@ def _describe_loss(verdict: ExplainedVerdict) -> str:
         return ""
     calibrated = f"{format_plain(verdict.score)}, calibrated to {format_plain(verdict.counted)}"
     reason = shorten(verdict.verdict.reason.rstrip(" ."), _MAX_REASON)
-    quotes = [shorten(e.quote, _MAX_QUOTE) for e in verdict.verdict.evidence if e.verified or e.source != "response"]
+    quotes = [
+        shorten(e.quote, _MAX_QUOTE)
+        for e in verdict.verdict.evidence
+        if e.verified or e.source != "response"
+    ]
     new = ", ".join(f"“{quote}”" for quote in quotes[:3] if quote not in reason)
     quoted = ", as in ".join(filter(None, (reason, new)))
     return ": ".join(filter(None, (calibrated if verdict.counted != verdict.score else "", quoted)))
@@ -287,7 +340,11 @@ def _reward_sentence(trace: Trace) -> str:
     if reward.value is not None:
         status = "" if reward.status == "ok" else ", a degraded reward"
         return f"{subject} gets {format_plain(reward.value)}{status}."
-    partial = "" if reward.partial is None else f"; the judged part alone would give {format_plain(reward.partial)}"
+    partial = (
+        ""
+        if reward.partial is None
+        else f"; the judged part alone would give {format_plain(reward.partial)}"
+    )
     return f"{subject} gets no reward: it failed{partial}."
 
 
@@ -299,8 +356,14 @@ def _point_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> 
         best = format_plain(sum(line.points + line.lost for line in lines))
         losses = "".join(f" - {format_plain(line.lost)}" for line in lines if line.has_loss)
         total = f"{best} at best{losses} = {format_plain(sum(line.points for line in lines))}"
-        yield f"Sum: {total}." if explained.trace.reward.value is not None else f"The sum would be {total}."
-    absent = [component.term.name for component in explained.terms if component.term.contribution is None]
+        yield (
+            f"Sum: {total}."
+            if explained.trace.reward.value is not None
+            else f"The sum would be {total}."
+        )
+    absent = [
+        component.term.name for component in explained.terms if component.term.contribution is None
+    ]
     if absent:
         yield f"Not applicable, no effect: {', '.join(absent)}."
     weightless = [
@@ -361,7 +424,10 @@ def _describe_effects(explained: ExplainedVerdict) -> Iterator[tuple[str, str]]:
     if explained.effect == "gated":
         yield f"Response gate {verdict.gated_by}, the worst score", verdict.reason
     if explained.effect == "discarded":
-        yield "Discarded", f"confidence {verdict.confidence:.4f} is below {explained.required_confidence:.4f}"
+        yield (
+            "Discarded",
+            f"confidence {verdict.confidence:.4f} is below {explained.required_confidence:.4f}",
+        )
     if verdict.unsupported is not None:
         yield "Unsupported", UNSUPPORTED[verdict.unsupported]
     if explained.effect == "not_applicable":
@@ -372,7 +438,10 @@ def _describe_effects(explained: ExplainedVerdict) -> Iterator[tuple[str, str]]:
         failure = verdict.failure
         cause = f" ({failure.cause})" if failure else ""
         # a reason given before the failure may say something else than the failure
-        yield f"Not judged, {verdict.status}{cause}", (failure and failure.message) or verdict.reason
+        yield (
+            f"Not judged, {verdict.status}{cause}",
+            (failure and failure.message) or verdict.reason,
+        )
 
 
 ChangeKind = Literal["verdict", "response gate", "reward gate"]
@@ -419,11 +488,22 @@ def find_changes(
     if not is_independent:
         _require_group(trace, group, questions)
     names = [member.response_id for member in group]
-    own = [verdict for member in group for verdict in member.verdicts if verdict.about == member.response_id]
+    own = [
+        verdict
+        for member in group
+        for verdict in member.verdicts
+        if verdict.about == member.response_id
+    ]
 
     def decide(decision: Decision, key: _Key = (), scores: _Scores | None = None) -> float | None:
-        verdicts = own if scores is None else [_revise(one, scores) if _key(one) == key else one for one in own]
-        return compute_rewards(decision, questions, names, verdicts, combiners)[names.index(trace.response_id)].value
+        verdicts = (
+            own
+            if scores is None
+            else [_revise(one, scores) if _key(one) == key else one for one in own]
+        )
+        return compute_rewards(decision, questions, names, verdicts, combiners)[
+            names.index(trace.response_id)
+        ].value
 
     now = decide(explained.decision)
     if now != trace.reward.value:
@@ -437,9 +517,15 @@ def find_changes(
     labels = Counter(verdicts[0].label for verdicts in groups.values())
     changes: list[Change] = []
 
-    def add(kind: ChangeKind, name: str, condition: str, value: float | None, question: str = "") -> None:
+    def add(
+        kind: ChangeKind, name: str, condition: str, value: float | None, question: str = ""
+    ) -> None:
         gain = None if value is None or now is None else value - now
-        changes.append(Change(kind=kind, name=name, question=question, condition=condition, value=value, gain=gain))
+        changes.append(
+            Change(
+                kind=kind, name=name, question=question, condition=condition, value=value, gain=gain
+            )
+        )
 
     for key, verdicts in groups.items():
         tried = [(decide(explained.decision, key, scores), scores) for scores in _options(verdicts)]
@@ -451,16 +537,27 @@ def find_changes(
             add("response gate", key[1], text, value)
         else:
             shown = first.verdict.responses
-            where = question if len(shown) != 1 or shown[0] == key[0] else f"{question} of {shown[0]}"  # of a variant
+            where = (
+                question if len(shown) != 1 or shown[0] == key[0] else f"{question} of {shown[0]}"
+            )  # of a variant
             label = first.label if labels[first.label] == 1 else f"{first.label} ({where})"
-            add("verdict", first.label, f"{label} were {_describe_score(first, scores[question])}", value, question)
+            add(
+                "verdict",
+                first.label,
+                f"{label} were {_describe_score(first, scores[question])}",
+                value,
+                question,
+            )
     for gate, result in zip(explained.decision.gates, trace.reward.gates, strict=True):
         rest = tuple(other for other in explained.decision.gates if other is not gate)
         value = decide(explained.decision.model_copy(update={"gates": rest}))
         limit = f"{'≤' if result.op == '>' else '≥'} {format_plain(result.threshold)}"
         text = f"the {gate.kind} gate were passed ({result.component} {limit})"
         add("reward gate", f"{gate.kind} gate", text, value)
-    return sorted(changes, key=lambda change: (-(change.gain or 0.0), -(change.value or 0.0), change.condition))
+    return sorted(
+        changes,
+        key=lambda change: (-(change.gain or 0.0), -(change.value or 0.0), change.condition),
+    )
 
 
 def change_sentences(changes: Sequence[Change]) -> Iterator[str]:
@@ -474,8 +571,15 @@ def change_sentences(changes: Sequence[Change]) -> Iterator[str]:
 
 
 def _require_group(trace: Trace, group: Sequence[Trace], questions: Sequence[Question]) -> None:
-    submitted = {question.id for question in questions if question.material == SUBMITTED}  # not on variants
-    compared = {name for one in trace.verdicts if one.question in submitted for name in (one.about, *one.responses)}
+    submitted = {
+        question.id for question in questions if question.material == SUBMITTED
+    }  # not on variants
+    compared = {
+        name
+        for one in trace.verdicts
+        if one.question in submitted
+        for name in (one.about, *one.responses)
+    }
     if not {trace.response_id, *compared} <= {member.response_id for member in group}:
         raise InputError(
             f"the reward of response {trace.response_id!r} depends on the other responses of its group; "
@@ -495,7 +599,10 @@ def _options(verdicts: Sequence[ExplainedVerdict]) -> Iterator[_Scores]:
 
     That may be the better one where it depends on the judge, or where a question counts in two components.
     """
-    best = {verdict.verdict.question: float((verdict.direction >= 0) != verdict.is_mirrored) for verdict in verdicts}
+    best = {
+        verdict.verdict.question: float((verdict.direction >= 0) != verdict.is_mirrored)
+        for verdict in verdicts
+    }
     yield best
     if verdicts[0].verdict.gated_by not in RESPONSE_GATES:
         yield {question: 1.0 - score for question, score in best.items()}

@@ -9,8 +9,24 @@ import numpy as np
 
 from jurygraph.agents.registry import BUILTIN_COMBINERS, installed_plugins, load_combiner
 from jurygraph.decision.combiners import Combiner, Component, Matrices
-from jurygraph.decision.table import OK, Cells, Scenario, VerdictTable, calibrate, fill_columns, ok_outcome
-from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, ScoreCalibration, Term, Trace
+from jurygraph.decision.table import (
+    OK,
+    Cells,
+    Scenario,
+    VerdictTable,
+    calibrate,
+    fill_columns,
+    ok_outcome,
+)
+from jurygraph.schema import (
+    ComponentInput,
+    ComponentSpec,
+    Decision,
+    RecordedVerdict,
+    ScoreCalibration,
+    Term,
+    Trace,
+)
 from jurygraph.schema.frozen_model import PlainParams
 from jurygraph.schema.verdict import RESPONSE_GATES, Unsupported
 
@@ -39,7 +55,9 @@ def combiner_of(spec: ComponentSpec) -> Combiner:
 
     A stored run is read without running code that it names by a dotted path.
     """
-    is_installed = spec.combiner in BUILTIN_COMBINERS or spec.combiner in installed_plugins("combiner")
+    is_installed = spec.combiner in BUILTIN_COMBINERS or spec.combiner in installed_plugins(
+        "combiner"
+    )
     combiner: Combiner | None = spec.implementation
     return combiner or (load_combiner(spec.combiner) if is_installed else UnknownCombiner())
 
@@ -67,7 +85,11 @@ class ExplainedVerdict:
         verdict = self.verdict
         is_gated = verdict.gated_by in RESPONSE_GATES
         is_answer = verdict.status in ("ok", "not_applicable") and not is_gated
-        if is_answer and verdict.confidence is not None and verdict.confidence < self.required_confidence:
+        if (
+            is_answer
+            and verdict.confidence is not None
+            and verdict.confidence < self.required_confidence
+        ):
             return "discarded"
         if verdict.status == "not_applicable":
             return "not_applicable"
@@ -76,14 +98,20 @@ class ExplainedVerdict:
         if is_gated:
             return "gated"
         best = 0.0 if self.direction < 0 else 1.0
-        return "deduction" if self.direction and (verdict.is_worst_case or self.counted != best) else "none"
+        return (
+            "deduction"
+            if self.direction and (verdict.is_worst_case or self.counted != best)
+            else "none"
+        )
 
     @property
     def label(self) -> str:
         """Return the name of the verdict, with its stakeholder or reviewer and its opponent."""
         member = self.verdict.stakeholder or self.verdict.reviewer
         owner = f" of {member}" if member and member != self.verdict.subject else ""
-        return f"{self.verdict.subject}{owner}{f' against {self.opponent}' if self.opponent else ''}"
+        return (
+            f"{self.verdict.subject}{owner}{f' against {self.opponent}' if self.opponent else ''}"
+        )
 
     @property
     def is_mirrored(self) -> bool:
@@ -113,27 +141,44 @@ class ExplainedTrace:
         for verdict in self.verdicts:
             self._by_question.setdefault(verdict.verdict.question, []).append(verdict)
         specs = {spec.name: spec for spec in decision.specs}
-        self.terms = [ExplainedTerm(self, term, specs.get(term.name)) for term in trace.reward.terms]
+        self.terms = [
+            ExplainedTerm(self, term, specs.get(term.name)) for term in trace.reward.terms
+        ]
 
-    def of_questions(self, questions: Iterable[str], judge: str | None = None) -> list[ExplainedVerdict]:
+    def of_questions(
+        self, questions: Iterable[str], judge: str | None = None
+    ) -> list[ExplainedVerdict]:
         """Return the verdicts on these questions, in their order; with a `judge` only those of that one."""
-        verdicts = (verdict for question in questions for verdict in self._by_question.get(question, ()))
+        verdicts = (
+            verdict for question in questions for verdict in self._by_question.get(question, ())
+        )
         return [verdict for verdict in verdicts if judge in (None, verdict.verdict.judge)]
 
     def _build_table(self, recorded: Iterable[RecordedVerdict]) -> VerdictTable:
         """Return the row of this response in the table from which its reward was decided."""
-        counted = (name for spec in self.decision.specs for use in spec.inputs.values() for name in use.questions)
+        counted = (
+            name
+            for spec in self.decision.specs
+            for use in spec.inputs.values()
+            for name in use.questions
+        )
         cells: dict[str, Cells] = {name: {} for name in counted}
         for verdict in recorded:
             row = cells.setdefault(verdict.question, {})
             row[0, len(row)] = verdict, verdict.about != self.trace.response_id
-        judges = {name: [verdict.judge for verdict, _ in row.values()] for name, row in cells.items()}
-        return VerdictTable(1, {name: fill_columns(1, row) for name, row in cells.items()}, judges=judges)
+        judges = {
+            name: [verdict.judge for verdict, _ in row.values()] for name, row in cells.items()
+        }
+        return VerdictTable(
+            1, {name: fill_columns(1, row) for name, row in cells.items()}, judges=judges
+        )
 
     def _explain_verdicts(self, recorded: Iterable[RecordedVerdict]) -> Iterator[ExplainedVerdict]:
         confidences, directions = _read_inputs(self.decision)
         inputs = (use for spec in self.decision.specs for use in spec.inputs.values())
-        maps = {name: calibration for use in inputs for name, calibration in use.calibration.items()}
+        maps = {
+            name: calibration for use in inputs for name, calibration in use.calibration.items()
+        }
         for verdict in recorded:
             is_own = verdict.about == self.trace.response_id
             score = verdict.score if is_own or verdict.score is None else 1.0 - verdict.score
@@ -141,7 +186,9 @@ class ExplainedTrace:
             opponent = verdict.responses[is_own] if is_pair else None
             confidence = confidences.get(verdict.question, 0.0)
             counted = _calibrate(verdict, score, maps.get(verdict.question))
-            yield ExplainedVerdict(verdict, score, counted, opponent, confidence, directions.get(verdict.question, 0))
+            yield ExplainedVerdict(
+                verdict, score, counted, opponent, confidence, directions.get(verdict.question, 0)
+            )
 
 
 class ExplainedTerm:
@@ -162,7 +209,9 @@ class ExplainedTerm:
         counted = {name: self._mean(use, "counted") for name, use in self.inputs.items()}
         judged = {name: self._mean(use, "partial") for name, use in self.inputs.items()}
         self.inapplicable = [name for name, mean in counted.items() if mean is None]
-        self.unjudged = {name for name, mean in judged.items() if mean is None and name not in self.inapplicable}
+        self.unjudged = {
+            name for name, mean in judged.items() if mean is None and name not in self.inapplicable
+        }
         self.is_filled_in = counted != judged
         parts = explained.trace.reward.parts.get(term.name, {})
         self.parts = {name: value for name, value in parts.items() if name not in self.inapplicable}
@@ -183,13 +232,17 @@ class ExplainedTerm:
     def verdicts_of(self, name: str, question: str | None = None) -> list[ExplainedVerdict]:
         """Return the verdicts of an input, or on one of its questions."""
         use = self.inputs[name]
-        return self._explained.of_questions(use.questions if question is None else (question,), use.judge)
+        return self._explained.of_questions(
+            use.questions if question is None else (question,), use.judge
+        )
 
     def questions_of(self, name: str) -> Iterator[tuple[str, float, float]]:
         """Yield each question of an input that counts, its weight over all its verdicts, and the mean of its values."""
         use = self.inputs[name]
         for question, weight in zip(use.questions, use.weights, strict=True):
-            measured = self._mean(use.model_copy(update={"questions": (question,), "weights": (weight,)}), "counted")
+            measured = self._mean(
+                use.model_copy(update={"questions": (question,), "weights": (weight,)}), "counted"
+            )
             if measured is not None:
                 mean, cells = measured
                 yield question, abs(weight) * cells, mean
@@ -197,14 +250,22 @@ class ExplainedTerm:
     def _mean(self, use: ComponentInput, scenario: Scenario) -> tuple[float, int] | None:
         """Return the mean value of an input's cells, as the combiner got them, and their number; None without any."""
         direction = 1 if self.spec is None else self.spec.direction
-        matrix = self._explained.table.score_matrix(use, self._explained.decision.rule, direction, scenario)
+        matrix = self._explained.table.score_matrix(
+            use, self._explained.decision.rule, direction, scenario
+        )
         cells = matrix.value[matrix.applicable & (matrix.weight != 0.0)]
         return (float(cells.mean()), len(cells)) if len(cells) else None
 
 
-def _calibrate(verdict: RecordedVerdict, score: float | None, calibration: ScoreCalibration | None) -> float | None:
+def _calibrate(
+    verdict: RecordedVerdict, score: float | None, calibration: ScoreCalibration | None
+) -> float | None:
     """Return the score as it counts. What a gate or a missing quotation has decided is not calibrated."""
-    if calibration is None or score is None or ok_outcome(verdict.gated_by, verdict.unsupported) != OK:
+    if (
+        calibration is None
+        or score is None
+        or ok_outcome(verdict.gated_by, verdict.unsupported) != OK
+    ):
         return score
     return float(calibrate(np.array(score), calibration))
 
@@ -222,5 +283,7 @@ def _read_inputs(decision: Decision) -> tuple[dict[str, float], dict[str, int]]:
             for question, weight in zip(use.questions, use.weights, strict=True):
                 confidences[question] = min(confidences.get(question, 1.0), use.min_confidence)
                 if weight and combiner.has_direction(name):
-                    directions[question] = max(directions.get(question, -1), spec.direction * (1 if weight > 0 else -1))
+                    directions[question] = max(
+                        directions.get(question, -1), spec.direction * (1 if weight > 0 else -1)
+                    )
     return confidences, directions

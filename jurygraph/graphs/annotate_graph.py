@@ -39,7 +39,9 @@ async def _roles(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
         error.args = (f"task {task.id!r}: {error}; leave out one of these edges",)
         raise
     unknown = [criterion.id for criterion in rubric.criteria if criterion.id not in known.roles]
-    assigned = await _annotator(state, runtime.context).roles(unknown) if unknown else CheckedRoles()
+    assigned = (
+        await _annotator(state, runtime.context).roles(unknown) if unknown else CheckedRoles()
+    )
     roles = dict(sorted({**known.roles, **assigned.roles}.items()))
     return {"known_graph": known, "assigned_roles": assigned, "roles": roles}
 
@@ -54,7 +56,9 @@ async def _edges(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
         return {"batches": [], "source": None}
     annotator = _annotator(state, runtime.context)
     config = _settings(runtime.context)
-    batches = await annotator.edges(state["requested_pairs"], state["roles"], config.batch, config.votes)
+    batches = await annotator.edges(
+        state["requested_pairs"], state["roles"], config.batch, config.votes
+    )
     return {"batches": batches, "source": annotator.source}
 
 
@@ -83,13 +87,17 @@ async def _project(state: AnnotateState, runtime: Runtime[RunContext]) -> Update
         rejected=(*state["rejected"], *projection_rejections(dropped)),
         unanswered=tuple(state["unanswered"]),
     )
-    return {"rubric": freeze_graph(state["task"], rubric, known, state["requested_pairs"], kept, record)}
+    return {
+        "rubric": freeze_graph(state["task"], rubric, known, state["requested_pairs"], kept, record)
+    }
 
 
 def _rubric(state: AnnotateState) -> Rubric:
     rubric = state["task"].rubric
     if rubric is None:
-        raise PlanError(f"task {state['task'].id!r}: there is no rubric to annotate; give the task one")
+        raise PlanError(
+            f"task {state['task'].id!r}: there is no rubric to annotate; give the task one"
+        )
     return rubric
 
 
@@ -100,15 +108,22 @@ def _settings(context: RunContext) -> AnnotationConfig:
 def _annotator(state: AnnotateState, context: RunContext) -> GraphAnnotator:
     if context.judge_client is None:
         problem = f"task {state['task'].id!r}: its rubric has no graph yet, and there is no model to annotate it"
-        raise PlanError(f"{problem}; name a model, give a reviewed graph with --edges-from, or leave `annotation` out")
-    return GraphAnnotator(state["task"], _rubric(state), load_domain(_settings(context).domain), context.judge_client)
+        raise PlanError(
+            f"{problem}; name a model, give a reviewed graph with --edges-from, or leave `annotation` out"
+        )
+    return GraphAnnotator(
+        state["task"], _rubric(state), load_domain(_settings(context).domain), context.judge_client
+    )
 
 
 @cache
 def build() -> CompiledStateGraph[AnnotateState, RunContext, AnnotateInput, AnnotateOutput]:
     """Return the compiled graph: roles → candidates → edges → validate → project."""
     graph = StateGraph(
-        AnnotateState, context_schema=RunContext, input_schema=AnnotateInput, output_schema=AnnotateOutput
+        AnnotateState,
+        context_schema=RunContext,
+        input_schema=AnnotateInput,
+        output_schema=AnnotateOutput,
     )
     steps: list[Any] = [_roles, _candidates, _edges, _validate, _project]
     graph.add_sequence([(step.__name__.removeprefix("_"), step) for step in steps])

@@ -49,7 +49,13 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.plan import SUBMITTED, with_planning_results
 from jurygraph.schema.task import ProfilesLine, is_text_only, sort_by_id, with_profiles
-from jurygraph.schema.verdict import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT, RESPONSE_GATES, ResponseGate
+from jurygraph.schema.verdict import (
+    GATED_LAYERS,
+    GROUP_OF_ONE,
+    NO_VARIANT,
+    RESPONSE_GATES,
+    ResponseGate,
+)
 
 
 def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]:
@@ -62,11 +68,15 @@ def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]
         "reviewer": sort_by_id([Reviewer(id=name) for name in task.reviewers]),
     }
     return tuple(
-        _make_view(task, audience, member) for audience in sorted(set(audiences)) for member in members[audience]
+        _make_view(task, audience, member)
+        for audience in sorted(set(audiences))
+        for member in members[audience]
     )
 
 
-def _make_view(task: Task, audience: Audience, about: Stakeholder | Criterion | Reviewer | None) -> TaskView:
+def _make_view(
+    task: Task, audience: Audience, about: Stakeholder | Criterion | Reviewer | None
+) -> TaskView:
     """Return the view of one member, without what belongs to the decision: the weights and roles of constraints and of
     criteria, except for the sign of a criterion's weight."""
     if isinstance(about, Stakeholder):
@@ -77,7 +87,9 @@ def _make_view(task: Task, audience: Audience, about: Stakeholder | Criterion | 
         id=task.id,
         audience=audience,
         about=about,
-        people=tuple(map(_without_weights, sort_by_id(task.stakeholders))) if audience == "everyone" else (),
+        people=tuple(map(_without_weights, sort_by_id(task.stakeholders)))
+        if audience == "everyone"
+        else (),
         query=task.query,
         reference=task.reference,
         facts=task.facts,
@@ -88,7 +100,9 @@ def _make_view(task: Task, audience: Audience, about: Stakeholder | Criterion | 
 
 def _without_weights(person: Stakeholder) -> Stakeholder:
     """Return the stakeholder with equal restrictiveness for all constraints, sorted by id."""
-    constraints = tuple(c.model_copy(update={"restrictiveness": 1.0}) for c in sort_by_id(person.constraints))
+    constraints = tuple(
+        c.model_copy(update={"restrictiveness": 1.0}) for c in sort_by_id(person.constraints)
+    )
     return person.model_copy(update={"constraints": constraints})
 
 
@@ -111,7 +125,9 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
             deriver=name,
             version=deriver.version,
             view=view.digest,
-            needs=_with_data(deriver.needs, deriver.reads_data and deriver.gives != DATA and DATA in available),
+            needs=_with_data(
+                deriver.needs, deriver.reads_data and deriver.gives != DATA and DATA in available
+            ),
             params=dict(call_within_limit(deriver, deriver.params_for, view)),
         )
         _require_material("derivers", deriver.gives, derivations[deriver.gives].needs, available)
@@ -125,7 +141,11 @@ def _with_data(declared: Sequence[str], needs_data: bool) -> tuple[str, ...]:
 
 def _part_of(view: TaskView) -> tuple[str, ...]:
     """Return the part of the task that a view is about; empty for a view of the whole task."""
-    part = {Reviewer: ("reviewers",), Stakeholder: ("stakeholders",), Criterion: ("rubric", "criteria")}
+    part = {
+        Reviewer: ("reviewers",),
+        Stakeholder: ("stakeholders",),
+        Criterion: ("rubric", "criteria"),
+    }
     return () if view.about is None else (*part[type(view.about)], view.about.id)
 
 
@@ -147,7 +167,9 @@ def ask_evaluators(evaluators: Mapping[str, Evaluator], views: Sequence[TaskView
                 own = list(call_within_limit(evaluator, evaluator.questions, view))
             for question in own:
                 if not isinstance(question, Question):
-                    raise PlanError(f"{owner} returns {name_type(question)}; return a list of `self.question(view, …)`")
+                    raise PlanError(
+                        f"{owner} returns {name_type(question)}; return a list of `self.question(view, …)`"
+                    )
                 listed.append((name, view, _check_question(question, evaluator, view)))
     return listed
 
@@ -169,7 +191,9 @@ def configure_questions(
     covered: set[tuple[str, str]] = set()
     for name, view, question in listed:
         if question.id in questions:
-            raise PlanError(f"two questions have the id {question.id!r}: give them different subjects")
+            raise PlanError(
+                f"two questions have the id {question.id!r}: give them different subjects"
+            )
         needs = _with_data(question.needs, evaluators[name].reads_data and DATA in available)
         if uses[name].material is not None and needs:
             reason = f"depends on material {needs[0]!r}, which is derived from the response itself"
@@ -183,8 +207,12 @@ def configure_questions(
             raise PlanError(f"question {question.id!r} {problem}")
         questions[question.id] = question
         if not question.standby and question.subject != view.member:
-            covered.add((question.view, question.subject))  # one about a whole member covers none of its constraints
-    left_out = {name for name, q in questions.items() if q.standby and (q.view, q.subject) in covered}
+            covered.add(
+                (question.view, question.subject)
+            )  # one about a whole member covers none of its constraints
+    left_out = {
+        name for name, q in questions.items() if q.standby and (q.view, q.subject) in covered
+    }
     ordered = tuple(questions[name] for name in sorted(questions.keys() - left_out))
     for question in ordered:
         key = f"evaluators[{list(uses).index(question.evaluator)}]"
@@ -200,9 +228,15 @@ def _configured_changes(use: EvaluatorUse, question: Question, key: str) -> dict
             changes[field] = value
     if use.all_judges:
         changes["judges"] = use.all_judges
-    votes = 2 if use.escalate is None else len(use.escalate.first) * changes.get("samples", question.samples)
+    votes = (
+        2
+        if use.escalate is None
+        else len(use.escalate.first) * changes.get("samples", question.samples)
+    )
     if votes < 2 and use.escalate is not None and use.escalate.when == "disagree":
-        raise ConfigError(f"{key}.escalate: one judge cannot disagree; name several as `first`, or raise `samples`")
+        raise ConfigError(
+            f"{key}.escalate: one judge cannot disagree; name several as `first`, or raise `samples`"
+        )
     return changes
 
 
@@ -216,12 +250,20 @@ def list_questions(
     return configure_questions(ask_evaluators(evaluators, views), evaluators, uses, available)
 
 
-def _require_material(key: str, user: str, needs: Iterable[str], available: Collection[str]) -> None:
+def _require_material(
+    key: str, user: str, needs: Iterable[str], available: Collection[str]
+) -> None:
     for name in needs:
         if name not in available:
             suggestion = nearest_name(name, sorted(available))
-            hint = f"did you mean {suggestion!r}?" if suggestion else "list one that does under `derivers`"
-            raise ConfigError(f"{key}: {user!r} needs material {name!r}, which no deriver gives; {hint}")
+            hint = (
+                f"did you mean {suggestion!r}?"
+                if suggestion
+                else "list one that does under `derivers`"
+            )
+            raise ConfigError(
+                f"{key}: {user!r} needs material {name!r}, which no deriver gives; {hint}"
+            )
 
 
 def _check_question(question: Question, evaluator: Evaluator, view: TaskView) -> Question:
@@ -235,11 +277,15 @@ def _check_question(question: Question, evaluator: Evaluator, view: TaskView) ->
             "`self.question` of that view"
         )
     if question.id in (GROUP_OF_ONE, NO_VARIANT, *RESPONSE_GATES):
-        raise PlanError(f"no question may be called {question.id!r}, the name of skipped ones; set another `name`")
+        raise PlanError(
+            f"no question may be called {question.id!r}, the name of skipped ones; set another `name`"
+        )
     return question
 
 
-def outline_key(views: Sequence[TaskView], derivations: Sequence[Derivation], listed: Sequence[Listed]) -> Hashable:
+def outline_key(
+    views: Sequence[TaskView], derivations: Sequence[Derivation], listed: Sequence[Listed]
+) -> Hashable:
     """Return what the outline of a survey is made from besides the config: equal keys give equal outlines.
 
     The parts are compared as JSON, because 1 and 1.0 are equal and have different digests.
@@ -248,7 +294,10 @@ def outline_key(views: Sequence[TaskView], derivations: Sequence[Derivation], li
     return (
         tuple((view.audience, view.member) for view in views),
         tuple((place[each.view], each.model_dump_json(exclude=_VIEW)) for each in derivations),
-        tuple((name, place[view.digest], question.model_dump_json(exclude=_VIEW)) for name, view, question in listed),
+        tuple(
+            (name, place[view.digest], question.model_dump_json(exclude=_VIEW))
+            for name, view, question in listed
+        ),
     )
 
 
@@ -292,9 +341,13 @@ def build_survey(
     )
 
 
-def _dependencies(derivations: Sequence[Derivation], questions: Sequence[Question]) -> dict[str, list[str]]:
+def _dependencies(
+    derivations: Sequence[Derivation], questions: Sequence[Question]
+) -> dict[str, list[str]]:
     """Return the nodes that each material and question waits for. Raises PlanError for an unknown question."""
-    dependencies = {f"material:{d.gives}": [f"material:{name}" for name in d.needs] for d in derivations}
+    dependencies = {
+        f"material:{d.gives}": [f"material:{name}" for name in d.needs] for d in derivations
+    }
     ids = dict.fromkeys(question.id for question in questions)
     for question in questions:
         required = [f"material:{name}" for name in required_material(question)]
@@ -302,8 +355,12 @@ def _dependencies(derivations: Sequence[Derivation], questions: Sequence[Questio
             name = question.when.question
             if name not in ids:
                 suggestion = nearest_name(name, ids)
-                hint = f"did you mean {suggestion!r}?" if suggestion else "there are " + ", ".join(ids)
-                raise PlanError(f"{question.id!r} waits for question {name!r}, which no evaluator asks; {hint}")
+                hint = (
+                    f"did you mean {suggestion!r}?" if suggestion else "there are " + ", ".join(ids)
+                )
+                raise PlanError(
+                    f"{question.id!r} waits for question {name!r}, which no evaluator asks; {hint}"
+                )
             required.append(f"question:{name}")
         dependencies[f"question:{question.id}"] = required
     return dependencies
@@ -380,8 +437,14 @@ def _node(
     async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> PrepareState:
         tasks = list(state["tasks"])
         contexts = runtime.context.groups
-        due = [place for place, task in enumerate(tasks) if "error" not in task and is_due(task, contexts[place])]
-        updates = await asyncio.gather(*(try_to_take(tasks[place], contexts[place]) for place in due))
+        due = [
+            place
+            for place, task in enumerate(tasks)
+            if "error" not in task and is_due(task, contexts[place])
+        ]
+        updates = await asyncio.gather(
+            *(try_to_take(tasks[place], contexts[place]) for place in due)
+        )
         for place, update in zip(due, updates, strict=True):
             tasks[place] = cast(TaskPlanning, {**tasks[place], **update})
         return {"tasks": tasks}
@@ -391,7 +454,9 @@ def _node(
 
 def _has_unread_profiles(planning: TaskPlanning, context: RunContext) -> bool:
     """Return whether profiles in text have to be read: else, or if nobody judges stakeholders, they change nothing."""
-    has_text = planning["profiles_line"] is not None or any(map(is_text_only, planning["task"].stakeholders))
+    has_text = planning["profiles_line"] is not None or any(
+        map(is_text_only, planning["task"].stakeholders)
+    )
     return has_text and "stakeholder" in _audiences(context)
 
 
@@ -405,7 +470,9 @@ async def _read_profiles(planning: TaskPlanning, context: RunContext) -> Update:
 def _weigh(planning: TaskPlanning, context: RunContext) -> Update:
     task = planning["task"]
     with name_part("stakeholders"):
-        weights, difficulty = weigh_stakeholders(task, context.config.weights, _audiences(context), find_tensions)
+        weights, difficulty = weigh_stakeholders(
+            task, context.config.weights, _audiences(context), find_tensions
+        )
     return {"weights": weights, "difficulty": difficulty}
 
 
@@ -416,16 +483,24 @@ def _lacks_graph(planning: TaskPlanning, context: RunContext) -> bool:
     With model none, only evaluators that need no model count. Where no criterion is judged, a graph has no use.
     """
     rubric = planning["task"].rubric
-    if context.config.annotation is None or rubric is None or rubric.edges or rubric.annotation is not None:
+    if (
+        context.config.annotation is None
+        or rubric is None
+        or rubric.edges
+        or rubric.annotation is not None
+    ):
         return False
     return any(
-        evaluator.audience == "criterion" and (context.config.model != "none" or not evaluator.uses_model)
+        evaluator.audience == "criterion"
+        and (context.config.model != "none" or not evaluator.uses_model)
         for evaluator in context.evaluators.values()
     )
 
 
 async def _annotate(planning: TaskPlanning, context: RunContext) -> Update:
-    annotated = await annotate_graph.build().ainvoke(AnnotateInput(task=planning["task"]), context=context)
+    annotated = await annotate_graph.build().ainvoke(
+        AnnotateInput(task=planning["task"]), context=context
+    )
     return {"rubric": annotated["rubric"]}
 
 
@@ -436,7 +511,9 @@ def _question(planning: TaskPlanning, context: RunContext) -> Update:
 
 def _survey_of(planning: TaskPlanning, context: RunContext) -> Survey:
     views = view_task(planning["task"], ["task", *_audiences(context)])
-    derivations = list_derivations(context.derivers, next(view for view in views if view.audience == "task"))
+    derivations = list_derivations(
+        context.derivers, next(view for view in views if view.audience == "task")
+    )
     listed = ask_evaluators(context.evaluators, views)
     key = outline_key(views, derivations, listed)
     if (outline := context.outlines.get(key)) is not None:
@@ -468,7 +545,9 @@ def _decision_of(planning: TaskPlanning, survey: Survey, context: RunContext) ->
     key = decision_key(task, survey, *weighed)
     if (decision := context.decisions.get(key)) is None:
         records = {name: evaluator.record for name, evaluator in context.evaluators.items()}
-        decision = build_decision(task, survey, context.config, records, context.combiners, *weighed)
+        decision = build_decision(
+            task, survey, context.config, records, context.combiners, *weighed
+        )
         context.decisions.keep(key, decision)
     return decision
 

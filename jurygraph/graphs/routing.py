@@ -56,7 +56,10 @@ class EvaluatorTask:
     def keys(self) -> list[VerdictKey]:
         """Return the keys of its verdicts, one for each response that it is about."""
         shown = tuple(response.id for response in self.responses)
-        return [VerdictKey(self.question.id, about, shown, self.sample, self.judge) for about in self.about]
+        return [
+            VerdictKey(self.question.id, about, shown, self.sample, self.judge)
+            for about in self.about
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,9 @@ class WaveWork:
 
 def sort_responses(responses: Iterable[Response]) -> tuple[Response, ...]:
     """Return the group ordered by content: digest of text and data, then id. Labels and agents are removed."""
-    return tuple(sorted((r.strip_metadata() for r in responses), key=lambda r: (r.content_digest, r.id)))
+    return tuple(
+        sorted((r.strip_metadata() for r in responses), key=lambda r: (r.content_digest, r.id))
+    )
 
 
 def next_work(
@@ -130,13 +135,23 @@ def next_work(
     return collector.work, wave
 
 
-def mark_superseded(survey: Survey, verdicts: Sequence[RecordedVerdict]) -> Sequence[RecordedVerdict]:
+def mark_superseded(
+    survey: Survey, verdicts: Sequence[RecordedVerdict]
+) -> Sequence[RecordedVerdict]:
     """Return the verdicts; those of judges whose question another one got later are marked."""
     if not survey.escalated:
         return verdicts
-    last = {question.id: question.escalate.then for question in survey.escalated if question.escalate}
-    by_last = [verdict for verdict in verdicts if verdict.judge and verdict.judge == last.get(verdict.question)]
-    passed_on = {verdict.key[:3] for verdict in by_last}  # the last judge replaces every sample of all first ones
+    last = {
+        question.id: question.escalate.then for question in survey.escalated if question.escalate
+    }
+    by_last = [
+        verdict
+        for verdict in verdicts
+        if verdict.judge and verdict.judge == last.get(verdict.question)
+    ]
+    passed_on = {
+        verdict.key[:3] for verdict in by_last
+    }  # the last judge replaces every sample of all first ones
     return [
         verdict.model_copy(update={"superseded": True})
         if verdict.key[:3] in passed_on and verdict.judge != last[verdict.question]
@@ -180,11 +195,15 @@ class _WorkCollector:
             if derivation.gives == DATA and response.data is not None:
                 settled = Material(name=DATA, response=response.id, data=response.data)
             elif failure is not None:
-                settled = Material(name=derivation.gives, response=response.id, status="failed", failure=failure)
+                settled = Material(
+                    name=derivation.gives, response=response.id, status="failed", failure=failure
+                )
             elif settled is None or not self._is_unchanged(derivation.needs, [response.id]):
                 shown = self._with_data(response, response, derivation.needs)
                 self.work.derivation_tasks.append(
-                    DerivationTask(derivation, shown, self._select_material(response, derivation.needs))
+                    DerivationTask(
+                        derivation, shown, self._select_material(response, derivation.needs)
+                    )
                 )
                 continue
             self.work.material.append(settled)
@@ -235,15 +254,24 @@ class _WorkCollector:
         answered = [key for key in known if key.question == question.id and key.judge is not None]
         askable = {name for key in answered for name in (key.about, *key.responses)}
         unsettled = []
-        for shown, owners, about in self._list_combinations(question, [r for r in self.responses if r.id in askable]):
+        for shown, owners, about in self._list_combinations(
+            question, [r for r in self.responses if r.id in askable]
+        ):
             tasks = {
-                judge: [self._task(question, shown, owners, about, sample, judge) for sample in range(question.samples)]
+                judge: [
+                    self._task(question, shown, owners, about, sample, judge)
+                    for sample in range(question.samples)
+                ]
                 for judge in (*escalation.first, escalation.then)
             }
             keys = [key for judge in escalation.first for task in tasks[judge] for key in task.keys]
             is_answered = all(key in known for key in keys)
             has_last = tasks[escalation.then][0].keys[0] in known
-            if is_answered and not has_last and _needs_other_judge(escalation, [known[key] for key in keys]):
+            if (
+                is_answered
+                and not has_last
+                and _needs_other_judge(escalation, [known[key] for key in keys])
+            ):
                 unsettled += tasks[escalation.then]
         self._add_tasks(question, unsettled)
 
@@ -256,7 +284,10 @@ class _WorkCollector:
         sample: int,
         judge: str | None,
     ) -> EvaluatorTask:
-        responses = tuple(self._with_data(r, owner, question.needs) for r, owner in zip(shown, owners, strict=True))
+        responses = tuple(
+            self._with_data(r, owner, question.needs)
+            for r, owner in zip(shown, owners, strict=True)
+        )
         material = tuple(self._select_material(r, question.needs) for r in owners)
         return EvaluatorTask(question, responses, material, about, sample, judge)
 
@@ -268,7 +299,9 @@ class _WorkCollector:
         has_all = all(key in self.reused_results.verdicts for key in keys)
         if not has_all or not self._is_unchanged(required_material(question), owners):
             return False
-        self.work.settled_verdicts.extend(stamp(self.reused_results.verdicts[key], key) for key in keys)
+        self.work.settled_verdicts.extend(
+            stamp(self.reused_results.verdicts[key], key) for key in keys
+        )
         return True
 
     def _is_unchanged(self, names: Iterable[str], responses: Sequence[str]) -> bool:
@@ -292,7 +325,11 @@ class _WorkCollector:
         if question.scope == "response":
             return [((r,), (r,), (r.id,)) for r in askable]
         if question.scope == "pair":
-            pairs = permutations(askable, 2) if question.pairs == "ordered" else combinations(askable, 2)
+            pairs = (
+                permutations(askable, 2)
+                if question.pairs == "ordered"
+                else combinations(askable, 2)
+            )
             return [(pair, pair, (pair[0].id,)) for pair in pairs]
         group = tuple(askable)
         return [(group, group, tuple(r.id for r in group))] if group else []
@@ -304,7 +341,11 @@ class _WorkCollector:
         if (failure := self._missing_material(response, required_material(question))) is not None:
             status: Status = "abstained" if failure.kind == "no-model" else "failed"
             return Verdict(status=status, failure=failure, reason=failure.message)
-        shown = None if question.material == SUBMITTED else self.material[response.id][question.material]
+        shown = (
+            None
+            if question.material == SUBMITTED
+            else self.material[response.id][question.material]
+        )
         if shown is not None and not shown.variants:
             reason = shown.note or f"material {question.material!r} holds no variant to ask about"
             return RecordedVerdict(status="not_applicable", gated_by=NO_VARIANT, reason=reason)
@@ -321,7 +362,9 @@ class _WorkCollector:
         query = query_text(view.query)
         key = response.id, query, view.reference
         if key not in self.gated:
-            self.gated[key] = stopping_gate(response.text, self.survey.gates, query=query, reference=view.reference)
+            self.gated[key] = stopping_gate(
+                response.text, self.survey.gates, query=query, reference=view.reference
+            )
         result = self.gated[key]
         return None if result is None else _worst_verdict(view, result.gate, result.reason)
 
@@ -334,7 +377,9 @@ class _WorkCollector:
         if applicable or not verdicts:
             judged = [v for v in applicable if v.status == "ok" and not v.is_worst_case]
             values = [v.score if when.on == "score" else v.native for v in judged]
-            numbers = [float(value) for value in values if value is not None and not isinstance(value, str)]
+            numbers = [
+                float(value) for value in values if value is not None and not isinstance(value, str)
+            ]
             if not values or len(numbers) < len(values):
                 return _verdict_without_screening(when, applicable)
             value = _reduce(numbers, when)
@@ -346,7 +391,9 @@ class _WorkCollector:
     def _verdicts_on(self, question: str, response: Response) -> Iterable[RecordedVerdict]:
         """Return the verdicts on a question about a response, mirrored for the second response of an unordered pair."""
         is_mirrored = any(
-            q.scope == "pair" and q.pairs == "unordered" for q in self.survey.questions if q.id == question
+            q.scope == "pair" and q.pairs == "unordered"
+            for q in self.survey.questions
+            if q.id == question
         )
         for verdict in self.answered.get(question, ()):
             if verdict.about == response.id:
@@ -377,7 +424,9 @@ class _WorkCollector:
 
 
 def required_material(question: Question) -> tuple[str, ...]:
-    return question.needs if question.material == SUBMITTED else (*question.needs, question.material)
+    return (
+        question.needs if question.material == SUBMITTED else (*question.needs, question.material)
+    )
 
 
 Stamp = Callable[[Verdict, VerdictKey], RecordedVerdict]
@@ -396,7 +445,9 @@ def make_stamp(question: Question, view: TaskView) -> Stamp:
         shown: dict[str, Any] = {**key._asdict(), "superseded": False}
         if verdict.is_worst_case and _is_penalty(view):
             shown |= {"score": 1.0, "met": True}
-        return _BLANK.model_copy(update={**vars(verdict), **identity, **shown})  # the verdict was validated
+        return _BLANK.model_copy(
+            update={**vars(verdict), **identity, **shown}
+        )  # the verdict was validated
 
     return stamp
 
@@ -406,7 +457,9 @@ def _needs_other_judge(escalation: Escalation, verdicts: Sequence[RecordedVerdic
     if any(one.status in ("failed", "abstained") or one.is_worst_case for one in verdicts):
         return True
     if escalation.when == "unsure":
-        return any(one.score is not None and abs(one.score - 0.5) <= escalation.band for one in verdicts)
+        return any(
+            one.score is not None and abs(one.score - 0.5) <= escalation.band for one in verdicts
+        )
     votes: dict[str, set[float | bool | None]] = defaultdict(set)
     for one in verdicts:
         votes[one.about].add(one.met if one.is_binary else one.score)
@@ -427,7 +480,9 @@ def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
     """Return the verdict for the only response left, which has none to be compared with: an infrastructure failure if
     other responses could not be judged."""
     if any(other.status not in ("not_applicable", "ok") for other in others):
-        return Verdict.fail("group", "there is nothing left to compare with: the others could not be asked about")
+        return Verdict.fail(
+            "group", "there is nothing left to compare with: the others could not be asked about"
+        )
     reason = "there is nothing to compare with"
     return RecordedVerdict(status="not_applicable", gated_by=GROUP_OF_ONE, reason=reason)
 

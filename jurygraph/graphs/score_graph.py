@@ -29,7 +29,13 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 from pydantic import ValidationError
 
-from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput, UndeclaredClient
+from jurygraph.agents.roles import (
+    Deriver,
+    DeriverInput,
+    Evaluator,
+    EvaluatorInput,
+    UndeclaredClient,
+)
 from jurygraph.agents.worker_pool import WorkFailed
 from jurygraph.concurrency import is_interrupt
 from jurygraph.decision.decide import GroupVerdicts, RewardRow, compute_rewards_of_each
@@ -86,11 +92,20 @@ LONGEST_SEARCHED = 10_000
 
 Others stay unverified. An evaluator that quotes every line of a long response would cost the square of its length.
 """
-_CODE_ERRORS = (WorkFailed, InputError, PlanError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
+_CODE_ERRORS = (
+    WorkFailed,
+    InputError,
+    PlanError,
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+)
 _INFRASTRUCTURE_ERRORS = (JurygraphError, OSError, MemoryError, sqlite3.Error)
 _MAX_MESSAGE_READ = 1 << 16  # characters of a message that are read
 _INSTALLED_PATHS = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"))
-_RECORDED_FIELDS = {(name,) for name in RecordedVerdict.model_fields.keys() - Verdict.model_fields.keys()}
+_RECORDED_FIELDS = {
+    (name,) for name in RecordedVerdict.model_fields.keys() - Verdict.model_fields.keys()
+}
 """Fields of a recorded verdict that an evaluator does not set, as the locations of validation errors."""
 
 FIELD_NAMES = {model: frozenset(model.model_fields) for model in (Verdict, Material)}
@@ -127,7 +142,9 @@ def validate_answer(
     ]
 
 
-def _read_once(item: Any, text: str, shown: tuple[str, ...], redactor: Redactor, read: ReadVerdicts) -> Verdict:
+def _read_once(
+    item: Any, text: str, shown: tuple[str, ...], redactor: Redactor, read: ReadVerdicts
+) -> Verdict:
     if type(item) is not Verdict:
         return _read_verdict(item, text, shown, redactor)
     key = id(item), text, shown
@@ -152,7 +169,9 @@ def validate_material(task: DerivationTask, result: Any, redactor: Redactor) -> 
     if isinstance(validated, BaseException):
         call = validated.call if isinstance(validated, Fault) else None
         failure = to_failure(validated, redactor)
-        validated = Material(name=task.derivation.gives, status="failed", failure=failure, call=call)
+        validated = Material(
+            name=task.derivation.gives, status="failed", failure=failure, call=call
+        )
     material: Material = validated.model_copy(update={"response": task.response.id, "calls": ()})
     return material
 
@@ -166,7 +185,9 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
     """
     if isinstance(error, Fault):
         return Failure(cause=error.cause, kind=error.kind, message=_error_message(error, redactor))
-    is_infrastructure = isinstance(error, _INFRASTRUCTURE_ERRORS) and not isinstance(error, _CODE_ERRORS)
+    is_infrastructure = isinstance(error, _INFRASTRUCTURE_ERRORS) and not isinstance(
+        error, _CODE_ERRORS
+    )
     cause: Cause = "infrastructure" if is_infrastructure else "evaluator"
     kind = redactor.redact_text(type(error).__name__)[:LONGEST_KIND] or "error"
     if isinstance(error, TimeLimitExceeded):
@@ -175,19 +196,33 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
     elif isinstance(error, _Malformed):
         kind = "malformed"
     described = catch_errors(partial(_error_message, error, redactor))
-    message = described if isinstance(described, str) else f"it has no message: {type(described).__name__}"
-    return Failure(cause=cause, kind=kind, message=(message or kind) + redactor.redact_text(_user_code_location(error)))
+    message = (
+        described
+        if isinstance(described, str)
+        else f"it has no message: {type(described).__name__}"
+    )
+    return Failure(
+        cause=cause,
+        kind=kind,
+        message=(message or kind) + redactor.redact_text(_user_code_location(error)),
+    )
 
 
 def _error_message(error: BaseException, redactor: Redactor) -> str:
     text = first_validation_error(error) if isinstance(error, ValidationError) else str(error)
-    invalid = error.__context__ if isinstance(error, InputError) else error  # what a constructor raises it for
+    invalid = (
+        error.__context__ if isinstance(error, InputError) else error
+    )  # what a constructor raises it for
     if isinstance(invalid, ValidationError):
         first = invalid.errors(include_url=False)[0]
         is_own_field = invalid.title == Verdict.__name__ and first["loc"][:1] in _RECORDED_FIELDS
         if is_own_field and first["type"] == "extra_forbidden":
             text = f"{first['loc'][0]}: jurygraph sets it when it records the verdict; leave it out"
-    clean = redactor.redact_text(text[:_MAX_MESSAGE_READ]).encode("utf-8", "backslashreplace").decode("utf-8")
+    clean = (
+        redactor.redact_text(text[:_MAX_MESSAGE_READ])
+        .encode("utf-8", "backslashreplace")
+        .decode("utf-8")
+    )
     return clean[:MAX_MESSAGE_LENGTH]
 
 
@@ -195,7 +230,9 @@ def _user_code_location(error: BaseException) -> str:
     """Return the innermost line of user code of an exception, without its folder; empty if there is none."""
     for frame in reversed(extract_tb(error.__traceback__)):
         file = Path(frame.filename)
-        is_installed = frame.filename.startswith(_INSTALLED_PATHS) or "site-packages" in frame.filename
+        is_installed = (
+            frame.filename.startswith(_INSTALLED_PATHS) or "site-packages" in frame.filename
+        )
         if file.is_absolute() and not is_installed:
             return f" ({file.name}, line {frame.lineno}, in {frame.name})"
     return ""
@@ -216,11 +253,15 @@ def _split_answer(answer: Any, count: int) -> Sequence[Any]:
     if isinstance(answer, BaseException) or (isinstance(answer, Verdict) and answer.status != "ok"):
         return [answer] * count
     if not isinstance(answer, Sequence | np.ndarray) or len(answer) != count:
-        raise _Malformed(f"expected a sequence of {count} verdicts, one for each response of the group")
+        raise _Malformed(
+            f"expected a sequence of {count} verdicts, one for each response of the group"
+        )
     return list(answer)
 
 
-def _parse(answer: Any, text: str, shown: Sequence[str], redactor: Redactor) -> Verdict | BaseException:
+def _parse(
+    answer: Any, text: str, shown: Sequence[str], redactor: Redactor
+) -> Verdict | BaseException:
     """Return an evaluator's answer as a verdict; a value out of range or of another type is refused, never a score.
 
     An exception is returned as it is.
@@ -234,7 +275,9 @@ def _parse(answer: Any, text: str, shown: Sequence[str], redactor: Redactor) -> 
             raise _Malformed(f"a score lies in [0, 1], not at {answer}")
         return Verdict(score=float(answer))
     if isinstance(answer, RecordedVerdict):
-        raise _Malformed("jurygraph records verdicts: return a Verdict(score=..., reason=...), not a RecordedVerdict")
+        raise _Malformed(
+            "jurygraph records verdicts: return a Verdict(score=..., reason=...), not a RecordedVerdict"
+        )
     if not isinstance(answer, Verdict):
         raise _Malformed(f"expected a Verdict, a number or a boolean, got {type(answer).__name__}")
     checked, written = _revalidate(answer)
@@ -249,9 +292,13 @@ def _parse_material(task: DerivationTask, result: Any, redactor: Redactor) -> Ma
     if not isinstance(result, Material):
         type_name = type(result).__name__
         name = task.derivation.gives
-        raise _Malformed(f"expected material {name!r}, got {type_name}; return Material(name={name!r}, data=...)")
+        raise _Malformed(
+            f"expected material {name!r}, got {type_name}; return Material(name={name!r}, data=...)"
+        )
     checked, written = _revalidate(result)
-    checked = _redact(_verify_quotes(checked, task.response.text), written, [task.response.text], redactor)
+    checked = _redact(
+        _verify_quotes(checked, task.response.text), written, [task.response.text], redactor
+    )
     if checked.name != task.derivation.gives:
         raise _Malformed(f"expected material {task.derivation.gives!r}, got {checked.name!r}")
     if len({variant.response.id for variant in checked.variants}) < len(checked.variants):
@@ -263,7 +310,9 @@ def _revalidate(model: Validated) -> tuple[Validated, bytes]:
     """Return the model validated again (`model_copy` and `model_construct` skip that), and its JSON."""
     kind: Any = Verdict if isinstance(model, Verdict) else Material
     fields = vars(model)
-    if fields.keys() != FIELD_NAMES[kind]:  # it has a digest, or is of a user's class with more fields
+    if (
+        fields.keys() != FIELD_NAMES[kind]
+    ):  # it has a digest, or is of a user's class with more fields
         fields = {name: value for name, value in fields.items() if name in FIELD_NAMES[kind]}
     try:
         checked: Validated = kind.model_validate(fields)
@@ -288,7 +337,9 @@ def _redact(item: Validated, written: bytes, shown: Sequence[str], redactor: Red
     try:
         return type(item).model_validate_json(json.dumps(clean))
     except ValidationError as error:
-        raise _Malformed(f"it holds a secret where none can be struck out: {first_validation_error(error)}") from None
+        raise _Malformed(
+            f"it holds a secret where none can be struck out: {first_validation_error(error)}"
+        ) from None
 
 
 def _verify_quotes(item: Validated, text: str) -> Validated:
@@ -298,18 +349,28 @@ def _verify_quotes(item: Validated, text: str) -> Validated:
     searched = 0
     for evidence in item.evidence:
         update: dict[str, Any] = {}
-        if evidence.source == "response" and evidence.start is not None and evidence.end is not None:
+        if (
+            evidence.source == "response"
+            and evidence.start is not None
+            and evidence.end is not None
+        ):
             update = {"verified": text[evidence.start : evidence.end] == evidence.quote}
         elif evidence.source == "response":
             searched += 1
-            is_searched = searched <= MAX_QUOTES_SEARCHED and len(evidence.quote) <= LONGEST_SEARCHED
+            is_searched = (
+                searched <= MAX_QUOTES_SEARCHED and len(evidence.quote) <= LONGEST_SEARCHED
+            )
             found = read_text(text).find(evidence.quote) if is_searched else None
             update = {"verified": found is not None}
             if found is not None:
                 update |= {"quote": found.text, "start": found.start, "end": found.end}
         is_unchanged = all(getattr(evidence, name) == value for name, value in update.items())
         checked.append(evidence if is_unchanged else evidence.model_copy(update=update))
-    return item if all(map(is_, checked, item.evidence)) else item.model_copy(update={"evidence": tuple(checked)})
+    return (
+        item
+        if all(map(is_, checked, item.evidence))
+        else item.model_copy(update={"evidence": tuple(checked)})
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +425,9 @@ class Calls:
             result = self.function(call_input)
             return result, inspect.isawaitable(result)
 
-        started = catch_errors(start)  # user code ends here: even its SystemExit is a failed verdict
+        started = catch_errors(
+            start
+        )  # user code ends here: even its SystemExit is a failed verdict
         result, is_awaitable = (started, False) if isinstance(started, BaseException) else started
         if not is_awaitable:
             _close_logs(call_input)
@@ -379,14 +442,20 @@ class Calls:
 
     def _create_task(self, call_input: Any, result: Awaitable[Any]) -> "asyncio.Task[Any]":
         task = asyncio.create_task(self._finish_call(call_input, result))
-        if inspect.iscoroutine(result):  # Python warns of one that nobody awaits: the task may be cancelled at once
+        if inspect.iscoroutine(
+            result
+        ):  # Python warns of one that nobody awaits: the task may be cancelled at once
             task.add_done_callback(lambda _: _close_unstarted(result))
         return task
 
     async def _finish_call(self, call_input: Any, result: Awaitable[Any]) -> Any:
         answering = _await_result(result)
         try:
-            return await (answering if self.limits.seconds is None else self.limits.await_result(answering, call_input))
+            return await (
+                answering
+                if self.limits.seconds is None
+                else self.limits.await_result(answering, call_input)
+            )
         finally:
             _close_unstarted(answering)
             _close_logs(call_input)
@@ -411,27 +480,36 @@ class GroupCalls:
 
     def read(self, results: Sequence[Sequence[Any]], redactor: Redactor) -> list[Any]:
         """Return what the node finds, from the results of the calls. Raises an error that ends the run."""
-        answers = [calls.read(own_results) for calls, own_results in zip(self.calls, results, strict=True)]
+        answers = [
+            calls.read(own_results) for calls, own_results in zip(self.calls, results, strict=True)
+        ]
         for answer in chain.from_iterable(answers):
             if isinstance(answer, RUN_ENDING):
                 raise answer
         return self.validate(answers, redactor)
 
 
-async def make_calls(groups: Sequence[GroupCalls], context: RunContext) -> list[list[Any] | BaseException]:
+async def make_calls(
+    groups: Sequence[GroupCalls], context: RunContext
+) -> list[list[Any] | BaseException]:
     """Make the calls of all groups at once; return what is found for each group, or its error.
 
     Calls of two groups, or of two evaluators, share no context. The redactor is for the environment after all calls,
     since the code that they run may have changed it.
     """
     langsmith = context.config.langsmith
-    started = [fresh_context(langsmith).run(calls.start) for group in groups for calls in group.calls]
+    started = [
+        fresh_context(langsmith).run(calls.start) for group in groups for calls in group.calls
+    ]
     results = iter(await _await_all(started))
     answered = [(group, [next(results) for _ in group.calls]) for group in groups]
 
     def validate_all() -> list[list[Any] | BaseException]:
         redactor = context.redactor
-        return [catch_errors(partial(group.read, own_results, redactor)) for group, own_results in answered]
+        return [
+            catch_errors(partial(group.read, own_results, redactor))
+            for group, own_results in answered
+        ]
 
     longest = max((group.letters for group in groups), default=0)
     return await search_off_loop(partial(fresh_context(langsmith).run, validate_all), longest)
@@ -445,22 +523,37 @@ async def _await_all(started: Sequence[Sequence[Result]]) -> list[list[Any]]:
         if isinstance(result, BaseException) and is_interrupt(result):
             raise result
     results = iter(finished)
-    return [[next(results) if is_task else result for result, is_task in calls] for calls in started]
+    return [
+        [next(results) if is_task else result for result, is_task in calls] for calls in started
+    ]
 
 
-def evaluator_calls(evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext) -> GroupCalls:
+def evaluator_calls(
+    evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
+) -> GroupCalls:
     """Return the calls for all evaluator tasks of a group; they become verdicts, stamped, with their calls and steps.
 
     The tasks of one evaluator and judge follow each other, in their order: a batch asks one model.
     """
     tasks_by_evaluator: dict[tuple[str, str | None], list[EvaluatorTask]] = defaultdict(list)
     for evaluator_task in evaluator_tasks:
-        tasks_by_evaluator[evaluator_task.question.evaluator, evaluator_task.judge].append(evaluator_task)
-    inputs = [_make_inputs(name, judge, tasks, survey, context) for (name, judge), tasks in tasks_by_evaluator.items()]
+        tasks_by_evaluator[evaluator_task.question.evaluator, evaluator_task.judge].append(
+            evaluator_task
+        )
+    inputs = [
+        _make_inputs(name, judge, tasks, survey, context)
+        for (name, judge), tasks in tasks_by_evaluator.items()
+    ]
 
     def to_verdicts(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[RecordedVerdict]:
-        questions = {evaluator_task.question.id: evaluator_task.question for evaluator_task in evaluator_tasks}
-        stamps = {name: make_stamp(question, survey.views[question.view]) for name, question in questions.items()}
+        questions = {
+            evaluator_task.question.id: evaluator_task.question
+            for evaluator_task in evaluator_tasks
+        }
+        stamps = {
+            name: make_stamp(question, survey.views[question.view])
+            for name, question in questions.items()
+        }
         known = context.calls
         read: ReadVerdicts = {}
         verdicts = []
@@ -477,17 +570,25 @@ def evaluator_calls(evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, co
         return verdicts
 
     calls = [
-        _calls_of(name, judge, own, context) for (name, judge), own in zip(tasks_by_evaluator, inputs, strict=True)
+        _calls_of(name, judge, own, context)
+        for (name, judge), own in zip(tasks_by_evaluator, inputs, strict=True)
     ]
-    letters = (len(response.text) for evaluator_task in evaluator_tasks for response in evaluator_task.responses)
+    letters = (
+        len(response.text)
+        for evaluator_task in evaluator_tasks
+        for response in evaluator_task.responses
+    )
     return GroupCalls(calls, to_verdicts, max(letters, default=0))
 
 
-def deriver_calls(derivation_tasks: Sequence[DerivationTask], survey: Survey, context: RunContext) -> GroupCalls:
+def deriver_calls(
+    derivation_tasks: Sequence[DerivationTask], survey: Survey, context: RunContext
+) -> GroupCalls:
     """Return the calls for all derivation tasks of a group; they become material, in the order of the tasks."""
     logs = [CallLog() for _ in derivation_tasks]
     calls = [
-        _derivation(task, call_log, survey, context) for task, call_log in zip(derivation_tasks, logs, strict=True)
+        _derivation(task, call_log, survey, context)
+        for task, call_log in zip(derivation_tasks, logs, strict=True)
     ]
 
     def to_material(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[Material]:
@@ -497,10 +598,14 @@ def deriver_calls(derivation_tasks: Sequence[DerivationTask], survey: Survey, co
             for task, call_log, (result,) in zip(derivation_tasks, logs, answers, strict=True)
         ]
 
-    return GroupCalls(calls, to_material, max((len(task.response.text) for task in derivation_tasks), default=0))
+    return GroupCalls(
+        calls, to_material, max((len(task.response.text) for task in derivation_tasks), default=0)
+    )
 
 
-def _derivation(task: DerivationTask, call_log: CallLog, survey: Survey, context: RunContext) -> Calls:
+def _derivation(
+    task: DerivationTask, call_log: CallLog, survey: Survey, context: RunContext
+) -> Calls:
     deriver = context.derivers[task.derivation.deriver]
     limits = _limits(deriver, context)
     if deriver.uses_model and context.config.model == "none":
@@ -509,12 +614,18 @@ def _derivation(task: DerivationTask, call_log: CallLog, survey: Survey, context
     client: Any = UndeclaredClient(deriver.name)
     if deriver.uses_model:
         client = context.judge_client and context.judge_client.logging_to(call_log, purpose=DERIVE)
-    deriver_input = DeriverInput(survey.views[task.derivation.view], task.response, task.material, client)
+    deriver_input = DeriverInput(
+        survey.views[task.derivation.view], task.response, task.material, client
+    )
     return Calls(deriver.derive, [deriver_input], limits)
 
 
 def _make_inputs(
-    name: str, judge: str | None, evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
+    name: str,
+    judge: str | None,
+    evaluator_tasks: Sequence[EvaluatorTask],
+    survey: Survey,
+    context: RunContext,
 ) -> list[EvaluatorInput]:
     """Return an evaluator's input for each of its tasks, with a log of its own if the evaluator uses the model."""
     uses_model = context.evaluators[name].uses_model
@@ -528,11 +639,17 @@ def _make_inputs(
             call_log = CallLog()
             client = judge_client and judge_client.logging_to(call_log)
         view = survey.views[task.question.view]
-        inputs.append(EvaluatorInput(task.question, view, task.responses, task.material, task.sample, client, call_log))
+        inputs.append(
+            EvaluatorInput(
+                task.question, view, task.responses, task.material, task.sample, client, call_log
+            )
+        )
     return inputs
 
 
-def _calls_of(name: str, judge: str | None, inputs: Sequence[EvaluatorInput], context: RunContext) -> Calls:
+def _calls_of(
+    name: str, judge: str | None, inputs: Sequence[EvaluatorInput], context: RunContext
+) -> Calls:
     evaluator = context.evaluators[name]
     limits = _limits(evaluator, context)
     if evaluator.uses_model and judge is None and context.config.model == "none":
@@ -555,7 +672,9 @@ def _split_batch(answers: Any, count: int) -> list[Any]:
     if isinstance(answers, BaseException):
         return [answers] * count
     if not isinstance(answers, list) or len(answers) != count:
-        return [ValueError(f"expected {count} answers from `answer_all`, one for each input")] * count
+        return [
+            ValueError(f"expected {count} answers from `answer_all`, one for each input")
+        ] * count
     return answers
 
 
@@ -593,14 +712,19 @@ def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunConte
     plan = group.plan
     questions = plan.survey.questions
     calls = {**group.reused_results.calls, **context.calls}
-    counting = ((verdict.question, verdict.score) for verdict in findings.verdicts if not verdict.superseded)
+    counting = (
+        (verdict.question, verdict.score) for verdict in findings.verdicts if not verdict.superseded
+    )
     statistics = group_statistics(questions, counting)
     in_order = sorted(findings.verdicts, key=lambda verdict: verdict.key.sort_key)
     by_response = group_verdicts_by_response(questions, [r.id for r in group.responses], in_order)
     material_of: dict[str, list[Material]] = defaultdict(list)
     for item in findings.material:
         material_of[item.response].append(item)
-    reward_of = {response.id: reward for response, reward in zip(group.responses, findings.rewards, strict=True)}
+    reward_of = {
+        response.id: reward
+        for response, reward in zip(group.responses, findings.rewards, strict=True)
+    }
     of_group = group_digest(group.responses)
     traces = []
     for response in group.submitted:
@@ -627,7 +751,9 @@ def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunConte
     return traces
 
 
-def _referenced_calls(calls: Mapping[str, Call], users: Iterable[RecordedVerdict | Material]) -> tuple[Call, ...]:
+def _referenced_calls(
+    calls: Mapping[str, Call], users: Iterable[RecordedVerdict | Material]
+) -> tuple[Call, ...]:
     referenced = {use.id for user in users for use in user.calls}
     return tuple(calls[name] for name in sorted(referenced & calls.keys()))
 
@@ -643,12 +769,18 @@ BRANCHES: tuple[str, ...] = get_args(Branch)
 _NO_WORK = WaveWork()
 
 
-async def score_groups(groups: Sequence[PlannedGroup], context: BatchContext) -> list[list[Trace] | BaseException]:
+async def score_groups(
+    groups: Sequence[PlannedGroup], context: BatchContext
+) -> list[list[Trace] | BaseException]:
     """Return the traces of each group of a batch, in the order in which its responses were submitted, or its error."""
     nothing: list[Any] = [()] * len(groups)
-    start = ScoreState(groups=groups, waves=[0] * len(groups), material=nothing, verdicts=nothing, errors={})
+    start = ScoreState(
+        groups=groups, waves=[0] * len(groups), material=nothing, verdicts=nothing, errors={}
+    )
     waves = max((len(group.plan.survey.waves) for group in groups), default=0)
-    limit = RunnableConfig(recursion_limit=4 * waves + 10)  # route and branches, twice if a second judge is asked
+    limit = RunnableConfig(
+        recursion_limit=4 * waves + 10
+    )  # route and branches, twice if a second judge is asked
     output = await build().ainvoke(start, context=context, config=limit)
     outcomes: list[list[Trace] | BaseException] = output["outcomes"]
     return outcomes
@@ -657,7 +789,9 @@ async def score_groups(groups: Sequence[PlannedGroup], context: BatchContext) ->
 async def _route(state: ScoreState) -> Command[str]:
     """Choose the next work. A Command makes a run a third cheaper than conditional edges, which copy every channel."""
     # response gates read the whole text
-    longest = max((len(response.text) for group in state["groups"] for response in group.responses), default=0)
+    longest = max(
+        (len(response.text) for group in state["groups"] for response in group.responses), default=0
+    )
     work, waves = await search_off_loop(lambda: _next_work_of_each(state), longest)
     update = {
         "work": work,
@@ -713,9 +847,16 @@ async def _collect(
         prepared = prepare(group, work, context.groups[number])
         if prepared is not None:
             calls[number] = prepared
-    results = dict(zip(calls, await make_calls(list(calls.values()), context.groups[0]), strict=True))
-    errors = {number: result for number, result in results.items() if isinstance(result, BaseException)}
-    findings = [() if number in errors else results.get(number, ()) for number in range(len(state["groups"]))]
+    results = dict(
+        zip(calls, await make_calls(list(calls.values()), context.groups[0]), strict=True)
+    )
+    errors = {
+        number: result for number, result in results.items() if isinstance(result, BaseException)
+    }
+    findings = [
+        () if number in errors else results.get(number, ())
+        for number in range(len(state["groups"]))
+    ]
     return {field: findings, "errors": errors}
 
 
@@ -725,7 +866,10 @@ async def _decide(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
     errors = state["errors"]
     contexts = runtime.context.groups
     decided = [number for number in range(len(groups)) if number not in errors]
-    verdicts = {number: mark_superseded(groups[number].plan.survey, state["verdicts"][number]) for number in decided}
+    verdicts = {
+        number: mark_superseded(groups[number].plan.survey, state["verdicts"][number])
+        for number in decided
+    }
     inputs = [_decision_input(groups[number], verdicts[number]) for number in decided]
     rewards = compute_rewards_of_each(inputs, contexts[0].combiners, RewardRow.to_reward)
     outcomes: dict[int, list[Trace] | BaseException] = dict(errors)
@@ -734,7 +878,9 @@ async def _decide(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
             outcomes[number] = its_rewards
         else:
             findings = GroupFindings(verdicts[number], state["material"][number], its_rewards)
-            outcomes[number] = catch_errors(partial(build_traces, groups[number], findings, contexts[number]))
+            outcomes[number] = catch_errors(
+                partial(build_traces, groups[number], findings, contexts[number])
+            )
     return {"outcomes": [outcomes[number] for number in range(len(groups))]}
 
 
@@ -749,11 +895,15 @@ _BRANCH_NODES: Mapping[str, BranchNode] = {
 }
 
 
-def _then_go_on(node: BranchNode) -> Callable[[ScoreState, Runtime[BatchContext]], Awaitable[Command[str]]]:
+def _then_go_on(
+    node: BranchNode,
+) -> Callable[[ScoreState, Runtime[BatchContext]], Awaitable[Command[str]]]:
     """Return a node that goes back to `route`, or on to `decide` if this was the last wave of every group."""
 
     async def go_on(state: ScoreState, runtime: Runtime[BatchContext]) -> Command[str]:
-        next_waves = zip((group.plan.survey for group in state["groups"]), state["waves"], strict=True)
+        next_waves = zip(
+            (group.plan.survey for group in state["groups"]), state["waves"], strict=True
+        )
         has_waves = any(wave < len(survey.waves) or survey.escalated for survey, wave in next_waves)
         return Command(goto="route" if has_waves else "decide", update=await node(state, runtime))
 

@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypedDic
 
 from langsmith import tracing_context
 
-from jurygraph.agents.graph_annotator import Batch, CheckedRoles, CriterionPair, EdgeSource, KnownGraph
+from jurygraph.agents.graph_annotator import (
+    Batch,
+    CheckedRoles,
+    CriterionPair,
+    EdgeSource,
+    KnownGraph,
+)
 from jurygraph.agents.roles import CODE_LIMIT, Deriver, Evaluator
 from jurygraph.concurrency import DaemonThreads, ThreadCall
 from jurygraph.decision.combiners import Combiner, as_plan_error
@@ -92,7 +98,9 @@ def may_take_long(component: Evaluator | Deriver) -> bool:
     return component.may_take_long or time_limit(component, CallsConfig()) is not None
 
 
-def call_within_limit(component: Evaluator | Deriver, method: Callable[..., T], *arguments: Any) -> T:
+def call_within_limit(
+    component: Evaluator | Deriver, method: Callable[..., T], *arguments: Any
+) -> T:
     """Return the result of a method besides those that answer; in a thread, unless its class bounds its time.
 
     Raises TimeLimitExceeded after the default limit of the component, or its own if that is longer; and PlanError with
@@ -187,7 +195,9 @@ class CallLimits:
         """Return the error that takes the place of the answer of a call with these inputs."""
         problem = f"{self.owner!r} ran past its time limit of {self.seconds:g} s"
         if any(client.is_waiting for client in clients_of(inputs)):
-            return Fault(TIME_LIMIT, f"{problem} while it waited for the model; raise its `timeout`")
+            return Fault(
+                TIME_LIMIT, f"{problem} while it waited for the model; raise its `timeout`"
+            )
         return TimeLimitExceeded(problem)
 
     async def call_in_thread(
@@ -204,7 +214,10 @@ class CallLimits:
                 return results + [(refusal, False)] * (len(inputs) - len(results))
             result, is_late = await self._call_in_time(partial(context.run, call, each))
             if is_late:
-                result = self.excess(each), False  # before `finish`, after which no request is waited for
+                result = (
+                    self.excess(each),
+                    False,
+                )  # before `finish`, after which no request is waited for
                 finish(each)
                 context = context.copy()  # the call that hangs is still in the other
             results.append(result)
@@ -236,7 +249,9 @@ class CallLimits:
         try:
             if (await asyncio.wait({task}, timeout=self.seconds))[0]:
                 value, seconds = await task
-                if self.seconds is None or seconds < self.seconds:  # one that never awaits is not cancelled
+                if (
+                    self.seconds is None or seconds < self.seconds
+                ):  # one that never awaits is not cancelled
                     return value
             return self.excess(inputs)
         finally:
@@ -244,7 +259,9 @@ class CallLimits:
                 task.cancel()
                 await asyncio.wait({task}, timeout=_CANCELLING)
                 self.threads.give_up(self.owner, made)
-            if not task.done():  # it caught the cancellation: asyncio would wait for it when the loop is closed
+            if (
+                not task.done()
+            ):  # it caught the cancellation: asyncio would wait for it when the loop is closed
                 asyncio._unregister_task(task)
                 LEFT_ALONE.append(task)
 
@@ -276,8 +293,12 @@ class FirstAnswers:
                 return
             self._failed[evaluator] += 1
             if self._failed[evaluator] == FIRST_VERDICTS:
-                problem = f"failed at each of its first {FIRST_VERDICTS} verdicts, with {failure.kind}"
-                raise EvaluatorError(f"evaluator {evaluator!r} {problem}: {failure.message}; mend its code")
+                problem = (
+                    f"failed at each of its first {FIRST_VERDICTS} verdicts, with {failure.kind}"
+                )
+                raise EvaluatorError(
+                    f"evaluator {evaluator!r} {problem}: {failure.message}; mend its code"
+                )
 
 
 _MAX_SHARED = 512
@@ -312,7 +333,9 @@ class RunContext(Displayed):
     judges: tuple[str, ...] = ()
     secrets: tuple[str, ...] = field(default=(), repr=False)
     threads: CallThreads = field(default_factory=CallThreads)
-    first_answers: FirstAnswers | None = field(default_factory=FirstAnswers, compare=False, repr=False)
+    first_answers: FirstAnswers | None = field(
+        default_factory=FirstAnswers, compare=False, repr=False
+    )
     outlines: SharedParts[SurveyOutline] = field(default_factory=SharedParts)
     decisions: SharedParts[Decision] = field(default_factory=SharedParts)
 
@@ -320,20 +343,34 @@ class RunContext(Displayed):
         """Return the context of one graph run, whose clients send to the `gateways` and keep replies in `sink`."""
         if not gateways:
             return self
-        from jurygraph.models.judge_client import JudgeClient  # imported lazily: only needed with a model
+        from jurygraph.models.judge_client import (
+            JudgeClient,
+        )  # imported lazily: only needed with a model
 
         calls: dict[str, Call] = {}
         safety = self.config.safety
         key = project_key()
         clients = {
-            name: JudgeClient(gateway, self.settings[name].parameters, safety, key, sink, calls, self.settings[name])
+            name: JudgeClient(
+                gateway,
+                self.settings[name].parameters,
+                safety,
+                key,
+                sink,
+                calls,
+                self.settings[name],
+            )
             for name, gateway in gateways.items()
         }
-        context = object.__new__(RunContext)  # a third of the time of `replace`, for each task of a batch
+        context = object.__new__(
+            RunContext
+        )  # a third of the time of `replace`, for each task of a batch
         context.__dict__.update(self.__dict__, clients=clients)
         return context
 
-    def for_batch(self, count: int, gateways: "Gateways", sink: CallSink | None = None) -> "BatchContext":
+    def for_batch(
+        self, count: int, gateways: "Gateways", sink: CallSink | None = None
+    ) -> "BatchContext":
         """Return the contexts of a batch of groups or tasks, each with clients of its own."""
         return BatchContext([self.with_models(gateways, sink) for _ in range(count)])
 
@@ -424,7 +461,9 @@ class PlannedGroup(NamedTuple):
     reused_results: ReusedResults
 
 
-def extend_each(lists: Sequence[Sequence[T]], others: Sequence[Sequence[T]]) -> Sequence[Sequence[T]]:
+def extend_each(
+    lists: Sequence[Sequence[T]], others: Sequence[Sequence[T]]
+) -> Sequence[Sequence[T]]:
     """Extend each list by the other one in its place; none at all are as many empty ones."""
     if not lists:
         return others
@@ -469,14 +508,26 @@ class Group(Displayed):
     def __post_init__(self) -> None:
         require_type("task", self.task, Task, TASK_HINT)
         require_type("plan", self.plan, Plan | None, "give one of jury.prepare(task), or none")
-        require_type("reused_results", self.reused_results, ReusedResults, "leave it out, or give ReusedResults")
+        require_type(
+            "reused_results",
+            self.reused_results,
+            ReusedResults,
+            "leave it out, or give ReusedResults",
+        )
         if isinstance(self.responses, str) or not isinstance(self.responses, Sequence):
-            require_type("responses", self.responses, (), "give a list of Responses, or of their texts")
+            require_type(
+                "responses", self.responses, (), "give a list of Responses, or of their texts"
+            )
         responses: list[Response] = []
         for place, response in enumerate(self.responses):
             if isinstance(response, str):
                 response = Response(id=f"{self.task.id}/{place + 1}", text=response)
-            require_type(f"responses[{place}]", response, Response, 'write jg.Response(id="a", text="…"), or a text')
+            require_type(
+                f"responses[{place}]",
+                response,
+                Response,
+                'write jg.Response(id="a", text="…"), or a text',
+            )
             responses.append(response)
         object.__setattr__(self, "responses", responses)
 
@@ -485,7 +536,9 @@ class Group(Displayed):
 
 
 def plan_group(group: Group, plan: Plan) -> PlannedGroup:
-    return PlannedGroup(plan, group.responses, sort_responses(group.responses), group.reused_results)
+    return PlannedGroup(
+        plan, group.responses, sort_responses(group.responses), group.reused_results
+    )
 
 
 GroupLike = Group | tuple[Task, Sequence[Response | str]]
@@ -509,7 +562,9 @@ def _read_group(where: str, item: Any) -> Group:
         raise InputError(f"{where}.{error}") from None
 
 
-def split_into_batches(items: Iterable[T], count: Callable[[T], int], size: int) -> Iterator[list[T]]:
+def split_into_batches(
+    items: Iterable[T], count: Callable[[T], int], size: int
+) -> Iterator[list[T]]:
     """Yield the items in lists whose counts sum up to this size or just above; the last list may have less."""
     batch: list[T] = []
     filled = 0

@@ -27,7 +27,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.arrays import Bools, Floats, Ints, as_ratings
-from jurygraph.inference.clusters import Estimate, jackknife_interval, jackknife_parts, t_quantile, wilson
+from jurygraph.inference.clusters import (
+    Estimate,
+    jackknife_interval,
+    jackknife_parts,
+    t_quantile,
+    wilson,
+)
 
 AlphaLevel = Literal["nominal", "ordinal", "interval"]
 """What the distance of two ratings means: different or not, the ranks between them, or their difference."""
@@ -72,7 +78,9 @@ def kappa_estimate(first: Ints, second: Ints, distances: Floats, clusters: Ints)
         return unknown
     largest = float(distances.max())
     observed = float(distances[first, second].mean()) / largest
-    by_chance = observed / (1.0 - value) if value < 1.0 else _chance(first, second, distances) / largest
+    by_chance = (
+        observed / (1.0 - value) if value < 1.0 else _chance(first, second, distances) / largest
+    )
     spread = observed * (1.0 - observed)
     effective = float(count)
     error = 0.0
@@ -87,7 +95,9 @@ def kappa_estimate(first: Ints, second: Ints, distances: Floats, clusters: Ints)
 
 
 def _chance(first: Ints, second: Ints, distances: Floats) -> float:
-    rows, columns = (np.bincount(rater, minlength=len(distances)) / len(rater) for rater in (first, second))
+    rows, columns = (
+        np.bincount(rater, minlength=len(distances)) / len(rater) for rater in (first, second)
+    )
     return float(rows @ distances @ columns)
 
 
@@ -96,7 +106,8 @@ def _kappas_without(first: Ints, second: Ints, distances: Floats, clusters: Ints
     labels = len(distances)
     cells = int(clusters.max() + 1) * labels
     own_rows, own_columns = (
-        np.bincount(clusters * labels + rater, minlength=cells).reshape(-1, labels) for rater in (first, second)
+        np.bincount(clusters * labels + rater, minlength=cells).reshape(-1, labels)
+        for rater in (first, second)
     )
     own = np.bincount(clusters, distances[first, second])
     sizes = len(first) - own_rows.sum(axis=1)
@@ -104,7 +115,9 @@ def _kappas_without(first: Ints, second: Ints, distances: Floats, clusters: Ints
     columns = own_columns.sum(axis=0) - own_columns
     observed = np.maximum(0.0, math.fsum(own) - own) * sizes
     by_chance = np.sum((rows @ distances) * columns, axis=1)
-    return np.asarray(1.0 - np.divide(observed, by_chance, out=np.full(len(own), np.nan), where=by_chance > 0.0))
+    return np.asarray(
+        1.0 - np.divide(observed, by_chance, out=np.full(len(own), np.nan), where=by_chance > 0.0)
+    )
 
 
 def alpha(counts: Floats, positions: Floats, level: AlphaLevel) -> float:
@@ -114,7 +127,9 @@ def alpha(counts: Floats, positions: Floats, level: AlphaLevel) -> float:
     """
     paired = counts[counts.sum(axis=1) > 1.0]
     without_any = np.zeros((1, counts.shape[1]))
-    return float(_alphas_without(paired, without_any, np.zeros(1, dtype=np.intp), positions, level)[0])
+    return float(
+        _alphas_without(paired, without_any, np.zeros(1, dtype=np.intp), positions, level)[0]
+    )
 
 
 def alpha_estimate(
@@ -172,7 +187,9 @@ def alpha_of_pairs(tables: Floats, positions: Floats, level: AlphaLevel) -> Floa
     return np.asarray(1.0 - ratio)
 
 
-def _alphas_without(paired: Floats, omitted: Floats, owner: Ints, positions: Floats, level: AlphaLevel) -> Floats:
+def _alphas_without(
+    paired: Floats, omitted: Floats, owner: Ints, positions: Floats, level: AlphaLevel
+) -> Floats:
     """Return α of the items `paired` [N, V] without those of each cluster, [B]; NaN where it is undefined.
 
     `omitted` [M, V] are the items of these clusters, and `owner` [M] the number of each one's cluster.
@@ -201,7 +218,9 @@ def _alphas_without(paired: Floats, omitted: Floats, owner: Ints, positions: Flo
         observed = 2.0 * (squares - ((at @ together * at).sum(axis=1) - own_products))
         by_chance = 2.0 * number * squares
     defined = by_chance > 0.0
-    ratio = np.divide(observed * (number - 1.0), by_chance, out=np.full(len(number), np.nan), where=defined)
+    ratio = np.divide(
+        observed * (number - 1.0), by_chance, out=np.full(len(number), np.nan), where=defined
+    )
     return np.asarray(1.0 - ratio)
 
 
@@ -245,15 +264,21 @@ def jaccard_excess(ratings: ArrayLike, clusters: Ints, least: int = 10) -> Estim
     without = []
     for kept in jackknife_parts(np.unique(clusters, return_inverse=True)[1]):
         # A pair with just enough items stays: what is left out must change the mean alone.
-        changed = (jaccard_above_median(table[:, kept], 1) - jaccard_by_chance(table[:, kept], 1))[upper]
+        changed = (jaccard_above_median(table[:, kept], 1) - jaccard_by_chance(table[:, kept], 1))[
+            upper
+        ]
         without.append(np.nan_to_num(changed[has_pair]).mean())
     return jackknife_interval(float(excess[has_pair].mean()), np.array(without)).within(-1.0, 1.0)
 
 
-def _compare_selections(table: Floats, least: int, similarity: Callable[[Bools, Bools], float]) -> Floats:
+def _compare_selections(
+    table: Floats, least: int, similarity: Callable[[Bools, Bools], float]
+) -> Floats:
     given = ~np.isnan(table)
     result = np.full((len(table), len(table)), np.nan)
-    medians = np.array([np.median(row[~np.isnan(row)]) if (~np.isnan(row)).any() else np.nan for row in table])
+    medians = np.array(
+        [np.median(row[~np.isnan(row)]) if (~np.isnan(row)).any() else np.nan for row in table]
+    )
     above = table > medians[:, None]
     for first in range(len(table)):
         for second in range(first, len(table)):
@@ -275,7 +300,9 @@ def _expected_jaccard(first: Bools, second: Bools) -> float:
     return _mean_of_selections(len(first), *sizes)
 
 
-@lru_cache(maxsize=1 << 16)  # a jackknife meets the same sizes again: it saves two thirds of the time
+@lru_cache(
+    maxsize=1 << 16
+)  # a jackknife meets the same sizes again: it saves two thirds of the time
 def _mean_of_selections(items: int, smaller: int, larger: int) -> float:
     from scipy import stats  # imported lazily: every `study` command would wait for it
 

@@ -115,7 +115,9 @@ def interval_among(estimate: Estimate, rows: int) -> tuple[float | None, float |
     """
     if estimate.low is None or estimate.error is None:
         return None, None
-    half_width = t_quantile(estimate.clusters - 1, 1.0 - (1.0 - LEVEL) / (2 * rows)) * estimate.error
+    half_width = (
+        t_quantile(estimate.clusters - 1, 1.0 - (1.0 - LEVEL) / (2 * rows)) * estimate.error
+    )
     return estimate.value - half_width, estimate.value + half_width
 
 
@@ -165,7 +167,9 @@ def bounded_interval(
     totals = np.asarray(sums, dtype=np.float64)
     weights = np.asarray(sizes, dtype=np.float64)
     typical = float(weights.sum()) / estimate.clusters
-    more = ratio_interval(np.append(totals, [least * typical, most * typical]), np.append(weights, [typical, typical]))
+    more = ratio_interval(
+        np.append(totals, [least * typical, most * typical]), np.append(weights, [typical, typical])
+    )
     assert more is not None  # it has the same clusters, and two more
     assert more.error is not None  # two of its clusters differ
     error = math.sqrt(more.error**2 + more_variance)
@@ -194,7 +198,9 @@ def mean_interval(
     if len(sums) < 2 or resamples == 0:
         return None, None
     batches = draw_clusters(len(sums), resamples, seed)
-    means = np.concatenate([sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1) for drawn in batches])
+    means = np.concatenate(
+        [sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1) for drawn in batches]
+    )
     low, high = np.quantile(means, QUANTILES)
     return float(low), float(high)
 
@@ -215,7 +221,9 @@ def wilson(hits: float, n: float, quantile: float = NORMAL_QUANTILE) -> tuple[fl
     z2 = quantile * quantile
     middle = (share + z2 / (2 * n)) / (1 + z2 / n)
     half_width = quantile / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    return 0.0 if hits == 0 else max(0.0, middle - half_width), 1.0 if hits == n else min(1.0, middle + half_width)
+    return 0.0 if hits == 0 else max(0.0, middle - half_width), 1.0 if hits == n else min(
+        1.0, middle + half_width
+    )
 
 
 class Share(NamedTuple):
@@ -308,7 +316,9 @@ def unseen_share(clusters: int, level: float = ONE_SIDED) -> float:
     return float(1.0 - level ** (1.0 / clusters))
 
 
-def lowest_value(estimate: Estimate, largest_loss: float, level: float = ONE_SIDED, clusters: int = 0) -> float:
+def lowest_value(
+    estimate: Estimate, largest_loss: float, level: float = ONE_SIDED, clusters: int = 0
+) -> float:
     """Return a lower bound of the true value that also counts losses which the clusters did not show.
 
         θ - t_(1-α) · √V - (1 - α^(1/G)) · L
@@ -325,7 +335,9 @@ def lowest_value(estimate: Estimate, largest_loss: float, level: float = ONE_SID
     count = clusters or estimate.clusters
     error = (estimate.error or 0.0) * (estimate.clusters / count) ** 0.5
     unseen = unseen_share(count, level)
-    return float(estimate.value - t_quantile(count - 1, 1.0 - level) * error - unseen * largest_loss)
+    return float(
+        estimate.value - t_quantile(count - 1, 1.0 - level) * error - unseen * largest_loss
+    )
 
 
 def no_worse_p(estimate: Estimate, margin: float, largest_loss: float) -> float:
@@ -352,7 +364,11 @@ def needed_clusters(estimate: Estimate, margin: float, largest_loss: float) -> i
     That is at 1,000,000, or where the value itself is not above -margin.
     """
     counts = range(2, _MOST_TASKS + 1)
-    place = bisect_left(counts, True, key=lambda count: lowest_value(estimate, largest_loss, clusters=count) > -margin)
+    place = bisect_left(
+        counts,
+        True,
+        key=lambda count: lowest_value(estimate, largest_loss, clusters=count) > -margin,
+    )
     return counts[place] if place < len(counts) else None
 
 

@@ -65,7 +65,12 @@ def _weight(sample: LabelledSample, ratio: float) -> float:
     every = np.concatenate([sample.predictions, sample.others])
     if not np.ptp(every):
         return 0.0
-    shared = float(np.mean((sample.labels - sample.labels.mean()) * (sample.predictions - sample.predictions.mean())))
+    shared = float(
+        np.mean(
+            (sample.labels - sample.labels.mean())
+            * (sample.predictions - sample.predictions.mean())
+        )
+    )
     return min(1.0, max(0.0, shared / ((1.0 + ratio) * float(every.var(ddof=1)))))
 
 
@@ -92,13 +97,21 @@ def ppi_mean(sample: LabelledSample, scale: tuple[float, float] | None = None) -
     return estimate if scale is None else _with_unseen(estimate, sample, *scale).within(*scale)
 
 
-def _with_unseen(estimate: Estimate, sample: LabelledSample, lowest: float, highest: float) -> Estimate:
+def _with_unseen(
+    estimate: Estimate, sample: LabelledSample, lowest: float, highest: float
+) -> Estimate:
     """Return the estimate with an interval that counts labels, or errors of the judge, of which no task has any."""
     unseen = unseen_share(estimate.clusters)
     label = float(sample.labels[0])
     if estimate.error is not None and not np.ptp(sample.labels):
-        return estimate._replace(low=label - unseen * (label - lowest), high=label + unseen * (highest - label))
-    if estimate.low is None or estimate.high is None or not np.array_equal(sample.labels, sample.predictions):
+        return estimate._replace(
+            low=label - unseen * (label - lowest), high=label + unseen * (highest - label)
+        )
+    if (
+        estimate.low is None
+        or estimate.high is None
+        or not np.array_equal(sample.labels, sample.predictions)
+    ):
         return estimate
     reach = unseen * (highest - lowest)
     return estimate._replace(low=estimate.low - reach, high=estimate.high + reach)
@@ -113,8 +126,17 @@ def rogan_gladen(sample: LabelledSample) -> Estimate | None:
     """
     positive = sample.labels == 1.0
     predicted = sample.predictions == 1.0
-    columns = [positive, positive & predicted, ~positive, ~positive & ~predicted, np.ones(len(predicted)), predicted]
-    counts = np.array([sample.sums(np.asarray(column, dtype=np.float64)) for column in columns])  # [6, G]
+    columns = [
+        positive,
+        positive & predicted,
+        ~positive,
+        ~positive & ~predicted,
+        np.ones(len(predicted)),
+        predicted,
+    ]
+    counts = np.array(
+        [sample.sums(np.asarray(column, dtype=np.float64)) for column in columns]
+    )  # [6, G]
     counts[4] += sample.other_sums(np.ones(len(sample.others)))
     counts[5] += sample.other_sums(sample.others)
     totals = counts.sum(axis=1)
@@ -149,7 +171,9 @@ def _with_unseen_errors(estimate: Estimate, counts: Floats) -> Estimate:
     return estimate._replace(low=low, high=high)
 
 
-def labels_needed(sample: LabelledSample, half_width: float, scale: tuple[float, float]) -> int | None:
+def labels_needed(
+    sample: LabelledSample, half_width: float, scale: tuple[float, float]
+) -> int | None:
     """Return how many labels would give the interval of `ppi_mean` this half-width, with labels like these.
 
     They are drawn from the T items that there are: whatever gets a label leaves the verdicts without one, and λ falls
@@ -158,7 +182,9 @@ def labels_needed(sample: LabelledSample, half_width: float, scale: tuple[float,
     if np.count_nonzero(sample.sums(np.ones(len(sample.labels)))) < 2:
         return None
     counts = range(2, len(sample.labels) + len(sample.others) + 1)
-    place = bisect_left(counts, True, key=lambda count: _expected_half_width(sample, count, scale) <= half_width)
+    place = bisect_left(
+        counts, True, key=lambda count: _expected_half_width(sample, count, scale) <= half_width
+    )
     return counts[place] if place < len(counts) else None
 
 

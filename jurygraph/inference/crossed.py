@@ -37,7 +37,9 @@ def crossed_interval(values: Floats, rows: Ints, columns: Ints) -> Estimate | No
         return None
     row = np.unique(rows, return_inverse=True)[1]
     column = np.unique(columns, return_inverse=True)[1]
-    cell, sizes = np.unique(row * (int(column.max()) + 1) + column, return_inverse=True, return_counts=True)[1:]
+    cell, sizes = np.unique(
+        row * (int(column.max()) + 1) + column, return_inverse=True, return_counts=True
+    )[1:]
     mean = float(numbers.mean())
     residuals = numbers - mean
     row_sums = np.asarray(np.bincount(row, residuals), dtype=np.float64)
@@ -49,13 +51,20 @@ def crossed_interval(values: Floats, rows: Ints, columns: Ints) -> Estimate | No
         return Estimate(mean, None, None, 0.0, clusters)
     squares = (np.bincount(cell, residuals) ** 2).sum()
     is_complete = len(sizes) == len(row_sums) * len(column_sums) and bool((sizes == sizes[0]).all())
-    error = float(crossed_error(row_sums, column_sums, squares, len(numbers), len(sizes), is_complete))
+    error = float(
+        crossed_error(row_sums, column_sums, squares, len(numbers), len(sizes), is_complete)
+    )
     half_width = t_quantile(clusters - 1) * error
     return Estimate(mean, mean - half_width, mean + half_width, error, clusters)
 
 
 def crossed_error(
-    row_sums: Floats, column_sums: Floats, cell_squares: Floats, members: int, cells: int, is_complete: bool
+    row_sums: Floats,
+    column_sums: Floats,
+    cell_squares: Floats,
+    members: int,
+    cells: int,
+    is_complete: bool,
 ) -> Floats:
     """Return the standard error of means from the sums of their residuals, [...]: of many data sets at once.
 

@@ -73,9 +73,13 @@ def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceSplit | Non
         without.append(_components(centered[kept], [level[kept] for level in places], rounding))
     units = (*(int(level.max()) + 1 for level in places), len(numbers))
     sizes = [inner / outer for outer, inner in pairwise(units)]
-    correlations = tuple(_correlation(raw, np.array(without), level, size) for level, size in enumerate(sizes))
+    correlations = tuple(
+        _correlation(raw, np.array(without), level, size) for level, size in enumerate(sizes)
+    )
     components = tuple(raw.tolist())
-    return VarianceSplit(components, tuple(max(0.0, component) for component in components), correlations, units)
+    return VarianceSplit(
+        components, tuple(max(0.0, component) for component in components), correlations, units
+    )
 
 
 def reliability(correlation: float, count: float) -> float:
@@ -148,7 +152,10 @@ def _correlation(raw: Floats, without: Floats, level: int, size: float) -> Estim
     log_f = jackknife_interval(float(ratios[0]), ratios[1:])
     if log_f.low is None or log_f.high is None or log_f.error is None:
         return known
-    low, high = (max(0.0, 1.0 - size / (math.exp(min(end, _LARGEST)) + size - 1.0)) for end in (log_f.low, log_f.high))
+    low, high = (
+        max(0.0, 1.0 - size / (math.exp(min(end, _LARGEST)) + size - 1.0))
+        for end in (log_f.low, log_f.high)
+    )
     slope = (1.0 - value) * (1.0 + (size - 1.0) * value) / size  # of ρ over log F
     return known._replace(low=low, high=high, error=log_f.error * slope)
 

@@ -57,7 +57,9 @@ class AdaptiveSum(Combiner):
         """Return false for the weights, which are no scores."""
         return name != WEIGHT
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(
+        self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
+    ) -> dict[str, Any]:
         super().freeze(inputs, params)
         if set(inputs) != {UTILITY, WEIGHT}:
             raise PlanError(
@@ -97,7 +99,9 @@ def _match_person(utility: str, weight: str) -> str:
         person = utility[match.end() :]
         if weight == f"{before}/{WEIGHT}/{person}":
             return person
-    raise PlanError(f"combiner 'adaptive': {utility!r} and {weight!r} are not about the same person; ask about both")
+    raise PlanError(
+        f"combiner 'adaptive': {utility!r} and {weight!r} are not about the same person; ask about both"
+    )
 
 
 def _utility_of_replies(utility: Floats, weight: Floats, is_open: Bools) -> Floats:
@@ -159,7 +163,10 @@ def read_pairs(matrix: ScoreMatrix) -> BothOrders:
     second = np.where(judged.T, 1.0 - first.T, first.T)
     has_verdict = there & judged
     judged_in_both = has_verdict & has_verdict.T
-    diagnostics = {"flips": _flip_share(first, second, judged_in_both), "first": _first_share(first, judged_in_both)}
+    diagnostics = {
+        "flips": _flip_share(first, second, judged_in_both),
+        "first": _first_share(first, judged_in_both),
+    }
     return _both_orders(matrix, first, second, there, diagnostics)
 
 
@@ -180,19 +187,30 @@ def read_lists(matrix: ScoreMatrix) -> BothOrders:
     return _both_orders(matrix, first, second, there, diagnostics)
 
 
-READERS: dict[ComparisonForm, Callable[[ScoreMatrix], BothOrders]] = {"pairs": read_pairs, "lists": read_lists}
+READERS: dict[ComparisonForm, Callable[[ScoreMatrix], BothOrders]] = {
+    "pairs": read_pairs,
+    "lists": read_lists,
+}
 
 
 def _both_orders(
-    matrix: ScoreMatrix, first: Floats, second: Floats, compared: Bools, diagnostics: Mapping[str, Floats]
+    matrix: ScoreMatrix,
+    first: Floats,
+    second: Floats,
+    compared: Bools,
+    diagnostics: Mapping[str, Floats],
 ) -> BothOrders:
     """Build `BothOrders`; a cell without a verdict and without an opponent gives the response its value `alone`."""
     alone = np.max(np.where(matrix.applicable & ~matrix.judged, matrix.value, 0.0), axis=1)
-    return BothOrders(first, second, compared, alone, np.asarray(matrix.applicable.any(axis=1)), diagnostics)
+    return BothOrders(
+        first, second, compared, alone, np.asarray(matrix.applicable.any(axis=1)), diagnostics
+    )
 
 
 def _flip_share(first: Floats, second: Floats, judged: Bools) -> Floats:
-    return _count_per_row(judged & pairwise.flips(first, second)) / np.maximum(_count_per_row(judged), 1.0)
+    return _count_per_row(judged & pairwise.flips(first, second)) / np.maximum(
+        _count_per_row(judged), 1.0
+    )
 
 
 def _first_share(first: Floats, has_verdict: Bools) -> Floats:
@@ -200,7 +218,9 @@ def _first_share(first: Floats, has_verdict: Bools) -> Floats:
     decided = has_verdict & (first != 0.5)
     won = has_verdict & (first > 0.5)
     verdicts = _count_per_row(decided) + _count_per_row(decided.T)
-    return np.where(verdicts > 0, (_count_per_row(won) + _count_per_row(won.T)) / np.maximum(verdicts, 1.0), 0.5)
+    return np.where(
+        verdicts > 0, (_count_per_row(won) + _count_per_row(won.T)) / np.maximum(verdicts, 1.0), 0.5
+    )
 
 
 def _compare_ranks(value: Floats, judged: Bools) -> Floats:
@@ -245,10 +265,16 @@ class WinShare(Combiner):
     shown: ClassVar[ComparisonForm] = "pairs"
     """The form in which the columns are read."""
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
-        question_ids = [name for combiner_input in inputs.values() for name in combiner_input.questions]
+    def freeze(
+        self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        question_ids = [
+            name for combiner_input in inputs.values() for name in combiner_input.questions
+        ]
         if len(question_ids) != 1:
-            raise PlanError(f"combiner {self.name!r} reads the verdicts of one question, not of {len(question_ids)}")
+            raise PlanError(
+                f"combiner {self.name!r} reads the verdicts of one question, not of {len(question_ids)}"
+            )
         return super().freeze(inputs, params)
 
     def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
@@ -301,13 +327,20 @@ class BradleyTerry(WinShare):
         strengths = _strengths(orders, params["prior"])
         own_strength = strengths.diagonal()
         likely = own_strength[:, None] / (own_strength[:, None] + strengths)
-        value = aggregation.total(np.where(orders.compared, likely, 0.0)) / np.maximum(orders.opponents, 1.0)
+        value = aggregation.total(np.where(orders.compared, likely, 0.0)) / np.maximum(
+            orders.opponents, 1.0
+        )
         return _build_component(
-            orders, np.asarray(value).round(_DIGITS), {**orders.diagnostics, "strength": np.array(own_strength)}
+            orders,
+            np.asarray(value).round(_DIGITS),
+            {**orders.diagnostics, "strength": np.array(own_strength)},
         )
 
     def bounds(
-        self, low: Mapping[str, ScoreMatrix], high: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
+        self,
+        low: Mapping[str, ScoreMatrix],
+        high: Mapping[str, ScoreMatrix],
+        params: Mapping[str, Any],
     ) -> tuple[Floats, Floats]:
         """Return the value twice if all is judged, else bounds from (W_i + a (1 - p_i)) / m, with 0 < p_i < m + 1.
 
@@ -324,7 +357,9 @@ class BradleyTerry(WinShare):
         highest = np.minimum((aggregation.total(best.outcomes) + prior) / opponents, 1.0)
         compared = worst.opponents > 0
         low_limit = np.where(compared, lowest, worst.uncompared_value)
-        return low_limit.round(_DIGITS), np.where(compared, highest, best.uncompared_value).round(_DIGITS)
+        return low_limit.round(_DIGITS), np.where(compared, highest, best.uncompared_value).round(
+            _DIGITS
+        )
 
 
 def _strengths(orders: BothOrders, prior: float) -> Floats:
@@ -342,5 +377,12 @@ def _strengths(orders: BothOrders, prior: float) -> Floats:
     return np.stack(rows)
 
 
-def _build_component(orders: BothOrders, value: Floats, diagnostics: Mapping[str, Floats]) -> Component:
-    return Component(np.where(orders.opponents > 0, value, orders.uncompared_value), orders.present, {}, diagnostics)
+def _build_component(
+    orders: BothOrders, value: Floats, diagnostics: Mapping[str, Floats]
+) -> Component:
+    return Component(
+        np.where(orders.opponents > 0, value, orders.uncompared_value),
+        orders.present,
+        {},
+        diagnostics,
+    )

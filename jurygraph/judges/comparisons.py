@@ -25,7 +25,16 @@ from jurygraph.agents.roles import (
 from jurygraph.judges.criteria import Profile, Sentence
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText, aread_text
-from jurygraph.schema import Evidence, FrozenModel, Layer, Question, Response, Scope, TaskView, Verdict
+from jurygraph.schema import (
+    Evidence,
+    FrozenModel,
+    Layer,
+    Question,
+    Response,
+    Scope,
+    TaskView,
+    Verdict,
+)
 from jurygraph.schema.frozen_model import ParamsModel
 
 if TYPE_CHECKING:
@@ -53,11 +62,19 @@ class Quoted(NamedTuple):
 
 def locate_quotes(reply: Any, texts: Sequence[SearchableText]) -> Quoted:
     """Search the quotations of a reply in all responses; each passage is evidence once."""
-    unique = list(dict.fromkeys(quotation for quotation in getattr(reply, "quotes", ()) if quotation.strip()))
+    unique = list(
+        dict.fromkeys(quotation for quotation in getattr(reply, "quotes", ()) if quotation.strip())
+    )
     verified = [verify_quotes(unique, text) for text in texts]
-    lost = [quotation for quotation in unique if all(quotation in unverified for _, unverified in verified)]
+    lost = [
+        quotation
+        for quotation in unique
+        if all(quotation in unverified for _, unverified in verified)
+    ]
     why = "in no response, too short, or cut within a word or number"
-    return Quoted([evidence for evidence, _ in verified], f"{shorten_quotes(lost)} ({why})" if lost else "")
+    return Quoted(
+        [evidence for evidence, _ in verified], f"{shorten_quotes(lost)} ({why})" if lost else ""
+    )
 
 
 class ComparisonJudge(Evaluator):
@@ -103,7 +120,9 @@ class ComparisonJudge(Evaluator):
     def read_scores(self, reply: Any) -> list[Verdict]:
         """Return the verdicts of a reply, in the order in which responses were shown, without reason and evidence."""
 
-    async def compare(self, inputs: EvaluatorInput, responses: Sequence[Response]) -> list[Verdict] | Verdict:
+    async def compare(
+        self, inputs: EvaluatorInput, responses: Sequence[Response]
+    ) -> list[Verdict] | Verdict:
         """Return the verdicts on the responses, shown in this order; a failed one if there is no usable reply.
 
         They are marked if there is no quotation for a preference.
@@ -112,9 +131,20 @@ class ComparisonJudge(Evaluator):
         assert client is not None, "a model is required"
         names = tuple(ascii_uppercase[: len(responses)])
         reply_model: type[Any] = self.reply_model(names, self._compact)
-        shown = [{"name": name, "text": response.text} for name, response in zip(names, responses, strict=True)]
-        own_variables = {"responses": shown, "criterion": self.settings.criterion, "compact": self._compact}
-        variables = {**shared_prompt_variables(inputs), **own_variables, **self.prompt_variables(names)}
+        shown = [
+            {"name": name, "text": response.text}
+            for name, response in zip(names, responses, strict=True)
+        ]
+        own_variables = {
+            "responses": shown,
+            "criterion": self.settings.criterion,
+            "compact": self._compact,
+        }
+        variables = {
+            **shared_prompt_variables(inputs),
+            **own_variables,
+            **self.prompt_variables(names),
+        }
         request = client.request(self._prompt, reply_model, variables, sample=inputs.sample)
         texts = [await aread_text(response.text) for response in responses]
         rule = client.safety.evidence
@@ -125,24 +155,40 @@ class ComparisonJudge(Evaluator):
 
         def find_flaw(reply: Any) -> str | None:
             missing = find_missing(reply, locate_quotes(reply, texts))
-            return describe_missing_quotes([f"a response is preferred, {missing}"] if missing else [], "a response")
+            return describe_missing_quotes(
+                [f"a response is preferred, {missing}"] if missing else [], "a response"
+            )
 
         def read(reply: "ParsedReply[Any]") -> list[Verdict]:
             quoted = locate_quotes(reply.value, texts)
             missing = find_missing(reply.value, quoted)
-            reason = getattr(reply.value, "reason", "") + (f" [lost: {quoted.lost}]" if quoted.lost else "")
+            reason = getattr(reply.value, "reason", "") + (
+                f" [lost: {quoted.lost}]" if quoted.lost else ""
+            )
             verdicts = []
             for place, scored in enumerate(self.read_scores(reply.value)):
-                fields = {"reason": reason, "evidence": self.choose_evidence(quoted, place), "call": reply.call.id}
+                fields = {
+                    "reason": reason,
+                    "evidence": self.choose_evidence(quoted, place),
+                    "call": reply.call.id,
+                }
                 verdict = scored.model_copy(update=fields)
                 if missing:
-                    verdict = mark_unsupported(verdict, f"prefers a response, {missing}", rule, _tie(verdict))
+                    verdict = mark_unsupported(
+                        verdict, f"prefers a response, {missing}", rule, _tie(verdict)
+                    )
                 verdicts.append(verdict)
             return verdicts
 
         letters = sum(len(response.text) for response in responses)
         return await ask_model(
-            client, request, reply_model, read=read, fail=failed_verdict, find_flaw=find_flaw, letters=letters
+            client,
+            request,
+            reply_model,
+            read=read,
+            fail=failed_verdict,
+            find_flaw=find_flaw,
+            letters=letters,
         )
 
     def choose_evidence(self, quoted: Quoted, place: int) -> tuple[Evidence, ...]:
@@ -158,7 +204,11 @@ def _tie(verdict: Verdict) -> Mapping[str, Any]:
 
 
 Preferred = Literal["A", "B", "tie"]
-_SCORES: dict[Preferred, tuple[float, str]] = {"A": (1.0, "first"), "B": (0.0, "second"), "tie": (0.5, "tie")}
+_SCORES: dict[Preferred, tuple[float, str]] = {
+    "A": (1.0, "first"),
+    "B": (0.0, "second"),
+    "tie": (0.5, "tie"),
+}
 
 
 # No docstrings: they would be part of the schema in the prompt. Class names appear in messages about missing fields.
@@ -235,13 +285,19 @@ class Listwise(ComparisonJudge):
         size = len(reply.ranking)
         ranks = [1 + reply.ranking.index(name) for name in sorted(reply.ranking)]
         scale = (float(size), 1.0)
-        return [Verdict(score=(size - rank) / (size - 1), native=float(rank), scale=scale) for rank in ranks]
+        return [
+            Verdict(score=(size - rank) / (size - 1), native=float(rank), scale=scale)
+            for rank in ranks
+        ]
 
     async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
         size = len(inputs.responses)
         if size > MOST_SHOWN:
             advice = "score smaller groups, or compare by `pairwise`"
-            return Verdict.fail("too-many", f"{self.name} ranks {MOST_SHOWN} responses at most, not {size}; {advice}")
+            return Verdict.fail(
+                "too-many",
+                f"{self.name} ranks {MOST_SHOWN} responses at most, not {size}; {advice}",
+            )
         step = 1 if inputs.sample % 2 == 0 else -1
         verdicts = await self.compare(inputs, inputs.responses[::step])
         return verdicts if isinstance(verdicts, Verdict) else verdicts[::step]
@@ -253,11 +309,15 @@ def _ranking_model(names: tuple[str, ...], compact: bool) -> type[FrozenModel]:
 
     def each_once(ranking: tuple[str, ...]) -> tuple[str, ...]:
         if sorted(ranking) != list(names):
-            raise ValueError(f"the ranking is {', '.join(ranking)}: name each of {', '.join(names)} once")
+            raise ValueError(
+                f"the ranking is {', '.join(ranking)}: name each of {', '.join(names)} once"
+            )
         return ranking
 
     label: Any = Literal[names]
     exact_length = Field(min_length=len(names), max_length=len(names))
     ranking_type = Annotated[tuple[label, ...], exact_length, AfterValidator(each_once)]
     explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
-    return create_model("RankingReply", __base__=FrozenModel, **explanation, ranking=(ranking_type, ...))
+    return create_model(
+        "RankingReply", __base__=FrozenModel, **explanation, ranking=(ranking_type, ...)
+    )

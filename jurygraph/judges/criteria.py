@@ -39,8 +39,25 @@ from jurygraph.messages import Problem
 from jurygraph.models.judge_client import JudgeClient, p_true
 from jurygraph.models.request import Reply
 from jurygraph.prompts import Prompt, load_prompt
-from jurygraph.schema import Audience, Criterion, FrozenModel, Layer, Question, Stakeholder, TaskView, Verdict
-from jurygraph.schema.frozen_model import Flag, Id, ParamsModel, Positive, Unit, require_type, require_unique
+from jurygraph.schema import (
+    Audience,
+    Criterion,
+    FrozenModel,
+    Layer,
+    Question,
+    Stakeholder,
+    TaskView,
+    Verdict,
+)
+from jurygraph.schema.frozen_model import (
+    Flag,
+    Id,
+    ParamsModel,
+    Positive,
+    Unit,
+    require_type,
+    require_unique,
+)
 from jurygraph.schema.task import require_different_texts
 from jurygraph.schema.verdict import MET_THRESHOLD
 
@@ -56,7 +73,9 @@ _WEIGHTS_HINT = "give a tuple with a number above 0 for each part"
 
 # The next models have no docstrings because these would be part of the JSON schema that a model is given. Class names
 # are visible too, in messages about missing fields.
-class BinaryAnswer(FrozenModel):  # on one item that is met or not; _add_reason adds the reason and quotations
+class BinaryAnswer(
+    FrozenModel
+):  # on one item that is met or not; _add_reason adds the reason and quotations
     met: Flag | None
     probability: Unit | None
 
@@ -128,7 +147,9 @@ class Binary(Form):
         elif score is None:
             score = answer.probability
             native = "P(met) as stated"
-        return _answered(name, answer, Measurement(score, answer.met, native), "met" if answer.met else "")
+        return _answered(
+            name, answer, Measurement(score, answer.met, native), "met" if answer.met else ""
+        )
 
     def find_problem(self, answer: Any, name: str, reply: Reply) -> Problem | None:
         stated = answer.probability
@@ -137,7 +158,11 @@ class Binary(Form):
         if _p_met_by_tokens(answer, name, reply) is not None:
             return None
         problem = f"is {stated:g} and met {json.dumps(answer.met)}, which contradict each other"
-        return Problem((name, "probability"), problem, "decide anew, and give 0.5 or more exactly where met is true")
+        return Problem(
+            (name, "probability"),
+            problem,
+            "decide anew, and give 0.5 or more exactly where met is true",
+        )
 
 
 def _p_met_by_tokens(answer: BinaryAnswer, name: str, reply: Reply | None) -> float | None:
@@ -160,7 +185,9 @@ class Scale(Form):
         for name in ("low", "high"):
             require_type(f"Scale.{name}", getattr(self, name), int | float, "give a number")
         if not -math.inf < self.low < self.high < math.inf:
-            raise InputError(f"Scale({self.low}, {self.high}): does not rise; give the lower end first")
+            raise InputError(
+                f"Scale({self.low}, {self.high}): does not rise; give the lower end first"
+            )
 
     def reply_model(self, compact: bool) -> type[FrozenModel]:
         return _scale_model(self.low, self.high, compact)
@@ -170,10 +197,17 @@ class Scale(Form):
             return _answered(name, answer, None)
         score = (answer.value - self.low) / (self.high - self.low)
         measurement = Measurement(score, native=answer.value, scale=(self.low, self.high))
-        return _answered(name, answer, measurement, f"a value of {answer.value:g}" if answer.value > self.low else "")
+        return _answered(
+            name,
+            answer,
+            measurement,
+            f"a value of {answer.value:g}" if answer.value > self.low else "",
+        )
 
 
-def _answered(name: str, answer: Any, measurement: Measurement | None, statement: str = "") -> Finding:
+def _answered(
+    name: str, answer: Any, measurement: Measurement | None, statement: str = ""
+) -> Finding:
     """Return the finding of an answer with a reason and quotations of its own; the statement is its only claim."""
     quotes = getattr(answer, "quotes", ())
     claims = [Claim(statement, quotes)] if statement else []
@@ -209,10 +243,16 @@ class PartialCredit(Form):
             why = f"{CANNOT_TELL} {', '.join(unknown)}" + (f": {reason}" if reason else "")
             return Finding(name, None, why, quotes)
         met = [given.met for given in parts.values()]
-        credit = math.fsum(weight for weight, is_met in zip(self.weights, met, strict=True) if is_met)
+        credit = math.fsum(
+            weight for weight, is_met in zip(self.weights, met, strict=True) if is_met
+        )
         total = math.fsum(self.weights)
         measurement = Measurement(min(1.0, credit / total), all(met), credit, (0.0, total))
-        claims = [Claim(f"{part} met", getattr(given, "quotes", ())) for part, given in parts.items() if given.met]
+        claims = [
+            Claim(f"{part} met", getattr(given, "quotes", ()))
+            for part, given in parts.items()
+            if given.met
+        ]
         return Finding(name, measurement, reason, quotes, claims)
 
 
@@ -234,7 +274,9 @@ def _parts_model(number: int, compact: bool) -> type[FrozenModel]:
 @lru_cache(maxsize=1024)
 def _add_reason(bare: type[FrozenModel]) -> type[FrozenModel]:
     """Put the reason and the quotations before the judgement that follows from them."""
-    reasoned = create_model("Reasoned", __base__=FrozenModel, reason=(Reason, ...), quotes=(Quotes, ...))
+    reasoned = create_model(
+        "Reasoned", __base__=FrozenModel, reason=(Reason, ...), quotes=(Quotes, ...)
+    )
     return create_model(bare.__name__, __base__=(bare, reasoned))
 
 
@@ -249,7 +291,9 @@ class Item(Displayed):
 
     def __post_init__(self) -> None:
         require_type("Item.text", self.text, str, "give the text of a criterion")
-        require_type("Item.form", self.form, Form, "give Binary(), Scale(1, 5) or PartialCredit((1, 2))")
+        require_type(
+            "Item.form", self.form, Form, "give Binary(), Scale(1, 5) or PartialCredit((1, 2))"
+        )
 
 
 async def judge_items(
@@ -266,19 +310,37 @@ async def judge_items(
 
     `compact` replies hold neither reasons nor quotations; others need quotations as in `judge_findings`.
     """
-    reply_model: type[Any] = _reply_model(tuple((name, item.form.reply_model(compact)) for name, item in items.items()))
-    prompt_variables = {**variables, "items": tuple(_show_item(*item) for item in items.items()), "compact": compact}
+    reply_model: type[Any] = _reply_model(
+        tuple((name, item.form.reply_model(compact)) for name, item in items.items())
+    )
+    prompt_variables = {
+        **variables,
+        "items": tuple(_show_item(*item) for item in items.items()),
+        "compact": compact,
+    }
     request = client.request(prompt, reply_model, prompt_variables, sample=sample, logprobs=True)
 
     def find(value: Any, reply: Reply | None) -> dict[str, Finding]:
-        return {name: item.form.find(getattr(value, name), name, reply) for name, item in items.items()}
+        return {
+            name: item.form.find(getattr(value, name), name, reply) for name, item in items.items()
+        }
 
     def find_problem(value: Any, reply: Reply) -> Problem | None:
-        problems = (item.form.find_problem(getattr(value, name), name, reply) for name, item in items.items())
+        problems = (
+            item.form.find_problem(getattr(value, name), name, reply)
+            for name, item in items.items()
+        )
         return next(filter(None, problems), None)
 
     verdicts = await judge_findings(
-        client, request, reply_model, response, items, find, find_problem=find_problem, is_quoted=not compact
+        client,
+        request,
+        reply_model,
+        response,
+        items,
+        find,
+        find_problem=find_problem,
+        is_quoted=not compact,
     )
     return list(verdicts.values())
 
@@ -300,7 +362,9 @@ class ShownItem(dict[str, Any]):
 def _show_item(name: str, item: Item) -> ShownItem:
     form = item.form
     parts = zip(form.names, item.parts, strict=True) if isinstance(form, PartialCredit) else ()
-    text = "\n".join([item.text, *(f"{name}: {meaning}" for name, meaning in (*parts, *item.anchors))])
+    text = "\n".join(
+        [item.text, *(f"{name}: {meaning}" for name, meaning in (*parts, *item.anchors))]
+    )
     scale = (f"{form.low:g}", f"{form.high:g}") if isinstance(form, Scale) else None
     return ShownItem(name=name, text=text, parts=isinstance(form, PartialCredit), scale=scale)
 
@@ -337,8 +401,14 @@ class JudgeEvaluator(BatchEvaluator):
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
         if "items" not in self.prompt.needs:
-            raise ConfigError(f"prompt {self.prompt.id!r} shows no items; write `extends: items` in its front matter")
-        class_version = self.version if has_own_version(type(self), JudgeEvaluator) else source_version(type(self))
+            raise ConfigError(
+                f"prompt {self.prompt.id!r} shows no items; write `extends: items` in its front matter"
+            )
+        class_version = (
+            self.version
+            if has_own_version(type(self), JudgeEvaluator)
+            else source_version(type(self))
+        )
         self.version = f"{class_version} prompt {self.prompt.full_version}"
 
     @abstractmethod
@@ -357,9 +427,14 @@ class JudgeEvaluator(BatchEvaluator):
         """Return the verdicts, in the order of `batch`. Batches depend on ids only, so that equal inputs always give
         equal batches."""
         order = sorted(range(len(batch)), key=lambda index: self._sort_key(batch[index]))
-        groups = [list(group) for _, group in groupby(order, key=lambda index: self._sort_key(batch[index])[:3])]
+        groups = [
+            list(group)
+            for _, group in groupby(order, key=lambda index: self._sort_key(batch[index])[:3])
+        ]
         size = MAX_ITEMS_PER_CALL
-        calls = [group[start : start + size] for group in groups for start in range(0, len(group), size)]
+        calls = [
+            group[start : start + size] for group in groups for start in range(0, len(group), size)
+        ]
         judging = [self._judge_batch([batch[index] for index in indices]) for indices in calls]
         # the most common case: a single call needs no asyncio task of its own
         results = [await judging[0]] if len(judging) == 1 else await each_answered(judging)
@@ -380,7 +455,9 @@ class JudgeEvaluator(BatchEvaluator):
         variables = {**shared_prompt_variables(first), **self.prompt_variables(first)}
         text = first.response.text
         compact = self.settings.profile == "compact"
-        verdicts = await judge_items(client, self.prompt, items, variables, text, sample=sample, compact=compact)
+        verdicts = await judge_items(
+            client, self.prompt, items, variables, text, sample=sample, compact=compact
+        )
         return rotate(verdicts, -places)
 
 
@@ -420,7 +497,11 @@ class Criteria(JudgeEvaluator):
     """
 
     class Params(JudgeEvaluator.Params):
-        criteria: Annotated[dict[_OwnId, OwnCriterion], _ANY] | Annotated[tuple[OwnCriterion, ...], _ANY] | None = None
+        criteria: (
+            Annotated[dict[_OwnId, OwnCriterion], _ANY]
+            | Annotated[tuple[OwnCriterion, ...], _ANY]
+            | None
+        ) = None
         """Criteria of its own: texts by id, or a list of texts and of criteria as in a rubric. They are judged in every
         task, in place of its rubric, and form a component of the evaluator's name: their mean by weight."""
 
@@ -429,12 +510,17 @@ class Criteria(JudgeEvaluator):
             named = self.criteria or {}
             if not isinstance(named, dict):
                 named = {f"c{number}": criterion for number, criterion in enumerate(named, 1)}
-            return tuple(criterion.model_copy(update={"id": criterion.id or name}) for name, criterion in named.items())
+            return tuple(
+                criterion.model_copy(update={"id": criterion.id or name})
+                for name, criterion in named.items()
+            )
 
         @model_validator(mode="after")
         def _check_ids(self) -> Self:
             require_unique("criterion", "criteria[{}].id", [criterion.id for criterion in self.own])
-            require_different_texts("criteria[{}].text", [(criterion.id, criterion.text) for criterion in self.own])
+            require_different_texts(
+                "criteria[{}].text", [(criterion.id, criterion.text) for criterion in self.own]
+            )
             return self
 
     name = "criteria"
@@ -456,17 +542,25 @@ class Criteria(JudgeEvaluator):
         if not self._own:
             return super().questions(view)
         params = {name: value for name, value in self.params.items() if name != "criteria"}
-        shown = [criterion.model_dump(mode="json", exclude={"weight", "role"}) for criterion in self._own]
-        return [self.question(view, one["id"], params={**params, "criterion": one}) for one in shown]
+        shown = [
+            criterion.model_dump(mode="json", exclude={"weight", "role"}) for criterion in self._own
+        ]
+        return [
+            self.question(view, one["id"], params={**params, "criterion": one}) for one in shown
+        ]
 
     def item(self, inputs: EvaluatorInput) -> Item:
         about: Any = inputs.task.about
         if self._own:
-            about = next(criterion for criterion in self._own if criterion.id == inputs.question.subject)
+            about = next(
+                criterion for criterion in self._own if criterion.id == inputs.question.subject
+            )
         assert isinstance(about, Criterion)
         if about.parts:
             weights = tuple(part.weight for part in about.parts)
-            return Item(about.text, PartialCredit(weights), tuple(part.text for part in about.parts))
+            return Item(
+                about.text, PartialCredit(weights), tuple(part.text for part in about.parts)
+            )
         if about.scale is not None:
             return Item(about.text, Scale(*about.scale), anchors=sort_anchors(about.anchors))
         return Item(about.text, Binary())
@@ -515,13 +609,23 @@ class Preferences(_StakeholderJudge):
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         assert isinstance(view.about, Stakeholder)
-        return [self.question(view, constraint.id) for constraint in view.about.constraints if constraint.check is None]
+        return [
+            self.question(view, constraint.id)
+            for constraint in view.about.constraints
+            if constraint.check is None
+        ]
 
     def item(self, inputs: EvaluatorInput) -> Item:
         assert isinstance(inputs.task.about, Stakeholder)
-        constraint = next(c for c in inputs.task.about.constraints if c.id == inputs.question.subject)
+        constraint = next(
+            c for c in inputs.task.about.constraints if c.id == inputs.question.subject
+        )
         text = constraint.text or constraint.id
-        return Item(text, Binary()) if constraint.kind == "hard" else Item(text, Scale(*SERVED_SCALE), anchors=_ANCHORS)
+        return (
+            Item(text, Binary())
+            if constraint.kind == "hard"
+            else Item(text, Scale(*SERVED_SCALE), anchors=_ANCHORS)
+        )
 
 
 DEFAULT_ITEMS = (
@@ -555,4 +659,6 @@ class Checklist(_StakeholderJudge):
 
     def item(self, inputs: EvaluatorInput) -> Item:
         parts = self.settings.items
-        return Item("Each part is asked about by itself.", PartialCredit((1.0,) * len(parts)), parts)
+        return Item(
+            "Each part is asked about by itself.", PartialCredit((1.0,) * len(parts)), parts
+        )

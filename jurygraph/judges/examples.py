@@ -83,7 +83,9 @@ class _Selection:
     rating names one.
     """
 
-    def __init__(self, ratings: Ratings, texts: Mapping[str, str], scales: Scales, pairs: Pairs | None) -> None:
+    def __init__(
+        self, ratings: Ratings, texts: Mapping[str, str], scales: Scales, pairs: Pairs | None
+    ) -> None:
         self._texts = texts
         self._scales = scales
         self._pairs = pairs
@@ -104,7 +106,9 @@ class _Selection:
             if kind is not None:
                 self.left_out[kind].append(location)
 
-    def _place(self, rating: Rating, cell: tuple[str, str, str], is_contradictory: bool) -> str | None:
+    def _place(
+        self, rating: Rating, cell: tuple[str, str, str], is_contradictory: bool
+    ) -> str | None:
         """Keep the rating as an example, or return why it is left out."""
         text = rated_text(rating, self._texts)
         kind = self._omission(rating, cell[2], text, is_contradictory)
@@ -116,10 +120,14 @@ class _Selection:
         earlier = self.kept.setdefault(cell, example)
         if earlier is example:
             return None
-        self.kept[cell] = max(earlier, example, key=lambda e: (e.reason or "", e.domain or "", e.text, e.item))
+        self.kept[cell] = max(
+            earlier, example, key=lambda e: (e.reason or "", e.domain or "", e.text, e.item)
+        )
         return "duplicate"
 
-    def _omission(self, rating: Rating, dimension: str, text: str | None, is_contradictory: bool) -> str | None:
+    def _omission(
+        self, rating: Rating, dimension: str, text: str | None, is_contradictory: bool
+    ) -> str | None:
         if dimension not in self._scales:
             return "other_dimension" if dimension else "no_dimension"
         if rating.score is None:
@@ -172,7 +180,9 @@ def _groups(ratings: Ratings) -> Mapping[str, str]:
             group, first = groups.setdefault(rating.key, (rating.group, location))
             if group != rating.group:
                 problem = f"item {quote(rating.key)} is of group {quote(rating.group)} here, and of {quote(group)}"
-                raise InputError(f"{ratings.name}, {location}: {problem} in {first}; give each item one group")
+                raise InputError(
+                    f"{ratings.name}, {location}: {problem} in {first}; give each item one group"
+                )
     return {key: group for key, (group, _) in groups.items()}
 
 
@@ -180,7 +190,12 @@ class ReviewerHistory:
     """Examples by reviewer, dimension and domain, in an order that does not depend on the order of the file."""
 
     def __init__(
-        self, ratings: Ratings, texts: Mapping[str, str] = {}, *, scales: Scales, pairs: Pairs | None = None
+        self,
+        ratings: Ratings,
+        texts: Mapping[str, str] = {},
+        *,
+        scales: Scales,
+        pairs: Pairs | None = None,
     ) -> None:
         """Select the ratings that can be shown. `scales` holds the requested dimensions, each with its ends.
 
@@ -238,12 +253,24 @@ class ReviewerHistory:
         text_of = {} if texts is None else read_texts(texts)
         return cls(read_ratings(path, columns), text_of, scales=scales, pairs=pairs)
 
-    def examples_of(self, reviewer: str, dimension: str, domain: str | None = None) -> list[Example]:
+    def examples_of(
+        self, reviewer: str, dimension: str, domain: str | None = None
+    ) -> list[Example]:
         """Return the examples of a reviewer; of all domains if none is given."""
-        return [example for example in self._examples_of.get((dimension, domain), ()) if example.reviewer == reviewer]
+        return [
+            example
+            for example in self._examples_of.get((dimension, domain), ())
+            if example.reviewer == reviewer
+        ]
 
-    def examples_of_others(self, reviewer: str, dimension: str, domain: str | None = None) -> list[Example]:
-        return [example for example in self._examples_of.get((dimension, domain), ()) if example.reviewer != reviewer]
+    def examples_of_others(
+        self, reviewer: str, dimension: str, domain: str | None = None
+    ) -> list[Example]:
+        return [
+            example
+            for example in self._examples_of.get((dimension, domain), ())
+            if example.reviewer != reviewer
+        ]
 
     def items_of(self, key: str) -> set[str]:
         """Return the items that were rated under a key: usually one, without the agent that the key may include."""
@@ -264,14 +291,20 @@ class ReviewerHistory:
         yield f"Of {_format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
         if self._ratings.unread:
             unread = join_names(list(map(quote, self._ratings.unread)))
-            unmapped = ", ".join(name for name in Rating.model_fields if name not in self._ratings.columns)
+            unmapped = ", ".join(
+                name for name in Rating.model_fields if name not in self._ratings.columns
+            )
             yield f"Not read: {unread}{f'; `columns` can map {unmapped}' if unmapped else ''}."
         for kind, number, first in self.left_out:
             yield f"Left out: {_format_count(number, 'rating')} {OMISSION_REASONS[kind]}; the first is {first}."
         for dimension in self._dimensions:
             yield from self._describe_missing(dimension)
         domains = sorted({domain for _, domain in self._examples_of if domain is not None})
-        known = f"The ratings have the domains {join_names(list(map(quote, domains)))}" if domains else ""
+        known = (
+            f"The ratings have the domains {join_names(list(map(quote, domains)))}"
+            if domains
+            else ""
+        )
         tasks = f"tasks with {'another' if domains else 'a'} domain (metadata.domain)"
         yield f"{known or 'No rating has a domain'}; judges with examples abstain on {tasks}."
 
@@ -279,7 +312,13 @@ class ReviewerHistory:
         """Name a dimension without examples, or the reviewers for whom it has none of their own, or of the others."""
         rated = self._examples_of.get((dimension, None), [])
         if not rated:
-            named = sorted({rating.dimension for _, rating in self._ratings.rows if rating.dimension is not None})
+            named = sorted(
+                {
+                    rating.dimension
+                    for _, rating in self._ratings.rows
+                    if rating.dimension is not None
+                }
+            )
             hint = None if dimension in named else did_you_mean(dimension, named)
             yield f"No rating for {quote(dimension)} can be shown{f'; {hint}' if hint else '.'}"
             return
@@ -303,8 +342,14 @@ class ReviewerHistory:
         It covers the swapped texts of pairs, too, which no digest of an example does.
         """
         kinds = self._items, self._groups, self._texts
-        relations = [[[name, sorted(values)] for name, values in sorted(kind.items())] for kind in kinds]
-        swapped = [[example.digest, example.swapped] for example in self.examples] if self.has_pairs else None
+        relations = [
+            [[name, sorted(values)] for name, values in sorted(kind.items())] for kind in kinds
+        ]
+        swapped = (
+            [[example.digest, example.swapped] for example in self.examples]
+            if self.has_pairs
+            else None
+        )
         return digest_of(relations if swapped is None else [relations, swapped])
 
     @cached_property
@@ -316,7 +361,9 @@ def _format_count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-LoadedHistory = Annotated[SkipJsonSchema[InstanceOf[ReviewerHistory]], PlainSerializer(attrgetter("digest"))]
+LoadedHistory = Annotated[
+    SkipJsonSchema[InstanceOf[ReviewerHistory]], PlainSerializer(attrgetter("digest"))
+]
 """A history as the type of a field, whose digest stands for it."""
 
 _BLANK_LINE = r"(?<=[^\n]\n)(?=\n|\Z)"  # the first of several lines: the place of an empty text
@@ -339,7 +386,9 @@ def swap_texts(text: str, first: str, second: str) -> str | None:
 def _last_place(part: str, text: str, end: int) -> int | None:
     """Return where a part begins that has the whole of its lines and ends before `end`; None if it is not there."""
     pattern = rf"(?<![^\n])(?={re.escape(part)}(?:\n|\Z))" if part else _BLANK_LINE
-    places = [match.start() for match in re.finditer(pattern, text) if match.start() + len(part) <= end]
+    places = [
+        match.start() for match in re.finditer(pattern, text) if match.start() + len(part) <= end
+    ]
     return places[-1] if places else None
 
 
@@ -359,7 +408,9 @@ def swap_response(response: Response) -> str | None:
 Choice = Literal["random", "balanced", "similar"]
 
 
-def order_examples(choice: Choice, examples: Iterable[Example], query: str, seed: int) -> list[Example]:
+def order_examples(
+    choice: Choice, examples: Iterable[Example], query: str, seed: int
+) -> list[Example]:
     """Return examples in the order of the choice for a task's query, and of each item only the one that comes first.
 
     Equal seeds and equal examples give the same order on every machine, whatever the order of the input. So an item
@@ -377,7 +428,9 @@ def order_examples(choice: Choice, examples: Iterable[Example], query: str, seed
     elif choice == "balanced":
         ordered = _alternate_scores(_shuffle(examples, seed), seed)
     else:
-        ordered = sorted(_shuffle(examples, seed), key=lambda example: -fuzz.token_set_ratio(query, example.text))
+        ordered = sorted(
+            _shuffle(examples, seed), key=lambda example: -fuzz.token_set_ratio(query, example.text)
+        )
     by_item: dict[str, Example] = {}
     for example in ordered:
         by_item.setdefault(example.key, example)
@@ -426,24 +479,35 @@ class ShownExamples(NamedTuple):
         return ShownExamples(self.examples[:count], tuple(uses))
 
 
-def candidate_examples(examples: Iterable[Example], view: TaskView, history: ReviewerHistory) -> list[Example]:
+def candidate_examples(
+    examples: Iterable[Example], view: TaskView, history: ReviewerHistory
+) -> list[Example]:
     """Return the examples that neither are the task nor of its group; this is known before there is a response."""
-    names = {view.id, *history.items_of(view.id)} | ({view.group} if view.group is not None else set())
+    names = {view.id, *history.items_of(view.id)} | (
+        {view.group} if view.group is not None else set()
+    )
     groups = names | history.groups_of(names)
     return [
         example
         for example in examples
-        if names.isdisjoint(own := (example.key, example.item)) and groups.isdisjoint(history.groups_of(own))
+        if names.isdisjoint(own := (example.key, example.item))
+        and groups.isdisjoint(history.groups_of(own))
     ]
 
 
 def choose_examples(
-    candidates: Sequence[Example], count: int, response: Response, view: TaskView, history: ReviewerHistory
+    candidates: Sequence[Example],
+    count: int,
+    response: Response,
+    view: TaskView,
+    history: ReviewerHistory,
 ) -> ShownExamples:
     """Return the first `count` candidates that do not give the response away; nor a pair with its texts swapped."""
     names = {response.id, *history.items_of(response.id)}
     groups = history.groups_of(names) | ({view.group} if view.group is not None else set())
-    other_texts = history.texts_of({*names, view.id}) - {response.text}  # texts may be rated under the task's id too
+    other_texts = history.texts_of({*names, view.id}) - {
+        response.text
+    }  # texts may be rated under the task's id too
     swapped = swap_response(response) if history.has_pairs else None
     shown_texts = (response.text,) if swapped is None else (response.text, swapped)
     texts = (*shown_texts, *sorted(other_texts))
@@ -461,12 +525,20 @@ def choose_examples(
 
 def example_use(example: Example, dropped: str | None = None) -> ExampleUse:
     return ExampleUse(
-        item=example.key, reviewer=example.reviewer, score=example.score, fingerprint=example.digest, dropped=dropped
+        item=example.key,
+        reviewer=example.reviewer,
+        score=example.score,
+        fingerprint=example.digest,
+        dropped=dropped,
     )
 
 
 def _leak_reason(
-    example: Example, names: set[str], groups: set[str], texts: Sequence[str], history: ReviewerHistory
+    example: Example,
+    names: set[str],
+    groups: set[str],
+    texts: Sequence[str],
+    history: ReviewerHistory,
 ) -> str | None:
     """Return why an example gives an item of these names, groups and texts away; None if it does not."""
     if example.key in names or example.item in names:
@@ -492,7 +564,9 @@ def as_shots(examples: Sequence[Example], target: str) -> tuple[Shot, ...]:
 
 MIN_SIMILARITY = 85.0  # least similarity of two near texts: percentage of letters that are the same, in the same order
 
-MIN_SHARED_NGRAMS = 0.6  # least share of the shorter text's n-grams that occur in the other, for the two to be near
+MIN_SHARED_NGRAMS = (
+    0.6  # least share of the shorter text's n-grams that occur in the other, for the two to be near
+)
 # lengths of n-grams; letters in scripts without spaces between words
 _WORDS_PER_NGRAM = 3
 _LETTERS_PER_NGRAM = 5
@@ -518,7 +592,9 @@ class NormalizedText:
 
     def __init__(self, text: str) -> None:
         folded = fold_text(text)
-        self._normalized = folded if folded.isascii() else str(_MARKS.sub("", folded)).translate(_LIKE_LATIN)
+        self._normalized = (
+            folded if folded.isascii() else str(_MARKS.sub("", folded)).translate(_LIKE_LATIN)
+        )
         self.letters = "".join(_WORD.findall(self._normalized))
         """Letters and digits of the text, in lower case."""
 
@@ -554,4 +630,6 @@ def is_near_duplicate(first: str, second: str) -> bool:
     return first == second or _normalize(first).is_near(_normalize(second))
 
 
-_normalize = lru_cache(maxsize=512)(NormalizedText)  # a text is compared with many examples, and they with many texts
+_normalize = lru_cache(maxsize=512)(
+    NormalizedText
+)  # a text is compared with many examples, and they with many texts

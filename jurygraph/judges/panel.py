@@ -26,7 +26,14 @@ from pydantic import AfterValidator, Field, ValidatorFunctionWrapHandler, WrapVa
 from jurygraph import aggregation
 from jurygraph.aggregation.consensus import Consensus
 from jurygraph.arrays import Bools, Floats, Ints
-from jurygraph.decision.combiners import Combiner, Component, Mean, ScoreMatrix, input_means, weighted_mean
+from jurygraph.decision.combiners import (
+    Combiner,
+    Component,
+    Mean,
+    ScoreMatrix,
+    input_means,
+    weighted_mean,
+)
 from jurygraph.errors import PlanError
 from jurygraph.messages import did_you_mean, format_plain, join_names, quote
 from jurygraph.schema import ComponentInput
@@ -48,15 +55,22 @@ class Panel(Mean):
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         mean = super().combine(matrices, params)
         value, has_score = input_means(
-            {name: replace(matrix, applicable=matrix.applicable & matrix.judged) for name, matrix in matrices.items()}
+            {
+                name: replace(matrix, applicable=matrix.applicable & matrix.judged)
+                for name, matrix in matrices.items()
+            }
         )
         distance = np.abs(value[:, :, None] - value[:, None, :])
-        is_pair = has_score[:, :, None] & has_score[:, None, :] & ~np.eye(len(matrices), dtype=np.bool_)
+        is_pair = (
+            has_score[:, :, None] & has_score[:, None, :] & ~np.eye(len(matrices), dtype=np.bool_)
+        )
         pairs = np.asarray(aggregation.total(aggregation.total(np.where(is_pair, 1.0, 0.0))))
         diagnostics = {
             "disagreement": aggregation.total(aggregation.total(np.where(is_pair, distance, 0.0)))
             / np.maximum(pairs, 1.0),
-            "lowest": np.where(has_score.any(axis=1), np.where(has_score, value, 1.0).min(axis=1), 0.0),
+            "lowest": np.where(
+                has_score.any(axis=1), np.where(has_score, value, 1.0).min(axis=1), 0.0
+            ),
             "highest": np.where(has_score, value, 0.0).max(axis=1),
         }
         parts = {name: matrix.mean()[0] for name, matrix in matrices.items()}
@@ -83,7 +97,8 @@ class PanelVotes:
         """Joins the evidence of two votes: numbers of votes without confusion matrices, else probabilities, [...,K]."""
         self._prior = np.array(params.get("prior", np.zeros(size)), dtype=np.float64)
         self._evidence_of_vote = {
-            name: np.eye(size) if judges is None else np.array(judges[name], dtype=np.float64).T for name in matrices
+            name: np.eye(size) if judges is None else np.array(judges[name], dtype=np.float64).T
+            for name in matrices
         }
         """The evidence of a judge's vote for each level, [K,K], a row per vote."""
         self.live: Bools = np.hstack([matrix.applicable for matrix in matrices.values()])
@@ -93,7 +108,9 @@ class PanelVotes:
         self._level = nearest_level(filled, self.levels)
         self._high: Bools = self.missing & (filled >= 0.5)
         self._low: Bools = self.missing & ~self._high
-        self._judge_names = [name for name, matrix in matrices.items() for _ in range(matrix.value.shape[1])]
+        self._judge_names = [
+            name for name, matrix in matrices.items() for _ in range(matrix.value.shape[1])
+        ]
         self._cases: dict[tuple[str, ...], Floats] = {}
 
     def posterior(self) -> Floats:
@@ -127,7 +144,9 @@ class PanelVotes:
         return worst
 
     def _judges_at(self, columns: Bools) -> tuple[str, ...]:
-        return tuple(judge for judge, is_there in zip(self._judge_names, columns, strict=True) if is_there)
+        return tuple(
+            judge for judge, is_there in zip(self._judge_names, columns, strict=True) if is_there
+        )
 
     def _count_cases(self, judges: Sequence[str]) -> int:
         """Count the combinations of votes of these judges; votes of the same judge have no order."""
@@ -194,7 +213,9 @@ def _check_digest(value: Any, build: ValidatorFunctionWrapHandler) -> Confusions
         raise ValueError(f"names {quote(value)}, which was not read; write the content of the file")
     if not isinstance(value, Mapping):
         return build(value)  # type: ignore[no-any-return]  # it raises
-    confusions: Confusions = build({key: content for key, content in value.items() if key != "digest"})
+    confusions: Confusions = build(
+        {key: content for key, content in value.items() if key != "digest"}
+    )
     if value.get("digest", confusions.digest) != confusions.digest:
         raise ValueError("the digest is not that of the rest, which was changed; leave it out")
     return confusions
@@ -217,7 +238,9 @@ class ConsensusOfJudges(Combiner):
     """
 
     class Params(ParamsModel):
-        levels: Annotated[tuple[Unit, ...], AfterValidator(_require_rising)] | None = Field(None, min_length=2)
+        levels: Annotated[tuple[Unit, ...], AfterValidator(_require_rising)] | None = Field(
+            None, min_length=2
+        )
         """The values of the classes, rising in [0, 1]; 0 and 1 unless the confusions have other classes."""
         confusions: Annotated[Confusions, WrapValidator(_check_digest)] | None = None
         """The judges' learned confusions: a file, or its content. Without, the majority counts."""
@@ -241,10 +264,14 @@ class ConsensusOfJudges(Combiner):
 
     def describe_inputs(self, params: Mapping[str, Any]) -> Sequence[str]:
         if params.get("pool"):
-            return ["pooled (pool: true); all votes are taken to be on one truth that all reviewers share"]
+            return [
+                "pooled (pool: true); all votes are taken to be on one truth that all reviewers share"
+            ]
         reviewers: dict[tuple[str, ...], list[str]] = {}
         for reviewer, inputs in self.part_inputs(params).items():
-            reviewers.setdefault(tuple(judge_name(name, reviewer) for name in inputs), []).append(reviewer)
+            reviewers.setdefault(tuple(judge_name(name, reviewer) for name in inputs), []).append(
+                reviewer
+            )
         return [
             f"a panel for each of {join_names(names)}, with the judges {join_names(judges)}; the reviewers count alike"
             for judges, names in reviewers.items()
@@ -267,7 +294,10 @@ class ConsensusOfJudges(Combiner):
         return [f"{votes}; {' + '.join(summands)}, level × probability {rule}"]
 
     def arrange_inputs(
-        self, inputs: Mapping[str, ComponentInput], reviewers: Mapping[str, str | None], params: Mapping[str, Any]
+        self,
+        inputs: Mapping[str, ComponentInput],
+        reviewers: Mapping[str, str | None],
+        params: Mapping[str, Any],
     ) -> dict[str, ComponentInput]:
         arranged = dict[str, ComponentInput]()
         for key, judge in inputs.items():
@@ -275,19 +305,33 @@ class ConsensusOfJudges(Combiner):
             for reviewer, question in _question_by_reviewer(key, judge, reviewers).items():
                 name = key if reviewer is None else f"{key}@{reviewer}"
                 if name in arranged or name in reviewers.values():
-                    raise PlanError(f"input {name!r} has the name of a reviewer, or of a judge of one; rename it")
-                split = {"questions": (question,), "weights": (weights[question],), "reviewer": reviewer}
+                    raise PlanError(
+                        f"input {name!r} has the name of a reviewer, or of a judge of one; rename it"
+                    )
+                split = {
+                    "questions": (question,),
+                    "weights": (weights[question],),
+                    "reviewer": reviewer,
+                }
                 arranged[name] = judge.model_copy(update=split)
         return dict(inputs) if self.read_params(params).pool else arranged
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(
+        self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
+    ) -> dict[str, Any]:
         settings: ConsensusOfJudges.Params = self.read_params(params)
         confusions = settings.confusions
         for key, frozen_input in inputs.items():
             if frozen_input.if_skipped == "zero":
-                raise PlanError(f"input {key!r}: a judge that was left out has no vote; write `if_skipped: left-out`")
-            if frozen_input.input_weight != 1.0 or any(weight != 1.0 for weight in frozen_input.weights):
-                raise PlanError(f"input {key!r} has a weight, and judges weigh by their confusions here; leave it out")
+                raise PlanError(
+                    f"input {key!r}: a judge that was left out has no vote; write `if_skipped: left-out`"
+                )
+            if frozen_input.input_weight != 1.0 or any(
+                weight != 1.0 for weight in frozen_input.weights
+            ):
+                raise PlanError(
+                    f"input {key!r} has a weight, and judges weigh by their confusions here; leave it out"
+                )
         frozen: dict[str, Any] = {"levels": _resolve_levels(settings.levels, confusions)}
         if settings.pool:
             frozen["pool"] = True
@@ -304,24 +348,37 @@ class ConsensusOfJudges(Combiner):
             judge = judge_name(key, use.reviewer)
             if judge not in confusions.annotators:
                 names = sorted(confusions.annotators)
-                hint = did_you_mean(judge, names) or f"name inputs as the annotators: {', '.join(names[:20])}"
+                hint = (
+                    did_you_mean(judge, names)
+                    or f"name inputs as the annotators: {', '.join(names[:20])}"
+                )
                 raise PlanError(f"params.confusions say nothing of input {judge!r}; {hint}")
             matrices[key] = [list(row) for row in confusions.annotators[judge]]
-        return frozen | {"prior": list(confusions.prior), "judges": matrices, "confusions": confusions.digest}
+        return frozen | {
+            "prior": list(confusions.prior),
+            "judges": matrices,
+            "confusions": confusions.digest,
+        }
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         panels = self.part_inputs(params)
         if not panels:
             fused = _fuse_votes(matrices, params)
-            return replace(fused, parts={name: matrix.mean()[0] for name, matrix in matrices.items()})
+            return replace(
+                fused, parts={name: matrix.mean()[0] for name, matrix in matrices.items()}
+            )
         by_reviewer = {
             reviewer: _fuse_votes({name: matrices[name] for name in names}, params)
             for reviewer, names in panels.items()
         }
         values, present = (
-            np.stack([getattr(fused, name) for fused in by_reviewer.values()], axis=1) for name in ("value", "present")
+            np.stack([getattr(fused, name) for fused in by_reviewer.values()], axis=1)
+            for name in ("value", "present")
         )
-        parts = {name: np.where(fused.present, fused.value, np.nan) for name, fused in by_reviewer.items()}
+        parts = {
+            name: np.where(fused.present, fused.value, np.nan)
+            for name, fused in by_reviewer.items()
+        }
         diagnostics = {
             f"{figure} of {name}": values
             for name, fused in by_reviewer.items()
@@ -357,7 +414,9 @@ def _fuse_votes(matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) 
     votes = PanelVotes(matrices, params)
     posterior = votes.posterior()
     has_vote = votes.cast.any(axis=1)
-    value = np.where(votes.missing.any(axis=1), votes.worst_case(posterior), votes.expected_level(posterior))
+    value = np.where(
+        votes.missing.any(axis=1), votes.worst_case(posterior), votes.expected_level(posterior)
+    )
     shares = {f"p({level:g})": posterior[:, index] for index, level in enumerate(params["levels"])}
     diagnostics = {name: np.where(has_vote, share, np.nan) for name, share in shares.items()}
     diagnostics["ambiguity"] = np.where(has_vote, 1.0 - posterior.max(axis=1), np.nan)
@@ -370,12 +429,16 @@ def _resolve_levels(given: Sequence[float] | None, confusions: Confusions | None
     are_units = all(type(value) in (int, float) and 0 <= value <= 1 for value in classes)
     class_values = [float(label) for label in classes] if are_units else None
     if class_values is not None and class_values != sorted(class_values):
-        raise PlanError(f"params.confusions: the classes {list(classes)} do not rise; name them from low to high")
+        raise PlanError(
+            f"params.confusions: the classes {list(classes)} do not rise; name them from low to high"
+        )
     if given is None:
         return class_values or [index / (len(classes) - 1) for index in range(len(classes))]
     levels = list(given)
     if confusions is not None and len(levels) != len(classes):
-        raise PlanError(f"params.levels has {len(levels)} levels for {len(classes)} classes; give each one")
+        raise PlanError(
+            f"params.levels has {len(levels)} levels for {len(classes)} classes; give each one"
+        )
     if confusions is not None and class_values not in (None, levels):
         raise PlanError(
             f"params.levels is {levels}, and the confusions are of {class_values}; learn them of these levels"

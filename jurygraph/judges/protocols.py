@@ -89,8 +89,14 @@ class ScoringProtocol(SingleCallEvaluator):
         people = rotate(inputs.task.people, inputs.sample if self.settings.rotate else 0)
         reply_model: type[Any] = self.reply_model(people)
         room = TOKENS_PER_REASON * self.max_reasons(people)
-        variables = {**shared_prompt_variables(inputs), "people": named_people(people), **self.prompt_variables(people)}
-        request = client.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
+        variables = {
+            **shared_prompt_variables(inputs),
+            "people": named_people(people),
+            **self.prompt_variables(people),
+        }
+        request = client.request(
+            self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room
+        )
 
         def find(value: Any, _: Reply | None) -> dict[str, Finding]:
             findings = self.findings(value, people)
@@ -100,7 +106,9 @@ class ScoringProtocol(SingleCallEvaluator):
             }
 
         response = inputs.response.text
-        return await judge_findings(client, request, reply_model, response, self.subjects(people), find)
+        return await judge_findings(
+            client, request, reply_model, response, self.subjects(people), find
+        )
 
 
 _NAME = re.compile(r"\bperson_([1-9]\d{0,5})\b")
@@ -117,14 +125,20 @@ def named_people(people: People) -> list[dict[str, str]]:
 
 
 def restore_ids(reason: str, people: People) -> str:
-    return _NAME.sub(lambda match: people[int(match[1]) - 1].id if int(match[1]) <= len(people) else match[0], reason)
+    return _NAME.sub(
+        lambda match: people[int(match[1]) - 1].id if int(match[1]) <= len(people) else match[0],
+        reason,
+    )
 
 
 def _lines(stakeholder: Stakeholder) -> Iterator[str]:
     yield f"id: {stakeholder.id}"
     if stakeholder.profile:
         yield stakeholder.profile
-    yield from (f"- {constraint.kind}: {constraint.text or constraint.id}" for constraint in stakeholder.constraints)
+    yield from (
+        f"- {constraint.kind}: {constraint.text or constraint.id}"
+        for constraint in stakeholder.constraints
+    )
 
 
 LOWEST = 1.0
@@ -154,10 +168,17 @@ class AspectReply(GroundsReply):
 
 
 def rating(
-    place: str, value: float, reason: str, quotes: Sequence[str], claims: Sequence[Claim] = (), name: str = "value"
+    place: str,
+    value: float,
+    reason: str,
+    quotes: Sequence[str],
+    claims: Sequence[Claim] = (),
+    name: str = "value",
 ) -> Finding:
     """Return the finding of a value from 1 to 10; one above the lowest needs a quotation, as do the other claims."""
-    measurement = Measurement((value - LOWEST) / (HIGHEST - LOWEST), native=value, scale=(LOWEST, HIGHEST))
+    measurement = Measurement(
+        (value - LOWEST) / (HIGHEST - LOWEST), native=value, scale=(LOWEST, HIGHEST)
+    )
     own = [Claim(f"a {name} of {value:g}", quotes)] if value > LOWEST else []
     return Finding(place, measurement, reason, quotes, [*claims, *own])
 
@@ -187,7 +208,9 @@ class DirectProtocol(ScoringProtocol):
         aspects: Mapping[str, AspectReply] = {aspect: getattr(reply, aspect) for aspect in ASPECTS}
         quotes = [quote for given in aspects.values() for quote in given.quotes]
         reason = "; ".join(f"{aspect} {_describe_held(given)}" for aspect, given in aspects.items())
-        held = [Claim(f"{aspect} held", given.quotes) for aspect, given in aspects.items() if given.held]
+        held = [
+            Claim(f"{aspect} held", given.quotes) for aspect, given in aspects.items() if given.held
+        ]
         return {OVERALL: rating(OVERALL, reply.value, reason, quotes, held)}
 
     def max_reasons(self, people: People) -> int:
@@ -219,7 +242,10 @@ class RubricProtocol(ScoringProtocol):
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         rated = {dimension: getattr(reply, dimension) for dimension in DIMENSIONS}
-        return {name: rating(name, answer.value, answer.reason, answer.quotes) for name, answer in rated.items()}
+        return {
+            name: rating(name, answer.value, answer.reason, answer.quotes)
+            for name, answer in rated.items()
+        }
 
 
 WEIGHTS: Mapping[str, float] = {"A": 2.5, "B": 2.0, "C": 1.5, "D": 1.5, "E": 1.0}
@@ -264,7 +290,11 @@ class ChecklistProtocol(ScoringProtocol):
 def _items(people: People) -> dict[str, str]:
     """Return the path of each item in the reply, by the subject of its question."""
     names = zip(people, person_names(len(people)), strict=True)
-    items = {f"A/{person.id}/{n}": f"{name}.{field}" for person, name in names for n, field in _fields("A")}
+    items = {
+        f"A/{person.id}/{n}": f"{name}.{field}"
+        for person, name in names
+        for n, field in _fields("A")
+    }
     return items | {f"{field[0]}/{n}": field for n, field in _shared_fields(len(people))}
 
 
@@ -274,7 +304,11 @@ def _shared_fields(people: int) -> list[tuple[int, str]]:
 
 
 def _fields(categories: str) -> list[tuple[int, str]]:
-    return [(number, f"{category}{number}") for category in categories for number in range(1, ITEMS[category] + 1)]
+    return [
+        (number, f"{category}{number}")
+        for category in categories
+        for number in range(1, ITEMS[category] + 1)
+    ]
 
 
 @lru_cache(maxsize=64)
@@ -293,7 +327,9 @@ _TOLERANCE = 0.02 + 1e-9
 _ROUNDING = 0.005
 """Tolerances for a sum of weights other than 1: of the sum, and of each weight, which models round to hundredths."""
 _MAX_CONSTRAINTS = 32  # most constraints of one kind in a reply about one person
-_TYPICAL_CONSTRAINTS = 6  # typical number of constraints in a reply about a person with a profile alone
+_TYPICAL_CONSTRAINTS = (
+    6  # typical number of constraints in a reply about a person with a profile alone
+)
 
 
 # No docstrings: they would be part of the schema in the prompt.
@@ -345,12 +381,18 @@ class _Decomposed(ScoringProtocol):
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         """Return all findings of a reply, whichever evaluator asks, so that both find the same errors in it."""
         names = dict(zip((person.id for person in people), person_names(len(people)), strict=True))
-        utilities = {f"{UTILITY}/{person}": _utility_finding(name, reply) for person, name in names.items()}
-        weights = {f"{WEIGHT}/{person}": _weight_finding(name, reply) for person, name in names.items()}
+        utilities = {
+            f"{UTILITY}/{person}": _utility_finding(name, reply) for person, name in names.items()
+        }
+        weights = {
+            f"{WEIGHT}/{person}": _weight_finding(name, reply) for person, name in names.items()
+        }
         return utilities | weights
 
     def max_reasons(self, people: People) -> int:
-        return 1 + sum(max(_TYPICAL_CONSTRAINTS, len(stakeholder.constraints)) + 1 for stakeholder in people)
+        return 1 + sum(
+            max(_TYPICAL_CONSTRAINTS, len(stakeholder.constraints)) + 1 for stakeholder in people
+        )
 
 
 class AdaptiveProtocol(_Decomposed):
@@ -392,8 +434,14 @@ def _utility_finding(name: str, reply: Any) -> Finding:
     }
     quotes = [quote for constraint in constraints.values() for quote in constraint.quotes]
     quotes += verdict.credibility.quotes
-    held = [Claim(f"{place} held", constraint.quotes) for place, constraint in constraints.items() if constraint.held]
-    descriptions = [f"{place} ({one.constraint}) {_describe_held(one)}" for place, one in constraints.items()]
+    held = [
+        Claim(f"{place} held", constraint.quotes)
+        for place, constraint in constraints.items()
+        if constraint.held
+    ]
+    descriptions = [
+        f"{place} ({one.constraint}) {_describe_held(one)}" for place, one in constraints.items()
+    ]
     reason = "; ".join([*descriptions, f"credibility: {verdict.credibility.reason}"])
     return rating(name, verdict.utility, reason, quotes, held, "utility")
 
@@ -405,5 +453,7 @@ def _describe_held(reply: AspectReply | ConstraintReply) -> str:
 def _weight_finding(name: str, reply: Any) -> Finding:
     """Return the finding on a person's share of all weights; it is not about the response, and needs no quotation."""
     values = _weights_by_name(reply.weights)
-    measured = Measurement(values[name] / math.fsum(values.values()), native=values[name], scale=(0.0, 1.0))
+    measured = Measurement(
+        values[name] / math.fsum(values.values()), native=values[name], scale=(0.0, 1.0)
+    )
     return Finding(f"weights.{name}", measured, reply.weights.reason)

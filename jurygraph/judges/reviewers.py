@@ -46,17 +46,39 @@ from jurygraph.judges.examples import (
 from jurygraph.messages import did_you_mean, join_names, quote
 from jurygraph.models.request import Reply
 from jurygraph.prompts import load_prompt
-from jurygraph.schema import Audience, Condition, FrozenModel, Layer, Question, Response, Swap, TaskView, Verdict
-from jurygraph.schema.frozen_model import Count, Flag, Id, Number, ParamsModel, Positive, PositiveInt
+from jurygraph.schema import (
+    Audience,
+    Condition,
+    FrozenModel,
+    Layer,
+    Question,
+    Response,
+    Swap,
+    TaskView,
+    Verdict,
+)
+from jurygraph.schema.frozen_model import (
+    Count,
+    Flag,
+    Id,
+    Number,
+    ParamsModel,
+    Positive,
+    PositiveInt,
+)
 from jurygraph.schema.task import query_text
 
 
-class _Prediction(FrozenModel):  # `value` and `confidence` are added, the reason and its quotations before them
+class _Prediction(
+    FrozenModel
+):  # `value` and `confidence` are added, the reason and its quotations before them
     @model_validator(mode="after")
     def _confident_in_a_value(self) -> Self:
         answer: Any = self
         if answer.value is not None and answer.confidence is None:
-            raise ValueError("`confidence` is null and `value` is not: give both, or null for both if you cannot tell")
+            raise ValueError(
+                "`confidence` is null and `value` is not: give both, or null for both if you cannot tell"
+            )
         return self
 
 
@@ -84,7 +106,9 @@ class PredictionForm(Scale):
         confidence = round(answer.confidence / 100.0, 12)  # 80.3 of 100 is exactly 0.803
         score = None if native == self.exclusion else (native - low) / (high - low)
         measurement = Measurement(score, native=native, scale=(low, high), confidence=confidence)
-        return Finding(name, measurement, reason, quotes, [Claim(f"a value of {answer.value:g}", quotes)])
+        return Finding(
+            name, measurement, reason, quotes, [Claim(f"a value of {answer.value:g}", quotes)]
+        )
 
     @property
     def scored_ends(self) -> tuple[float, float]:
@@ -105,7 +129,9 @@ def _prediction_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
 
     def require_score(value: float) -> float:
         if not form.is_valid_score(value):
-            raise ValueError(f"is no score: they go from {form.low:g} to {form.high:g} in steps of {form.step:g}")
+            raise ValueError(
+                f"is no score: they go from {form.low:g} to {form.high:g} in steps of {form.step:g}"
+            )
         return value
 
     bounds: Any = Field(strict=True, ge=form.low, le=form.high)
@@ -145,7 +171,9 @@ class Dimension(FrozenModel):
         if not low < high:
             raise ValueError("`scale` does not rise; write the lower end first, such as [1, 5]")
         if not self.form.is_valid_score(high):
-            raise ValueError(f"`step` {self.step:g} does not lead from {low:g} to {high:g}; choose one that does")
+            raise ValueError(
+                f"`step` {self.step:g} does not lead from {low:g} to {high:g}; choose one that does"
+            )
         if self.not_applicable is None:
             return self
         if self.step is None or self.not_applicable not in self.scale:
@@ -155,7 +183,9 @@ class Dimension(FrozenModel):
             )
         lowest, highest = self.form.scored_ends
         if not lowest < highest:
-            raise ValueError(f"`not_applicable` {self.not_applicable:g} leaves less than two scores; widen `scale`")
+            raise ValueError(
+                f"`not_applicable` {self.not_applicable:g} leaves less than two scores; widen `scale`"
+            )
         return self
 
     @property
@@ -181,7 +211,9 @@ Dimensions = Annotated[dict[DimensionName, Dimension], Field(min_length=1)]
 def load_ready_set(name: str) -> dict[str, Dimension]:
     """Return a ready set of dimensions, sorted by name."""
     text = files("jurygraph.judges").joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    return {key: Dimension.model_validate(fields) for key, fields in sorted(tomllib.loads(text).items())}
+    return {
+        key: Dimension.model_validate(fields) for key, fields in sorted(tomllib.loads(text).items())
+    }
 
 
 def check_screening(dimensions: Mapping[str, Dimension]) -> None:
@@ -189,7 +221,9 @@ def check_screening(dimensions: Mapping[str, Dimension]) -> None:
     for name, dimension in dimensions.items():
         for screening, threshold in dimension.above.items():
             if screening not in dimensions:
-                raise ValueError(f"`dimensions.{name}.above` there is no dimension {screening!r}; name one of them")
+                raise ValueError(
+                    f"`dimensions.{name}.above` there is no dimension {screening!r}; name one of them"
+                )
             low, high = dimensions[screening].scale
             if not low <= threshold < high:
                 raise ValueError(
@@ -241,7 +275,11 @@ class ReviewerJudge(Evaluator):
         @property
         def resolved_dimensions(self) -> dict[str, Dimension]:
             """The dimensions, sorted by name."""
-            dimensions = load_ready_set(self.dimensions) if isinstance(self.dimensions, str) else self.dimensions
+            dimensions = (
+                load_ready_set(self.dimensions)
+                if isinstance(self.dimensions, str)
+                else self.dimensions
+            )
             return dict(sorted(dimensions.items()))
 
         @model_validator(mode="after")
@@ -253,7 +291,9 @@ class ReviewerJudge(Evaluator):
                 low, high = dimension.scale
                 if low != -high:
                     problem = f"goes from {low:g} to {high:g}, which is not symmetric about 0, where neither is better"
-                    raise ValueError(f"`dimensions.{name}.scale` {problem}; write [-1, 1], or no both_orders")
+                    raise ValueError(
+                        f"`dimensions.{name}.scale` {problem}; write [-1, 1], or no both_orders"
+                    )
                 if dimension.not_applicable is not None:
                     problem = "has no mirror image; leave it out, or both_orders"
                     raise ValueError(f"`dimensions.{name}.not_applicable` {problem}")
@@ -274,7 +314,9 @@ class ReviewerJudge(Evaluator):
         self._history = self._load_history() if self._pool and self.settings.shots > 0 else None
         self.depends_on = "" if self._history is None else self._history.digest
         self._prompt = load_prompt("reviewer")
-        self.version = f"2 prompt {self._prompt.full_version} example {load_prompt('example').full_version}"
+        self.version = (
+            f"2 prompt {self._prompt.full_version} example {load_prompt('example').full_version}"
+        )
         self.shares = {name: dimension.share for name, dimension in self._dimensions.items()}
 
     def _load_history(self) -> ReviewerHistory:
@@ -282,15 +324,23 @@ class ReviewerJudge(Evaluator):
         texts = self.settings.texts
         both_orders = self.settings.both_orders
         if history is None:
-            raise ConfigError("history: name a RATINGS file with reviewers' ratings of other items, or set shots to 0")
+            raise ConfigError(
+                "history: name a RATINGS file with reviewers' ratings of other items, or set shots to 0"
+            )
         if isinstance(history, ReviewerHistory):
             if both_orders and not history.has_pairs:
-                raise ConfigError("history: was loaded without the two texts of its pairs; give it `pairs`")
+                raise ConfigError(
+                    "history: was loaded without the two texts of its pairs; give it `pairs`"
+                )
             return history
         if both_orders and texts is None:
-            raise ConfigError("texts: both_orders swaps two texts of an item; name a file with `first` and `second`")
+            raise ConfigError(
+                "texts: both_orders swaps two texts of an item; name a file with `first` and `second`"
+            )
         scales = {name: dimension.scale for name, dimension in self._dimensions.items()}
-        return ReviewerHistory.read(history, texts, self.settings.columns, scales=scales, has_pairs=both_orders)
+        return ReviewerHistory.read(
+            history, texts, self.settings.columns, scales=scales, has_pairs=both_orders
+        )
 
     @property
     def notes(self) -> Sequence[str]:
@@ -305,17 +355,29 @@ class ReviewerJudge(Evaluator):
     def questions(self, view: TaskView) -> Sequence[Question]:
         history = self._history
         if history is not None and view.member not in history.reviewers:
-            hint = did_you_mean(str(view.member), history.reviewers) or f"it has {join_names(history.reviewers)}"
-            raise PlanError(f"task {view.id!r}: reviewer {view.member!r} is not in {history.name}; {hint}")
-        return [self._question(view, name, dimension) for name, dimension in self._dimensions.items()]
+            hint = (
+                did_you_mean(str(view.member), history.reviewers)
+                or f"it has {join_names(history.reviewers)}"
+            )
+            raise PlanError(
+                f"task {view.id!r}: reviewer {view.member!r} is not in {history.name}; {hint}"
+            )
+        return [
+            self._question(view, name, dimension) for name, dimension in self._dimensions.items()
+        ]
 
     def _question(self, view: TaskView, name: str, dimension: Dimension) -> Question:
         when = None
         for screening, threshold in dimension.above.items():
             question = self.question(view, screening).id
-            when = Condition(question=question, op=">", threshold=threshold, reduce="median", on="native")
+            when = Condition(
+                question=question, op=">", threshold=threshold, reduce="median", on="native"
+            )
         frozen_dimension = dimension.model_dump(mode="json", exclude={"above", "share"})
-        flags = {"compact": self.settings.profile == "compact", "both_orders": self.settings.both_orders}
+        flags = {
+            "compact": self.settings.profile == "compact",
+            "both_orders": self.settings.both_orders,
+        }
         set_flags = {flag: True for flag, is_set in flags.items() if is_set}
         params = {"dimension": frozen_dimension, **self._question_params(view, name), **set_flags}
         return self.question(view, name, when=when, samples=self.settings.samples, params=params)
@@ -331,7 +393,10 @@ class ReviewerJudge(Evaluator):
             return {}
         domain = view.metadata.get("domain")
         rated = str(view.member), dimension, None if domain is None else str(domain)
-        examples = {"own": history.examples_of(*rated), "others": history.examples_of_others(*rated)}
+        examples = {
+            "own": history.examples_of(*rated),
+            "others": history.examples_of_others(*rated),
+        }
         query = query_text(view.query)
         first = self.settings.seed
         draws = {}
@@ -345,7 +410,10 @@ class ReviewerJudge(Evaluator):
         kept = count + max(count, MIN_SPARES)
         params: dict[str, Any] = {"count": count}
         for pool in POOLS:
-            params[pool] = [[example_use(e).model_dump(mode="json") for e in drawn[:kept]] for drawn in draws[pool]]
+            params[pool] = [
+                [example_use(e).model_dump(mode="json") for e in drawn[:kept]]
+                for drawn in draws[pool]
+            ]
         return params | {"relations": history.relations_digest[:16]}
 
     def check(self, question: Question) -> None:
@@ -374,12 +442,16 @@ class ReviewerJudge(Evaluator):
         params: Any = inputs.question.params
         if self._history is None or "count" not in params:
             return await self._predict(inputs, ShownExamples((), ()))
-        count = max(params["count"], 1)  # look for at least one, so that the reason can name the pool that has none
+        count = max(
+            params["count"], 1
+        )  # look for at least one, so that the reason can name the pool that has none
         left = {}
         for pool in POOLS:
             drawn = [self._example(use, inputs.question) for use in params[pool][inputs.sample]]
             left[pool] = choose_examples(drawn, count, inputs.response, inputs.task, self._history)
-        shown = left[self._pool].first_examples(min(params["count"], *(len(some.examples) for some in left.values())))
+        shown = left[self._pool].first_examples(
+            min(params["count"], *(len(some.examples) for some in left.values()))
+        )
         if shown.examples:
             return await self._predict(inputs, shown)
         reason = _explain_abstention(inputs, self._pool, left)
@@ -395,7 +467,9 @@ class ReviewerJudge(Evaluator):
         else:
             given = [example.model_copy(update={"reason": None}) for example in shown.examples]
             mirrored = [
-                example.model_copy(update={"text": example.swapped, "score": dimension.mirror(example.score)})
+                example.model_copy(
+                    update={"text": example.swapped, "score": dimension.mirror(example.score)}
+                )
                 for example in given
             ]
             asking = [self._ask(inputs, response.text, given), self._ask(inputs, swapped, mirrored)]
@@ -415,11 +489,19 @@ class ReviewerJudge(Evaluator):
             "step": None if dimension.step == 1.0 else dimension.step,
             "exclusion": dimension.not_applicable,
         }
-        item = {"score": Item(dimension.text, dimension.form, anchors=sort_anchors(dimension.anchors))}
+        item = {
+            "score": Item(dimension.text, dimension.form, anchors=sort_anchors(dimension.anchors))
+        }
         compact = self.settings.profile == "compact"
         shown = inputs.response.text
         (verdict,) = await judge_items(
-            inputs.client, self._prompt, item, variables, shown, sample=inputs.sample, compact=compact
+            inputs.client,
+            self._prompt,
+            item,
+            variables,
+            shown,
+            sample=inputs.sample,
+            compact=compact,
         )
         return verdict
 
@@ -444,7 +526,9 @@ class Personalized(ReviewerJudge):
     _pool = "own"
 
 
-def _explain_abstention(inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> str:
+def _explain_abstention(
+    inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]
+) -> str:
     """Explain why no example of a pool is shown: nothing remains of it, or nothing of the other pool."""
     empty_pool = pool if not left[pool].examples else next(other for other in left if other != pool)
     domain = inputs.task.metadata.get("domain")
@@ -459,7 +543,9 @@ def _explain_abstention(inputs: EvaluatorInput, pool: str, left: Mapping[str, Sh
 
 def no_pair(response: Response) -> Verdict:
     """Return the failed verdict on a response whose two texts are not known."""
-    problem = f"the data of response {response.id!r} does not have the two texts that its text holds"
+    problem = (
+        f"the data of response {response.id!r} does not have the two texts that its text holds"
+    )
     remedy = "give data.first and data.second, in this order, each on lines of its own in the text"
     return Verdict.fail("no-pair", f"{problem}; {remedy}", cause="response")
 
@@ -485,7 +571,9 @@ def combine_orders(given: Verdict, swapped: Verdict) -> Verdict:
     fields = {
         "score": score,
         "native": round(low + score * (high - low), 9),
-        "confidence": min(verdict.confidence for verdict in (given, swapped) if verdict.confidence is not None),
+        "confidence": min(
+            verdict.confidence for verdict in (given, swapped) if verdict.confidence is not None
+        ),
         "reason": " ".join(filter(None, reasons)),
         "evidence": tuple(dict.fromkeys((*given.evidence, *swapped.evidence))),
         "unsupported": given.unsupported or swapped.unsupported,

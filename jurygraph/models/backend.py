@@ -9,7 +9,15 @@ from datetime import UTC, datetime
 from typing import ClassVar
 
 from jurygraph.models.limits import retry_after
-from jurygraph.models.request import ACCESS_KINDS, MAX_ERROR_BYTES, RETRYABLE, Fault, Reply, Request, SchemaMode
+from jurygraph.models.request import (
+    ACCESS_KINDS,
+    MAX_ERROR_BYTES,
+    RETRYABLE,
+    Fault,
+    Reply,
+    Request,
+    SchemaMode,
+)
 from jurygraph.safety.gates import MARK_LENGTH
 from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import Price
@@ -85,10 +93,14 @@ class Backend(ABC):
 
     def fault(self, kind: str, problem: str, headers: Mapping[str, str] | None = None) -> Fault:
         """Return a fault that names the model, on one line without secrets; `headers` may give the time of a retry."""
-        message = " ".join(process_redactor(self.secrets).redact_text(problem[:MAX_ERROR_BYTES]).split())
+        message = " ".join(
+            process_redactor(self.secrets).redact_text(problem[:MAX_ERROR_BYTES]).split()
+        )
         settings = list(
             dict.fromkeys(
-                setting for pattern, setting in _SETTINGS.items() if re.search(pattern, message[:_MAX_MESSAGE])
+                setting
+                for pattern, setting in _SETTINGS.items()
+                if re.search(pattern, message[:_MAX_MESSAGE])
             )
         )
         if kind == "server" and len(message) <= _MAX_MESSAGE and settings:

@@ -68,14 +68,18 @@ class Cache:
         A missing folder is created for this user alone. Raises `InputError` if it is a file, cannot be written, or if
         other users have write access.
         """
-        self.folder = Path(os.path.expandvars(os.path.expanduser(folder))).absolute()  # else diskcache expands it later
+        self.folder = Path(
+            os.path.expandvars(os.path.expanduser(folder))
+        ).absolute()  # else diskcache expands it later
         self._logged: set[str] = set()
         _prepare_folder(self.folder)
         try:
             self._rows = _Rows(self.folder, _WRITE_TIMEOUT)
         except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
             hint = f"delete it if it is damaged, or {_FOLDER_HINT}"
-            raise InputError(f"{self.folder}: cannot be used as a cache ({error}); {hint}") from None
+            raise InputError(
+                f"{self.folder}: cannot be used as a cache ({error}); {hint}"
+            ) from None
 
     def get(self, key: str) -> CachedReply | None:
         """Return the stored reply to a request; None if there is none that can be trusted."""
@@ -86,9 +90,14 @@ class Cache:
             content = _content_of(value)
             if value == _seal(key, content):
                 return _CONTENT.validate_json(content)
-        except (sqlite3.Error, ValueError):  # whose text may have the content, which must not be logged
+        except (
+            sqlite3.Error,
+            ValueError,
+        ):  # whose text may have the content, which must not be logged
             pass
-        self._log_once("a stored reply is damaged or not of this version, and the model is called again")
+        self._log_once(
+            "a stored reply is damaged or not of this version, and the model is called again"
+        )
         return None
 
     def put(self, replies: Mapping[str, CachedReply]) -> None:
@@ -142,14 +151,22 @@ def erase_replies(folder: Path, keys: Collection[str], holds: Callable[[bytes], 
             with rows.transact():
                 for key in doomed:
                     rows.delete(key)
-        with closing(sqlite3.connect(database, timeout=_ERASE_TIMEOUT, isolation_level=None)) as connection:
-            for step in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+        with closing(
+            sqlite3.connect(database, timeout=_ERASE_TIMEOUT, isolation_level=None)
+        ) as connection:
+            for step in (
+                "PRAGMA wal_checkpoint(TRUNCATE)",
+                "VACUUM",
+                "PRAGMA wal_checkpoint(TRUNCATE)",
+            ):
                 result = connection.execute(step).fetchone()
                 if result is not None and result[0]:
                     raise sqlite3.OperationalError("another program is reading it")
     except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
         hint = "end the programs that use it, see that you may write to it, and give the same command again"
-        raise InputError(f"{folder}: the cache could not be searched and rewritten ({error}); {hint}") from None
+        raise InputError(
+            f"{folder}: the cache could not be searched and rewritten ({error}); {hint}"
+        ) from None
     return len(doomed)
 
 
@@ -197,15 +214,21 @@ def _prepare_folder(folder: Path) -> None:
     except (FileExistsError, NotADirectoryError):
         raise InputError(f"{folder}: is a file, or lies in one; {_FOLDER_HINT}") from None
     except OSError as error:
-        raise InputError(f"{folder}: cannot be written ({error.strerror}); {_FOLDER_HINT}") from None
+        raise InputError(
+            f"{folder}: cannot be written ({error.strerror}); {_FOLDER_HINT}"
+        ) from None
 
 
 def _refuse_shared(path: Path, state: os.stat_result) -> None:
     if state.st_uid != os.geteuid():
-        raise InputError(f"{path}: belongs to another user, who could plant replies in the cache; {_FOLDER_HINT}")
+        raise InputError(
+            f"{path}: belongs to another user, who could plant replies in the cache; {_FOLDER_HINT}"
+        )
     if state.st_mode & 0o022:
         hint = f"`chmod go-w` it if they have not, or {_FOLDER_HINT}"
-        raise InputError(f"{path}: may be written by others, who could plant replies in the cache; {hint}")
+        raise InputError(
+            f"{path}: may be written by others, who could plant replies in the cache; {hint}"
+        )
 
 
 def _seal(key: str, content: str) -> str:

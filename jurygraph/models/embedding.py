@@ -115,11 +115,15 @@ def open_reranker(spec: str, logits: bool = False) -> Reranker:
 
 def _parse_spec(role: str, spec: str) -> tuple[str, str]:
     if len(spec) > _MAX_LENGTH:
-        raise ConfigError(f"{role}: the name has {len(spec):,} characters; name a model in {_MAX_LENGTH:,} or fewer")
+        raise ConfigError(
+            f"{role}: the name has {len(spec):,} characters; name a model in {_MAX_LENGTH:,} or fewer"
+        )
     kind, _, rest = spec.partition(":")
     if kind not in _USAGE or not rest:
         prefix = f"{kind}:" if kind in _USAGE else "the name"  # the name itself may be a key
-        raise ConfigError(f"{role}: {prefix} names no model; write one of {', '.join(_USAGE.values())}")
+        raise ConfigError(
+            f"{role}: {prefix} names no model; write one of {', '.join(_USAGE.values())}"
+        )
     if kind == "sentence-transformers" and "://" in rest:  # not repeated: it may contain a password
         raise ConfigError(f"{role}: {kind}: is not followed by an address; write {_USAGE[kind]}")
     return kind, rest
@@ -140,7 +144,9 @@ class CachingEmbedder:
         to that text alone. A zero vector of a text that is not blank is a fault, and so are vectors of another length
         than before. Raises the errors that end a run.
         """
-        vectors: dict[str, Floats | Fault] = {text: self._cache[text] for text in texts if text in self._cache}
+        vectors: dict[str, Floats | Fault] = {
+            text: self._cache[text] for text in texts if text in self._cache
+        }
         missing = [text for text in dict.fromkeys(texts) if text not in vectors]
         for start in range(0, len(missing), BATCH_SIZE):
             batch = missing[start : start + BATCH_SIZE]
@@ -167,7 +173,9 @@ class CachingEmbedder:
             if fault.cause == "infrastructure" or len(batch) == 1:
                 return [fault] * len(batch)
             return [result for text in batch for result in await self._embed_batch([text])]
-        empty = Fault("unreadable", f"{name}: gives a vector of nothing for a text that is not blank")
+        empty = Fault(
+            "unreadable", f"{name}: gives a vector of nothing for a text that is not blank"
+        )
         is_empty = (text.strip() and not np.any(row) for text, row in zip(batch, rows, strict=True))
         return [empty if lacks else row for row, lacks in zip(rows, is_empty, strict=True)]
 
@@ -182,10 +190,14 @@ def normalize_vectors(vectors: Any, count: int, name: str) -> Floats:
 
     Raises `Fault` unless there are `count` vectors of finite numbers of one length: then none is used.
     """
-    rows = _to_numbers(vectors, f"{name}: its embeddings are no vectors of finite numbers of one length")
+    rows = _to_numbers(
+        vectors, f"{name}: its embeddings are no vectors of finite numbers of one length"
+    )
     if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
         raise Fault("unreadable", f"{name}: expected {count} vectors, got the shape {rows.shape}")
-    largest = np.abs(rows).max(axis=1, keepdims=True)  # scale by it first, so that no square overflows or underflows
+    largest = np.abs(rows).max(
+        axis=1, keepdims=True
+    )  # scale by it first, so that no square overflows or underflows
     rows = rows / np.where(largest > 0.0, largest, 1.0)
     length = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
     return np.asarray(rows / np.where(length > 0.0, length, 1.0))
@@ -195,7 +207,9 @@ def validate_scores(values: Any, count: int, name: str) -> Floats:
     """Return scores [count] as float64. Raises `Fault` unless there are `count` finite numbers: then none is used."""
     scores = _to_numbers(values, f"{name}: its scores are no finite numbers")
     if scores.shape != (count,):
-        raise Fault("unreadable", f"{name}: expected {count} scores, one per document, got {scores.shape}")
+        raise Fault(
+            "unreadable", f"{name}: expected {count} scores, one per document, got {scores.shape}"
+        )
     return scores
 
 
@@ -255,7 +269,9 @@ class _Remote(_Model):
     def _in_order(self, found: Sequence[tuple[int, T]], count: int) -> list[T]:
         """Return the values for the indices 0 to count - 1; they may arrive in any order."""
         if sorted(index for index, _ in found) != list(range(count)):
-            problem = f"it answered for {[index for index, _ in found]}, not once for each of {count}"
+            problem = (
+                f"it answered for {[index for index, _ in found]}, not once for each of {count}"
+            )
             raise Fault("unreadable", f"{self.name}: {problem}")
         values = dict(found)
         return [values[index] for index in range(count)]
@@ -264,7 +280,9 @@ class _Remote(_Model):
         from jurygraph.models.backends.openai_compatible import OpenAICompatible  # loads aiohttp
 
         variable = CallsConfig().key
-        return OpenAICompatible(url, self.name, os.environ.get(variable) or None, key_variable=variable)
+        return OpenAICompatible(
+            url, self.name, os.environ.get(variable) or None, key_variable=variable
+        )
 
 
 class RemoteEmbedder(_Remote, Embedder):
@@ -272,7 +290,9 @@ class RemoteEmbedder(_Remote, Embedder):
 
     async def embed(self, texts: Sequence[str]) -> Floats:
         async def once() -> Floats:
-            reply = await self._post("embeddings", _EMBEDDINGS, {"input": list(texts), "encoding_format": "float"})
+            reply = await self._post(
+                "embeddings", _EMBEDDINGS, {"input": list(texts), "encoding_format": "float"}
+            )
             found = [(entry["index"], entry["embedding"]) for entry in reply["data"]]
             return normalize_vectors(self._in_order(found, len(texts)), len(texts), self.name)
 
@@ -292,7 +312,9 @@ class RemoteReranker(_Remote, Reranker):
 
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
         async def once() -> Floats:
-            reply = await self._post("rerank", _RANKING, {"query": query, "documents": list(documents)})
+            reply = await self._post(
+                "rerank", _RANKING, {"query": query, "documents": list(documents)}
+            )
             found = [(entry["index"], entry["relevance_score"]) for entry in reply["results"]]
             return validate_scores(self._in_order(found, len(documents)), len(documents), self.name)
 
@@ -321,7 +343,9 @@ class _SentenceTransformersModel(_Model):
         """Call a function of the model. Raises `Fault`, of kind `unknown-model` if the model cannot be loaded."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="jurygraph-embedding")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: function(self._loaded_model()))
+        return await asyncio.get_running_loop().run_in_executor(
+            self._thread, lambda: function(self._loaded_model())
+        )
 
     def close(self) -> None:  # after the calls under way have ended
         thread = self._thread
@@ -337,8 +361,12 @@ class _SentenceTransformersModel(_Model):
                 with _silence_loading():
                     self._model = self.open().eval()
             except Exception as error:  # noqa: BLE001 - a broken file may raise anything
-                message = " ".join(process_redactor().redact_text(f"{type(error).__name__}: {error}").split())
-                self._error = f"{self.name}: sentence-transformers cannot load it: {message[:_MAX_MESSAGE]}"
+                message = " ".join(
+                    process_redactor().redact_text(f"{type(error).__name__}: {error}").split()
+                )
+                self._error = (
+                    f"{self.name}: sentence-transformers cannot load it: {message[:_MAX_MESSAGE]}"
+                )
         if self._error is not None:
             raise Fault("unknown-model", self._error)
         return self._model
@@ -353,8 +381,12 @@ class SentenceTransformerEmbedder(_SentenceTransformersModel, Embedder):
         return SentenceTransformer(self._named)
 
     async def embed(self, texts: Sequence[str]) -> Floats:
-        def embed(model: Any) -> Any:  # one text at a time: in a batch, padding would change a vector's last digits
-            return model.encode(list(texts), batch_size=1, show_progress_bar=False, convert_to_numpy=True)
+        def embed(
+            model: Any,
+        ) -> Any:  # one text at a time: in a batch, padding would change a vector's last digits
+            return model.encode(
+                list(texts), batch_size=1, show_progress_bar=False, convert_to_numpy=True
+            )
 
         return normalize_vectors(await self.call(embed), len(texts), self.name)
 
@@ -375,7 +407,9 @@ class CrossEncoderReranker(_SentenceTransformersModel, Reranker):
 
         model = CrossEncoder(self._named)
         if model.num_labels != 1:
-            raise ValueError(f"it gives {model.num_labels} numbers for a document, and a reranker gives one")
+            raise ValueError(
+                f"it gives {model.num_labels} numbers for a document, and a reranker gives one"
+            )
         if "document" in (model.tokenizer.chat_template or ""):
             return model
         if getattr(model[0].config, "model_type", None) == "qwen3":
@@ -388,8 +422,13 @@ class CrossEncoderReranker(_SentenceTransformersModel, Reranker):
         def score(model: Any) -> Any:
             import torch
 
-            pairs = [(query, _without_marks(document, model.tokenizer.get_added_vocab())) for document in documents]
-            return model.predict(pairs, batch_size=1, show_progress_bar=False, activation_fn=torch.nn.Identity())
+            pairs = [
+                (query, _without_marks(document, model.tokenizer.get_added_vocab()))
+                for document in documents
+            ]
+            return model.predict(
+                pairs, batch_size=1, show_progress_bar=False, activation_fn=torch.nn.Identity()
+            )
 
         return validate_scores(await self.call(score), len(documents), self.name)
 
@@ -441,6 +480,13 @@ def _folder(named: str) -> Path | None:
     path = os.path.expanduser(named)
     if os.path.isdir(path):
         return Path(path)
-    if os.path.exists(path) or os.path.isabs(path) or named.startswith((".", "~")) or named.count("/") > 1:
-        raise ConfigError(f"sentence-transformers: {named}: there is no such folder; name one that holds a model")
+    if (
+        os.path.exists(path)
+        or os.path.isabs(path)
+        or named.startswith((".", "~"))
+        or named.count("/") > 1
+    ):
+        raise ConfigError(
+            f"sentence-transformers: {named}: there is no such folder; name one that holds a model"
+        )
     return None

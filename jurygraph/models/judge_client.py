@@ -51,7 +51,9 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=BaseModel)
 
 _TRUNCATED = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded"})
-_WITHHELD = frozenset({"content_filter", "safety", "refusal", "recitation", "blocklist", "prohibited_content", "spii"})
+_WITHHELD = frozenset(
+    {"content_filter", "safety", "refusal", "recitation", "blocklist", "prohibited_content", "spii"}
+)
 _REPEATED = re.compile(r"(.)\1+", re.DOTALL)
 _CHARACTERS_PER_TOKEN = 12
 """More than any tokenizer reads as one token on average, but for repetitions of one character."""
@@ -60,18 +62,24 @@ _MAX_REPLY = 4_000
 _MAX_OBJECTS = 5_000
 _JSON_ALONE = "no code fence, and no word before or after it"
 _COPIED = "type description enum minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum".split()
-_HANDLED = frozenset((*_COPIED, "const", "anyOf", "oneOf", "items", "properties", "required", "additionalProperties"))
+_HANDLED = frozenset(
+    (*_COPIED, "const", "anyOf", "oneOf", "items", "properties", "required", "additionalProperties")
+)
 _DROPPED = frozenset(
     "$defs title default examples deprecated readOnly writeOnly discriminator format pattern minLength maxLength"
     " multipleOf".split()
 )
 
 _SPACES = " \t\n\r"
-_MAX_UNSEEN = 0.05  # largest error of a probability, if one of the two words is not among the alternatives
+_MAX_UNSEEN = (
+    0.05  # largest error of a probability, if one of the two words is not among the alternatives
+)
 _LEAST_LOGPROB = -9999.0  # vLLM's value for minus infinity
 _ROUNDING = 1e-3  # most by which a server's log probability may be above 0
 _STRING_OR_BOOLEAN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|true|false', re.DOTALL)
-_VALUE = re.compile(r""""(?:[^"\\]|\\.)*"(?P<named>[ \t\n\r]*:)?|[{\[]|[^\s"{}\[\]:,]+""", re.DOTALL)
+_VALUE = re.compile(
+    r""""(?:[^"\\]|\\.)*"(?P<named>[ \t\n\r]*:)?|[{\[]|[^\s"{}\[\]:,]+""", re.DOTALL
+)
 
 
 def answer_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
@@ -89,17 +97,23 @@ def answer_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
     schema = reply_model.model_json_schema()
     strict = _strict_schema(schema, reply_model.__name__, schema.get("$defs", {}))
     if strict.get("type") != "object":
-        raise TypeError(f"{reply_model.__name__} is not an object, as an answer has to be; give it a field")
+        raise TypeError(
+            f"{reply_model.__name__} is not an object, as an answer has to be; give it a field"
+        )
     return strict
 
 
-def _strict_schema(source: Mapping[str, Any], location: str, definitions: Mapping[str, Any]) -> dict[str, JsonValue]:
+def _strict_schema(
+    source: Mapping[str, Any], location: str, definitions: Mapping[str, Any]
+) -> dict[str, JsonValue]:
     if "$ref" in source:
         name = str(source["$ref"]).removeprefix("#/$defs/")
         if name not in definitions:
             raise _schema_error(location, "contains itself")
         siblings = {key: value for key, value in source.items() if key != "$ref"}
-        others = {key: value for key, value in definitions.items() if key != name}  # none in it may refer to it
+        others = {
+            key: value for key, value in definitions.items() if key != name
+        }  # none in it may refer to it
         return _strict_schema({**definitions[name], **siblings}, location, others)
     if unknown := sorted(source.keys() - _HANDLED - _DROPPED):
         raise _schema_error(location, f"has {unknown[0]}")
@@ -109,14 +123,18 @@ def _strict_schema(source: Mapping[str, Any], location: str, definitions: Mappin
     if "const" in source:
         converted["enum"] = [source["const"]]
     if alternatives := source.get("anyOf", source.get("oneOf")):
-        converted["anyOf"] = [_strict_schema(alternative, location, definitions) for alternative in alternatives]
+        converted["anyOf"] = [
+            _strict_schema(alternative, location, definitions) for alternative in alternatives
+        ]
     if source.get("type") == "array":
         converted["items"] = _strict_schema(source.get("items", {}), f"{location}[]", definitions)
     if source.get("type") == "object":
         if "properties" not in source or source.get("additionalProperties"):
             raise _schema_error(location, "has free keys")
         fields = source["properties"].items()
-        converted["properties"] = {n: _strict_schema(field, f"{location}.{n}", definitions) for n, field in fields}
+        converted["properties"] = {
+            n: _strict_schema(field, f"{location}.{n}", definitions) for n, field in fields
+        }
         converted["required"] = list(source["properties"])
         converted["additionalProperties"] = False
     return converted
@@ -179,7 +197,9 @@ def parse_reply(
     return answer
 
 
-def _parse_unwrapped(reply: Reply, reply_model: type[T], among_words: bool, request: Request | None) -> T | Problem:
+def _parse_unwrapped(
+    reply: Reply, reply_model: type[T], among_words: bool, request: Request | None
+) -> T | Problem:
     part = find_json(reply.text, among_words=among_words)
     answer = _parse(part.text, reply_model)
     if isinstance(answer, Problem) or not part.has_words_around or request is None:
@@ -197,7 +217,9 @@ def _parse_unwrapped(reply: Reply, reply_model: type[T], among_words: bool, requ
 def repair_request(request: Request, reply: Reply, problem: str) -> Request:
     """Return the request for the one round of repair: with the reply (its first 4,000 characters) and its error."""
     instruction = f"That cannot be used: {problem}.\nWrite the whole answer again as JSON alone: {_JSON_ALONE}."
-    content = shorten(reply.text, _MAX_REPLY) if reply.text.strip() else "(no text)"  # empty messages are refused
+    content = (
+        shorten(reply.text, _MAX_REPLY) if reply.text.strip() else "(no text)"
+    )  # empty messages are refused
     added = (Message(role="assistant", content=content), Message(role="user", content=instruction))
     return request.model_copy(update={"messages": request.messages + added})
 
@@ -245,7 +267,8 @@ def refuse_unfinished(reply: Reply) -> None:
     if finish in _TRUNCATED:
         size = f"{len(reply.text)} characters"
         raise Fault(
-            "truncated", f"the reply ended at its limit of tokens, after {size}; allow it more (max_tokens, context)"
+            "truncated",
+            f"the reply ended at its limit of tokens, after {size}; allow it more (max_tokens, context)",
         )
     if reply.refusal:
         raise Fault("refused", f"the model refused: {quote(reply.refusal)}")
@@ -261,7 +284,9 @@ def _describe_other_field(name: str | None) -> str:
     if name in REASONING_FIELDS:
         advice = "the server's reasoning parser took all of it for a thought: turn that parser off, or the thoughts"
         return f", and the field `{name}` has some; {advice}"
-    return f": the model called a tool (`{name}`) where text is expected; turn off tools on the server"
+    return (
+        f": the model called a tool (`{name}`) where text is expected; turn off tools on the server"
+    )
 
 
 def _refuse_cut_prompt(request: Request, reply: Reply) -> None:
@@ -278,7 +303,8 @@ def _refuse_cut_prompt(request: Request, reply: Reply) -> None:
     length = sum(len(_REPEATED.sub(r"\1", text)) for text in texts)
     if length > most:
         problem = (
-            f"the server read {reply.tokens_in:,} tokens of a prompt of {length:,} characters, so that it cut most off"
+            f"the server read {reply.tokens_in:,} tokens of a prompt of {length:,} characters, "
+            f"so that it cut most off"
         )
         raise Fault("overflowed", f"{problem}; raise its context length, or shorten what is judged")
 
@@ -303,13 +329,20 @@ def _parse(text: str, reply_model: type[T]) -> T | Problem:
             if syntax := _find_syntax_problem(error):
                 return syntax
             data = decode_strictly(text, allow_negative_zero=False)
-            return data if isinstance(data, Problem) else describe_validation_error(error, reply_model, data)
+            return (
+                data
+                if isinstance(data, Problem)
+                else describe_validation_error(error, reply_model, data)
+            )
         data = decode_strictly(text, allow_negative_zero=False)
         if isinstance(data, Problem):
             return data
         if encode_json(data) == answer.model_dump_json(round_trip=True, by_alias=True).encode():
             return answer  # as most replies; `_find_flaw` takes several times as long
-        return _find_flaw(data, answer.model_dump(mode="json", round_trip=True, by_alias=True)) or answer
+        return (
+            _find_flaw(data, answer.model_dump(mode="json", round_trip=True, by_alias=True))
+            or answer
+        )
     except RecursionError:
         return Problem((), "is nested too deeply", "write it as the schema says")
 
@@ -337,14 +370,24 @@ def _find_flaw(data: Any, dumped: Any) -> Problem | None:
             if isinstance(given.get(path[:-1]), dict):
                 return Problem(path, "is missing", "write every field")
         elif isinstance(value, bool) is not isinstance(given[path], bool):
-            return Problem(path, f"is {json.dumps(given[path])}", "write a value of the type that is asked for")
+            return Problem(
+                path, f"is {json.dumps(given[path])}", "write a value of the type that is asked for"
+            )
     return None
 
 
-def _walk(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+def _walk(
+    value: Any, path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     """Yield a JSON value and all values inside it, in order, each with its path."""
     yield path, value
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    parts = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for step, part in parts:
         yield from _walk(part, (*path, step))
 
@@ -378,17 +421,23 @@ def read_tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
         return ()
     texts = [token for token, _ in read]
     if text not in "".join(texts):
-        texts = token_texts([(token, entry.get("bytes")) for token, entry in zip(texts, entries, strict=True)])
+        texts = token_texts(
+            [(token, entry.get("bytes")) for token, entry in zip(texts, entries, strict=True)]
+        )
     indices = value_token_indices(text, texts)
     return tuple(
-        Token.model_construct(text=token, logprob=logprob, others=_others(entries[index]) if index in indices else ())
+        Token.model_construct(
+            text=token, logprob=logprob, others=_others(entries[index]) if index in indices else ()
+        )
         for index, (token, (_, logprob)) in enumerate(zip(texts, read, strict=True))
     )
 
 
 def _others(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
     top = entry.get("top_logprobs")
-    others = [other for other in map(_token, top) if other is not None] if isinstance(top, list) else []
+    others = (
+        [other for other in map(_token, top) if other is not None] if isinstance(top, list) else []
+    )
     return tuple(sorted(others, key=itemgetter(1), reverse=True))
 
 
@@ -410,7 +459,10 @@ def token_texts(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]
     """
     decoder = getincrementaldecoder("utf-8")()
     try:
-        return [decoder.decode(bytes(codes if isinstance(codes, Sequence) else [-1])) for _, codes in tokens]
+        return [
+            decoder.decode(bytes(codes if isinstance(codes, Sequence) else [-1]))
+            for _, codes in tokens
+        ]
     except (ValueError, TypeError):
         return [text for text, _ in tokens]
 
@@ -425,7 +477,11 @@ def value_token_indices(text: str, tokens: Sequence[str]) -> Collection[int]:
     if before < 0 or text.lstrip(_SPACES)[:1] not in ("{", "["):
         return range(len(tokens))
     values = (match for match in _VALUE.finditer(text) if not match["named"])
-    starts = (before + match.start() + letter for match in values for letter in range(1 + (match[0][0] == '"')))
+    starts = (
+        before + match.start() + letter
+        for match in values
+        for letter in range(1 + (match[0][0] == '"'))
+    )
     return {bisect_right(ends, start) for start in starts}
 
 
@@ -434,7 +490,9 @@ def offset_of_boolean(text: str, path: Sequence[str | int]) -> int | None:
     offsets = (match.start() for match in _STRING_OR_BOOLEAN.finditer(text) if match[0][0] != '"')
     try:  # the words stand in the order of the document, unless a field occurs twice
         booleans = [
-            place for place, value in _walk(json.loads(double_wrong_backslashes(text))) if isinstance(value, bool)
+            place
+            for place, value in _walk(json.loads(double_wrong_backslashes(text)))
+            if isinstance(value, bool)
         ]
         return dict(zip(booleans, offsets, strict=True)).get(tuple(path))
     except (ValueError, RecursionError):
@@ -443,14 +501,20 @@ def offset_of_boolean(text: str, path: Sequence[str | int]) -> int | None:
 
 def _alternatives_at(reply: Reply, offset: int) -> list[tuple[str, float]] | None:
     """Return the token at an offset and its alternatives, from there on ("" if they differ before it)."""
-    before = "".join(token.text for token in reply.tokens).rfind(reply.text)  # thoughts may contain a draft of it
+    before = "".join(token.text for token in reply.tokens).rfind(
+        reply.text
+    )  # thoughts may contain a draft of it
     if before < 0:
         return None
     offset += before
     ends = accumulate(len(token.text) for token in reply.tokens)
-    token, end = next((token, end) for token, end in zip(reply.tokens, ends, strict=True) if offset < end)
+    token, end = next(
+        (token, end) for token, end in zip(reply.tokens, ends, strict=True) if offset < end
+    )
     lead = token.text[: offset - (end - len(token.text))].rstrip(_SPACES)
-    others = [other for other in token.others if other[0] != token.text]  # some servers include the token itself
+    others = [
+        other for other in token.others if other[0] != token.text
+    ]  # some servers include the token itself
     return [
         (text[len(lead) :].lstrip(_SPACES) if text.startswith(lead) else "", logprob)
         for text, logprob in [(token.text, token.logprob), *others]
@@ -462,10 +526,15 @@ def _share_of_true(alternatives: list[tuple[str, float]]) -> float | None:
 
     A word that none begins may have at most the probability of the least likely alternative.
     """
-    sides = [[logprob for text, logprob in alternatives if _is_word_start(text, word)] for word in ("true", "false")]
+    sides = [
+        [logprob for text, logprob in alternatives if _is_word_start(text, word)]
+        for word in ("true", "false")
+    ]
     if not any(sides):
         return None
-    top = max(chain.from_iterable(sides))  # subtracted, so that the largest exponential neither overflows nor vanishes
+    top = max(
+        chain.from_iterable(sides)
+    )  # subtracted, so that the largest exponential neither overflows nor vanishes
     yes, no = (math.fsum(math.exp(logprob - top) for logprob in side) for side in sides)
     missing = 0.0 if all(sides) else math.exp(min(logprob for _, logprob in alternatives) - top)
     return None if missing > _MAX_UNSEEN * (yes + no + missing) else yes / (yes + no)
@@ -521,7 +590,9 @@ class JudgeClient:
     ) -> None:
         self.calls: dict[str, Call] = {} if calls is None else calls
         self.safety = safety
-        self._render_options = RenderOptions(safety.fence, safety.reminder, key, gateway.backend.mark_length)
+        self._render_options = RenderOptions(
+            safety.fence, safety.reminder, key, gateway.backend.mark_length
+        )
         self._gateway = gateway
         self._sink = sink
         self._parameters = parameters
@@ -535,7 +606,9 @@ class JudgeClient:
 
     def logging_to(self, *logs: CallLog, purpose: str = JUDGE) -> "JudgeClient":
         """Return a client of the same group, for the running event loop, that lists its calls in these logs."""
-        client = object.__new__(JudgeClient)  # one for every input, and `copy.copy` is several times slower
+        client = object.__new__(
+            JudgeClient
+        )  # one for every input, and `copy.copy` is several times slower
         client.__dict__.update(self.__dict__)
         client._logs = logs
         client._purpose = purpose
@@ -552,7 +625,9 @@ class JudgeClient:
     @property
     def chat_model(self) -> "JudgeChatModel":
         """The model as a langchain-core chat model, whose requests are those of this client."""
-        from jurygraph.models.backends.chat_model import JudgeChatModel  # imported lazily: only needed for LangChain
+        from jurygraph.models.backends.chat_model import (
+            JudgeChatModel,
+        )  # imported lazily: only needed for LangChain
 
         return JudgeChatModel(client=self)
 
@@ -574,7 +649,9 @@ class JudgeClient:
         """Build a request, equal for equal arguments. `max_reply_tokens` counts if it is more than the config's."""
         rendered = prompt.render(self._render_options, **variables)
         capabilities = self._gateway.backend.capabilities
-        parameters: dict[str, Any] = {"max_tokens": max(self._gateway.limits.max_tokens, max_reply_tokens)}
+        parameters: dict[str, Any] = {
+            "max_tokens": max(self._gateway.limits.max_tokens, max_reply_tokens)
+        }
         if logprobs and capabilities.logprobs:
             parameters |= {"logprobs": True, "top_logprobs": capabilities.top_logprobs}
         return self._build_request(
@@ -589,7 +666,11 @@ class JudgeClient:
         )
 
     def chat_request(
-        self, messages: Sequence[Message], reply_model: type[BaseModel] | None = None, sample: int = 0, **settings: Any
+        self,
+        messages: Sequence[Message],
+        reply_model: type[BaseModel] | None = None,
+        sample: int = 0,
+        **settings: Any,
     ) -> Request:
         """Build a request from your own messages; the reply is free text if there is no `reply_model`.
 
@@ -598,11 +679,18 @@ class JudgeClient:
         content = "".join(message.content for message in messages)
         return self._build_request(
             Request,
-            {"max_tokens": self._gateway.limits.max_tokens, **self._parameters, **settings, "logprobs": False},
+            {
+                "max_tokens": self._gateway.limits.max_tokens,
+                **self._parameters,
+                **settings,
+                "logprobs": False,
+            },
             reply_model,
             messages=tuple(messages),
             sample=sample,
-            marks=tuple(sorted((mark for mark in self.fence.marks if mark in content), key=content.index)),
+            marks=tuple(
+                sorted((mark for mark in self.fence.marks if mark in content), key=content.index)
+            ),
         )
 
     def _build_request(
@@ -682,7 +770,11 @@ class JudgeClient:
             raise
 
     def _read_reply(
-        self, answered: AnsweredCall, reply_model: type[T], request: Request, find_problem: ProblemFinder[T] | None
+        self,
+        answered: AnsweredCall,
+        reply_model: type[T],
+        request: Request,
+        find_problem: ProblemFinder[T] | None,
     ) -> ParsedReply[T]:
         """Return the parsed reply to a request, or to the repair of one, whose messages have the first reply."""
         call = answered.call
@@ -704,7 +796,9 @@ class JudgeClient:
         self._accept(request.digest, call.id)
         return ParsedReply(value, unwrap_reply(answered.reply, among_words=among_words), call)
 
-    async def _send(self, request: Request, purpose: str | None, repaired: str | None = None) -> AnsweredCall:
+    async def _send(
+        self, request: Request, purpose: str | None, repaired: str | None = None
+    ) -> AnsweredCall:
         """Send a request; its place in the logs is that of its start, which does not depend on the time of a reply."""
         use = CallUse(id=request.digest, purpose=purpose or self._purpose)
         for log in self._open_logs:
@@ -732,7 +826,9 @@ class JudgeClient:
             _refuse_cut_prompt(request, answered.reply)
         except Fault as fault:
             fault.call = answered.call.id
-            self._gateway.drop_from_cache(answered.call.id)  # a server with more context is asked again
+            self._gateway.drop_from_cache(
+                answered.call.id
+            )  # a server with more context is asked again
             raise
         return answered
 

@@ -21,7 +21,13 @@ from typing import Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception,
+    stop_after_attempt,
+    wait_random_exponential,
+)
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.request import REFUSAL_KINDS, RETRYABLE, Fault, deadline_at
@@ -35,7 +41,9 @@ MAX_WAIT = 600.0  # most seconds to wait on a provider's request; a request that
 BURST = 2.0  # seconds' worth of a rate limit that may be used at once; a single request always may
 _TICK = 1e-9  # seconds: a turn that is due within them is due now
 HOLD = 0.25  # seconds of pause after a provider throttles without a `Retry-After`
-_LOG_THRESHOLD = 10.0  # seconds: log a hold that ends this much later than the last one logged, once per burst
+_LOG_THRESHOLD = (
+    10.0  # seconds: log a hold that ends this much later than the last one logged, once per burst
+)
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 
@@ -48,10 +56,14 @@ LONGEST_PAUSE = 30.0
 _REFUSED_PAUSE = 10.0
 """Seconds between probes while the server refuses the key or the model; a run has usually ended by then."""
 
-TEMPLATE_TOKENS = 16  # most tokens that a chat template adds to a message: its role and the markers around it
+TEMPLATE_TOKENS = (
+    16  # most tokens that a chat template adds to a message: its role and the markers around it
+)
 _MILLION = 1_000_000
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens"})
-_COPIES = frozenset({"n", "best_of"})  # parameters by which a server generates several replies, and bills all of them
+_COPIES = frozenset(
+    {"n", "best_of"}
+)  # parameters by which a server generates several replies, and bills all of them
 
 
 def _now() -> float:
@@ -123,7 +135,9 @@ class Limiter:
             if self._loop is loop:
                 return self
             if loop not in self._twins:
-                twin = Limiter(self._max_window, after=self._failures_of_outage, wait=self._longest_outage)
+                twin = Limiter(
+                    self._max_window, after=self._failures_of_outage, wait=self._longest_outage
+                )
                 twin._requests = self._requests
                 twin._tokens = self._tokens
                 self._twins[loop] = twin
@@ -133,7 +147,9 @@ class Limiter:
         """Begin in an event loop; turns of an earlier loop ended with it."""
         self._loop = loop
         self._running: set[LimiterTurn] = set()
-        self._line = deque[tuple[int, asyncio.Future[LimiterTurn]]]()  # the tokens and turns of requests that wait
+        self._line = deque[
+            tuple[int, asyncio.Future[LimiterTurn]]
+        ]()  # the tokens and turns of requests that wait
         self._timer: asyncio.TimerHandle | None = None
         self._grants_soon = False
         self._end_outage()
@@ -188,7 +204,9 @@ class Limiter:
             async with deadline_at(until):
                 return await turn
         except (Fault, asyncio.CancelledError):
-            if turn.done() and not turn.cancelled() and turn.exception() is None:  # granted, and not to be used
+            if (
+                turn.done() and not turn.cancelled() and turn.exception() is None
+            ):  # granted, and not to be used
                 self._running.discard(turn.result())
             self._grant_soon()
             raise
@@ -221,9 +239,16 @@ class Limiter:
 
     def _time_for(self, tokens: int) -> float:
         """Return the time from which a turn may start, infinity while as many run as may."""
-        if len(self._running) >= self._window or (self._is_away and any(turn.is_probe for turn in self._running)):
+        if len(self._running) >= self._window or (
+            self._is_away and any(turn.is_probe for turn in self._running)
+        ):
             return inf
-        return max(self._held_until, self._probe_at, self._requests.time_for(1), self._tokens.time_for(tokens))
+        return max(
+            self._held_until,
+            self._probe_at,
+            self._requests.time_for(1),
+            self._tokens.time_for(tokens),
+        )
 
     def charge_tokens(self, turn: LimiterTurn, tokens: int) -> None:
         """Charge a turn the tokens that its request used, in place of those reserved."""
@@ -331,10 +356,15 @@ class Limiter:
     def _outage_fault(self) -> Fault:
         if self._refusal is not None:
             return Fault(self._refusal.kind, str(self._refusal))
-        return Fault("outage", f"{self._describe_outage()}; check the server; calls.outage.wait sets the maximum wait")
+        return Fault(
+            "outage",
+            f"{self._describe_outage()}; check the server; calls.outage.wait sets the maximum wait",
+        )
 
     def _describe_outage(self) -> str:
-        return f"the model server has not answered for {_now() - self._since:.0f} s ({self._problem})"
+        return (
+            f"the model server has not answered for {_now() - self._since:.0f} s ({self._problem})"
+        )
 
 
 class _RateLimit:
@@ -370,7 +400,9 @@ class RetryPolicy:
     longest: float = 60.0
 
 
-async def call_with_retries(once: Callable[[], Awaitable[T]], policy: RetryPolicy, until: float | None = None) -> T:
+async def call_with_retries(
+    once: Callable[[], Awaitable[T]], policy: RetryPolicy, until: float | None = None
+) -> T:
     """Call `once` with retries, and return its result. Nothing else retries: a backend makes one attempt per call.
 
     A `Fault` is retried if a retry may succeed, no sooner than its `retry_after`, and not at all if that is more than
@@ -392,7 +424,9 @@ async def call_with_retries(once: Callable[[], Awaitable[T]], policy: RetryPolic
         last = _last_error(state)
         ends = _now() + (state.next_action.sleep if state.next_action else 0.0)
         if isinstance(last, Fault) and until is not None and ends >= until:
-            raise Fault("deadline", f"no time is left to ask again after {last.kind}: {last}") from last
+            raise Fault(
+                "deadline", f"no time is left to ask again after {last.kind}: {last}"
+            ) from last
 
     async def attempt() -> T:
         if failed:
@@ -423,7 +457,9 @@ def _last_error(state: RetryCallState) -> BaseException | None:
 
 def _should_retry(error: BaseException) -> bool:
     """Return True if another attempt may succeed, and may start soon enough."""
-    return isinstance(error, Fault) and error.kind in RETRYABLE and _requested_wait(error) <= MAX_WAIT
+    return (
+        isinstance(error, Fault) and error.kind in RETRYABLE and _requested_wait(error) <= MAX_WAIT
+    )
 
 
 def _requested_wait(error: BaseException | None) -> float:
@@ -465,7 +501,9 @@ def cost(price: Price | None, tokens_in: int | None, tokens_out: int | None) -> 
     return (price.input * tokens_in + price.output * tokens_out) / _MILLION
 
 
-def highest_cost(price: Price | None, prompt_bytes: int, messages: int, max_tokens: int) -> float | None:
+def highest_cost(
+    price: Price | None, prompt_bytes: int, messages: int, max_tokens: int
+) -> float | None:
     """Return the most that a request may cost, before it is sent; None if the price is unknown.
 
     A token has at least one byte of UTF-8, and a message at most `TEMPLATE_TOKENS` more than its text. `prompt_bytes`
@@ -517,7 +555,9 @@ class Budget:
         """Set the limits. Raises `ConfigError` for one that is negative or not a finite number."""
         for name, limit in (("--max-cost", max_cost), ("--max-calls", max_calls)):
             if limit is not None and not 0 <= limit < inf:
-                raise ConfigError(f"{name}: {limit} is not a valid limit; give a number that is not negative")
+                raise ConfigError(
+                    f"{name}: {limit} is not a valid limit; give a number that is not negative"
+                )
         self.calls = 0
         self.unpriced = 0
         self.max_cost = _to_fraction(max_cost)
@@ -548,7 +588,9 @@ class Budget:
             self._reserved += most
         return Reservation(self, most)
 
-    async def reserve_when_free(self, cost: float | None, until: float | None = None) -> "Reservation":
+    async def reserve_when_free(
+        self, cost: float | None, until: float | None = None
+    ) -> "Reservation":
         """Reserve as `reserve` does, but wait while requests in flight may free enough: most cost less than that.
 
         Raises `Fault` of kind `deadline` if it still waits at `until`, a time of the running loop.
@@ -565,7 +607,10 @@ class Budget:
         if self.max_cost is None or self._overrun is not None or self._has_no_call_left():
             return False
         most = _to_fraction(cost)
-        return most is not None and self._spent + most <= self.max_cost < self._spent + self._reserved + most
+        return (
+            most is not None
+            and self._spent + most <= self.max_cost < self._spent + self._reserved + most
+        )
 
     def _has_no_call_left(self) -> bool:
         return self._max_calls is not None and self.calls + self._in_flight >= self._max_calls

@@ -24,7 +24,9 @@ from jurygraph.sources.files import GZIP, ByteRange, TextFile, raise_line_error,
 
 log = logging.getLogger(__name__)
 
-_CHANGED_LINE = Problem(("key",), "is not the digest of the request", "the line was changed; record the call again")
+_CHANGED_LINE = Problem(
+    ("key",), "is not the digest of the request", "the line was changed; record the call again"
+)
 _START = b'{"key":'
 """Start of each recorded line: a file that begins otherwise is not a recording, and is never truncated."""
 
@@ -106,10 +108,14 @@ class Recorder:
         except OSError as error:
             raise self._write_error(error) from None
         if recording.torn:
-            log.warning("%s: the last line was torn and is cut off; its call will be recorded again", path)
+            log.warning(
+                "%s: the last line was torn and is cut off; its call will be recorded again", path
+            )
 
     def add(self, request: Request, reply: Reply, cost: float | None) -> None:
-        redacted: Any = self._redactor.redact_json([request.model_dump(mode="json"), reply.model_dump(mode="json")])
+        redacted: Any = self._redactor.redact_json(
+            [request.model_dump(mode="json"), reply.model_dump(mode="json")]
+        )
         request = Request.model_validate(redacted[0])
         reply = Reply.model_validate(redacted[1])
         call = RecordedCallLine(key=request.digest, request=request, reply=reply, cost=cost)
@@ -176,9 +182,13 @@ class Replay(Backend):
         parts = _name_parts(request)
         similar = [_name_parts(other) for other in self._by_question[_question(request)]]
         # as JSON, where 1 is neither 1.0 nor true
-        unequal = [sorted(n for n in parts | other if parts.get(n) != other.get(n)) for other in similar]
+        unequal = [
+            sorted(n for n in parts | other if parts.get(n) != other.get(n)) for other in similar
+        ]
         differing = min(unequal, key=len, default=None)
-        difference = f"it differs in {', '.join(differing)}" if differing else "the question is not in it"
+        difference = (
+            f"it differs in {', '.join(differing)}" if differing else "the question is not in it"
+        )
         problem = f"{self._path.name} holds no reply to this request: {difference}"
         raise Fault("unrecorded", f"{problem}; use the recorded settings, or record again")
 
@@ -196,25 +206,37 @@ def _question(request: Request) -> str:
 
 
 def _model_id(request: Request) -> str:
-    return f"{request.provider}{(request.endpoint and f':{request.endpoint}') or ''}#{request.model}"
+    return (
+        f"{request.provider}{(request.endpoint and f':{request.endpoint}') or ''}#{request.model}"
+    )
 
 
 def _choose_model(path: Path, names: list[str], which: str | None) -> str:
     if which in names or (which is None and len(names) == 1):
         return which or names[0]
     problem = "holds calls of several models" if which is None else f"holds no call of {which!r}"
-    raise ConfigError(f"{path}: {problem}; say which, as one of replay:{path}#NAME: {', '.join(sorted(names))}")
+    raise ConfigError(
+        f"{path}: {problem}; say which, as one of replay:{path}#NAME: {', '.join(sorted(names))}"
+    )
 
 
 def _most_used_capabilities(requests: list[Request]) -> Capabilities:
     """Return the capabilities that most requests used: with another form or other parameters they would not match."""
     forms = Counter(request.form for request in requests if request.answer is not None)
-    tops = Counter(request.parameters.get("top_logprobs") for request in requests if request.parameters.get("logprobs"))
+    tops = Counter(
+        request.parameters.get("top_logprobs")
+        for request in requests
+        if request.parameters.get("logprobs")
+    )
     most_common = tops.most_common(1)[0][0] if tops else None
     form = forms.most_common(1)[0][0] if forms else "text"
-    return Capabilities(form, logprobs=bool(tops), top_logprobs=most_common if isinstance(most_common, int) else 0)
+    return Capabilities(
+        form, logprobs=bool(tops), top_logprobs=most_common if isinstance(most_common, int) else 0
+    )
 
 
 def _name_parts(request: Request) -> dict[str, bytes]:
     fields = request.to_identity()
-    return {name: canonical_json(value) for name, value in (fields.pop("parameters") | fields).items()}
+    return {
+        name: canonical_json(value) for name, value in (fields.pop("parameters") | fields).items()
+    }

@@ -52,7 +52,17 @@ from jurygraph.errors import (
     ModelOutageError,
     UnusableRepliesError,
 )
-from jurygraph.schema import Call, CallUse, Cause, Failure, FrozenModel, Material, Message, RecordedVerdict, Step
+from jurygraph.schema import (
+    Call,
+    CallUse,
+    Cause,
+    Failure,
+    FrozenModel,
+    Material,
+    Message,
+    RecordedVerdict,
+    Step,
+)
 from jurygraph.schema.frozen_model import Count, Id, Number, digest_of
 from jurygraph.schema.task import NonNegative
 
@@ -85,7 +95,9 @@ _RUN_ENDING: dict[str, type[JurygraphError]] = {
     "budget": BudgetExceeded,
 }
 
-OUT_OF_FUNDS = frozenset({"insufficient_quota", "insufficient_balance", "billing_hard_limit_reached"})
+OUT_OF_FUNDS = frozenset(
+    {"insufficient_quota", "insufficient_balance", "billing_hard_limit_reached"}
+)
 """Providers' error codes, with a 429 or another 4xx, for which a retry cannot help."""
 
 REASONING_FIELDS = ("reasoning_content", "reasoning")
@@ -101,7 +113,11 @@ _MAX_MESSAGE = 500
 
 MAX_ERROR_BYTES = 64 << 10  # most bytes of an error's body that are read; the rest is ignored
 _MAX_PARSED = 1 << 20
-_OVERFLOW_CODES = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
+_OVERFLOW_CODES = {
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "string_above_max_length",
+}
 _OVERFLOW_MESSAGES = re.compile(
     r"(?:maximum|model's|available) (?:context|model|prompt|input|allowed|allowed input) (?:length|size|window)"
     r"|exceed(?:s|ed)?(?: the)?(?: max(?:imum)?)? context (?:window|length|size|limit)"  # Together, Ollama, Anthropic
@@ -122,7 +138,8 @@ _OVERFLOW_MESSAGES = re.compile(
 _UNKNOWN_MODEL_CODES = {"model_not_found"}
 _KEY_CODES = {"api_key_invalid"}
 _KEY_MESSAGES = re.compile(
-    r"(?:incorrect|invalid) api key\b|api key (?:is )?(?:not valid|invalid|expired)\b", re.IGNORECASE
+    r"(?:incorrect|invalid) api key\b|api key (?:is )?(?:not valid|invalid|expired)\b",
+    re.IGNORECASE,
 )
 """How Gemini's and xAI's messages about a key begin, with a 400; elsewhere in a message it may be echoed text."""
 
@@ -228,7 +245,11 @@ def parse_error(content: bytes | bytearray) -> ServerError:
         return ServerError(frozenset(), str(error).strip())
     code = error.get("code")
     details = error.get("details")
-    reasons = [part.get("reason") for part in details if isinstance(part, dict)] if isinstance(details, list) else []
+    reasons = (
+        [part.get("reason") for part in details if isinstance(part, dict)]
+        if isinstance(details, list)
+        else []
+    )
     values = (code, error.get("type"), *reasons)
     codes = frozenset(value.lower() for value in values if isinstance(value, str))
     status = code if type(code) is int and 400 <= code < 600 else None
@@ -244,7 +265,9 @@ def error_kind(status: int, error: ServerError) -> str:
     if status == 403 and (error.codes & _REFUSAL_CODES or _FILTERED.search(error.message)):
         return "refused"
     kind = kind_of_status(status)
-    if status in (413, 500) and _OVERFLOW_MESSAGES.search(error.message):  # llama.cpp and gateways before it
+    if status in (413, 500) and _OVERFLOW_MESSAGES.search(
+        error.message
+    ):  # llama.cpp and gateways before it
         return "overflowed"
     if kind != "rejected":
         return kind
@@ -282,7 +305,9 @@ class Request(FrozenModel):
 
     def to_chat(self) -> dict[str, Any]:
         """Return the messages, and the schema if the endpoint enforces it, as in OpenAI's chat completions."""
-        chat: dict[str, Any] = {"messages": [{"role": each.role, "content": each.content} for each in self.messages]}
+        chat: dict[str, Any] = {
+            "messages": [{"role": each.role, "content": each.content} for each in self.messages]
+        }
         if self.form == "native" and self.answer is not None:
             schema = {"name": "verdict", "strict": True, "schema": self.answer}
             chat["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -312,7 +337,9 @@ def encode_json(value: Any) -> bytes:
     """Return compact JSON in UTF-8. Raises `PydanticSerializationError` for what that cannot express."""
     try:
         return orjson.dumps(value)
-    except TypeError:  # such as integers of more than 64 bits, which `to_json` writes in five times the time
+    except (
+        TypeError
+    ):  # such as integers of more than 64 bits, which `to_json` writes in five times the time
         return to_json(value)
 
 
@@ -320,7 +347,9 @@ def _replace_marks(text: str, marks: Sequence[str]) -> list[str | int]:
     """Split a text at its marks and insert their numbers, so that no two different texts give the same list."""
     pieces: list[Any] = [text]
     for number, mark in enumerate(marks):
-        for index in range(len(pieces) - 1, -1, -2) if mark in text else ():  # every other piece is a number
+        for index in (
+            range(len(pieces) - 1, -1, -2) if mark in text else ()
+        ):  # every other piece is a number
             parts = pieces[index].split(mark)
             if len(parts) > 1:
                 numbered: list[Any] = [number] * (2 * len(parts) - 1)
@@ -375,7 +404,9 @@ _ESCAPE = re.compile(r'\\(?P<escaped>["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 _OPENING = re.compile(r'\{\s*"')
 _NO_LETTER = re.compile(r"[\W_]+")
 _LEAST_LETTERS = 20  # shorter objects are in many prompts by chance, as "score 1" is
-_MAX_WIDENING = 8  # times the length of an object: escapes take six characters for one, and white space some
+_MAX_WIDENING = (
+    8  # times the length of an object: escapes take six characters for one, and white space some
+)
 
 
 class JsonText(NamedTuple):
@@ -512,7 +543,11 @@ class CallLog:
 
         That may be one for another input of its batch. A result that names none was made from the only accepted one.
         """
-        named = next(iter(self.accepted.values())) if result.call is None and len(self.accepted) == 1 else result.call
+        named = (
+            next(iter(self.accepted.values()))
+            if result.call is None and len(self.accepted) == 1
+            else result.call
+        )
         calls = [use for use in self.uses if use.id in known]
         if named is not None and named in known and all(use.id != named for use in calls):
             calls.append(CallUse(id=named, purpose=JUDGE))

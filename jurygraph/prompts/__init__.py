@@ -107,7 +107,9 @@ class Prompt(FrozenModel):
         rendered = base.render(manner, **{**variables, _QUESTION: question.content.strip()})
         return RenderedPrompt(rendered.messages, tuple(dict.fromkeys((*marks, *rendered.marks))))
 
-    def _render_sections(self, manner: RenderOptions, variables: Mapping[str, Any]) -> RenderedPrompt:
+    def _render_sections(
+        self, manner: RenderOptions, variables: Mapping[str, Any]
+    ) -> RenderedPrompt:
         fence = Fence(manner.key, manner.fence, manner.mark_length)
         filled = {**variables, "fence": manner.fence, "reminder": manner.reminder, _FENCE: fence}
         messages = tuple(
@@ -121,12 +123,16 @@ class Prompt(FrozenModel):
         """Return the template of each message. Raises `jinja2.TemplateSyntaxError` if one is invalid."""
         templates = [_environment().from_string(text) for _, text in self.sections]
         for template in templates:
-            template.globals = dict(template.globals)  # every rendering reads all of them, slowly from Jinja's ChainMap
+            template.globals = dict(
+                template.globals
+            )  # every rendering reads all of them, slowly from Jinja's ChainMap
         return templates
 
 
 @lru_cache(maxsize=1024)
-def _render_question(prompt: Prompt, manner: RenderOptions, variables: tuple[tuple[str, Any], ...]) -> RenderedPrompt:
+def _render_question(
+    prompt: Prompt, manner: RenderOptions, variables: tuple[tuple[str, Any], ...]
+) -> RenderedPrompt:
     """Render a prompt that extends another; cached, since many responses share a question."""
     return prompt._render_sections(manner, dict(variables))
 
@@ -137,8 +143,12 @@ def _environment() -> Any:
     from jinja2 import StrictUndefined, pass_context
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["fenced"] = pass_context(lambda context, text, name: context[_FENCE].enclose(text, name))
+    environment = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["fenced"] = pass_context(
+        lambda context, text, name: context[_FENCE].enclose(text, name)
+    )
     environment.filters["few_shot"] = pass_context(_few_shot)
     return environment
 
@@ -171,7 +181,9 @@ def prompt_source(name: str) -> str:
     """Return the source of a prompt. Raises `InputError` if there is none of that name."""
     known = prompt_names()
     if name not in known:
-        raise InputError(f"there is no prompt {name!r}; {did_you_mean(name, known) or 'there are ' + ', '.join(known)}")
+        raise InputError(
+            f"there is no prompt {name!r}; {did_you_mean(name, known) or 'there are ' + ', '.join(known)}"
+        )
     return files("jurygraph.prompts").joinpath(f"{name}.md").read_text(encoding="utf-8")
 
 
@@ -189,7 +201,9 @@ def parse_prompt(text: str, **defaults: Any) -> Prompt:
     """
     start, *front = text.split("---\n", 2)
     if start or len(front) != 2:
-        raise ValueError("a prompt begins with its front matter: a line `---`, `id: NAME` and more, and a line `---`")
+        raise ValueError(
+            "a prompt begins with its front matter: a line `---`, `id: NAME` and more, and a line `---`"
+        )
     metadata = YAML(typ="safe", pure=True).load(front[0])
     if not isinstance(metadata, dict):
         raise ValueError("the front matter holds keys and values, such as `id: NAME`")
@@ -197,11 +211,15 @@ def parse_prompt(text: str, **defaults: Any) -> Prompt:
     for part in f"\n{front[1]}".split("\n## ")[1:]:
         role, _, content = part.partition("\n")
         if role not in get_args(Role):
-            raise ValueError(f"a section is headed {role!r}; each is one of {', '.join(get_args(Role))}")
+            raise ValueError(
+                f"a section is headed {role!r}; each is one of {', '.join(get_args(Role))}"
+            )
         sections.append((role, content.strip()))
     prompt = Prompt.model_validate({"sections": tuple(sections), **defaults, **metadata})
     if prompt.extends is not None and [role for role, _ in prompt.sections] != ["user"]:
-        raise ValueError(f"prompt {prompt.id!r} extends {prompt.extends!r}; give it one section, headed `## user`")
+        raise ValueError(
+            f"prompt {prompt.id!r} extends {prompt.extends!r}; give it one section, headed `## user`"
+        )
     return prompt
 
 
@@ -242,10 +260,15 @@ def _check_templates(prompt: Prompt) -> None:
         raise ValueError(f"{base.id!r} has no place for a question; extend `items` or `judge`")
     try:
         templates = zip(prompt._templates, prompt.sections, strict=True)
-        used = [find_undeclared_variables(template.environment.parse(text)) for template, (_, text) in templates]
+        used = [
+            find_undeclared_variables(template.environment.parse(text))
+            for template, (_, text) in templates
+        ]
     except TemplateSyntaxError as error:
         raise ValueError(f"line {error.lineno} of its section: {error.message}") from error
     unknown = sorted(set[str]().union(*used).difference(_MANNER_VARIABLES, prompt.variables))
     if unknown:
         declared = ", ".join((*prompt.variables, *unknown))
-        raise ValueError(f"it uses {unknown[0]!r} and does not state it; write `variables: [{declared}]`")
+        raise ValueError(
+            f"it uses {unknown[0]!r} and does not state it; write `variables: [{declared}]`"
+        )

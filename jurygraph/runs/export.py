@@ -50,7 +50,9 @@ def export_votes(run: Run) -> Iterator[bytes]:
             yield vote.model_dump_json(exclude_none=verdict.status == "ok").encode() + b"\n"
             has_votes = True
     if not has_votes:
-        raise InputError(f"{run.folder}: has no votes, since no judge answered a question about one response")
+        raise InputError(
+            f"{run.folder}: has no votes, since no judge answered a question about one response"
+        )
 
 
 def table_to_csv(table: ExportTable) -> Iterator[bytes]:

@@ -42,8 +42,12 @@ class TraceOutline(NamedTuple):
 
         A reward gate is called as in `adjustments`: `precision gate`.
         """
-        stopping = {verdict.get("gated_by") for verdict in self.body["verdicts"]}.intersection(RESPONSE_GATES)
-        changing = [name for name, _, _ in self.reward.get("adjustments", ()) if name.endswith(" gate")]
+        stopping = {verdict.get("gated_by") for verdict in self.body["verdicts"]}.intersection(
+            RESPONSE_GATES
+        )
+        changing = [
+            name for name, _, _ in self.reward.get("adjustments", ()) if name.endswith(" gate")
+        ]
         return [*sorted(stopping), *changing]
 
     def component(self, name: str) -> tuple[float | None, float | None]:
@@ -67,7 +71,11 @@ class StoredGroup(NamedTuple):
 
     @property
     def plan(self) -> PlanKey:
-        return self.survey, self.decision, frozenset(skipped_questions(trace.body) for trace in self.traces)
+        return (
+            self.survey,
+            self.decision,
+            frozenset(skipped_questions(trace.body) for trace in self.traces),
+        )
 
     def verdicts(self, outline: SurveyOutline) -> list[RecordedVerdict]:
         """Return the verdicts of its traces, without their texts. Raises `TraceMismatch` if one cannot be read."""
@@ -93,8 +101,14 @@ def read_groups(run: Run) -> Iterator[StoredGroup]:
     own_records: Iterator[Record] | None = None
     own_decisions: dict[str, str] | None = None
     if run.base is not None:  # the run refers to the verdicts of another one
-        own_records = (item for item in run.ledger.verified_records(1, run.ledger.count) if item.kind == "trace")
-        own_decisions = {record.key: record.content["decision"] for record in run.ledger.records("task")}
+        own_records = (
+            item
+            for item in run.ledger.verified_records(1, run.ledger.count)
+            if item.kind == "trace"
+        )
+        own_decisions = {
+            record.key: record.content["decision"] for record in run.ledger.records("task")
+        }
     ledger = run.source.ledger
     last = ledger.count if run.last_base_record is None else run.last_base_record
     plans: dict[str, tuple[str, str]] = {}  # by task: the digests of its survey and its decision
@@ -108,7 +122,9 @@ def read_groups(run: Run) -> Iterator[StoredGroup]:
         body = _read_body(run, record)
         members = ledger.records(after=record.seq, up_to=record.seq + body["size"])
         if record.key not in plans:
-            raise TraceMismatch(f"{run.ledger.path}: has no task {record.key!r}; records of it are lost")
+            raise TraceMismatch(
+                f"{run.ledger.path}: has no task {record.key!r}; records of it are lost"
+            )
         survey, decision = plans.pop(record.key)
         names = [spec.name for spec in run.decision(decision).specs]
         traces = [_build_outline(run, member, own_records, names) for member in members]
@@ -146,11 +162,15 @@ def _build_outline(
 ) -> TraceOutline:
     own_record = record if own_records is None else next(own_records, None)
     if own_record is None or own_record.key != record.key:
-        raise TraceMismatch(f"{run.ledger.path}: the trace of response {record.key!r} is missing or out of its place")
+        raise TraceMismatch(
+            f"{run.ledger.path}: the trace of response {record.key!r} is missing or out of its place"
+        )
     body = _read_body(run, record)
     reward = (body if own_records is None else _read_body(run, own_record))["reward"]
     figures = reward["value"], reward.get("status", "ok"), reward.get("coverage", 1.0)
-    return TraceOutline(record.key, body.get("agent"), *figures, record, body, own_record, reward, names)
+    return TraceOutline(
+        record.key, body.get("agent"), *figures, record, body, own_record, reward, names
+    )
 
 
 _REQUIRED_KEYS = {"task": {"survey", "decision"}, "group": {"size"}, "trace": {"reward"}}
@@ -166,4 +186,6 @@ def _read_body(run: Run, record: Record) -> Body:
         problem = f"has no {' and no '.join(sorted(missing))}"
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         problem = f"cannot be read ({type(error).__name__}: {error})"
-    raise TraceMismatch(f"{run.ledger.path}, {record_label(record)}: {problem}; it has been changed")
+    raise TraceMismatch(
+        f"{run.ledger.path}, {record_label(record)}: {problem}; it has been changed"
+    )

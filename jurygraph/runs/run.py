@@ -28,7 +28,14 @@ from jurygraph.runs.store.packing import (
     unpack_reward,
     unpack_verdict,
 )
-from jurygraph.runs.tables import ExportTable, StoredVerdict, TableName, import_library, own_verdicts, read_table
+from jurygraph.runs.tables import (
+    ExportTable,
+    StoredVerdict,
+    TableName,
+    import_library,
+    own_verdicts,
+    read_table,
+)
 from jurygraph.schema import (
     Call,
     Config,
@@ -88,7 +95,9 @@ class Run(Displayed):
         self.folder = folder
         self.ledger = ledger
         self.header = header
-        self.survey_outline = lru_cache(maxsize=1024)(partial(_read_model, ledger, "survey", SurveyOutline))
+        self.survey_outline = lru_cache(maxsize=1024)(
+            partial(_read_model, ledger, "survey", SurveyOutline)
+        )
         self.decision = lru_cache(maxsize=1024)(partial(_read_model, ledger, "decision", Decision))
 
     @classmethod
@@ -99,7 +108,9 @@ class Run(Displayed):
         run_folder.require_run(folder)
         ledger = open_ledger(folder)
         if ledger is None:
-            raise InputError(f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again")
+            raise InputError(
+                f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again"
+            )
         with close_on_error(ledger.close):
             return cls(folder, ledger, read_header(ledger))
 
@@ -131,7 +142,11 @@ class Run(Displayed):
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         header = self.header
-        yield from (("folder", str(self.folder)), ("model", header.config.model), ("evaluators", [*header.evaluators]))
+        yield from (
+            ("folder", str(self.folder)),
+            ("model", header.config.model),
+            ("evaluators", [*header.evaluators]),
+        )
 
     @property
     def id(self) -> str:
@@ -146,7 +161,11 @@ class Run(Displayed):
         """Return the models behind the rewards, sorted: all names under which they were requested or replied."""
         names = {model.model for model in self.source.header.identities}
         for record in self.source.ledger.records("trace", up_to=self.last_base_record):
-            names |= {call[name] for call in record.content.get("calls", ()) for name in ("model", "served")}
+            names |= {
+                call[name]
+                for call in record.content.get("calls", ())
+                for name in ("model", "served")
+            }
         return tuple(sorted(names - {None}))
 
     @property
@@ -155,7 +174,9 @@ class Run(Displayed):
         code = self.header.code
         return None if code is None else Path(os.path.normpath(self.folder.resolve() / code))
 
-    def modules(self, revised: Config | None = None, *, only_combiners: bool = False) -> "FolderModules | None":
+    def modules(
+        self, revised: Config | None = None, *, only_combiners: bool = False
+    ) -> "FolderModules | None":
         """Return the modules that the config names, from the folder where they were when the run was scored, if any.
 
         A `revised` config may name others; if the run recorded no folder, they are searched in the current one. Raises
@@ -165,7 +186,9 @@ class Run(Displayed):
         from jurygraph.sources.user_modules import FolderModules, modules_named_in
 
         configs = [self.source.config, self.config, *([] if revised is None else [revised])]
-        folder = self.source.code_folder or self.code_folder or (None if revised is None else Path())
+        folder = (
+            self.source.code_folder or self.code_folder or (None if revised is None else Path())
+        )
         if folder is None:
             return None
         if folder.is_dir():
@@ -211,13 +234,17 @@ class Run(Displayed):
         base = Run.open(folder)
         if base.id != origin.run:
             base.close()
-            raise TraceMismatch(f"{folder}: is another run than the one that {self.folder} refers to")
+            raise TraceMismatch(
+                f"{folder}: is another run than the one that {self.folder} refers to"
+            )
         return base
 
     def origin(self, folder: Path) -> Origin:
         """Return a reference to this run, as it is now, for the header of a run in another folder."""
         path = os.path.relpath(self.folder.resolve(), folder.resolve())
-        return Origin(run=self.id, folder=path, records=self.ledger.count, head=self.ledger.head.hex())
+        return Origin(
+            run=self.id, folder=path, records=self.ledger.count, head=self.ledger.head.hex()
+        )
 
     def folder_of(self, origin: Origin) -> Path:
         return Path(os.path.normpath(self.folder.resolve() / origin.folder))
@@ -229,7 +256,11 @@ class Run(Displayed):
 
     @property
     def tasks_scored(self) -> int:
-        return self.source.ledger.count_records("group") if self.base is None else self.header.extent.tasks
+        return (
+            self.source.ledger.count_records("group")
+            if self.base is None
+            else self.header.extent.tasks
+        )
 
     @property
     def tasks_planned(self) -> int:
@@ -268,7 +299,9 @@ class Run(Displayed):
         content = self.task_content(task_id)
         if content is None:
             return None
-        return with_planning_results(Task.model_validate(content["task"]), **read_planning_results(content))
+        return with_planning_results(
+            Task.model_validate(content["task"]), **read_planning_results(content)
+        )
 
     def plan_of(self, task_id: str, known: Task | None = None) -> Plan:
         """Return the plan of a task, with the decision of this run. Raises `InputError` where its texts were erased.
@@ -283,12 +316,18 @@ class Run(Displayed):
             problem = f"the texts of task {task_id!r} were erased, its plan with them"
             raise InputError(f"{self.folder}: {problem}; `jurygraph close` ends the run without it")
         content = json.loads(text)
-        task = known if known is not None and is_text_of(known, text) else Task.model_validate(content["task"])
+        task = (
+            known
+            if known is not None and is_text_of(known, text)
+            else Task.model_validate(content["task"])
+        )
         plan = Plan(
             task_id=task_id,
             task_digest=task.content_digest,
             survey=self.source.survey_outline(names["survey"]).survey(read_views(content)),
-            decision=self.decision(names["decision"]) if self.base is None else self.decision_of(task_id),
+            decision=self.decision(names["decision"])
+            if self.base is None
+            else self.decision_of(task_id),
             **read_planning_results(content),
         )
         if task is known and self.base is None:
@@ -301,7 +340,9 @@ class Run(Displayed):
             yield from map(Call.model_validate, record.content.get("calls", ()))
 
     def survey_outline_of(self, task_id: str) -> SurveyOutline:
-        return self.source.survey_outline(self._task_record(self.source.ledger, task_id).content["survey"])
+        return self.source.survey_outline(
+            self._task_record(self.source.ledger, task_id).content["survey"]
+        )
 
     def decision_of(self, task_id: str) -> Decision:
         return self.decision(self._task_record(self.ledger, task_id).content["decision"])
@@ -313,14 +354,19 @@ class Run(Displayed):
         if record is not None:
             return record
         if not any(self.source.ledger.find(kind, task_id) for kind in ("task", "group")):
-            hint = did_you_mean(task_id, self.source.ledger.keys("task")) or "use the `task_id` of a trace"
+            hint = (
+                did_you_mean(task_id, self.source.ledger.keys("task"))
+                or "use the `task_id` of a trace"
+            )
             raise InputError(f"{self.folder}: there is no task {task_id!r}; {hint}")
         return ledger.require(kind, task_id)
 
     def questions(self) -> list[str]:
         """Return the names of all questions except those about pairs, in the order of the surveys."""
         surveys = map(self.source.survey_outline, self.source.ledger.keys("survey"))
-        return list(dict.fromkeys(q.id for survey in surveys for q in survey.questions if q.scope != "pair"))
+        return list(
+            dict.fromkeys(q.id for survey in surveys for q in survey.questions if q.scope != "pair")
+        )
 
     def group_records(self) -> Iterator[Record]:
         """Yield the record of every group in the order of the tasks; groups are stored in the order of their ends."""
@@ -382,9 +428,13 @@ class Run(Displayed):
         explained = self.questions() if reasons else []
         rows = self._responses_with_tasks()
         has_judges = bool(self.config.models)
-        return read_table(name, rows, list(components), texts, report, scores, explained, has_judges)
+        return read_table(
+            name, rows, list(components), texts, report, scores, explained, has_judges
+        )
 
-    def to_arrow(self, name: TableName = "rewards", texts: bool = False, questions: bool = False) -> "pyarrow.Table":
+    def to_arrow(
+        self, name: TableName = "rewards", texts: bool = False, questions: bool = False
+    ) -> "pyarrow.Table":
         """Return a table as an Arrow table, for polars too; the arguments are those of `to_pandas`, the error too."""
         arrow = import_library("pyarrow")  # before a large run is read
         with closing(self.read_table(name, texts, questions=questions)) as table:
@@ -429,11 +479,20 @@ class Run(Displayed):
         record = self.source.ledger.find("trace", response_id)
         if record is None:
             self._require_closed_count(self.ledger.count_records("trace"))
-            hint = did_you_mean(response_id, self.source.ledger.keys("trace")) or "`jurygraph show RUN` lists them"
+            hint = (
+                did_you_mean(response_id, self.source.ledger.keys("trace"))
+                or "`jurygraph show RUN` lists them"
+            )
             raise InputError(f"{self.folder}: there is no response {response_id!r}; {hint}")
         group = self.source.ledger.record_at(record.seq - record.content["group"])
-        trace = next(scored.trace for scored in self.group(group) if scored.trace.response_id == response_id)
-        plan = self.plan_of(group.key) if read_planning_results(self.task_content(group.key) or {}) else None
+        trace = next(
+            scored.trace for scored in self.group(group) if scored.trace.response_id == response_id
+        )
+        plan = (
+            self.plan_of(group.key)
+            if read_planning_results(self.task_content(group.key) or {})
+            else None
+        )
         return trace if plan is None else trace.model_copy(update={"plan": plan})
 
     def _require_closed_count(self, count: int) -> None:
@@ -502,7 +561,9 @@ def _unpack_group(run: Run, group: Record) -> list[ScoredResponse]:
         for verdict in body["verdicts"]
     ]
     verdicts.sort(key=lambda verdict: verdict.key.sort_key)
-    by_response = group_verdicts_by_response(outline.questions, [record.key for record, _ in stored], verdicts)
+    by_response = group_verdicts_by_response(
+        outline.questions, [record.key for record, _ in stored], verdicts
+    )
     plan_digest = ERASED
     if task_content is not None:
         plan_digest = task_content["plan"] if run.base is None else run.plan_of(task_id).digest
@@ -513,13 +574,25 @@ def _unpack_group(run: Run, group: Record) -> list[ScoredResponse]:
         "statistics": group_body["statistics"],
     }
     return [
-        _unpack_trace(run, record, body, texts[record.seq], decision, shared | {"verdicts": by_response[record.key]})
+        _unpack_trace(
+            run,
+            record,
+            body,
+            texts[record.seq],
+            decision,
+            shared | {"verdicts": by_response[record.key]},
+        )
         for record, body in stored
     ]
 
 
 def _unpack_trace(
-    run: Run, record: Record, body: Body, texts: Mapping[int, bytes], decision: Decision, shared: Mapping[str, Any]
+    run: Run,
+    record: Record,
+    body: Body,
+    texts: Mapping[int, bytes],
+    decision: Decision,
+    shared: Mapping[str, Any],
 ) -> ScoredResponse:
     about = unpack_about(body, texts)
     calls = body.get("calls", ())
@@ -534,12 +607,18 @@ def _unpack_trace(
             "agent": body.get("agent"),
             "labels": about["labels"],
             "reward": unpack_reward(reward, decision),
-            "material": [unpack_material(item, record.key, texts) for item in body.get("material", ())],
+            "material": [
+                unpack_material(item, record.key, texts) for item in body.get("material", ())
+            ],
             "calls": calls,
             "purpose": purpose_of(run.config.purpose, judges, served),
             "previous": run.ledger.record_at(own_record.seq - 1).link.hex(),
         }
     )
     text = texts.get(body["response"])
-    response = None if text is None else Response(id=record.key, text=text.decode(), agent=trace.agent, **about)
+    response = (
+        None
+        if text is None
+        else Response(id=record.key, text=text.decode(), agent=trace.agent, **about)
+    )
     return ScoredResponse(trace, response)

@@ -27,8 +27,27 @@ IDENTITY = ("task_id", "response_id", "agent")
 
 _COUNTS = ("judged", "gated", "abstained", "failed", "not_applicable")
 _VERDICT = (
-    *("question", "evaluator", "layer", "subject", "stakeholder", "reviewer", "compared_with", "sample"),
-    *("judge", "superseded", "score", "met", "native", "confidence", "status", "failure", "gated_by"),
+    *(
+        "question",
+        "evaluator",
+        "layer",
+        "subject",
+        "stakeholder",
+        "reviewer",
+        "compared_with",
+        "sample",
+    ),
+    *(
+        "judge",
+        "superseded",
+        "score",
+        "met",
+        "native",
+        "confidence",
+        "status",
+        "failure",
+        "gated_by",
+    ),
     *("reason", "quote", "quotes", "call"),
 )
 _KINDS: dict[str, Kind | None] = {
@@ -78,7 +97,10 @@ class ExportTable:
     @property
     def columns(self) -> dict[str, Kind]:
         """Return the types of all columns: the fixed ones, then those of labels, then those of metadata."""
-        ordered = sorted(self._kinds, key=lambda name: (name not in self._fixed) * (1 + name.startswith("metadata.")))
+        ordered = sorted(
+            self._kinds,
+            key=lambda name: (name not in self._fixed) * (1 + name.startswith("metadata.")),
+        )
         return {name: self._kinds[name] or "string" for name in ordered}
 
     def batches(self) -> Iterator[list[Row]]:
@@ -90,11 +112,25 @@ class ExportTable:
         """Return the Arrow schema and the rows in batches; a column of mixed values has JSON texts."""
         arrow = import_library("pyarrow")
         columns = self.columns
-        schema = arrow.schema([(name, arrow.type_for_alias(kind)) for name, kind in columns.items()])
-        convert: Mapping[Kind, Callable[[Any], Any]] = {"string": to_text, "double": float, "int64": int, "bool": bool}
+        schema = arrow.schema(
+            [(name, arrow.type_for_alias(kind)) for name, kind in columns.items()]
+        )
+        convert: Mapping[Kind, Callable[[Any], Any]] = {
+            "string": to_text,
+            "double": float,
+            "int64": int,
+            "bool": bool,
+        }
         return schema, (
             arrow.RecordBatch.from_pylist(
-                [{name: convert[columns[name]](row[name]) for name in row if row[name] is not None} for row in rows],
+                [
+                    {
+                        name: convert[columns[name]](row[name])
+                        for name in row
+                        if row[name] is not None
+                    }
+                    for row in rows
+                ],
                 schema,
             )
             for rows in self.batches()
@@ -117,11 +153,17 @@ def read_table(
     With `has_judges`, verdicts have the column `judge`.
     """
     numbers = {"component": components, "term": components, "question": questions}
-    values: dict[str, Kind | None] = {f"{kind}.{key}": "double" for kind, names in numbers.items() for key in names}
+    values: dict[str, Kind | None] = {
+        f"{kind}.{key}": "double" for kind, names in numbers.items() for key in names
+    }
     given = [f"reason.{key}" for key in reasons]
     rewards = ("value", "status", "coverage", "low", "high", *values, *given, *_COUNTS)
     fields = [field for field in _VERDICT if has_judges or field not in ("judge", "superseded")]
-    names = (*IDENTITY, *(rewards if name == "rewards" else fields), *(("prompt", "response") if texts else ()))
+    names = (
+        *IDENTITY,
+        *(rewards if name == "rewards" else fields),
+        *(("prompt", "response") if texts else ()),
+    )
     table = ExportTable({column: (_KINDS | values).get(column, "string") for column in names})
     with close_on_error(table.close), require_temporary_space():
         for trace, response, task in scored:
@@ -157,7 +199,10 @@ def _describe(trace: Trace, response: Response | None, task: Task | None, texts:
     """Return the cells that all rows of a response share; its own metadata replaces that of its task."""
     row: Row = {name: getattr(trace, name) for name in IDENTITY}
     if texts:
-        row |= {"prompt": chat_text(task.query) if task else None, "response": response.text if response else None}
+        row |= {
+            "prompt": chat_text(task.query) if task else None,
+            "response": response.text if response else None,
+        }
     metadata = {**(task.metadata if task else {}), **(response.metadata if response else {})}
     row |= {f"label.{name}": value for name, value in trace.labels.items()}
     return row | {f"metadata.{name}": value for name, value in metadata.items()}
@@ -167,7 +212,9 @@ def question_scores(trace: Trace) -> dict[str, float]:
     """Return the mean score of each question's verdicts on a trace's response, without those on its variants."""
     scores: dict[str, list[float]] = {}
     for verdict in own_verdicts(trace):
-        if verdict.score is not None and (not verdict.responses or trace.response_id in verdict.responses):
+        if verdict.score is not None and (
+            not verdict.responses or trace.response_id in verdict.responses
+        ):
             scores.setdefault(verdict.question, []).append(verdict.score)
     return {question: fmean(values) for question, values in scores.items()}
 
@@ -184,7 +231,13 @@ def question_reasons(trace: Trace) -> dict[str, str]:
 def _reward_row(trace: Trace, questions: Sequence[str], reasons: Sequence[str]) -> Row:
     reward = trace.reward
     low, high = reward.range or (None, None)
-    row: Row = {"value": reward.value, "status": reward.status, "coverage": reward.coverage, "low": low, "high": high}
+    row: Row = {
+        "value": reward.value,
+        "status": reward.status,
+        "coverage": reward.coverage,
+        "low": low,
+        "high": high,
+    }
     row |= {f"component.{name}": value for name, value in reward.components.items()}
     row |= {f"term.{term.name}": term.value for term in reward.terms}
     scores = question_scores(trace) if questions else {}

@@ -19,8 +19,24 @@ from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.header import Header, header_draft, read_header
 from jurygraph.runs.store.ledger import Draft, Ledger, Writer
-from jurygraph.runs.store.packing import ERASED, Body, number_shared_lists, pack_reward, pack_trace, task_text
-from jurygraph.schema import Call, CallUse, Plan, RecordedVerdict, Response, SurveyOutline, Task, Trace
+from jurygraph.runs.store.packing import (
+    ERASED,
+    Body,
+    number_shared_lists,
+    pack_reward,
+    pack_trace,
+    task_text,
+)
+from jurygraph.schema import (
+    Call,
+    CallUse,
+    Plan,
+    RecordedVerdict,
+    Response,
+    SurveyOutline,
+    Task,
+    Trace,
+)
 from jurygraph.sources.files import close_on_error
 
 
@@ -44,7 +60,9 @@ class CallStore:
         for ledger, keys in zip(self._ledgers, self._keys, strict=True):
             record = ledger.find("call", key) if hash(key) in keys else None
             if record is not None and (reply := ledger.texts_of(record).get(1)) is not None:
-                return AnsweredCall(Reply.model_validate_json(reply), Call.model_validate(record.content["call"]))
+                return AnsweredCall(
+                    Reply.model_validate_json(reply), Call.model_validate(record.content["call"])
+                )
         return None
 
     async def store(self, request: Request, answered: AnsweredCall) -> None:
@@ -105,7 +123,11 @@ class PlanningCalls(CallStore):
     def find(self, key: str) -> AnsweredCall | None:
         """Return the call whose request has this digest; a call from the file is copied to the run's ledger."""
         call = super().find(key)
-        if call is None and self._file_ledger is not None and (call := self._file_calls.find(key)) is not None:
+        if (
+            call is None
+            and self._file_ledger is not None
+            and (call := self._file_calls.find(key)) is not None
+        ):
             record = self._file_ledger.require("call", key)
             body = {"call": record.content["call"]}
             texts = self._file_ledger.stored_texts(record.seq, record.seq)
@@ -162,12 +184,18 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
     return list(calls.values())
 
 
-def _named_uses(outline: SurveyOutline, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> Iterator[CallUse]:
+def _named_uses(
+    outline: SurveyOutline, trace: Trace, verdicts: Sequence[RecordedVerdict]
+) -> Iterator[CallUse]:
     """Yield the calls that the material of the verdicts' question and the verdicts name, with their purposes."""
-    from jurygraph.graphs.routing import required_material  # lazily: it loads the judging, which no other reader needs
+    from jurygraph.graphs.routing import (
+        required_material,
+    )  # lazily: it loads the judging, which no other reader needs
 
     needs = {derivation.gives: derivation.needs for derivation in outline.derivations}
-    names = [n for q in outline.questions if q.id == verdicts[0].question for n in required_material(q)]
+    names = [
+        n for q in outline.questions if q.id == verdicts[0].question for n in required_material(q)
+    ]
     for name in names:  # the list grows by what each material is made from
         names += (need for need in needs.get(name, ()) if need not in names)
     made = {material.name: material.calls for material in trace.material}
@@ -181,13 +209,17 @@ def _find_texts(run: Run, call: Call) -> tuple[Any, Any]:
     """Return the request and the reply of a call, from the run or the one from which it was branched."""
     if run.ledger.find("call", call.id) is not None:
         texts = run.ledger.texts_of(run.ledger.require("call", call.id))
-        request, reply = (json.loads(texts[place]) if place in texts else ERASED for place in (0, 1))
+        request, reply = (
+            json.loads(texts[place]) if place in texts else ERASED for place in (0, 1)
+        )
         return request, reply
     if run.header.branch is None:
         return (f"not recorded in {run.folder}",) * 2
     folder = run.folder_of(run.header.branch)
     if not (folder / run_folder.LEDGER).is_file():
-        return (f"in the run {folder}, from which {run.folder} was branched, and which is not there",) * 2
+        return (
+            f"in the run {folder}, from which {run.folder} was branched, and which is not there",
+        ) * 2
     with Run.open(folder) as origin:
         return _find_texts(origin.source, call)
 
@@ -227,7 +259,9 @@ class WritableRun(Run):
         run_folder.require_run(folder)
         run = cls.open_for_writing(folder)
         if run is None:
-            raise InputError(f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again")
+            raise InputError(
+                f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again"
+            )
         return run
 
     @classmethod
@@ -248,7 +282,9 @@ class WritableRun(Run):
         run._created_folders = created
         with close_on_error(run.close):
             if run.ledger.count:
-                raise InputError(f"{folder}: another process made a run there first; start again to go on with it")
+                raise InputError(
+                    f"{folder}: another process made a run there first; start again to go on with it"
+                )
             write_atomically(folder / run_folder.CONFIG, text)
             run.ledger.append(header_draft(header, run_id))
         return run
@@ -272,14 +308,19 @@ class WritableRun(Run):
         parts = {"survey": plan.survey.outline, "decision": plan.decision}
         body: Body = {kind: part.digest for kind, part in parts.items()}
         for kind, part in parts.items():
-            if self._last_parts.get(kind) != part.digest and self.ledger.find(kind, part.digest) is None:
+            if (
+                self._last_parts.get(kind) != part.digest
+                and self.ledger.find(kind, part.digest) is None
+            ):
                 self.ledger.append(Draft(kind, part.digest, part.model_dump(mode="json")))
         self._last_parts = dict(body)
         if plan.calls:
             body["calls"] = [call.model_dump(mode="json") for call in plan.calls]
         self.ledger.append(Draft("task", task.id, body, [task_text(task, plan)]))
 
-    def group_drafts(self, plan: Plan, traces: Sequence[Trace], responses: Sequence[Response]) -> list[Draft]:
+    def group_drafts(
+        self, plan: Plan, traces: Sequence[Trace], responses: Sequence[Response]
+    ) -> list[Draft]:
         """Return the records of a task's whole group, ready to be appended."""
         # Imported lazily: it loads NumPy, which closing a run does not need.
         from jurygraph.decision.decide import RewardRow
@@ -293,7 +334,9 @@ class WritableRun(Run):
         drafts = [Draft("group", plan.task_id, group, [traces[0].group.encode()])]
         for number, trace in enumerate(traces, start=1):
             reward = pack_reward(RewardRow.from_reward(trace.reward))
-            body, texts = pack_trace(trace, response_by_id[trace.response_id], outline, reward, number, shared_lists)
+            body, texts = pack_trace(
+                trace, response_by_id[trace.response_id], outline, reward, number, shared_lists
+            )
             drafts.append(Draft("trace", trace.response_id, body, texts))
         return drafts
 

@@ -29,7 +29,14 @@ _MAX_ENDING_LENGTH = 2
 """Maximum length of an ending after an apostrophe, as in isn't and they're; a word is longer, as in l'hôtel."""
 
 _UNSPACED = (
-    *((0x0E00, 0x0EFF), (0x0F00, 0x0FFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x1950, 0x19DF), (0x1A20, 0x1AAF)),
+    *(
+        (0x0E00, 0x0EFF),
+        (0x0F00, 0x0FFF),
+        (0x1000, 0x109F),
+        (0x1780, 0x17FF),
+        (0x1950, 0x19DF),
+        (0x1A20, 0x1AAF),
+    ),
     *((0x1B00, 0x1B7F), (0xA980, 0xA9FF), (0xAA60, 0xAA7F), (0xFF61, 0xFFDC)),
 )
 """Scripts without spaces between words: Thai, Lao, Tibetan, Myanmar, Khmer, Tai, Balinese, Javanese; half-width kana.
@@ -171,7 +178,9 @@ class SearchableText:
             if restored is not None:
                 attempts.append(restored)
             found = map(self._find_candidate, attempts)
-            self._support_cache[quotation] = next((passage for passage in found if passage is not None), None)
+            self._support_cache[quotation] = next(
+                (passage for passage in found if passage is not None), None
+            )
         return self._support_cache[quotation]
 
     def _restore_backslashes(self, quotation: str) -> str | None:
@@ -208,7 +217,11 @@ class SearchableText:
         weights = (4 if unicodedata.east_asian_width(letter) == "W" else 1 for letter in letters)
         if any(weight >= _MIN_WEIGHT for weight in accumulate(weights)):
             return next(self._passages(folded_quotation, in_words=True, meaningful=True), None)
-        line = self._short_lines.get(folded_quotation) if any(map(str.isalnum, folded_quotation)) else None
+        line = (
+            self._short_lines.get(folded_quotation)
+            if any(map(str.isalnum, folded_quotation))
+            else None
+        )
         return None if line is None or self._is_filler(line) else line
 
     @cached_property
@@ -220,7 +233,9 @@ class SearchableText:
             if len(line) <= _MAX_SHORT_LINE_LENGTH:
                 words = line.strip()
                 first = start + len(line) - len(line.lstrip())
-                lines.setdefault(_fold_with_offsets(words)[0], Passage(first, first + len(words), words))
+                lines.setdefault(
+                    _fold_with_offsets(words)[0], Passage(first, first + len(words), words)
+                )
             start += len(line)
         return lines
 
@@ -232,7 +247,9 @@ class SearchableText:
         for place in self._places(folded_quotation, in_words) if folded_quotation else ():
             end = place + len(folded_quotation)
             passage = self._passage(place, end)
-            if in_words and any(is_within_word(self._folded, at, self._original_at) for at in (place, end)):
+            if in_words and any(
+                is_within_word(self._folded, at, self._original_at) for at in (place, end)
+            ):
                 passage = None
             if passage is not None and not (meaningful and self._is_filler(passage)):
                 yield passage
@@ -266,7 +283,9 @@ class SearchableText:
 
     def _is_filler(self, passage: Passage) -> bool:
         """Return whether a passage, or the lines that contain it as far as they matter, announce an answer alone."""
-        left = self.text[max(0, passage.start - _MAX_FILLER_LENGTH) : passage.start].rpartition("\n")[2]
+        left = self.text[max(0, passage.start - _MAX_FILLER_LENGTH) : passage.start].rpartition(
+            "\n"
+        )[2]
         right = self.text[passage.end : passage.end + _MAX_FILLER_LENGTH].partition("\n")[0]
         return _is_filler(passage.text) or _is_filler(f"{left}{passage.text}{right}")
 
@@ -308,7 +327,9 @@ def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
     """Return a text in compatible forms with folded white space, and the original place of each of its characters."""
     if not text.isascii():
         text = text.translate(_PLAIN_PUNCTUATION)
-    if text.isascii() and (line := text.replace("\n", " ")).isprintable() and "  " not in line:  # faster than patterns
+    if (
+        text.isascii() and (line := text.replace("\n", " ")).isprintable() and "  " not in line
+    ):  # faster than patterns
         return line, range(len(line))
     if _PLAIN_ASCII.fullmatch(text):
         return _fold_spaces(text)

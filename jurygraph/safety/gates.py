@@ -41,7 +41,11 @@ _INVISIBLE = re.compile(f"[{INVISIBLE}]+")
 _NON_ALPHANUMERIC = bytes(code for code in range(128) if not chr(code).isalnum())
 _CONTROLS = dict.fromkeys((*range(9), *range(14, 32), 127))
 _REPLACEMENTS = dict(
-    zip("‘’ʼ´“”„«»‐‑‒–—―−\u2028\u2029ıłŁđĐøØ\ufdfa\ufdfb", '\'\'\'\'"""""-------\n\nillddoo\u0635\u062c', strict=True)
+    zip(
+        "‘’ʼ´“”„«»‐‑‒–—―−\u2028\u2029ıłŁđĐøØ\ufdfa\ufdfb",
+        '\'\'\'\'"""""-------\n\nillddoo\u0635\u062c',
+        strict=True,
+    )
 )
 """The last two are phrases in one character, which normalising would expand: 1 MB of them would become 33 MB."""
 
@@ -65,7 +69,9 @@ def fold_text(text: str) -> str:
     if text.isascii():
         return text.translate(_CONTROLS).lower()
     text = text.encode("utf-8", "ignore").decode()
-    if _UNUSUAL.search(text) is not None:  # few texts have invisible characters, stacked marks or other punctuation
+    if (
+        _UNUSUAL.search(text) is not None
+    ):  # few texts have invisible characters, stacked marks or other punctuation
         plain = _REPLACEABLE.sub(lambda match: _REPLACEMENTS[match[0]], remove_invisible(text))
         text = str(_STACK.sub("", plain))
     decomposed = unicodedata.normalize("NFKD", text)
@@ -79,7 +85,9 @@ def letters_and_digits(read: str) -> str:
     return "".join(filter(str.isalnum, read))
 
 
-_OPENING_TAGS = "</?(?:think|thinking|thought|reasoning|analysis|scratchpad|solution|answer|output)[ /]*>"
+_OPENING_TAGS = (
+    "</?(?:think|thinking|thought|reasoning|analysis|scratchpad|solution|answer|output)[ /]*>"
+)
 _MIN_WORDS = 3
 _MEMORY = 1 << 26  # memory limit of RE2, in bytes; with less, its searches are slow
 _LAYOUT_TAG = "</?[a-z][a-z0-9]*[ /]*>"
@@ -124,7 +132,18 @@ def _any_of(patterns: Iterable[str]) -> str:
 
 
 WordSign = Literal[
-    "kept", "demand", "forget", "orders", "told", "grader", "full", "passed", "praise", "work", "office", "behind"
+    "kept",
+    "demand",
+    "forget",
+    "orders",
+    "told",
+    "grader",
+    "full",
+    "passed",
+    "praise",
+    "work",
+    "office",
+    "behind",
 ]
 """Functions of words; `addressing.toml` lists and explains them. Words with several functions have the first of them:
 an order of a verdict, which counts alone, is no less one for taking something as met."""
@@ -152,7 +171,15 @@ _SPACED = {
     "~": f"{_WORD_LETTER}*",
     "(": "(?:",
 }
-_UNSPACED = {"^^": "", "$$": r"(?:[.!;\n]|$)", " .. ": ".{0,20}", " ": "", "@": ".{1,12}", "~": ".{0,4}", "(": "(?:"}
+_UNSPACED = {
+    "^^": "",
+    "$$": r"(?:[.!;\n]|$)",
+    " .. ": ".{0,20}",
+    " ": "",
+    "@": ".{1,12}",
+    "~": ".{0,4}",
+    "(": "(?:",
+}
 _NOTATION = re.compile(r"\[[^]]*\]|\^\^|\$\$| \.\. |[ @~(]")
 """Shorthand of `addressing.toml` for longer RE2 patterns; also character classes, which stay unchanged."""
 
@@ -198,8 +225,13 @@ def _sign_set(spaced: bool) -> Any:
 @cache
 def _sign_patterns(spaced: bool) -> list[str]:
     languages = _load("addressing").values()
-    of_words = ([_expand(word, spaced) for words in languages for word in words[sign]] for sign in get_args(WordSign))
-    return ["|".join(alternatives) for alternatives in (_SIGNS["marks"], _SIGNS["tokens"], *of_words)]
+    of_words = (
+        [_expand(word, spaced) for words in languages for word in words[sign]]
+        for sign in get_args(WordSign)
+    )
+    return [
+        "|".join(alternatives) for alternatives in (_SIGNS["marks"], _SIGNS["tokens"], *of_words)
+    ]
 
 
 def _load(name: str) -> dict[str, Any]:
@@ -247,7 +279,11 @@ def _find_combinations(view: View) -> Iterator[tuple[frozenset[Sign], str]]:
             if signs <= last.keys():
                 start = min(last[sign].start for sign in signs)
                 passage = view.folded[start : signal.end]
-                words = " ".join(passage.decode().split()) if not within or len(passage) <= 4 * within else None
+                words = (
+                    " ".join(passage.decode().split())
+                    if not within or len(passage) <= 4 * within
+                    else None
+                )
                 if words is not None and (not within or len(words) <= within):
                     yield signs, words
 
@@ -259,7 +295,10 @@ def _load_combinations(*names: str) -> Mapping[Sign, list[_Combination]]:
         for entry in _SIGNS[name]
         for signs in product(*map(str.split, entry["signs"]))
     ]
-    return {sign: [combination for combination in combinations if sign in combination[0]] for sign in SIGNS}
+    return {
+        sign: [combination for combination in combinations if sign in combination[0]]
+        for sign in SIGNS
+    }
 
 
 _COMBINATIONS_BY_SIGN = _load_combinations("combinations")
@@ -284,7 +323,11 @@ def is_about(topic: str, folded_query: str) -> bool:
     return re2.search("|".join(_SIGNS["topics"][topic]), folded_query) is not None
 
 
-_BOXED = [f"{chr(first + at)}{chr(ord('a') + at)}" for first in (0x1F150, 0x1F170, 0x1F1E6) for at in range(26)]
+_BOXED = [
+    f"{chr(first + at)}{chr(ord('a') + at)}"
+    for first in (0x1F150, 0x1F170, 0x1F1E6)
+    for at in range(26)
+]
 _FOREIGN_PAIRS = _SIGNS["look_alikes"]["foreign"].split()
 _ODD_PAIRS = [*_SIGNS["look_alikes"]["odd"].split(), *_BOXED]
 _LOOKS_LIKE = {ord(pair[0]): pair[1] for pair in (*_FOREIGN_PAIRS, *_ODD_PAIRS)}
@@ -302,7 +345,9 @@ _LETTER = r"[^\s[:punct:]\d]"
 _SEPARATOR = r"[\s[:punct:]]{1,3}"
 _SPACED_LETTERS = re2.compile(f"{_LETTER}(?:{_SEPARATOR}{_LETTER}){{9,}}")
 _SEPARATORS = re.compile(rb"[\s!-/:-@\[-`{-~]+")
-_BACKWARD_WORDS = re2.compile(r"erongi|snoitcurtsni|redarg|rotaulave|egduj|erocs|skram|airetirc|esnopser|rewsna")
+_BACKWARD_WORDS = re2.compile(
+    r"erongi|snoitcurtsni|redarg|rotaulave|egduj|erocs|skram|airetirc|esnopser|rewsna"
+)
 _DIRECTION_CONTROLS = re2.compile("[\u202d\u202e\u2066\u2067]")
 _HIDING_IN_ASCII = re2.compile(
     "|".join(["&#", *(e.pattern for e in (_COMMENT, _CODE, _SPACED_LETTERS, _BACKWARD_WORDS))])
@@ -325,20 +370,33 @@ def find_views(text: str, read: str) -> Iterator[View]:
         yield View(read.translate(_LOOKS_LIKE).encode())
     if b"&#" in raw:
         yield View(fold_text(unescape(text)).encode())
-    tagged = ("".join(chr(ord(char) - 0xE0000) for char in run.decode()) for run in _TAGS.findall(unusual))
+    tagged = (
+        "".join(chr(ord(char) - 0xE0000) for char in run.decode()) for run in _TAGS.findall(unusual)
+    )
     selected = (
-        bytes(map(_selector_byte, run.decode())).decode("utf-8", "ignore") for run in _SELECTORS.findall(unusual)
+        bytes(map(_selector_byte, run.decode())).decode("utf-8", "ignore")
+        for run in _SELECTORS.findall(unusual)
     )
     comments = b"\n".join(match[1] or match[2] for match in _COMMENT.finditer(content))
     backwards = set(_BACKWARD_WORDS.findall(content))  # one of them may occur by chance
     hidden = {
         "in characters that nobody sees": "\n".join([*tagged, *selected]),
         "in a comment": comments.decode(),
-        "in base64": "\n".join(filter(None, (_decode_base64(match[0]) for match in _CODE.finditer(raw)))),
-        "backwards": read[::-1] if len(backwards) > 1 or _DIRECTION_CONTROLS.search(unusual) is not None else "",
+        "in base64": "\n".join(
+            filter(None, (_decode_base64(match[0]) for match in _CODE.finditer(raw)))
+        ),
+        "backwards": read[::-1]
+        if len(backwards) > 1 or _DIRECTION_CONTROLS.search(unusual) is not None
+        else "",
     }
-    yield from (View(fold_text(hidden_text).encode(), place) for place, hidden_text in hidden.items() if hidden_text)
-    if spaced := b"\n".join(_SEPARATORS.sub(b"", match[0]) for match in _SPACED_LETTERS.finditer(content)):
+    yield from (
+        View(fold_text(hidden_text).encode(), place)
+        for place, hidden_text in hidden.items()
+        if hidden_text
+    )
+    if spaced := b"\n".join(
+        _SEPARATORS.sub(b"", match[0]) for match in _SPACED_LETTERS.finditer(content)
+    ):
         yield View(spaced, "in spaced letters", run_together=True)
 
 
@@ -350,7 +408,9 @@ def _selector_byte(selector: str) -> int:
 def _decode_base64(code: bytes) -> str:
     """Return the text that a base64 code, in either alphabet, encodes; "" if it encodes no text."""
     plain = b"".join(code.split()).translate(bytes.maketrans(b"-_", b"+/"))
-    start = b64decode(plain[:24]).decode("utf-8", "replace")[:-1]  # the last letter may be incomplete
+    start = b64decode(plain[:24]).decode("utf-8", "replace")[
+        :-1
+    ]  # the last letter may be incomplete
     if "\ufffd" in start or not all(map(str.isprintable, start.split())):
         return ""
     return b64decode(plain[: len(plain) // 4 * 4]).decode("utf-8", "ignore")
@@ -374,7 +434,9 @@ def stopping_gate(
     read = fold_text(text)
     reference = reference or ""
     reasons: Mapping[ResponseGate, Callable[[], str | None]] = {
-        "empty-response": lambda: "there is nothing in it that can be seen" if not _VISIBLE.search(text) else None,
+        "empty-response": lambda: (
+            "there is nothing in it that can be seen" if not _VISIBLE.search(text) else None
+        ),
         "punctuation-only": lambda: _check_punctuation(text, query, reference),
         "bare-opener": lambda: _check_opener(text, read, query, reference),
         "reference-copy": lambda: _check_copy(read, query, reference),
@@ -392,7 +454,11 @@ _MAX_WORD_LENGTH = 30
 
 
 def _check_punctuation(text: str, query: str, reference: str) -> str | None:
-    if not _has_only_signs(text) or _has_only_signs(reference) or is_about("punctuation", fold_text(query)):
+    if (
+        not _has_only_signs(text)
+        or _has_only_signs(reference)
+        or is_about("punctuation", fold_text(query))
+    ):
         return None
     return f"there is no word and no figure in it: {quote(_first_line(text))}"
 
@@ -410,9 +476,13 @@ def _has_only_signs(text: str) -> bool:
 
 def _check_opener(text: str, read: str, query: str, reference: str) -> str | None:
     openers, _, _ = _patterns()
-    if openers.fullmatch(read) is None:  # only openers, in any layout, number and mixture of 28 languages
+    if (
+        openers.fullmatch(read) is None
+    ):  # only openers, in any layout, number and mixture of 28 languages
         return None
-    if len(text) <= _MAX_WORD_LENGTH:  # it may be a word that the query asks for, or that a short reference contains
+    if (
+        len(text) <= _MAX_WORD_LENGTH
+    ):  # it may be a word that the query asks for, or that a short reference contains
         is_short = len(reference) <= _MAX_WORD_LENGTH
         if is_short and letters_and_digits(read) in letters_and_digits(fold_text(reference)):
             return None
@@ -431,7 +501,9 @@ def _check_address(text: str, read: str, query: str, reference: str) -> str | No
     for view in find_views(text, read):
         for signs, passage in _find_combinations(view):
             if signs.isdisjoint(_allowed_signs(query, reference)):
-                return f"it speaks to its grader{view.hidden and f', {view.hidden}'}: {quote(passage)}"
+                return (
+                    f"it speaks to its grader{view.hidden and f', {view.hidden}'}: {quote(passage)}"
+                )
     return None
 
 
@@ -484,10 +556,14 @@ def _letters_of(reference: str) -> str:
 def _describe_likeness(response: str, reference: str, weight: int) -> str | None:
     if response == reference:
         return "it is the reference"
-    if reference in response and (weight >= _LONG or len(response) <= (1 + _MAX_EXTRA) * len(reference)):
+    if reference in response and (
+        weight >= _LONG or len(response) <= (1 + _MAX_EXTRA) * len(reference)
+    ):
         return "it holds the reference, word for word"
     cutoff = next((share for length, share in _NEAR_COPY_CUTOFFS if weight >= length), None)
-    if cutoff is None or min(len(response), len(reference)) < cutoff * max(len(response), len(reference)):
+    if cutoff is None or min(len(response), len(reference)) < cutoff * max(
+        len(response), len(reference)
+    ):
         return None
     compared = response[:_COMPARED], reference[:_COMPARED]  # the beginnings of long texts
     is_near = Indel.normalized_similarity(*compared, score_cutoff=cutoff) > 0

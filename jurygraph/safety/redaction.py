@@ -37,7 +37,12 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        forms = {form for secret in secrets if len(secret) >= MIN_SECRET_LENGTH for form in _forms(secret)}
+        forms = {
+            form
+            for secret in secrets
+            if len(secret) >= MIN_SECRET_LENGTH
+            for form in _forms(secret)
+        }
         longest_first = sorted(forms, key=lambda form: (-len(form), form))
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if forms else None
 
@@ -56,7 +61,9 @@ class Redactor:
         if isinstance(value, str):
             return self.redact_text(value)
         if isinstance(value, dict):
-            return {self.redact_text(name): self.redact_json(inner) for name, inner in value.items()}
+            return {
+                self.redact_text(name): self.redact_json(inner) for name, inner in value.items()
+            }
         return [self.redact_json(inner) for inner in value] if isinstance(value, list) else value
 
 
@@ -68,9 +75,13 @@ def _forms(secret: str) -> Iterator[str]:
         yield json.dumps(escaped)[1:-1]
     raw = secret.encode("utf-8", "surrogatepass")
     yield from (quote(raw), quote(raw, safe=""), quote_plus(raw))
-    for before in range(3):  # base64 writes three bytes as four characters; a secret may begin at any of the three
+    for before in range(
+        3
+    ):  # base64 writes three bytes as four characters; a secret may begin at any of the three
         encoded = base64.b64encode(bytes(before) + raw).decode()
-        first = -(-before * 8 // 6)  # characters that hold bits of what is before or after it are left out
+        first = -(
+            -before * 8 // 6
+        )  # characters that hold bits of what is before or after it are left out
         last = (before + len(raw)) * 8 // 6
         yield encoded[first:last]
         yield encoded[first:last].replace("+", "-").replace("/", "_")
@@ -152,7 +163,9 @@ def redacted_errors(secrets: Iterable[str] = ()) -> Iterator[None]:
         yield
     except JurygraphError as error:
         redactor = process_redactor(secrets)
-        error.args = tuple(redactor.redact_text(arg) if isinstance(arg, str) else arg for arg in error.args)
+        error.args = tuple(
+            redactor.redact_text(arg) if isinstance(arg, str) else arg for arg in error.args
+        )
         raise
 
 
@@ -165,7 +178,11 @@ def refuse_secrets_in_config(config: "Config") -> None:
     redactor = process_redactor()
     for path, text in iter_parts(config.model_dump(mode="json")) if redactor.has_secrets else ():
         if isinstance(text, str) and redactor.has_secret_in(text):
-            redactors = {name: Redactor(find_secrets({name: value})) for name, value in os.environ.items()}
+            redactors = {
+                name: Redactor(find_secrets({name: value})) for name, value in os.environ.items()
+            }
             variable = next(name for name, own in redactors.items() if own.has_secret_in(text))
             advice = "which a run would keep; read that variable in your own code instead"
-            raise ConfigError(f"{format_path(path) or 'a name'}: holds the secret of {variable}, {advice}")
+            raise ConfigError(
+                f"{format_path(path) or 'a name'}: holds the secret of {variable}, {advice}"
+            )

@@ -24,7 +24,17 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from jurygraph.messages import describe_value
-from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit, iter_parts
+from jurygraph.schema.frozen_model import (
+    Flag,
+    FrozenModel,
+    Id,
+    LongId,
+    Number,
+    Positive,
+    PositiveInt,
+    Unit,
+    iter_parts,
+)
 from jurygraph.schema.plan import (
     Condition,
     Escalation,
@@ -37,7 +47,13 @@ from jurygraph.schema.plan import (
     Welfare,
 )
 from jurygraph.schema.task import NO_TASK_DEFAULTS, Audience, NonNegative, TaskDefaults
-from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES, Layer, ResponseGate, ScoreCalibration
+from jurygraph.schema.verdict import (
+    MET_THRESHOLD,
+    RESPONSE_GATES,
+    Layer,
+    ResponseGate,
+    ScoreCalibration,
+)
 
 Kind = Literal["reward", "evaluation"]
 
@@ -61,10 +77,14 @@ class PurposeConfig(FrozenModel):
     @model_validator(mode="after")
     def _require_judges_exactly_for_evaluation(self) -> Self:
         if self.kind == "evaluation" and self.reward_judges is None:
-            remedy = "name the models that gave the rewards in training, or write [] where no model did"
+            remedy = (
+                "name the models that gave the rewards in training, or write [] where no model did"
+            )
             raise ValueError(f"an evaluation lacks `reward_judges`; {remedy}")
         if self.kind == "reward" and self.reward_judges is not None:
-            raise ValueError("`reward_judges` belongs to an evaluation; set `kind` to evaluation, or leave it out")
+            raise ValueError(
+                "`reward_judges` belongs to an evaluation; set `kind` to evaluation, or leave it out"
+            )
         return self
 
 
@@ -137,7 +157,9 @@ class NamedModel(FrozenModel):
         return {next(iter(cls.model_fields)): value} if isinstance(value, str) else value
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(
+        cls, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
         return {"anyOf": [{"type": "string", "minLength": 1}, handler(core)]}
 
 
@@ -185,8 +207,14 @@ class EvaluatorUse(_PluginUse):
 
     @model_validator(mode="after")
     def _refuse_judges_that_never_answer(self) -> Self:
-        if self.escalate is not None and self.judges and set(self.judges) != set(self.escalate.judges):
-            raise ValueError("`judges` are others than those of `escalate`; name the same, or leave `judges` out")
+        if (
+            self.escalate is not None
+            and self.judges
+            and set(self.judges) != set(self.escalate.judges)
+        ):
+            raise ValueError(
+                "`judges` are others than those of `escalate`; name the same, or leave `judges` out"
+            )
         return self
 
     @field_validator("judges")
@@ -194,7 +222,9 @@ class EvaluatorUse(_PluginUse):
     def _sort_unique(cls, judges: tuple[str, ...]) -> tuple[str, ...]:
         for judge in judges:
             if judges.count(judge) > 1:
-                raise ValueError(f"names {judge!r} twice; name each model once, and raise `samples` to ask it again")
+                raise ValueError(
+                    f"names {judge!r} twice; name each model once, and raise `samples` to ask it again"
+                )
         return tuple(sorted(judges))
 
     @property
@@ -230,7 +260,9 @@ class ComponentConfig(CodeModel):
 
 
 def _check_cap(value: object) -> object:
-    if value != "none" and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1):
+    if value != "none" and (
+        isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1
+    ):
         raise ValueError(f"is {describe_value(value)}; write none, or a number from 0 to 1")
     return value
 
@@ -263,7 +295,9 @@ class WeightsConfig(FrozenModel):
     @model_validator(mode="after")
     def _require_weights_exactly_when_fixed(self) -> Self:
         if (self.method == "fixed") != bool(self.fixed):
-            raise ValueError("`fixed` lists weights exactly when `method` is fixed; give both, or neither")
+            raise ValueError(
+                "`fixed` lists weights exactly when `method` is fixed; give both, or neither"
+            )
         return self
 
 
@@ -322,7 +356,9 @@ EvidenceRule = Literal["required", "preferred", "off"]
 
 def _refuse_boolean(value: object) -> object:
     if isinstance(value, bool):
-        raise ValueError(f"is {str(value).lower()}; write {'required' if value else 'off'} (or preferred)")
+        raise ValueError(
+            f"is {str(value).lower()}; write {'required' if value else 'off'} (or preferred)"
+        )
     return value
 
 
@@ -341,7 +377,8 @@ class SafetyConfig(FrozenModel):
     whole_reply: Flag = True
     evidence: Annotated[EvidenceRule, BeforeValidator(_refuse_boolean)] = "required"
     gates: Annotated[
-        tuple[ResponseGate, ...], AfterValidator(lambda gates: tuple(gate for gate in RESPONSE_GATES if gate in gates))
+        tuple[ResponseGate, ...],
+        AfterValidator(lambda gates: tuple(gate for gate in RESPONSE_GATES if gate in gates)),
     ] = RESPONSE_GATES
 
 
@@ -351,13 +388,27 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _RESERVED = frozenset(
-    ("model", "messages", "response_format", "stream", "stream_options", "n", "tools", "tool_choice", "functions")
+    (
+        "model",
+        "messages",
+        "response_format",
+        "stream",
+        "stream_options",
+        "n",
+        "tools",
+        "tool_choice",
+        "functions",
+    )
 )
 
 
 def _check_variable_name(name: str) -> str:
-    if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", name):  # the message leaves the value out: it may be the key itself
-        raise ValueError("is not a name of an environment variable (in capitals); name the one that holds the key")
+    if not re.fullmatch(
+        r"[A-Z_][A-Z0-9_]*", name
+    ):  # the message leaves the value out: it may be the key itself
+        raise ValueError(
+            "is not a name of an environment variable (in capitals); name the one that holds the key"
+        )
     return name
 
 
@@ -419,7 +470,9 @@ class CallsConfig(FrozenModel):
         for name in (str(path[-1]) for path, _ in iter_parts(parameters) if path):
             if _SECRET.fullmatch(name):
                 remedy = "set the environment variable that the provider's client reads"
-                raise ValueError(f"`{name}` is a secret or an address, and a config holds none; {remedy}")
+                raise ValueError(
+                    f"`{name}` is a secret or an address, and a config holds none; {remedy}"
+                )
         extra = parameters.get("extra_body")
         for name in (*parameters, *(extra if isinstance(extra, dict) else ())):
             if name in _RESERVED:
@@ -429,8 +482,13 @@ class CallsConfig(FrozenModel):
             limit = parameters.get(name)
             if limit is not None and (type(limit) is not int or limit < 1):
                 raise ValueError(f"`{name}` is not a whole number of tokens from 1 on; write one")
-        if parameters.get("max_tokens", 1) is None and parameters.get("max_completion_tokens") is None:
-            raise ValueError("`max_tokens` is null, and nothing else limits a reply; write `max_completion_tokens` too")
+        if (
+            parameters.get("max_tokens", 1) is None
+            and parameters.get("max_completion_tokens") is None
+        ):
+            raise ValueError(
+                "`max_tokens` is null, and nothing else limits a reply; write `max_completion_tokens` too"
+            )
         return parameters
 
 
@@ -447,7 +505,9 @@ class ModelUse(CodeModel, NamedModel):
     @field_serializer("calls", mode="wrap")
     def _write_given(self, calls: CallsConfig, write: SerializerFunctionWrapHandler) -> Any:
         """Leave out what the config's `calls` decide, so that a stored config is read as the same one."""
-        return {name: value for name, value in write(calls).items() if name in calls.model_fields_set}
+        return {
+            name: value for name, value in write(calls).items() if name in calls.model_fields_set
+        }
 
     @field_validator("model")
     @classmethod
@@ -498,7 +558,9 @@ class Config(CodeModel):
         if judge is None:
             return self.calls
         own = self.models[judge].calls
-        return self.calls.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
+        return self.calls.model_copy(
+            update={name: getattr(own, name) for name in own.model_fields_set}
+        )
 
     def with_reply(self, rule: ReplyRule) -> Self:
         """Return the config with one `calls.reply` for all models."""
@@ -507,13 +569,19 @@ class Config(CodeModel):
             name: use.model_copy(update={"calls": use.calls.model_copy(update=change)})
             for name, use in self.models.items()
         }
-        return self.model_copy(update={"calls": self.calls.model_copy(update=change), "models": models})
+        return self.model_copy(
+            update={"calls": self.calls.model_copy(update=change), "models": models}
+        )
 
     @property
     def only_then(self) -> frozenset[str]:
         """Return the names of the models that answer only where others are not enough (`escalate`)."""
         escalations = [use.escalate for use in self.evaluators if use.escalate is not None]
-        first = {name for use in self.evaluators for name in (use.escalate.first if use.escalate else use.judges)}
+        first = {
+            name
+            for use in self.evaluators
+            for name in (use.escalate.first if use.escalate else use.judges)
+        }
         return frozenset({escalation.then for escalation in escalations} - first)
 
     @model_validator(mode="after")

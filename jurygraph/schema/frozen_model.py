@@ -39,7 +39,9 @@ def decode_strictly(text: str, *, allow_negative_zero: bool = True) -> Any:
         return _quick_decoder(allow_negative_zero).decode(text)
     except _AmbiguousPart:
         value = _decoder(allow_negative_zero, Problem).decode(text)
-    path, problem = next((path, part) for path, part in iter_parts(value) if isinstance(part, Problem))
+    path, problem = next(
+        (path, part) for path, part in iter_parts(value) if isinstance(part, Problem)
+    )
     return Problem((*path, *problem.path), problem.problem, problem.remedy)
 
 
@@ -69,7 +71,9 @@ def _quick_decoder(allow_negative_zero: bool) -> json.JSONDecoder:
     return _decoder(allow_negative_zero, stop)
 
 
-def _decoder(allow_negative_zero: bool, refuse: Callable[[Path, str, str], Any]) -> json.JSONDecoder:
+def _decoder(
+    allow_negative_zero: bool, refuse: Callable[[Path, str, str], Any]
+) -> json.JSONDecoder:
     """Return a decoder that puts what `refuse` returns in the place of each ambiguous part, which locates it."""
 
     def parse_object(pairs: list[tuple[str, Any]]) -> Any:
@@ -85,18 +89,27 @@ def _decoder(allow_negative_zero: bool, refuse: Callable[[Path, str, str], Any])
     def parse_float(digits: str) -> Any:
         value = float(digits)
         if math.isinf(value):
-            return refuse((), f"{shorten(digits)} is too large a number", "a 64-bit float holds up to 1.7e308")
+            return refuse(
+                (), f"{shorten(digits)} is too large a number", "a 64-bit float holds up to 1.7e308"
+            )
         if value == 0 and digits[0] == "-" and not allow_negative_zero:
             return refuse((), f"is {shorten(digits)}", "write 0")
         return value
 
     def parse_int(digits: str) -> Any:
         if math.isinf(float(digits)):
-            return refuse((), f"{shorten(digits, 20)} has {len(digits)} digits", "write so long a number as text")
+            return refuse(
+                (),
+                f"{shorten(digits, 20)} has {len(digits)} digits",
+                "write so long a number as text",
+            )
         return int(digits) if allow_negative_zero or digits != "-0" else parse_float(digits)
 
     return json.JSONDecoder(
-        object_pairs_hook=parse_object, parse_constant=parse_constant, parse_float=parse_float, parse_int=parse_int
+        object_pairs_hook=parse_object,
+        parse_constant=parse_constant,
+        parse_float=parse_float,
+        parse_int=parse_int,
     )
 
 
@@ -163,11 +176,15 @@ def iter_strings(value: Any) -> Iterator[str]:
             yield from iter_strings(inner)
 
 
-def _write_quickly(value: Any, write_other: Callable[[Any], Any] | None = None, options: int = 0) -> bytes | None:
+def _write_quickly(
+    value: Any, write_other: Callable[[Any], Any] | None = None, options: int = 0
+) -> bytes | None:
     """Return the JSON by orjson, in a tenth of the time, where the standard library writes the same but for escapes."""
     try:
         text = orjson.dumps(value, write_other, options | orjson.OPT_PASSTHROUGH_SUBCLASS)
-    except TypeError:  # integers of more than 64 bits, unpaired surrogates, keys that are no text, deep nesting
+    except (
+        TypeError
+    ):  # integers of more than 64 bits, unpaired surrogates, keys that are no text, deep nesting
         return None
     return text if _has_plain_values(value) else None
 
@@ -176,7 +193,9 @@ def _escape(text: bytes) -> bytes:
     """Return the JSON in ASCII."""
     if text.isascii() and b"\x7f" not in text:
         return text
-    return _ESCAPED.sub(lambda match: encode_basestring_ascii(match[0])[1:-1], text.decode()).encode("ascii")
+    return _ESCAPED.sub(
+        lambda match: encode_basestring_ascii(match[0])[1:-1], text.decode()
+    ).encode("ascii")
 
 
 def _insert_canonical(value: Any) -> orjson.Fragment:
@@ -210,20 +229,28 @@ def digest_of(value: Any) -> str:
 class FrozenModel(Displayed, BaseModel):
     """A frozen value. Equal content gives an equal `digest`, on any machine and in any order of keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, validate_default=False
+    )
 
     def __init__(self, /, *values: Any, **fields: Any) -> None:
         """Validate the fields. Raises InputError that names the first wrong one; `model_validate` pydantic's own."""
         name = type(self).__name__
         if values:
             hint = f"write {'=…, '.join(type(self).model_fields)}=…"
-            raise InputError(f"{name}: {describe_value(values[0])} is given without the name of its field; {hint}")
+            raise InputError(
+                f"{name}: {describe_value(values[0])} is given without the name of its field; {hint}"
+            )
         try:
             self.__pydantic_validator__.validate_python(fields, self_instance=self)
         except ValidationError as error:
             problem = describe_validation_error(error, type(self), fields)
             where = f"{name}.{problem.field}".removesuffix(".")
-            wanted = {details["ctx"]["class_name"] for details in error.errors() if details["type"] == "model_type"}
+            wanted = {
+                details["ctx"]["class_name"]
+                for details in error.errors()
+                if details["type"] == "model_type"
+            }
             if len(wanted) == 1 and problem.remedy == "write an object":
                 problem = replace(problem, remedy=f"write {wanted.pop()}(…)")
             raise InputError(f"{where}: {problem}") from None
@@ -245,13 +272,17 @@ class FrozenModel(Displayed, BaseModel):
         """Return the fields that are not at their defaults."""
         for name, field in type(self).model_fields.items():
             value = getattr(self, name, None)
-            if field.repr and (field.is_required() or value != field.get_default(call_default_factory=True)):
+            if field.repr and (
+                field.is_required() or value != field.get_default(call_default_factory=True)
+            ):
                 yield name, value
 
     def __dir__(self) -> list[str]:
         """Return the names that are for users: the fields, and the public methods that are not pydantic's."""
         hidden = _HIDDEN_NAMES - type(self).model_fields.keys()
-        return [name for name in super().__dir__() if name not in hidden and not name.startswith("_")]
+        return [
+            name for name in super().__dir__() if name not in hidden and not name.startswith("_")
+        ]
 
     def __repr_args__(self) -> Iterable[tuple[str, Any]]:
         return self._repr_parts()  # for rich and other printers of pydantic models
@@ -277,7 +308,9 @@ class FrozenModel(Displayed, BaseModel):
             copied = object.__new__(type(self))
             new = update or {}
             object.__setattr__(copied, "__dict__", {**self.__dict__, **new})
-            object.__setattr__(copied, "__pydantic_fields_set__", {*self.__pydantic_fields_set__, *new})
+            object.__setattr__(
+                copied, "__pydantic_fields_set__", {*self.__pydantic_fields_set__, *new}
+            )
             object.__setattr__(copied, "__pydantic_extra__", None)
             object.__setattr__(copied, "__pydantic_private__", None)
         for name in ("digest", "content_digest", "constant", "outline"):
@@ -291,19 +324,27 @@ def require_type(argument: str, value: Any, kinds: Any, hint: str) -> None:
         raise InputError(f"{argument}: is {name_type(value)}; {hint}")
 
 
-def require_unique(noun: str, field: str, ids: Sequence[str], remedy: str = "an id of its own") -> None:
+def require_unique(
+    noun: str, field: str, ids: Sequence[str], remedy: str = "an id of its own"
+) -> None:
     """Raise ValueError where an id is repeated; `field` is the path of an id, with `{}` for its index."""
     seen: set[str] = set()
     for place, name in enumerate(ids):
         if name in seen:
-            raise ValueError(f"`{field.format(place)}` is {quote(name)} again; give each {noun} {remedy}")
+            raise ValueError(
+                f"`{field.format(place)}` is {quote(name)} again; give each {noun} {remedy}"
+            )
         seen.add(name)
 
 
 def suggest_name(name: str, known: Iterable[str]) -> str:
     """Return a hint for an unknown name: the nearest known one, if there is any."""
     similar = nearest_name(name, sorted(known))
-    return "name one that is listed, or list it too" if similar is None else f"did you mean {quote(similar)}?"
+    return (
+        "name one that is listed, or list it too"
+        if similar is None
+        else f"did you mean {quote(similar)}?"
+    )
 
 
 M = TypeVar("M", bound="ParamsModel")

@@ -4,9 +4,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, PrivateAttr, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    PrivateAttr,
+    field_validator,
+    model_validator,
+)
 
-from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit, digest_of
+from jurygraph.schema.frozen_model import (
+    Flag,
+    FrozenModel,
+    Id,
+    LongId,
+    Number,
+    Positive,
+    PositiveInt,
+    Unit,
+    digest_of,
+)
 from jurygraph.schema.task import Audience, Profiles, Rubric, Task, TaskView, with_profiles
 from jurygraph.schema.verdict import MET_THRESHOLD, Call, Layer, ResponseGate, ScoreCalibration
 
@@ -161,7 +179,9 @@ class SurveyOutline(FrozenModel):
         place = {digest: str(i) for i, digest in enumerate(survey.views)}
         return cls(
             members=tuple((view.audience, view.member) for view in survey.views.values()),
-            derivations=tuple(d.model_copy(update={"view": place[d.view]}) for d in survey.derivations),
+            derivations=tuple(
+                d.model_copy(update={"view": place[d.view]}) for d in survey.derivations
+            ),
             questions=tuple(q.model_copy(update={"view": place[q.view]}) for q in survey.questions),
             waves=survey.waves,
             gates=survey.gates,
@@ -179,8 +199,12 @@ class SurveyOutline(FrozenModel):
         digests = [view.digest for view in views]
         survey = Survey(
             views=dict(zip(digests, views, strict=True)),
-            derivations=tuple(d.model_copy(update={"view": digests[int(d.view)]}) for d in self.derivations),
-            questions=tuple(q.model_copy(update={"view": digests[int(q.view)]}) for q in self.questions),
+            derivations=tuple(
+                d.model_copy(update={"view": digests[int(d.view)]}) for d in self.derivations
+            ),
+            questions=tuple(
+                q.model_copy(update={"view": digests[int(q.view)]}) for q in self.questions
+            ),
             waves=self.waves,
             gates=self.gates,
         )
@@ -278,7 +302,9 @@ class PrecisionShaping(FrozenModel):
     kind: Literal["precision"] = "precision"
     component: Id = "accuracy"
     below: Unit = 0.5
-    auxiliary: Annotated[tuple[Id, ...], AfterValidator(lambda names: tuple(sorted(names)))] = Field(min_length=1)
+    auxiliary: Annotated[tuple[Id, ...], AfterValidator(lambda names: tuple(sorted(names)))] = (
+        Field(min_length=1)
+    )
     fraction: Unit
 
 
@@ -290,7 +316,9 @@ class RepetitionControl(FrozenModel):
     above: Unit
 
 
-RewardGate = Annotated[FormatGate | PrecisionShaping | RepetitionControl, Field(discriminator="kind")]
+RewardGate = Annotated[
+    FormatGate | PrecisionShaping | RepetitionControl, Field(discriminator="kind")
+]
 Rule = Literal["conservative", "gear", "strict"]
 GroupRule = Literal["drop-criterion"]
 
@@ -334,17 +362,25 @@ class Plan(FrozenModel):
     @cached_property
     def digest(self) -> str:
         content = self.model_dump(mode="json", exclude={"decision": True, "survey": {"views"}})
-        content["decision"] = self.decision.constant  # part of many plans, like views: its JSON is computed once
-        content["survey"]["views"] = {digest: view.constant for digest, view in self.survey.views.items()}
+        content["decision"] = (
+            self.decision.constant
+        )  # part of many plans, like views: its JSON is computed once
+        content["survey"]["views"] = {
+            digest: view.constant for digest, view in self.survey.views.items()
+        }
         return digest_of(content)
 
     @property
     def checked_share(self) -> float:
         """Return the share of the reward's absolute weight that depends on facts and checks, in [0, 1]."""
-        layers = {question.id: (question.layer, question.seats) for question in self.survey.questions}
+        layers = {
+            question.id: (question.layer, question.seats) for question in self.survey.questions
+        }
         checked = total = 0.0
         for spec in self.decision.specs:
-            inputs = [(use.input_weight, *_checked_weight(use, layers)) for use in spec.inputs.values()]
+            inputs = [
+                (use.input_weight, *_checked_weight(use, layers)) for use in spec.inputs.values()
+            ]
             whole = sum(weight for weight, _, size in inputs if size)
             part = sum(weight * own / size for weight, own, size in inputs if size)
             checked += abs(spec.weight) * (part / whole if whole else 0.0)
@@ -358,8 +394,12 @@ class Plan(FrozenModel):
         DecompR (5.2) layers the signals of a utility by decreasing determinism, "thus most reward mass comes from
         deterministic or low-variance components".
         """
-        has_utilities = any(spec.combiner in WELFARE and spec.weight for spec in self.decision.specs)
-        if not has_utilities or self.checked_share >= 0.5 - 1e-9:  # sums of floats: exactly half is enough
+        has_utilities = any(
+            spec.combiner in WELFARE and spec.weight for spec in self.decision.specs
+        )
+        if (
+            not has_utilities or self.checked_share >= 0.5 - 1e-9
+        ):  # sums of floats: exactly half is enough
             return ()
         return (
             f"{100 * self.checked_share:.3g} % of the reward's absolute weight depends on facts and checks, the rest "
@@ -369,22 +409,32 @@ class Plan(FrozenModel):
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         reward = {spec.name: spec.weight for spec in self.decision.specs if spec.weight}
-        yield from (("task", self.task_id), ("questions", len(self.survey.questions)), ("reward", reward))
+        yield from (
+            ("task", self.task_id),
+            ("questions", len(self.survey.questions)),
+            ("reward", reward),
+        )
         yield "digest", self.digest[:12]
 
 
-def _checked_weight(spec_input: ComponentInput, layers: Mapping[str, tuple[Layer, int]]) -> tuple[float, float]:
+def _checked_weight(
+    spec_input: ComponentInput, layers: Mapping[str, tuple[Layer, int]]
+) -> tuple[float, float]:
     """Return the absolute weight of an input's questions that are facts or checks, and of all its questions."""
     checked = total = 0.0
     for question, weight in zip(spec_input.questions, spec_input.weights, strict=True):
         layer, seats = layers[question]
-        size = abs(weight) * (seats if spec_input.reduce is None else 1)  # a folded question counts once
+        size = abs(weight) * (
+            seats if spec_input.reduce is None else 1
+        )  # a folded question counts once
         checked += size if layer in ("fact", "check") else 0.0
         total += size
     return checked, total
 
 
-def with_planning_results(task: Task, profiles: Profiles | None = None, rubric: Rubric | None = None) -> Task:
+def with_planning_results(
+    task: Task, profiles: Profiles | None = None, rubric: Rubric | None = None
+) -> Task:
     """Return the task that its plan was made from: with the constraints read from profiles and the rubric's graph."""
     task = with_profiles(task, profiles)
     return task if rubric is None else task.model_copy(update={"rubric": rubric})

@@ -94,11 +94,19 @@ class Confusions(FrozenModel):
         shares_by_field = {"prior": self.prior}
         for name, rows in self.annotators.items():
             if len(rows) != expected:
-                raise ValueError(f"`annotators.{name}` has {len(rows)} rows; give each of the {expected} classes one")
-            shares_by_field |= {f"annotators.{name}[{place}]": row for place, row in enumerate(rows)}
+                raise ValueError(
+                    f"`annotators.{name}` has {len(rows)} rows; give each of the {expected} classes one"
+                )
+            shares_by_field |= {
+                f"annotators.{name}[{place}]": row for place, row in enumerate(rows)
+            }
         for field, shares in shares_by_field.items():
             if len(shares) != expected:
-                raise ValueError(f"`{field}` has {len(shares)} shares; give each of the {expected} classes one")
+                raise ValueError(
+                    f"`{field}` has {len(shares)} shares; give each of the {expected} classes one"
+                )
             if abs(math.fsum(shares) - 1.0) > 1e-9:
-                raise ValueError(f"`{field}` sums to {math.fsum(shares)}; shares of all classes sum to 1")
+                raise ValueError(
+                    f"`{field}` sums to {math.fsum(shares)}; shares of all classes sum to 1"
+                )
         return self

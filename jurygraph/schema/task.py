@@ -51,13 +51,17 @@ class Criterion(FrozenModel):
         if not all(text.strip() for text in (self.text, *(part.text for part in self.parts))):
             raise ValueError("`text` is empty; write what must hold of a response")
         if self.weight == 0:
-            raise ValueError("`weight` is 0, so it would not count; give it a weight, or leave the criterion out")
+            raise ValueError(
+                "`weight` is 0, so it would not count; give it a weight, or leave the criterion out"
+            )
         if self.scale is not None and not self.scale[0] < self.scale[1]:
             raise ValueError("`scale` does not rise; write the lower end first, such as [1, 10]")
         if self.scale is not None and self.parts:
             raise ValueError("it has both a `scale` and `parts`; keep one of them")
         if self.anchors and self.scale is None:
-            raise ValueError("`anchors` describe values of a `scale`, and there is none; add one, or leave them out")
+            raise ValueError(
+                "`anchors` describe values of a `scale`, and there is none; add one, or leave them out"
+            )
         return self
 
     @property
@@ -158,7 +162,9 @@ class Rubric(FrozenModel):
         for place, edge in enumerate(self.edges):
             for end, name in (("parent", edge.parent), ("child", edge.child)):
                 if name not in known:
-                    problem = f"`edges[{place}].{end}` names {quote(name)}, which is not a criterion"
+                    problem = (
+                        f"`edges[{place}].{end}` names {quote(name)}, which is not a criterion"
+                    )
                     raise ValueError(f"{problem}; {suggest_name(name, known)}")
             if edge.parent == edge.child:
                 problem = f"`edges[{place}]` joins {quote(edge.parent)} to itself"
@@ -188,7 +194,11 @@ def query_text(query: str | tuple[Message, ...]) -> str:
 
 def chat_text(query: str | tuple[Message, ...]) -> str:
     """Return the text of a query as prompts show it: the messages of a chat are paragraphs that begin with the role."""
-    return query if isinstance(query, str) else "\n\n".join(f"{each.role}: {each.content}" for each in query)
+    return (
+        query
+        if isinstance(query, str)
+        else "\n\n".join(f"{each.role}: {each.content}" for each in query)
+    )
 
 
 class Constraint(FrozenModel):
@@ -224,7 +234,9 @@ class Tension(FrozenModel):
     def _require_two_stakeholders(self) -> Self:
         if self.between[0] == self.between[1]:
             member = quote(self.between[0])
-            raise ValueError(f"`between` names {member} twice; name two stakeholders, or leave the tension out")
+            raise ValueError(
+                f"`between` names {member} twice; name two stakeholders, or leave the tension out"
+            )
         return self
 
 
@@ -254,7 +266,9 @@ def _check_people(model: HasPeople) -> HasPeople:
         for end, member in enumerate(tension.between):
             if member not in known:
                 problem = f"`tensions[{place}].between[{end}]` names {quote(member)}"
-                raise ValueError(f"{problem}, which is not a stakeholder; {suggest_name(member, known)}")
+                raise ValueError(
+                    f"{problem}, which is not a stakeholder; {suggest_name(member, known)}"
+                )
     return model
 
 
@@ -314,7 +328,9 @@ class TaskDefaults(FrozenModel):
 
     def complete(self, task: Task) -> Task:
         """Return the task with the parts that it lacks; unchanged if it lacks none of these."""
-        names = [name for name in ("rubric", "reviewers", "facts") if getattr(task, name) in (None, ())]
+        names = [
+            name for name in ("rubric", "reviewers", "facts") if getattr(task, name) in (None, ())
+        ]
         names += [] if task.stakeholders else ["stakeholders", "tensions"]
         parts = {name: part for name in names if (part := getattr(self, name)) not in (None, ())}
         return task.model_copy(update=parts) if parts else task
@@ -324,7 +340,11 @@ class TaskDefaults(FrozenModel):
         path: list[str | int] = []
         value: Any = self
         for step in part:
-            ids = [getattr(member, "id", member) for member in value] if isinstance(value, tuple) else None
+            ids = (
+                [getattr(member, "id", member) for member in value]
+                if isinstance(value, tuple)
+                else None
+            )
             path.append(step if ids is None else ids.index(step))
             value = getattr(value, step) if ids is None else value[path[-1]]
         return format_path(tuple(path))
@@ -359,7 +379,9 @@ class TaskView(FrozenModel):
     @model_validator(mode="after")
     def _check_member(self) -> Self:
         if not isinstance(self.about, _MEMBERS.get(self.audience, type(None))):
-            raise ValueError(f"a view for audience {self.audience!r} is not about a {type(self.about).__name__}")
+            raise ValueError(
+                f"a view for audience {self.audience!r} is not about a {type(self.about).__name__}"
+            )
         return self
 
     @cached_property
@@ -480,11 +502,16 @@ class ProfilesLine(FrozenModel):
             item.model_copy(update={"profile": "", "constraints": sort_by_id(item.constraints)})
             for item in sort_by_id(self.stakeholders)
         )
-        tensions = (item.model_copy(update={"between": tuple(sorted(item.between))}) for item in self.tensions or ())
+        tensions = (
+            item.model_copy(update={"between": tuple(sorted(item.between))})
+            for item in self.tensions or ()
+        )
         return Profiles(
             stakeholders=people,
             by={item.id: READ_FROM_FILE for item in people},
-            tensions=tuple(sorted(tensions, key=lambda item: (item.between, item.strength, item.reason))),
+            tensions=tuple(
+                sorted(tensions, key=lambda item: (item.between, item.strength, item.reason))
+            ),
             tensions_by=None if self.tensions is None else READ_FROM_FILE,
         )
 
@@ -498,8 +525,15 @@ def with_profiles(task: Task, profiles: Profiles | None) -> Task:
     if profiles is None:
         return task
     read = {  # without their quotations, so that they are judged like constraints of the task
-        person.id: tuple(Constraint.model_validate(c.model_dump(exclude={"quote"})) for c in person.constraints)
+        person.id: tuple(
+            Constraint.model_validate(c.model_dump(exclude={"quote"})) for c in person.constraints
+        )
         for person in profiles.stakeholders
     }
-    people = (s.model_copy(update={"constraints": read.get(s.id, s.constraints)}) for s in task.stakeholders)
-    return task.model_copy(update={"stakeholders": tuple(people), "tensions": task.tensions + profiles.tensions})
+    people = (
+        s.model_copy(update={"constraints": read.get(s.id, s.constraints)})
+        for s in task.stakeholders
+    )
+    return task.model_copy(
+        update={"stakeholders": tuple(people), "tensions": task.tensions + profiles.tensions}
+    )

@@ -107,12 +107,18 @@ class Purpose(FrozenModel):
 
     @property
     def description(self) -> str:
-        trained = f"rewards of {', '.join(self.reward_judges)}" if self.reward_judges else "rewards of no model"
+        trained = (
+            f"rewards of {', '.join(self.reward_judges)}"
+            if self.reward_judges
+            else "rewards of no model"
+        )
         same = ", which is one of them (allowed by the config)" if self.same_judge else ""
         return f"{self.kind} of what was trained on {trained}, by {self.judge or 'no model'}{same}"
 
 
-def purpose_of(config: PurposeConfig, judges: Iterable[str], served: Iterable[str] = ()) -> Purpose | None:
+def purpose_of(
+    config: PurposeConfig, judges: Iterable[str], served: Iterable[str] = ()
+) -> Purpose | None:
     """Return the purpose of rewards by these models (none at all: no model), whose replies named `served`.
 
     None for training.
@@ -121,12 +127,16 @@ def purpose_of(config: PurposeConfig, judges: Iterable[str], served: Iterable[st
         return None
     reward_judges = config.reward_judges or ()
     names = list(dict.fromkeys(judges))
-    same = not {_model_name(name) for name in (*names, *served)}.isdisjoint(map(_model_name, reward_judges))
+    same = not {_model_name(name) for name in (*names, *served)}.isdisjoint(
+        map(_model_name, reward_judges)
+    )
     judge = ", ".join(names) or None
     return Purpose(kind=config.kind, judge=judge, reward_judges=reward_judges, same_judge=same)
 
 
-def permitted_purpose(config: PurposeConfig, judges: Iterable[str], served: Iterable[str] = ()) -> Purpose | None:
+def permitted_purpose(
+    config: PurposeConfig, judges: Iterable[str], served: Iterable[str] = ()
+) -> Purpose | None:
     """Return the purpose of rewards as `purpose_of` does.
 
     Raises ConfigError where the judge is one of those that gave the rewards in training, and that is refused.
@@ -175,11 +185,20 @@ class Trace(FrozenModel):
     def _repr_html_(self) -> str:
         value = format_value(self.reward.value)
         reward = self.reward
-        caption = f"Response {self.response_id} to task {self.task_id}: reward {value} ({reward.status})"
+        caption = (
+            f"Response {self.response_id} to task {self.task_id}: reward {value} ({reward.status})"
+        )
         terms = [
-            (term.name, term.weight, f"*{format_value(term.value)}" if is_filled else term.value, term.contribution)
+            (
+                term.name,
+                term.weight,
+                f"*{format_value(term.value)}" if is_filled else term.value,
+                term.contribution,
+            )
             for term in reward.terms
-            for is_filled in [is_filled_in(reward.components.get(term.name, term.value), term.value)]
+            for is_filled in [
+                is_filled_in(reward.components.get(term.name, term.value), term.value)
+            ]
         ]
         return html_table(caption, ("component", "weight", "value", "contribution"), terms)
 
@@ -201,18 +220,24 @@ class Trace(FrozenModel):
     @property
     def gated(self) -> Counter[str]:
         """Return the numbers of verdicts with a score but no judgement, by what set it; `counts.judged` has them."""
-        return Counter(one.gated_by for one in self.verdicts if one.status == "ok" and one.gated_by is not None)
+        return Counter(
+            one.gated_by for one in self.verdicts if one.status == "ok" and one.gated_by is not None
+        )
 
     def explain(self, plan: Plan | None = None, *, group: Sequence["Trace"] = ()) -> Any:
         """Return the `Explanation` of the reward; `jurygraph.explain` describes the arguments and errors."""
-        explain = import_module("jurygraph").explain  # by its public name: this room imports nothing above
+        explain = import_module(
+            "jurygraph"
+        ).explain  # by its public name: this room imports nothing above
         return explain(self, plan, group=group)
 
     @model_validator(mode="wrap")
     @classmethod
     def _require_matching_digest(cls, value: Any, build: Any) -> "Trace":
         has_digest = isinstance(value, dict) and "digest" in value
-        trace: Trace = build({k: v for k, v in value.items() if k != "digest"} if has_digest else value)
+        trace: Trace = build(
+            {k: v for k, v in value.items() if k != "digest"} if has_digest else value
+        )
         if has_digest and value["digest"] != trace.digest:
             raise TraceMismatch(
                 f"trace of response {trace.response_id!r} has digest {trace.digest}, not {value['digest']}"
@@ -233,7 +258,9 @@ def group_verdicts_by_response(
     return by_response
 
 
-def group_statistics(questions: Sequence[Question], scored: Iterable[tuple[str, float | None]]) -> dict[str, Any]:
+def group_statistics(
+    questions: Sequence[Question], scored: Iterable[tuple[str, float | None]]
+) -> dict[str, Any]:
     """Return, for every question, the number of judged verdicts and the mean, lowest and highest score in the group.
 
     `scored` gives the question id and the score of every verdict of the group; the score is None where there is none.
@@ -243,11 +270,18 @@ def group_statistics(questions: Sequence[Question], scored: Iterable[tuple[str, 
     for question, score in scored:
         if score is not None:
             scores[question].append(score)
-    described: dict[str, Any] = {q.id: {"judged": 0, "mean": None, "low": None, "high": None} for q in questions}
+    described: dict[str, Any] = {
+        q.id: {"judged": 0, "mean": None, "low": None, "high": None} for q in questions
+    }
     for name, values in scores.items():
         values.sort()
         total = 0.0
         for value in values:  # as `aggregation.total` adds, which is slower for a few numbers
             total += value
-        described[name] = {"judged": len(values), "mean": total / len(values), "low": values[0], "high": values[-1]}
+        described[name] = {
+            "judged": len(values),
+            "mean": total / len(values),
+            "low": values[0],
+            "high": values[-1],
+        }
     return {"questions": described}

@@ -7,7 +7,17 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 
 from pydantic import Field, JsonValue, ModelWrapValidatorHandler, StringConstraints, model_validator
 
-from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, PositiveInt, Unit, digest_of
+from jurygraph.schema.frozen_model import (
+    Count,
+    Flag,
+    FrozenModel,
+    Id,
+    LongId,
+    Number,
+    PositiveInt,
+    Unit,
+    digest_of,
+)
 from jurygraph.schema.task import Response
 
 CalibrationMethod = Literal["isotonic", "platt"]
@@ -33,7 +43,9 @@ class ScoreCalibration(FrozenModel):
             return build(value)
         built = build({name: content for name, content in value.items() if name != "digest"})
         if value["digest"] != built.digest:
-            raise ValueError("`digest` is not that of the rest, which was changed; leave it out, or fit it again")
+            raise ValueError(
+                "`digest` is not that of the rest, which was changed; leave it out, or fit it again"
+            )
         return built
 
     @model_validator(mode="after")
@@ -52,7 +64,9 @@ class ScoreCalibration(FrozenModel):
 Layer = Literal["fact", "check", "model", "residual", "human"]
 Status = Literal["ok", "abstained", "failed", "not_applicable"]
 Cause = Literal["response", "infrastructure", "evaluator"]
-ResponseGate = Literal["empty-response", "punctuation-only", "bare-opener", "reference-copy", "addresses-grader"]
+ResponseGate = Literal[
+    "empty-response", "punctuation-only", "bare-opener", "reference-copy", "addresses-grader"
+]
 RESPONSE_GATES: tuple[ResponseGate, ...] = get_args(ResponseGate)
 Unsupported = Literal["worst-case", "tie", "stands"]
 """How a finding counts that needs a quotation from the response and has none."""
@@ -171,8 +185,12 @@ class Verdict(FrozenModel):
     def _check_status(self) -> Self:
         if (self.status == "ok") != (self.score is not None):
             if self.score is None:
-                raise ValueError("`score` is missing; give one, or return Verdict.abstain, .fail or .not_applicable")
-            raise ValueError(f"`score` is {self.score:g}; leave it out where the status is {self.status}")
+                raise ValueError(
+                    "`score` is missing; give one, or return Verdict.abstain, .fail or .not_applicable"
+                )
+            raise ValueError(
+                f"`score` is {self.score:g}; leave it out where the status is {self.status}"
+            )
         if self.status == "failed" and self.failure is None:
             raise ValueError("a failed verdict needs a `failure`")
         return self
@@ -196,8 +214,25 @@ class Verdict(FrozenModel):
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         shown = ("score", self.score) if self.status == "ok" else ("status", self.status)
-        rest = ("reason", "met", "native", "scale", "confidence", "evidence", "unsupported", "failure", "call")
-        return [shown, *((name, value) for name in rest if (value := getattr(self, name)) not in (None, "", ()))]
+        rest = (
+            "reason",
+            "met",
+            "native",
+            "scale",
+            "confidence",
+            "evidence",
+            "unsupported",
+            "failure",
+            "call",
+        )
+        return [
+            shown,
+            *(
+                (name, value)
+                for name in rest
+                if (value := getattr(self, name)) not in (None, "", ())
+            ),
+        ]
 
     @classmethod
     def abstain(cls, reason: str) -> Self:
@@ -212,13 +247,23 @@ class Verdict(FrozenModel):
     @classmethod
     def fail(cls, kind: str, message: str, cause: Cause = "infrastructure") -> Self:
         """Return a verdict for a judgement that could not be made."""
-        return cls(status="failed", failure=Failure(cause=cause, kind=kind, message=message), reason=message)
+        return cls(
+            status="failed",
+            failure=Failure(cause=cause, kind=kind, message=message),
+            reason=message,
+        )
 
 
 def is_binary(met: bool | None, score: float | None, scale: object, native: object) -> bool:
     """Return whether a verdict only says if something is met, with what probability: no grade, and no tie."""
     is_grade = isinstance(native, int | float) and not isinstance(native, bool)
-    return met is not None and score is not None and scale is None and not is_grade and met == (score >= MET_THRESHOLD)
+    return (
+        met is not None
+        and score is not None
+        and scale is None
+        and not is_grade
+        and met == (score >= MET_THRESHOLD)
+    )
 
 
 class VerdictKey(NamedTuple):
@@ -278,7 +323,10 @@ class RecordedVerdict(Verdict, VerdictIdentity):
     def named_calls(self) -> list[CallUse]:
         """The calls, with a purpose of its own for that in the swapped order."""
         purposes = {} if self.swap is None else {self.swap.call: "swapped order"}
-        return [use.model_copy(update={"purpose": purposes.get(use.id, use.purpose)}) for use in self.calls]
+        return [
+            use.model_copy(update={"purpose": purposes.get(use.id, use.purpose)})
+            for use in self.calls
+        ]
 
     @cached_property
     def digest(self) -> str:

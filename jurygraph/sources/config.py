@@ -26,7 +26,15 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import MAX_INT_BITS, Problem, describe_value, did_you_mean, format_path, shorten, validate
+from jurygraph.messages import (
+    MAX_INT_BITS,
+    Problem,
+    describe_value,
+    did_you_mean,
+    format_path,
+    shorten,
+    validate,
+)
 from jurygraph.messages import Path as FieldPath
 from jurygraph.schema import Config
 from jurygraph.schema.config import NamedModel
@@ -68,7 +76,9 @@ class Document:
     def line_of_key(self, key: str) -> int | None:
         """Return the line of a key written as `gates[0].kind`, or of its nearest parent; None if there is neither."""
         lines = {format_path(path): line for path, line in self._lines.items() if path}
-        holders = [name for name in lines if key == name or key.startswith((f"{name}.", f"{name}["))]
+        holders = [
+            name for name in lines if key == name or key.startswith((f"{name}.", f"{name}["))
+        ]
         return lines[max(holders, key=len)] if holders else None
 
     def _compose(self, text: str) -> Node | None:
@@ -92,7 +102,9 @@ class Document:
     def _to_value(self, node: Node, path: FieldPath) -> Any:
         self._count += 1
         if self._count > _MAX_VALUES or len(path) > 100:
-            raise YamlFault(_line_number(node), "its aliases expand without end; write the values out")
+            raise YamlFault(
+                _line_number(node), "its aliases expand without end; write the values out"
+            )
         self._lines.setdefault(path, _line_number(node))
         if isinstance(node, MappingNode):
             return self._mapping_value(node, path)
@@ -106,13 +118,19 @@ class Document:
         values: dict[str, Any] = {}
         for key, item in node.value:
             if not isinstance(key, ScalarNode) or key.tag != f"{_TAG}str":
-                shown = shorten(str(key.value)) if isinstance(key, ScalarNode) else "a list or mapping"
+                shown = (
+                    shorten(str(key.value)) if isinstance(key, ScalarNode) else "a list or mapping"
+                )
                 problem = f"{shown} is not text, as a key must be; put it in quotes"
                 raise YamlFault(_line_number(key), problem, path)
             name = str(key.value)
             if name in values:
                 first = self._lines[*path, name]
-                raise YamlFault(_line_number(key), f"is already in line {first}; keep one of them", (*path, name))
+                raise YamlFault(
+                    _line_number(key),
+                    f"is already in line {first}; keep one of them",
+                    (*path, name),
+                )
             self._lines[*path, name] = _line_number(key)
             values[name] = self._to_value(item, (*path, name))
         return values
@@ -125,12 +143,18 @@ class Document:
             value = self._yaml.constructor.construct_object(node)
         except ValueError:
             problem = f"{shorten(str(node.value))} is not a valid number"
-            raise YamlFault(_line_number(node), f"{problem}; write a shorter one, or put it in quotes", path) from None
+            raise YamlFault(
+                _line_number(node), f"{problem}; write a shorter one, or put it in quotes", path
+            ) from None
         if isinstance(value, int) and value.bit_length() > MAX_INT_BITS:
             problem = f"{shorten(str(node.value))} is too large a number"
-            raise YamlFault(_line_number(node), f"{problem}; a 64-bit float holds up to 1.7e308", path)
+            raise YamlFault(
+                _line_number(node), f"{problem}; a 64-bit float holds up to 1.7e308", path
+            )
         if isinstance(value, float) and not math.isfinite(value):
-            raise YamlFault(_line_number(node), f"{node.value} is not a finite number; write one", path)
+            raise YamlFault(
+                _line_number(node), f"{node.value} is not a finite number; write one", path
+            )
         return value
 
 
@@ -155,7 +179,11 @@ def _explain(error: MarkedYAMLError) -> str:
 
 SIGNALS = ("vanilla", "rerank", "emb")
 AGENTS = (2, 3, 4)
-PRESETS = (*(f"macrm-{signal}-{agents}" for signal in SIGNALS for agents in AGENTS), "macrm-single", "macrm-multi-head")
+PRESETS = (
+    *(f"macrm-{signal}-{agents}" for signal in SIGNALS for agents in AGENTS),
+    "macrm-single",
+    "macrm-multi-head",
+)
 
 PRESET = "preset"
 _SIGNAL_MODELS = {"embedder": "emb", "ranker": "rerank"}
@@ -190,8 +218,13 @@ def expand_preset(use: PresetUse, settings: Mapping[str, Any]) -> dict[str, Any]
             value = {**config.get(key, {}), **value}
         elif key in ("evaluators", "derivers") and isinstance(value, list | tuple):
             names = [_identity(entry) for entry in value]
-            preset_entries = [entry for entry in config.get(key, []) if _identity(entry) not in names]
-            value = [*value, *preset_entries]  # the config's own first: an error names its index there
+            preset_entries = [
+                entry for entry in config.get(key, []) if _identity(entry) not in names
+            ]
+            value = [
+                *value,
+                *preset_entries,
+            ]  # the config's own first: an error names its index there
         config[key] = value
     return config
 
@@ -208,20 +241,29 @@ def _preset_config(use: PresetUse, model: str) -> dict[str, Any]:
         return dict(parts[use.name])
     _, signal, agents = use.name.split("-")
     assessor = "assessor-without-model" if model == "none" else "assessor"
-    names = ["rules", "optimizer", assessor, "synthesizer"][: int(agents)] + [signal] * (signal in parts)
+    names = ["rules", "optimizer", assessor, "synthesizer"][: int(agents)] + [signal] * (
+        signal in parts
+    )
     config: dict[str, Any] = {"evaluators": [], "derivers": [], "components": {}, "reward": {}}
     for part in (parts[name] for name in names):
         for key, value in part.items():
-            config[key] = {**config[key], **value} if isinstance(value, dict) else [*config[key], *value]
+            config[key] = (
+                {**config[key], **value} if isinstance(value, dict) else [*config[key], *value]
+            )
     for field in _SIGNAL_MODELS:
         if getattr(use, field) is not None:
-            config["evaluators"][-1] = {**config["evaluators"][-1], "params": {field: getattr(use, field)}}
+            config["evaluators"][-1] = {
+                **config["evaluators"][-1],
+                "params": {field: getattr(use, field)},
+            }
     return config
 
 
 @cache
 def _preset_parts() -> dict[str, dict[str, Any]]:
-    return tomllib.loads(files("jurygraph.sources").joinpath("presets.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(
+        files("jurygraph.sources").joinpath("presets.toml").read_text(encoding="utf-8")
+    )
 
 
 def read_config(path: str | Path, model: Any = None) -> Config:
@@ -252,11 +294,19 @@ def _with_absolute_paths(config: Config, folder: Path) -> Config:
     """
     uses = []
     for use in config.evaluators:
-        absolute = {name: _absolute_path(folder, use.params[name]) for name in _FILE_PARAMS if name in use.params}
-        uses.append(use.model_copy(update={"params": {**use.params, **absolute}}) if absolute else use)
+        absolute = {
+            name: _absolute_path(folder, use.params[name])
+            for name in _FILE_PARAMS
+            if name in use.params
+        }
+        uses.append(
+            use.model_copy(update={"params": {**use.params, **absolute}}) if absolute else use
+        )
     annotation = config.annotation
     if annotation is not None:
-        annotation = annotation.model_copy(update={"domain": _absolute_path(folder, annotation.domain)})
+        annotation = annotation.model_copy(
+            update={"domain": _absolute_path(folder, annotation.domain)}
+        )
     return config.model_copy(update={"evaluators": tuple(uses), "annotation": annotation})
 
 
@@ -270,14 +320,21 @@ def _with_confusions(config: Config, folder: Path) -> Config:
         file = component.params.get(_CONFUSIONS)
         if component.combiner == "consensus" and isinstance(file, str):
             content = {_CONFUSIONS: read_confusions(folder / file).model_dump(mode="json")}
-            components[name] = component.model_copy(update={"params": {**component.params, **content}})
+            components[name] = component.model_copy(
+                update={"params": {**component.params, **content}}
+            )
     return config.model_copy(update={"components": components})
 
 
 def _absolute_path(folder: Path, name: Any) -> Any:
     try:
         path = (folder / name).resolve(strict=True)
-    except (OSError, RuntimeError, TypeError, ValueError):  # missing, a cycle of links, no text, not a valid path
+    except (
+        OSError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ):  # missing, a cycle of links, no text, not a valid path
         return name
     return str(path) if path.is_file() else name
 
@@ -303,10 +360,16 @@ def line_of_key(path: str | Path, key: str) -> int | None:
 
 def _validate(value: Any, model: Any = None, folder: Path = Path()) -> Config | Problem:
     if not isinstance(value, Mapping):
-        return Problem((), f"is {describe_value(value)}", "write lines such as `evaluators: [maths.accuracy]`")
+        return Problem(
+            (), f"is {describe_value(value)}", "write lines such as `evaluators: [maths.accuracy]`"
+        )
     version = value.get("version", 1)
     if version != 1 or isinstance(version, bool):
-        return Problem(("version",), f"is {describe_value(version)}", "this jurygraph reads configs of version 1")
+        return Problem(
+            ("version",),
+            f"is {describe_value(version)}",
+            "this jurygraph reads configs of version 1",
+        )
     expanded_config = _with_preset(value if model is None else {**value, "model": model})
     if isinstance(expanded_config, Problem):
         return expanded_config
@@ -339,11 +402,17 @@ def config_schema() -> dict[str, Any]:
     calibration = {"anyOf": [{"type": "string"}, schema["properties"][_CALIBRATION]]}
     properties = {PRESET: preset, **schema["properties"], _CALIBRATION: calibration}
     required = [{"required": [PRESET]}, {"required": schema["required"]}]
-    return {**{k: v for k, v in schema.items() if k != "required"}, "properties": properties, "anyOf": required}
+    return {
+        **{k: v for k, v in schema.items() if k != "required"},
+        "properties": properties,
+        "anyOf": required,
+    }
 
 
 def _error(location: str, problem: Problem) -> ConfigError:
-    return ConfigError(f"{location}, key {problem.field}: {problem}" if problem.path else f"{location}: {problem}")
+    return ConfigError(
+        f"{location}, key {problem.field}: {problem}" if problem.path else f"{location}: {problem}"
+    )
 
 
 def _read_text(path: Path) -> str:

@@ -23,7 +23,14 @@ from pydantic import ValidationError
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Path as FieldPath
-from jurygraph.messages import Problem, describe_validation_error, describe_value, did_you_mean, quote, validate
+from jurygraph.messages import (
+    Problem,
+    describe_validation_error,
+    describe_value,
+    did_you_mean,
+    quote,
+    validate,
+)
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import decode_strictly, iter_parts
 
@@ -34,7 +41,12 @@ GZIP = b"\x1f\x8b"
 UTF8_MARK = b"\xef\xbb\xbf"
 
 _CHUNK = 1 << 20
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)  # ENOENT: no folder for temporary files is usable
+_NO_ROOM = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.ENOENT,
+)  # ENOENT: no folder for temporary files is usable
 
 
 @contextmanager
@@ -56,7 +68,9 @@ def require_temporary_space() -> Iterator[None]:
         if isinstance(error, OSError) and error.errno not in _NO_ROOM:
             raise
         problem = f"there is no space for temporary files ({error})"
-        raise InputError(f"{problem}; set TMPDIR to a folder that has more than the files to read need") from None
+        raise InputError(
+            f"{problem}; set TMPDIR to a folder that has more than the files to read need"
+        ) from None
 
 
 def create_private_file(path: Path, hint: str) -> None:
@@ -66,7 +80,9 @@ def create_private_file(path: Path, hint: str) -> None:
     whose message ends with the hint `hint`, if the path is a symbolic link, or not a file.
     """
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        os.close(
+            os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        )
     except FileExistsError:
         if not stat.S_ISREG(path.lstat().st_mode):
             raise InputError(f"{path}: is a link, or no file; {hint}") from None
@@ -141,7 +157,11 @@ class TextFile:
             number += 1
             if len(content) > LONGEST_LINE:
                 problem = f"is longer than {LONGEST_LINE >> 20} MB"
-                raise_line_error(self.name, number, Problem((), problem, "write one object a line, ended with LF"))
+                raise_line_error(
+                    self.name,
+                    number,
+                    Problem((), problem, "write one object a line, ended with LF"),
+                )
             mark = len(UTF8_MARK) if number == 1 and content.startswith(UTF8_MARK) else 0
             text = self._decode(content[mark:], number)
             yield TextLine(number, text, ByteRange(offset + mark, len(content) - mark))
@@ -168,7 +188,9 @@ class TextFile:
     def refuse_changed(self) -> None:
         """Raise `InputError` if the file has changed since it was opened."""
         if file_state(self._file) != self._state:
-            raise InputError(f"{self.name}: changed while it was read; leave it as it is and score again")
+            raise InputError(
+                f"{self.name}: changed while it was read; leave it as it is and score again"
+            )
 
     def _unpack(self) -> None:
         """Replace a gzip file by its content, since only that allows to read a line in its middle again."""
@@ -189,7 +211,9 @@ class TextFile:
             line = number + content.count(b"\n", 0, error.start)
             place = error.start - content.rfind(b"\n", 0, error.start)
             problem = f"byte {place} (0x{content[error.start]:02x}) is not UTF-8"
-            raise_line_error(self.name, line, Problem((), problem, "save the file as UTF-8, gzipped or not"))
+            raise_line_error(
+                self.name, line, Problem((), problem, "save the file as UTF-8, gzipped or not")
+            )
 
 
 def _open(path: str | Path) -> IO[bytes]:
@@ -212,13 +236,17 @@ def refuse_unreadable(path: str | Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file; {_missing_file_hint(Path(path))}") from None
+        raise InputError(
+            f"{path}: there is no such file; {_missing_file_hint(Path(path))}"
+        ) from None
     except PermissionError:
         raise InputError(f"{path}: may not be read; ask for permission to read it") from None
     except IsADirectoryError:
         raise InputError(f"{path}: is a folder; name a file") from None
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); name a file that can be read") from None
+        raise InputError(
+            f"{path}: cannot be read ({error}); name a file that can be read"
+        ) from None
 
 
 def _missing_file_hint(path: Path) -> str:
@@ -310,7 +338,12 @@ class TaskKeyedFile(Generic[N]):
     """
 
     def __init__(
-        self, path: str | Path, model: type[N], key: str, duplicate_hint: str, empty_hint: str | None = None
+        self,
+        path: str | Path,
+        model: type[N],
+        key: str,
+        duplicate_hint: str,
+        empty_hint: str | None = None,
     ) -> None:
         """Validate the file, whose lines name their task in the field `key`.
 
@@ -334,11 +367,18 @@ class TaskKeyedFile(Generic[N]):
     def _check(self, number: int, entry: N) -> None:
         """Check a line beyond its model."""
 
-    def refuse_unknown(self, is_known: Callable[[str], object], ids: Iterable[str], hint: str) -> None:
+    def refuse_unknown(
+        self, is_known: Callable[[str], object], ids: Iterable[str], hint: str
+    ) -> None:
         """Raise `InputError`, with the hint `hint` if none of the `ids` is similar, for a task that is not known."""
         for name, (number, _) in self._lines.items():
             if not is_known(name):
-                self._refuse(number, (self._key,), f"there is no task {quote(name)}", did_you_mean(name, ids) or hint)
+                self._refuse(
+                    number,
+                    (self._key,),
+                    f"there is no task {quote(name)}",
+                    did_you_mean(name, ids) or hint,
+                )
 
     def _refuse(self, number: int, path: FieldPath, problem: str, remedy: str) -> NoReturn:
         raise_line_error(self._file.name, number, Problem(path, problem, remedy))
@@ -354,7 +394,11 @@ class TaskKeyedFile(Generic[N]):
         return (reread_line(self._file, place, self._model) for _, place in self._lines.values())
 
     def get(self, task_id: str) -> N | None:
-        return reread_line(self._file, self._lines[task_id][1], self._model) if task_id in self._lines else None
+        return (
+            reread_line(self._file, self._lines[task_id][1], self._model)
+            if task_id in self._lines
+            else None
+        )
 
     def close(self) -> None:
         self._file.close()
@@ -371,13 +415,21 @@ def _parse_line(text: str, model: type[N]) -> N | Problem:
     if isinstance(value, Problem):
         return value
     if not isinstance(value, dict):
-        return Problem((), f"is {describe_value(value)}", 'each line is one JSON object, such as {"id": "a", …}')
+        return Problem(
+            (),
+            f"is {describe_value(value)}",
+            'each line is one JSON object, such as {"id": "a", …}',
+        )
     try:
         return model.model_validate_json(text, strict=True)
     except ValidationError as error:
         if error.errors(include_url=False)[0]["type"] != "json_invalid":
             return describe_validation_error(error, model, value)
-        halves = (path for path, part in iter_parts(value) if isinstance(part, str) and _SURROGATE.search(part))
+        halves = (
+            path
+            for path, part in iter_parts(value)
+            if isinstance(part, str) and _SURROGATE.search(part)
+        )
         problem = "holds half of a surrogate pair, which is not a character"
         return Problem(next(halves, ()), problem, "write the whole character")
 

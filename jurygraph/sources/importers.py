@@ -13,7 +13,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints, field_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    field_validator,
+)
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, did_you_mean, quote, validate
@@ -34,7 +41,11 @@ def _text_to_number(value: Any) -> Any:
 Name = Annotated[str, StringConstraints(max_length=240)]
 """Part of an id: two of them, and the number of a response, are no longer than an id may be."""
 
-Key = Annotated[Name, Field(min_length=1), BeforeValidator(lambda value: str(value) if type(value) is int else value)]
+Key = Annotated[
+    Name,
+    Field(min_length=1),
+    BeforeValidator(lambda value: str(value) if type(value) is int else value),
+]
 """Id of a published row: text, or a whole number, which is read as text."""
 
 Points = Annotated[Number, BeforeValidator(_text_to_number)]
@@ -98,13 +109,21 @@ class TaskRow(ImportedRow):
         with closing(TextFile(path)) as file:
             for line, row in read_lines(file, cls):
                 fields, notes = row.to_content()
-                task = None if fields is None else validate_line(file.name, line.number, TaskLine, fields)
+                task = (
+                    None
+                    if fields is None
+                    else validate_line(file.name, line.number, TaskLine, fields)
+                )
                 if task is None:
                     reason = f"has no row that makes a task ({notes[-1].what}: {notes[-1].where})"
                 elif seen.setdefault(task.id, line.number) != line.number:
-                    problem = f"makes the task {quote(task.id)}, which is already in line {seen[task.id]}"
+                    problem = (
+                        f"makes the task {quote(task.id)}, which is already in line {seen[task.id]}"
+                    )
                     path_of_key = () if cls.KEY is None else (cls.KEY,)
-                    raise_line_error(file.name, line.number, Problem(path_of_key, problem, "keep one of them"))
+                    raise_line_error(
+                        file.name, line.number, Problem(path_of_key, problem, "keep one of them")
+                    )
                 yield Imported(task, tuple(notes))
         if not seen:
             raise InputError(f"{file.name}: {reason}; name a file of {cls.EXPECTED}")
@@ -112,8 +131,12 @@ class TaskRow(ImportedRow):
 
 def nonempty_fields(**fields: Any) -> dict[str, Any]:
     """Return the fields that are neither null nor empty, as JSON values."""
-    nonempty = {name: value for name, value in fields.items() if value not in (None, "", [], {}, ())}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in nonempty.items()}
+    nonempty = {
+        name: value for name, value in fields.items() if value not in (None, "", [], {}, ())
+    }
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in nonempty.items()
+    }
 
 
 # Rubrics: HealthBench, PLawBench and WritingBench
@@ -124,7 +147,9 @@ TEXTLESS = "completions without text are left out"
 WHOLE = "criteria are judged as one, since they mark no sub-items whose points add up to their own"
 
 
-def _with_rubric(task: Mapping[str, Any], items: Iterable[Mapping[str, Any]], notes: Sequence[Note] = ()) -> Content:
+def _with_rubric(
+    task: Mapping[str, Any], items: Iterable[Mapping[str, Any]], notes: Sequence[Note] = ()
+) -> Content:
     """Return the task with a rubric of these items, each the fields of a criterion.
 
     The task is left out if no weight is above 0. An item's `about`, with other published fields, goes to the task's
@@ -138,7 +163,9 @@ def _with_rubric(task: Mapping[str, Any], items: Iterable[Mapping[str, Any]], no
         if not item["text"].strip() or item["weight"] == 0:
             all_notes.append(Note(WORTHLESS, f"{task['id']}: {name}"))
             continue
-        criteria.append({"id": name, **{field: value for field, value in item.items() if field != "about"}})
+        criteria.append(
+            {"id": name, **{field: value for field, value in item.items() if field != "about"}}
+        )
         about |= nonempty_fields(**{name: item["about"]})
     if not any(criterion["weight"] > 0 for criterion in criteria):
         return None, [*all_notes, Note(NO_GAIN, task["id"])]
@@ -189,7 +216,12 @@ class ImportedExample(TaskRow):
             else:
                 notes.append(Note(TEXTLESS, f"{self.prompt_id}: {name}"))
         query = [turn.message() for turn in self.prompt]
-        task = {"id": self.prompt_id, "query": query, "responses": responses, "metadata": self.other}
+        task = {
+            "id": self.prompt_id,
+            "query": query,
+            "responses": responses,
+            "metadata": self.other,
+        }
         return _with_rubric(task, (item.criterion_fields() for item in self.rubrics), notes)
 
 
@@ -207,7 +239,13 @@ class Entry(ImportedRow):
         text = ": ".join(part for part in (self.name, self.criteria_description) if part)
         about = self.other
         anchors = {ends: about.pop(ends) for ends in RANGES if ends in about}
-        return {"text": text, "weight": 1.0, "scale": (lowest, 10.0), "anchors": anchors, "about": about}
+        return {
+            "text": text,
+            "weight": 1.0,
+            "scale": (lowest, 10.0),
+            "anchors": anchors,
+            "about": about,
+        }
 
 
 class Query(TaskRow):
@@ -258,7 +296,11 @@ class Case(TaskRow):
         """
         rubric = [[item.criterion, item.points] for item in self.rubrics]
         name = f"case-{digest_of([self.context, self.question, rubric])[:12]}"
-        query = f"## 案例\n{self.context}\n\n## 问题\n{self.question}" if self.context else self.question
+        query = (
+            f"## 案例\n{self.context}\n\n## 问题\n{self.question}"
+            if self.context
+            else self.question
+        )
         task = {"id": name, "query": query, "reference": self.reference, "metadata": self.other}
         items = []
         notes = []
@@ -266,7 +308,9 @@ class Case(TaskRow):
             parts = _weighted_parts(item)
             if parts is None:
                 notes.append(Note(WHOLE, f"{name}: criterion-{number}"))
-            items.append(item.criterion_fields() | ({"parts": parts} if parts and len(parts) > 1 else {}))
+            items.append(
+                item.criterion_fields() | ({"parts": parts} if parts and len(parts) > 1 else {})
+            )
         return _with_rubric(task, items, notes)
 
 
@@ -280,8 +324,12 @@ def _weighted_parts(item: ScoredItem) -> list[dict[str, Any]] | None:
     """Return the sub-items of an item; None if they do not give all of its points, or if one has no words."""
     parts = sub_items(item.criterion)
     weights = [part["weight"] for part in parts]
-    have_words = all(re.search(r"\w", _HEADING.sub("", _MARK.sub("", part["text"]))) for part in parts)
-    is_complete = math.isclose(sum(weights), item.points) and 0 not in weights and len(parts) <= _MAX_PARTS
+    have_words = all(
+        re.search(r"\w", _HEADING.sub("", _MARK.sub("", part["text"]))) for part in parts
+    )
+    is_complete = (
+        math.isclose(sum(weights), item.points) and 0 not in weights and len(parts) <= _MAX_PARTS
+    )
     return parts if is_complete and have_words else None
 
 
@@ -292,7 +340,10 @@ def sub_items(text: str) -> list[dict[str, Any]]:
     until the next one. Text before the first sub-item belongs to none.
     """
     marks = list(_MARK.finditer(text))
-    starts = [_sub_item_start(text, earlier, mark) for earlier, mark in zip([None, *marks], marks, strict=False)]
+    starts = [
+        _sub_item_start(text, earlier, mark)
+        for earlier, mark in zip([None, *marks], marks, strict=False)
+    ]
     return [
         {"text": text[start:end].strip(), "weight": float(mark[1])}
         for mark, (start, end) in zip(marks, pairwise([*starts, len(text)]), strict=True)
@@ -337,7 +388,9 @@ class ImportedComparison(TaskRow):
 
     @field_validator("prompt")
     @classmethod
-    def _require_messages(cls, prompt: str | tuple[ImportedTurn, ...]) -> str | tuple[ImportedTurn, ...]:
+    def _require_messages(
+        cls, prompt: str | tuple[ImportedTurn, ...]
+    ) -> str | tuple[ImportedTurn, ...]:
         if prompt == ():
             raise ValueError("is an empty list; give it one message at least")
         return prompt
@@ -349,19 +402,32 @@ class ImportedComparison(TaskRow):
         digests, and if a chosen and a rejected one have the same text, a digest of id and text decides which is first.
         """
         name = self.id if self.subset is None else f"{self.subset}/{self.id}"
-        chosen, rejected = ((texts,) if isinstance(texts, str) else texts for texts in (self.chosen, self.rejected))
+        chosen, rejected = (
+            (texts,) if isinstance(texts, str) else texts for texts in (self.chosen, self.rejected)
+        )
         if not chosen or not rejected:
             return None, [Note(ONE_SIDED, name)]
         agents: list[str | None] = list(self.models or ())
         if len(agents) != len(chosen) + len(rejected):
             agents = [self.chosen_model] * len(chosen) + [self.rejected_model] * len(rejected)
         labelled = [(text, True) for text in chosen] + [(text, False) for text in rejected]
-        shuffled = sorted(zip(labelled, agents, strict=True), key=lambda entry: _sort_key(name, *entry[0]))
+        shuffled = sorted(
+            zip(labelled, agents, strict=True), key=lambda entry: _sort_key(name, *entry[0])
+        )
         responses = [
-            {"id": f"{name}/{number}", "agent": agent, "text": text, "labels": {"preferred": preferred}}
+            {
+                "id": f"{name}/{number}",
+                "agent": agent,
+                "text": text,
+                "labels": {"preferred": preferred},
+            }
             for number, ((text, preferred), agent) in enumerate(shuffled, 1)
         ]
-        query = self.prompt if isinstance(self.prompt, str) else [turn.message() for turn in self.prompt]
+        query = (
+            self.prompt
+            if isinstance(self.prompt, str)
+            else [turn.message() for turn in self.prompt]
+        )
         about = self.other | nonempty_fields(subset=self.subset, models=self.models)
         notes = [Note(UNNAMED, name)] if self.models is not None and None in agents else []
         return {"id": name, "query": query, "responses": responses, "metadata": about}, notes
@@ -395,7 +461,12 @@ class ImportedPair(TaskRow):
             }
             for name, text in (("A", self.response_A), ("B", self.response_B))
         ]
-        return {"id": self.pair_id, "query": self.question, "responses": responses, "metadata": self.other}, ()
+        return {
+            "id": self.pair_id,
+            "query": self.question,
+            "responses": responses,
+            "metadata": self.other,
+        }, ()
 
 
 # GroupTravelBench (small-xiangcheng/GroupTravelbench, arXiv 2605.25200) scores its strong tier (must, reject, budget,
@@ -411,13 +482,22 @@ _WORDS: Mapping[str, tuple[Literal["hard", "soft"], str]] = {
     "transport.avoid": ("soft", "Travel between cities is preferably not by {}."),
     "transport.reject": ("hard", "Travel between cities is never by {}."),
     "intensity.max_poi_per_day": ("hard", "There are at most {} attractions a day."),
-    "intensity.max_active_hours": ("hard", "Attractions and travel within a city take at most {} hours a day."),
+    "intensity.max_active_hours": (
+        "hard",
+        "Attractions and travel within a city take at most {} hours a day.",
+    ),
     "hotel_preference.prefer": ("soft", "Hotels are preferably of the kind {}."),
     "hotel_preference.avoid": ("soft", "Hotels are preferably not of the kind {}."),
     "attractions.must_visit": ("hard", "{city}: {} is visited."),
     "attractions.reject_visit": ("hard", "{city}: {} is not visited."),
-    "attractions.category_pref.positive": ("soft", "{city}: attractions of the kind {} are preferred."),
-    "attractions.category_pref.negative": ("soft", "{city}: attractions of the kind {} are preferably avoided."),
+    "attractions.category_pref.positive": (
+        "soft",
+        "{city}: attractions of the kind {} are preferred.",
+    ),
+    "attractions.category_pref.negative": (
+        "soft",
+        "{city}: attractions of the kind {} are preferably avoided.",
+    ),
     "food.must_eat": ("hard", "{city}: there is a meal of the kind {}."),
     "food.prefer_eat": ("soft", "{city}: meals of the kind {} are preferred."),
     "food.avoid_eat": ("soft", "{city}: meals of the kind {} are preferably avoided."),
@@ -468,7 +548,12 @@ class GroupTrip(TaskRow):
             return None, [*notes, Note(NOBODY, self.task_id)]
         date = None if self.time and self.time in (self.context or "") else self.time
         query = "\n".join(filter(None, (self.query, self.context, date)))
-        return {"id": self.task_id, "query": query, "stakeholders": stakeholders, "metadata": self.other}, notes
+        return {
+            "id": self.task_id,
+            "query": query,
+            "stakeholders": stakeholders,
+            "metadata": self.other,
+        }, notes
 
 
 def _read_constraints(preference: dict[str, JsonValue]) -> tuple[list[dict[str, Any]], list[str]]:
@@ -479,7 +564,10 @@ def _read_constraints(preference: dict[str, JsonValue]) -> tuple[list[dict[str, 
         part, _, field = path.partition(".")
         city = ""
         if part == "city_specific_preferences":  # whose own name may hold a dot
-            city, field = next(((field[: -len(one) - 1], one) for one in _WORDS if field.endswith(f".{one}")), ("", ""))
+            city, field = next(
+                ((field[: -len(one) - 1], one) for one in _WORDS if field.endswith(f".{one}")),
+                ("", ""),
+            )
         kind, words = _WORDS.get(field, ("", ""))
         if kind and ("{city}" in words) == bool(city) and (city or part == "global_constraints"):
             name = f"{path}: {value}"
@@ -533,7 +621,9 @@ def read_qags(paths: Sequence[str | Path]) -> Iterator[Vote]:
         names = [name for name in ("cnn", "xsum") if name in Path(path).name.lower()]
         if len(names) != 1 or names[0] in seen:
             hint = "have either `cnn` or `xsum` in it, as in mturk_xsum.jsonl, and name one file of each set"
-            raise InputError(f"{path}: its name does not say which set it is of, or that of another file; {hint}")
+            raise InputError(
+                f"{path}: its name does not say which set it is of, or that of another file; {hint}"
+            )
         seen.update(names)
         votes = 0
         with closing(TextFile(path)) as file:
@@ -542,7 +632,9 @@ def read_qags(paths: Sequence[str | Path]) -> Iterator[Vote]:
                     votes += 1
                     yield vote
         if not votes:
-            raise InputError(f"{path}: holds no answers; name a file of QAGS's annotations, with `summary_sentences`")
+            raise InputError(
+                f"{path}: holds no answers; name a file of QAGS's annotations, with `summary_sentences`"
+            )
 
 
 def _votes(group: str, agent: str, summary: ImportedSummary) -> Iterator[Vote]:
@@ -550,7 +642,13 @@ def _votes(group: str, agent: str, summary: ImportedSummary) -> Iterator[Vote]:
         for answer in sentence.responses:
             annotator = f"worker_{answer.worker_id}"
             label = float(answer.response == "yes")
-            yield Vote(item=f"{group}_sent{index}", agent=agent, annotator=annotator, label=label, group=group)
+            yield Vote(
+                item=f"{group}_sent{index}",
+                agent=agent,
+                annotator=annotator,
+                label=label,
+                group=group,
+            )
 
 
 # Tables of rated texts
@@ -588,7 +686,9 @@ def read_rated_table(path: str | Path, columns: Mapping[str, str]) -> RatedTable
         by_item.setdefault(vote.item, []).append(vote)
     for item, rated in by_item.items():
         if len({prompts.get(vote.key) for vote in rated}) > 1:
-            raise InputError(f"{path}, field {prompt}: item {quote(item)} has two prompts; give each item one")
+            raise InputError(
+                f"{path}, field {prompt}: item {quote(item)} has two prompts; give each item one"
+            )
     tasks = [
         item_to_task(str(path), item, rated, [vote.annotator for vote in rated], texts, prompts)
         for item, rated in by_item.items()
@@ -613,7 +713,9 @@ def item_to_task(
         "reviewers": sorted(set(people)),
         "group": first.group,
         "metadata": {} if first.domain is None else {"domain": first.domain},
-        "responses": [{"id": key, "text": texts[key], "agent": agent} for key, agent in agents.items()],
+        "responses": [
+            {"id": key, "text": texts[key], "agent": agent} for key, agent in agents.items()
+        ],
     }
     task = validate(TaskLine, content)
     if isinstance(task, Problem):

@@ -18,7 +18,16 @@ from pydantic_core import from_json
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import MAX_INT_BITS, Problem, describe_value, did_you_mean, quote, validate
 from jurygraph.schema import FrozenModel, ScoreCalibration
-from jurygraph.schema.rating import Confusions, JudgedLabel, Label, LabelledItem, RatedItem, RatedText, Rating, Vote
+from jurygraph.schema.rating import (
+    Confusions,
+    JudgedLabel,
+    Label,
+    LabelledItem,
+    RatedItem,
+    RatedText,
+    Rating,
+    Vote,
+)
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.task_tables import Row, is_csv, missing_column_error, read_rows
 
@@ -39,7 +48,9 @@ _ALIASES = {
 _COLUMNS = {*Rating.model_fields, *Vote.model_fields}
 """Every column that RATINGS may have, read or not."""
 
-_TEXT_FIELDS = set("item agent reviewer annotator dimension domain group id other question split".split())
+_TEXT_FIELDS = set(
+    "item agent reviewer annotator dimension domain group id other question split".split()
+)
 NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
@@ -115,7 +126,9 @@ def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
     for place, vote in file.rows:
         number = None if vote.label is None else float(vote.label)
         if number is not None and not math.isfinite(number):
-            problem = Problem((file.columns["label"],), f"is {quote(str(vote.label))}", "write a finite number")
+            problem = Problem(
+                (file.columns["label"],), f"is {quote(str(vote.label))}", "write a finite number"
+            )
             _refuse(f"{file.path}, {place}", problem)
         rows.append((place, vote.model_copy(update={"label": number})))
     return replace(file, rows=tuple(rows))
@@ -127,7 +140,9 @@ def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str,
     Columns are `item`, `label`, and `agent`. Raises as `read_ratings` does, also if an item has two labels.
     """
     file = read_models(Path(path), LabelledItem, columns)
-    file = replace(file, rows=tuple((place, row) for place, row in file.rows if row.label is not None))
+    file = replace(
+        file, rows=tuple((place, row) for place, row in file.rows if row.label is not None)
+    )
     return {
         key: PlacedLabel(f"{path}, {place}", file.columns, label)
         for key, (label, place) in _one_value_each(file, "label").items()
@@ -166,7 +181,9 @@ def read_pairs(path: str | Path) -> dict[str, tuple[str, str]]:
     """
     file = read_models(Path(path), _ItemPair, {})
     second = _one_value_each(file, "second")
-    return {key: (first, second[key][0]) for key, (first, _) in _one_value_each(file, "first").items()}
+    return {
+        key: (first, second[key][0]) for key, (first, _) in _one_value_each(file, "first").items()
+    }
 
 
 def _one_value_each(file: FileRows[T], name: str) -> dict[str, tuple[Any, str]]:
@@ -177,7 +194,10 @@ def _one_value_each(file: FileRows[T], name: str) -> dict[str, tuple[Any, str]]:
         known, first = found.setdefault(row.key, (value, place))
         if value != known:
             problem = f"is not the {name} that item {quote(row.key)} has in {first}"
-            _refuse(f"{file.path}, {place}", Problem((file.columns[name],), problem, f"give each item one {name}"))
+            _refuse(
+                f"{file.path}, {place}",
+                Problem((file.columns[name],), problem, f"give each item one {name}"),
+            )
     return found
 
 
@@ -187,7 +207,11 @@ def read_models(path: Path, model: type[N], columns: Mapping[str, str] = {}) -> 
     In CSV, cells of the fields that the model names in `json_columns` are read as JSON. Raises as `read_ratings` does.
     """
     known_names = model.model_fields
-    other_names = {name: other for name, other in _ALIASES.items() if other in known_names and other not in columns}
+    other_names = {
+        name: other
+        for name, other in _ALIASES.items()
+        if other in known_names and other not in columns
+    }
     columns = {other_names.get(name, name): column for name, column in columns.items()}
     for name in columns:
         if name not in known_names:
@@ -195,11 +219,15 @@ def read_models(path: Path, model: type[N], columns: Mapping[str, str] = {}) -> 
             raise ConfigError(f"columns: {quote(name)} is not a column of such a file; {hint}")
     rows = []
     csv = is_csv(path)
-    column_of: dict[tuple[str, ...], Mapping[str, str]] = {}  # by the columns of a row: most files have one set
+    column_of: dict[
+        tuple[str, ...], Mapping[str, str]
+    ] = {}  # by the columns of a row: most files have one set
     for place, values in read_rows(path):
         present = tuple(values)
         if present not in column_of:
-            column_of[present] = _match_columns(f"{path}, {'line 1' if csv else place}", model, columns, present)
+            column_of[present] = _match_columns(
+                f"{path}, {'line 1' if csv else place}", model, columns, present
+            )
         rows.append((place, _to_model(f"{path}, {place}", model, values, column_of[present], csv)))
     if not rows:
         needed = " and ".join(f"`{name}`" for name in _required_fields(model))
@@ -212,7 +240,9 @@ def read_models(path: Path, model: type[N], columns: Mapping[str, str] = {}) -> 
     missing = [name for name in model.model_fields if name not in used]
     unread = {
         column: None if column in _COLUMNS else did_you_mean(column.casefold(), missing)
-        for column in sorted(set(known).difference(*(fields.values() for fields in column_of.values())))
+        for column in sorted(
+            set(known).difference(*(fields.values() for fields in column_of.values()))
+        )
     }
     return FileRows(str(path), tuple(rows), used, unread)
 
@@ -232,7 +262,9 @@ def _match_columns(
         matches = [column for column in candidates if column in present]
         if len(matches) > 1:
             names = " and ".join(map(repr, matches))
-            problem = f"has the columns {names}, which say the same; keep one, or say which is meant"
+            problem = (
+                f"has the columns {names}, which say the same; keep one, or say which is meant"
+            )
             raise InputError(f"{location}: {problem}")
         if matches:
             column_of[name] = matches[0]
@@ -241,13 +273,29 @@ def _match_columns(
     return column_of
 
 
-def _to_model(location: str, model: type[N], values: Row, columns: Mapping[str, str], csv: bool) -> N:
+def _to_model(
+    location: str, model: type[N], values: Row, columns: Mapping[str, str], csv: bool
+) -> N:
     fields = {name: _normalize(name, values[column]) for name, column in columns.items()}
     if csv:  # undo the escaping of exported tables
-        fields |= {name: _parse_number(fields[name]) for name in ("score", "target") if name in fields}
-        fields |= {name: _parse_json(fields[name]) for name in getattr(model, "json_columns", ()) if name in fields}
-        fields |= {name: unescape_formulas(value) for name, value in fields.items() if isinstance(value, str)}
-    nonempty = {name: value for name, value in fields.items() if value != "" or model.model_fields[name].is_required()}
+        fields |= {
+            name: _parse_number(fields[name]) for name in ("score", "target") if name in fields
+        }
+        fields |= {
+            name: _parse_json(fields[name])
+            for name in getattr(model, "json_columns", ())
+            if name in fields
+        }
+        fields |= {
+            name: unescape_formulas(value)
+            for name, value in fields.items()
+            if isinstance(value, str)
+        }
+    nonempty = {
+        name: value
+        for name, value in fields.items()
+        if value != "" or model.model_fields[name].is_required()
+    }
     entry = validate(model, nonempty)
     if isinstance(entry, Problem):
         _refuse(location, replace(entry, path=(columns[str(entry.path[0])], *entry.path[1:])))
@@ -260,7 +308,11 @@ def _normalize(name: str, value: Any) -> Any:
         return value.strip() or None
     if name not in _TEXT_FIELDS:
         return value
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= MAX_INT_BITS:
+    if (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and value.bit_length() <= MAX_INT_BITS
+    ):
         return str(value)
     return "" if isinstance(value, str) and not value.strip() else value
 
@@ -292,7 +344,9 @@ _BREAKS = f"[{QUOTED_CHARACTERS}]"
 _SIGNS = "=+\\-@＝＋－＠﹦﹢﹣﹫"
 _BLANKS = "[ \\0\u00a0\u1680\u180e\u2000-\u200f\u202f\u205f\u2060\u3000\ufeff]*"  # a spreadsheet passes over them
 _FORMULA = re.compile(rf"^{_BLANKS}'*(?={_BREAKS})|(?:^|{_BREAKS}){_BLANKS}'*(?=[{_SIGNS}])")
-_NEUTRALISED = re.compile(rf"((?:^|{_BREAKS}){_BLANKS}'*)'(?=[{_SIGNS}])|(^{_BLANKS}'*)'(?={_BREAKS})")
+_NEUTRALISED = re.compile(
+    rf"((?:^|{_BREAKS}){_BLANKS}'*)'(?=[{_SIGNS}])|(^{_BLANKS}'*)'(?={_BREAKS})"
+)
 
 
 def escape_formulas(text: str) -> str:
@@ -313,7 +367,10 @@ _REWRITE_HINT = "have `jurygraph consensus --artifact` write it again"
 
 def confusions_to_json(confusions: Confusions) -> bytes:
     """Return the content of the file: the model's fields, and its digest."""
-    return json.dumps({**confusions.model_dump(mode="json"), "digest": confusions.digest}).encode() + b"\n"
+    return (
+        json.dumps({**confusions.model_dump(mode="json"), "digest": confusions.digest}).encode()
+        + b"\n"
+    )
 
 
 def read_confusions(path: str | Path) -> Confusions:
@@ -326,19 +383,26 @@ def read_confusions(path: str | Path) -> Confusions:
     if isinstance(confusions, Problem):
         _refuse(str(path), confusions)
     if digest != confusions.digest:
-        raise InputError(f"{path}, field digest: is not that of the rest, which was changed; {_REWRITE_HINT}")
+        raise InputError(
+            f"{path}, field digest: is not that of the rest, which was changed; {_REWRITE_HINT}"
+        )
     return confusions
 
 
 def calibrations_to_json(calibrations: Mapping[str, ScoreCalibration]) -> bytes:
     """Return the content of a file of calibrations by question, each with its digest."""
-    content = {name: {**one.model_dump(mode="json"), "digest": one.digest} for name, one in calibrations.items()}
+    content = {
+        name: {**one.model_dump(mode="json"), "digest": one.digest}
+        for name, one in calibrations.items()
+    }
     return json.dumps(content).encode() + b"\n"
 
 
 def read_calibrations(path: str | Path) -> dict[str, Any]:
     """Return the object that `calibrations_to_json` wrote, unchecked. Raises `InputError` if the file has none."""
-    return read_json_object(path, "calibrations are", "have `jurygraph rescore --calibrate --artifact` write it again")
+    return read_json_object(
+        path, "calibrations are", "have `jurygraph rescore --calibrate --artifact` write it again"
+    )
 
 
 def read_json_object(path: str | Path, subject: str, hint: str) -> dict[str, Any]:

@@ -43,7 +43,9 @@ class SheetItem(RatedItem):
     def _has_one_text_or_two(self) -> Self:
         is_pair = self.first is not None and self.second is not None
         if (self.text is not None) == is_pair or (self.first is None) != (self.second is None):
-            raise ValueError("`text` is needed, or else `first` and `second`; give an item one text, or two to compare")
+            raise ValueError(
+                "`text` is needed, or else `first` and `second`; give an item one text, or two to compare"
+            )
         return self
 
     @property
@@ -95,7 +97,9 @@ def read_items(path: str | Path) -> list[SheetItem]:
     found: dict[str, SheetItem] = {}
     for place, item in read_models(Path(path), SheetItem).rows:
         if found.setdefault(item.key, item) is not item:
-            raise InputError(f"{path}, {place}: item {quote(item.key)} is there above; give each item once")
+            raise InputError(
+                f"{path}, {place}: item {quote(item.key)} is there above; give each item once"
+            )
     return list(found.values())
 
 
@@ -124,7 +128,10 @@ def make_sheets(
     key: list[KeyRow] = []
     sheets: dict[str, list[dict[str, str]]] = {}
     for column, reviewer in enumerate(names):
-        own = [*known, *(one for one, is_own in zip(dealt, assigned[:, column], strict=True) if is_own)]
+        own = [
+            *known,
+            *(one for one, is_own in zip(dealt, assigned[:, column], strict=True) if is_own),
+        ]
         swapped = rng.permutation(len(own)) % 2 == 1
         sheets[reviewer] = []
         for place in rng.permutation(len(own)).tolist():
@@ -135,12 +142,16 @@ def make_sheets(
                 identity = f"i{next(ids):07x}"
                 fields = item.model_dump(include={"item", "agent", "domain", "group"})
                 flags = {"is_pair": item.is_pair, "is_swapped": is_swapped}
-                key.append(KeyRow(id=identity, reviewer=reviewer, dimension=dimension, **fields, **flags))
+                key.append(
+                    KeyRow(id=identity, reviewer=reviewer, dimension=dimension, **fields, **flags)
+                )
                 sheets[reviewer].append(_sheet_row(identity, dimension, item, is_swapped))
     return Assignment(key, sheets, assigned)
 
 
-def _sheet_row(identity: str, dimension: str | None, item: SheetItem, is_swapped: bool) -> dict[str, str]:
+def _sheet_row(
+    identity: str, dimension: str | None, item: SheetItem, is_swapped: bool
+) -> dict[str, str]:
     texts = {"text": item.text or ""}
     if item.is_pair:
         sides = (item.second, item.first) if is_swapped else (item.first, item.second)
@@ -153,7 +164,9 @@ def sheet_to_csv(rows: Sequence[Mapping[str, str]]) -> Iterator[bytes]:
     """Yield the lines of a CSV file in which no spreadsheet runs a text as a formula."""
     for cells in (list(rows[0]), *(row.values() for row in rows)):
         line = io.StringIO()
-        csv.writer(line, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(map(escape_formulas, cells))
+        csv.writer(line, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(
+            map(escape_formulas, cells)
+        )
         yield line.getvalue().encode()
 
 
@@ -167,7 +180,9 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
     """
     key, *sheets = paths
     if not sheets:
-        raise InputError(f"{key}: is the key alone; name it first and then the sheets that were returned")
+        raise InputError(
+            f"{key}: is the key alone; name it first and then the sheets that were returned"
+        )
     known = {row.id: row for _, row in read_models(Path(key), KeyRow).rows}
     seen: dict[str, str] = {}
     for path in sheets:
@@ -177,9 +192,13 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
             row = known.get(filled.item)
             if row is None:
                 problem = f"{quote(filled.item)} is not in {key}"
-                raise InputError(f"{where}, field {file.columns['item']}: {problem}; name the key of these sheets")
+                raise InputError(
+                    f"{where}, field {file.columns['item']}: {problem}; name the key of these sheets"
+                )
             if filled.item in seen:
-                raise InputError(f"{where}: row {quote(filled.item)} is also in {seen[filled.item]}; keep one of them")
+                raise InputError(
+                    f"{where}: row {quote(filled.item)} is also in {seen[filled.item]}; keep one of them"
+                )
             seen[filled.item] = where
             score = _parse_score(f"{where}, field {file.columns['label']}", row, filled.label)
             fields = row.model_dump(include={"item", "agent", "dimension", "domain", "group"})
@@ -210,7 +229,9 @@ _ROUNDS = 30
 """Trades of every item; the overlaps of reviewers no longer change in distribution after about ten."""
 
 
-def assign_reviewers(strata: Sequence[Hashable], reviewers: int, per_item: int, rng: np.random.Generator) -> Bools:
+def assign_reviewers(
+    strata: Sequence[Hashable], reviewers: int, per_item: int, rng: np.random.Generator
+) -> Bools:
     """Return who rates which item, [items, reviewers]: each item has `per_item` reviewers.
 
     Numbers of items of two reviewers differ by at most one: of all, of each stratum, and, as strata are sorted, of all
@@ -223,7 +244,9 @@ def assign_reviewers(strata: Sequence[Hashable], reviewers: int, per_item: int, 
     codes = np.array([ranks[one] for one in strata], dtype=np.intp)
     order = np.lexsort((rng.random(len(codes)), codes))
     # Dealt round the table, any run of items is balanced: all of them, and each stratum.
-    seats = rng.permutation(reviewers)[np.arange(len(codes) * per_item).reshape(-1, per_item) % reviewers]
+    seats = rng.permutation(reviewers)[
+        np.arange(len(codes) * per_item).reshape(-1, per_item) % reviewers
+    ]
     assigned = np.zeros((len(codes), reviewers), dtype=np.bool_)
     assigned[order[:, None], seats] = True
     for _ in range(_ROUNDS):

@@ -49,7 +49,9 @@ from jurygraph.sources.files import (
 _MAX_JSON = 256 << 20
 _MAX_WORKBOOK = 256 << 20  # bytes of an .xlsx file once unpacked
 _MAX_WORKBOOK_RATIO = 100  # of the bytes of a part, unpacked, to those of the file; a million rows of one value have 15
-_MAX_REPEATED_TAGS = 1_000_000  # tags of a part beyond that ratio: each takes some hundred bytes of memory
+_MAX_REPEATED_TAGS = (
+    1_000_000  # tags of a part beyond that ratio: each takes some hundred bytes of memory
+)
 _MAX_SHEET_ROWS = 1_048_576  # as in Excel
 _MAX_SHEET_COLUMNS = 16_384
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
@@ -94,7 +96,9 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def missing_column_error(location: str, columns: Sequence[str], present: Sequence[str]) -> InputError:
+def missing_column_error(
+    location: str, columns: Sequence[str], present: Sequence[str]
+) -> InputError:
     """Return the error that a table lacks a column, or all of several, with the nearest of the `present` ones."""
     hints = (did_you_mean(column, present) for column in columns)
     choice = f"name one that is there: {shorten(', '.join(present), 200)}"
@@ -121,7 +125,9 @@ def _to_json_value(value: Any) -> Any:
 
 
 def _read_csv(path: Path) -> Iterator[PlacedRow]:
-    csv.field_size_limit(max(LONGEST_LINE, csv.field_size_limit()))  # by default 128 KB, which long prompts exceed
+    csv.field_size_limit(
+        max(LONGEST_LINE, csv.field_size_limit())
+    )  # by default 128 KB, which long prompts exceed
     with closing(TextFile(path, str(path))) as file:
         lines = (line.text for line in file.all_lines())
         header = next(lines, "")
@@ -138,13 +144,19 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
                     problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
                     has_more = len(values) > len(columns)
                     sign = _SEPARATORS[separator]
-                    advice = f"quote a value that holds {sign}" if has_more else f"write {sign} for each empty cell"
+                    advice = (
+                        f"quote a value that holds {sign}"
+                        if has_more
+                        else f"write {sign} for each empty cell"
+                    )
                     raise InputError(f"{path}, line {reader.line_num}: {problem}; {advice}")
                 if values:
                     yield f"line {last_line + 1}", dict(zip(columns, values, strict=True))
                 last_line = reader.line_num
         except csv.Error as error:
-            problem = f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
+            problem = (
+                f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
+            )
             raise InputError(f"{path}, line {reader.line_num}: {problem}") from None
 
 
@@ -152,10 +164,14 @@ def _check_columns(path: Path, columns: list[str]) -> None:
     known: set[str] = set()
     for name in columns:
         if name in known or not name:
-            problem = f"names column {quote(name)} twice" if name else "leaves a column without a name"
+            problem = (
+                f"names column {quote(name)} twice" if name else "leaves a column without a name"
+            )
             raise InputError(f"{path}, line 1: {problem}; the first line names each column once")
         if "\0" in name:
-            raise InputError(f"{path}, line 1: holds a NUL byte, as UTF-16 does; save the file as UTF-8")
+            raise InputError(
+                f"{path}, line 1: holds a NUL byte, as UTF-16 does; save the file as UTF-8"
+            )
         known.add(name)
 
 
@@ -176,7 +192,9 @@ def _parse_json(text: str | bytes, location: str) -> Any:
 
 def _require_object(value: Any, location: str) -> Row:
     if not isinstance(value, dict):
-        raise InputError(f"{location}: is {describe_value(value)}; a row is an object, with a value for each column")
+        raise InputError(
+            f"{location}: is {describe_value(value)}; a row is an object, with a value for each column"
+        )
     return to_json_values(value)
 
 
@@ -196,7 +214,9 @@ def _open_binary(path: Path, form: str, module: str, extra: str) -> tuple[Any, B
         reader = importlib.import_module(module)
     except ImportError:
         library = module.partition(".")[0]
-        raise InputError(f"{path}: reading {form} needs {library}: pip install 'jurygraph[{extra}]'") from None
+        raise InputError(
+            f"{path}: reading {form} needs {library}: pip install 'jurygraph[{extra}]'"
+        ) from None
     with refuse_unreadable(path):
         return reader, path.open("rb")
 
@@ -227,7 +247,9 @@ def _read_xlsx(path: Path) -> Iterator[PlacedRow]:
             raise
         except Exception as error:  # noqa: BLE001 - openpyxl raises anything over a damaged file
             detail = shorten(f"{type(error).__name__}: {error}")
-            raise InputError(f"{path}: cannot be read as Excel ({detail}); save it again as .xlsx") from None
+            raise InputError(
+                f"{path}: cannot be read as Excel ({detail}); save it again as .xlsx"
+            ) from None
 
 
 def _refuse_large_workbook(path: Path, file: BinaryIO) -> None:
@@ -239,9 +261,14 @@ def _refuse_large_workbook(path: Path, file: BinaryIO) -> None:
             problem = f"unpacks to {size:,} bytes, and {_MAX_WORKBOOK:,} are allowed"
             raise InputError(f"{path}: {problem}; save the table as CSV or Parquet")
         for part in parts:
-            if part.file_size > _MAX_WORKBOOK_RATIO * packed and _count_tags(archive, part) > _MAX_REPEATED_TAGS:
+            if (
+                part.file_size > _MAX_WORKBOOK_RATIO * packed
+                and _count_tags(archive, part) > _MAX_REPEATED_TAGS
+            ):
                 problem = f"{quote(part.filename)} repeats more than {_MAX_REPEATED_TAGS:,} tags"
-                raise InputError(f"{path}: {problem}, as damaged files do; save the table as CSV or Parquet")
+                raise InputError(
+                    f"{path}: {problem}, as damaged files do; save the table as CSV or Parquet"
+                )
 
 
 def _count_tags(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> int:
@@ -258,10 +285,14 @@ def _sheet_rows(path: Path, sheet: Any) -> Iterator[PlacedRow]:
         return
     _check_columns(path, columns)
     # openpyxl yields each row up to the number that a row claims to have.
-    rows = sheet.iter_rows(min_row=2, max_row=_MAX_SHEET_ROWS + 1, max_col=len(columns), values_only=True)
+    rows = sheet.iter_rows(
+        min_row=2, max_row=_MAX_SHEET_ROWS + 1, max_col=len(columns), values_only=True
+    )
     for number, values in enumerate(rows, start=2):
         if number > _MAX_SHEET_ROWS:
-            raise InputError(f"{path}: has a row beyond {_MAX_SHEET_ROWS:,}, where Excel ends; save it again as .xlsx")
+            raise InputError(
+                f"{path}: has a row beyond {_MAX_SHEET_ROWS:,}, where Excel ends; save it again as .xlsx"
+            )
         if any(value is not None for value in values):
             filled = [*values, *[None] * (len(columns) - len(values))]
             yield f"row {number}", to_json_values(dict(zip(columns, filled, strict=True)))
@@ -293,7 +324,11 @@ def check_table_files(facts: Mapping[str, Any] | None, folder: Path | None) -> P
 def _is_below(file: str, root: Path) -> bool:
     try:
         return Path(file).resolve().is_relative_to(root)
-    except (OSError, RuntimeError, ValueError):  # a cycle of links, or not a valid path: it cannot be opened either
+    except (
+        OSError,
+        RuntimeError,
+        ValueError,
+    ):  # a cycle of links, or not a valid path: it cannot be opened either
         return True
 
 
@@ -322,9 +357,13 @@ class TableColumns(FrozenModel):
     def _require_one_agent_for_each_response(self) -> Self:
         require_unique("response", "response[{}]", self.response, "a column of its own")
         if self.prompt in self.response:
-            raise ValueError(f"`response` is {quote(self.prompt)}, the column of prompts; name another column")
+            raise ValueError(
+                f"`response` is {quote(self.prompt)}, the column of prompts; name another column"
+            )
         if self.agent is not None and len(self.response) > 1:
-            raise ValueError("`agent` names who wrote the one response of a row, and there are several; leave it out")
+            raise ValueError(
+                "`agent` names who wrote the one response of a row, and there are several; leave it out"
+            )
         return self
 
     @property
@@ -379,7 +418,9 @@ def open_table(path: str | Path, columns: TableColumns) -> Iterator[tuple[TextFi
     whose prompt or reference differ.
     """
     if str(path) == "-":
-        raise InputError("standard input: a table is read from a file; name one, or pipe in tasks as JSONL")
+        raise InputError(
+            "standard input: a table is read from a file; name one, or pipe in tasks as JSONL"
+        )
     path = Path(path)
     with ExitStack() as files:
         with require_temporary_space():
@@ -388,13 +429,17 @@ def open_table(path: str | Path, columns: TableColumns) -> Iterator[tuple[TextFi
             unit = _write_rows(path, columns, tasks, responses)
             digest = FileDigest(name=path.name, sha256=sha256_of(path))
             if path_state(path) != before:
-                raise InputError(f"{path}: changed while it was read; leave it as it is and score again")
+                raise InputError(
+                    f"{path}: changed while it was read; leave it as it is and score again"
+                )
             for file in (tasks, responses):
                 file.finish(digest, unit)
         yield tasks, responses
 
 
-def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses: _TableLines) -> str:
+def _write_rows(
+    path: Path, columns: TableColumns, tasks: _TableLines, responses: _TableLines
+) -> str:
     """Write the tasks and responses of all rows; return "line" or "row", in which they are counted."""
     unit = "row"
     count = 0
@@ -413,10 +458,16 @@ def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses
             _refuse(location, columns.id, problem, "give each row an id of its own")
         task = _to_task(location, row_id, cells, columns)
         own = _FirstRow(number, task.id, {name: digest_of(cells[name]) for name in columns.shared})
-        first = own if columns.group_by is None else groups.setdefault(digest_of(cells[columns.group_by]), own)
+        first = (
+            own
+            if columns.group_by is None
+            else groups.setdefault(digest_of(cells[columns.group_by]), own)
+        )
         for column, digest in own.cells.items():
             if digest != first.cells[column]:
-                problem = f"is not that of {unit} {first.number}, which is the same task by --group-by"
+                problem = (
+                    f"is not that of {unit} {first.number}, which is the same task by --group-by"
+                )
                 _refuse(location, column, problem, "write the same, or make them two tasks")
         if first.number == number:
             tasks.append(number, task)
@@ -438,7 +489,9 @@ class _FirstRow(NamedTuple):
     cells: Mapping[str, str]
 
 
-def _read_cells(path: Path, place: str, values: Row, columns: TableColumns, is_text_as_number: bool) -> Cells:
+def _read_cells(
+    path: Path, place: str, values: Row, columns: TableColumns, is_text_as_number: bool
+) -> Cells:
     """Return the cells of the named columns as text, prompts and rubrics also as lists; None for no column.
 
     A whole number is text where it is a name or a reference, and any number is where `is_text_as_number`: a spreadsheet
@@ -448,7 +501,11 @@ def _read_cells(path: Path, place: str, values: Row, columns: TableColumns, is_t
     for role, column in columns.by_role:
         if column not in values:
             header = (
-                f"{path}, line 1" if is_csv(path) else str(path) if place.startswith("row ") else f"{path}, {place}"
+                f"{path}, line 1"
+                if is_csv(path)
+                else str(path)
+                if place.startswith("row ")
+                else f"{path}, {place}"
             )
             raise missing_column_error(header, (column,), list(values))
         value = values[column]
@@ -461,9 +518,14 @@ def _read_cells(path: Path, place: str, values: Row, columns: TableColumns, is_t
             value = ""
         if role != "response" and _is_empty(value):
             _refuse(f"{path}, {place}", column, "is empty", "fill it, or leave the row out")
-        if not isinstance(value, str) and not (column in (columns.prompt, columns.rubric) and isinstance(value, list)):
+        if not isinstance(value, str) and not (
+            column in (columns.prompt, columns.rubric) and isinstance(value, list)
+        ):
             several = role == "response" and isinstance(value, list)
-            remedy = "write text" + ", one response a row, and name their common column with --group-by" * several
+            remedy = (
+                "write text"
+                + ", one response a row, and name their common column with --group-by" * several
+            )
             _refuse(f"{path}, {place}", column, f"is {describe_value(value)}", remedy)
         cells[column] = value
     return cells
@@ -487,7 +549,11 @@ def _to_task(location: str, row_id: str, cells: Cells, columns: TableColumns) ->
     content |= {"query": cells[columns.prompt], "reference": cells[columns.reference]}
     if columns.rubric is not None:
         content["rubric"] = _to_rubric(location, columns.rubric, cells[columns.rubric])
-    names = {"id": columns.group_by if is_named else columns.id, "query": columns.prompt, "rubric": columns.rubric}
+    names = {
+        "id": columns.group_by if is_named else columns.id,
+        "query": columns.prompt,
+        "rubric": columns.rubric,
+    }
     return _validate(location, Task, content, names)
 
 
@@ -503,10 +569,19 @@ def _to_rubric(location: str, column: str, cell: str | list[Any]) -> Row:
         try:
             criteria = from_json(cell)
         except ValueError as error:
-            _refuse(location, column, f"is not valid JSON ({error})", "write a list of criteria, or a criterion a line")
+            _refuse(
+                location,
+                column,
+                f"is not valid JSON ({error})",
+                "write a list of criteria, or a criterion a line",
+            )
     else:
         criteria = [line.strip() for line in cell.splitlines() if line.strip()]
-    return {"criteria": [_to_criterion(f"c{number}", one) for number, one in enumerate(criteria, start=1)]}
+    return {
+        "criteria": [
+            _to_criterion(f"c{number}", one) for number, one in enumerate(criteria, start=1)
+        ]
+    }
 
 
 def _to_criterion(name: str, value: Any) -> Any:
@@ -524,7 +599,13 @@ def _to_responses(
     is_only = len(columns.response) == 1
     for column in columns.response:
         name, agent = (row_id, cells[columns.agent]) if is_only else (f"{row_id}/{column}", column)
-        content = {"task": task, "id": name, "text": cells[column], "agent": agent, "labels": labels}
+        content = {
+            "task": task,
+            "id": name,
+            "text": cells[column],
+            "agent": agent,
+            "labels": labels,
+        }
         yield _validate(location, ResponseLine, content, {"id": columns.id, "agent": columns.agent})
 
 
@@ -533,7 +614,12 @@ def _validate(location: str, model: type[M], content: Row, columns: Mapping[str,
     entry = validate(model, content)
     if isinstance(entry, Problem):
         field, *rest = entry.path
-        _refuse(location, format_path((columns.get(str(field)) or field, *rest)), entry.problem, entry.remedy)
+        _refuse(
+            location,
+            format_path((columns.get(str(field)) or field, *rest)),
+            entry.problem,
+            entry.remedy,
+        )
     return entry
 
 

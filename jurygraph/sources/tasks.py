@@ -27,7 +27,13 @@ from jurygraph.sources.files import (
     require_temporary_space,
     reread_line,
 )
-from jurygraph.sources.task_tables import TableColumns, check_table_files, folder_of_tasks, is_table, open_table
+from jurygraph.sources.task_tables import (
+    TableColumns,
+    check_table_files,
+    folder_of_tasks,
+    is_table,
+    open_table,
+)
 
 
 @dataclass(slots=True)
@@ -55,7 +61,9 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
     """A TASKS file with edges and roles for the rubrics of other tasks, as `jurygraph annotate` writes."""
 
     def __init__(self, path: str | Path) -> None:
-        super().__init__(path, TaskLine, "id", "keep one of the two", "name one that `jurygraph annotate` wrote")
+        super().__init__(
+            path, TaskLine, "id", "keep one of the two", "name one that `jurygraph annotate` wrote"
+        )
 
     def check_unchanged(self, lines: Iterable[tuple[str, bytes]]) -> None:
         """Raise `InputError` if its tasks differ from these in more than their graphs, so that no edit is lost."""
@@ -63,8 +71,12 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
             if name in self._lines:
                 number, place = self._lines[name]
                 if _without_graph(self._file.read(place)) != _without_graph(line):
-                    problem = f"task {quote(name)} differs from that in TASKS in more than its graph"
-                    hint = "name another --out, and this file with --edges-from; or annotate this one"
+                    problem = (
+                        f"task {quote(name)} differs from that in TASKS in more than its graph"
+                    )
+                    hint = (
+                        "name another --out, and this file with --edges-from; or annotate this one"
+                    )
                     self._refuse(number, (), problem, hint)
 
     def with_edges(self, task: Task) -> Task:
@@ -93,13 +105,19 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
                 self._refuse(number, ("rubric", "edges"), problem, hint)
         reviewed_criteria = {item.id: item for item in reviewed.criteria}
         criteria = tuple(
-            item.model_copy(update={"role": item.role or reviewed_criteria[item.id].role}) for item in rubric.criteria
+            item.model_copy(update={"role": item.role or reviewed_criteria[item.id].role})
+            for item in rubric.criteria
         )
-        edges = tuple(by_hand.get((item.parent, item.child), item) if item.model else item for item in reviewed.edges)
+        edges = tuple(
+            by_hand.get((item.parent, item.child), item) if item.model else item
+            for item in reviewed.edges
+        )
         update = {"criteria": criteria, "edges": edges, "annotation": reviewed.annotation}
         return task.model_copy(update={"rubric": rubric.model_copy(update=update)})
 
-    def _refuse_other_criteria(self, task_id: str, number: int, rubric: Rubric, reviewed: Rubric) -> None:
+    def _refuse_other_criteria(
+        self, task_id: str, number: int, rubric: Rubric, reviewed: Rubric
+    ) -> None:
         reviewed_criteria = {criterion.id: criterion for criterion in reviewed.criteria}
         for name in sorted({*reviewed_criteria} ^ {criterion.id for criterion in rubric.criteria}):
             side = "only this file has" if name in reviewed_criteria else "only the task has"
@@ -107,7 +125,9 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
             self._refuse(number, ("rubric", "criteria"), problem, _REVIEW_HINT)
         for criterion in rubric.criteria:
             if criterion.content != reviewed_criteria[criterion.id].content:
-                problem = f"criterion {quote(criterion.id)} of task {quote(task_id)} differs in the task"
+                problem = (
+                    f"criterion {quote(criterion.id)} of task {quote(task_id)} differs in the task"
+                )
                 self._refuse(number, ("rubric", "criteria"), problem, _REVIEW_HINT)
 
 
@@ -118,9 +138,13 @@ def annotate_line(line: bytes, rubric: Rubric) -> bytes:
     for criterion in content["rubric"]["criteria"]:
         if roles[criterion["id"]] is not None:
             criterion["role"] = roles[criterion["id"]]
-    content["rubric"]["edges"] = [edge.model_dump(mode="json", exclude_none=True) for edge in rubric.edges]
+    content["rubric"]["edges"] = [
+        edge.model_dump(mode="json", exclude_none=True) for edge in rubric.edges
+    ]
     if rubric.annotation is not None:
-        content["rubric"]["annotation"] = rubric.annotation.model_dump(mode="json", exclude_none=True)
+        content["rubric"]["annotation"] = rubric.annotation.model_dump(
+            mode="json", exclude_none=True
+        )
     return json.dumps(content, ensure_ascii=False).encode()
 
 
@@ -172,9 +196,13 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             self._edges = None if edges is None else enter(closing(EdgesFile(edges)))
             self.columns = columns
             self.tasks_file: FileDigest = self._tasks.file_digest
-            apart = self._responses if columns is None else None  # those of a table have the table's digest
+            apart = (
+                self._responses if columns is None else None
+            )  # those of a table have the table's digest
             self.responses_file: FileDigest | None = None if apart is None else apart.file_digest
-            self.edges_file: FileDigest | None = None if self._edges is None else self._edges.file_digest
+            self.edges_file: FileDigest | None = (
+                None if self._edges is None else self._edges.file_digest
+            )
             self.graphs = 0 if self._edges is None else len(self._edges)
             self._index: dict[str, _TaskPlace] = {}
             self._response_lines: dict[str, int] = {}
@@ -195,7 +223,9 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         for name, entry in self._index.items():
             if not entry.responses:
                 problem = Problem(
-                    ("responses",), f"task {quote(name)} has no responses", "give it one, or leave it out"
+                    ("responses",),
+                    f"task {quote(name)} has no responses",
+                    "give it one, or leave it out",
                 )
                 raise_line_error(self._tasks.name, entry.line, problem)
 
@@ -228,15 +258,21 @@ class TaskSource(AbstractContextManager["TaskSource"]):
                 raise_line_error(file.name, line.number, problem)
             if response.id in self._response_lines:
                 earlier = self._response_lines[response.id]
-                raise_line_error(file.name, line.number, _taken("response", response.id, earlier, ("id",)))
+                raise_line_error(
+                    file.name, line.number, _taken("response", response.id, earlier, ("id",))
+                )
             self._response_lines[response.id] = line.number
             entry = self._index[response.task]
             entry.responses += 1
             entry.places.append(line.place)
         if not self._response_lines:
-            raise InputError(f"{file.name}: the file is empty; write one response a line, each a JSON object")
+            raise InputError(
+                f"{file.name}: the file is empty; write one response a line, each a JSON object"
+            )
 
-    def extent(self, start: int = 0, stop: int | None = None, skipped: Collection[int] = ()) -> tuple[int, int]:
+    def extent(
+        self, start: int = 0, stop: int | None = None, skipped: Collection[int] = ()
+    ) -> tuple[int, int]:
         """Count the tasks from the one numbered `start` (from 0) up to `stop`, and the responses to them.
 
         Tasks whose numbers are `skipped` do not count.
@@ -244,12 +280,16 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         counted = [entry.responses for entry in self._entries(start, stop, skipped)]
         return len(counted), sum(counted)
 
-    def _entries(self, start: int, stop: int | None, skipped: Collection[int]) -> Iterator[_TaskPlace]:
+    def _entries(
+        self, start: int, stop: int | None, skipped: Collection[int]
+    ) -> Iterator[_TaskPlace]:
         for number in range(*slice(start, stop).indices(len(self._ordered))):
             if number not in skipped:
                 yield self._ordered[number]
 
-    def pairs(self, start: int = 0, stop: int | None = None, skipped: Collection[int] = ()) -> Iterator[Pair]:
+    def pairs(
+        self, start: int = 0, stop: int | None = None, skipped: Collection[int] = ()
+    ) -> Iterator[Pair]:
         """Yield these tasks, each with its responses in the order of their file; may be called again.
 
         Raises `InputError` if a file was changed since it was validated, or if a reviewed graph does not fit its task.
@@ -262,7 +302,9 @@ class TaskSource(AbstractContextManager["TaskSource"]):
                 task, responses = entry.pair
             task = self._defaults.complete(task)
             if self._responses is not None:
-                lines = (reread_line(self._responses, place, ResponseLine) for place in entry.places)
+                lines = (
+                    reread_line(self._responses, place, ResponseLine) for place in entry.places
+                )
                 responses = tuple(line.split()[1] for line in lines)
             yield (task if self._edges is None else self._edges.with_edges(task)), responses
 
@@ -295,7 +337,9 @@ def read_tasks(
     that tasks name must be below the folder of the file, unless files outside are allowed. Raises `InputError` with
     file, line and field.
     """
-    with open_tasks(path, responses, columns=columns, allow_files_outside=allow_files_outside) as work:
+    with open_tasks(
+        path, responses, columns=columns, allow_files_outside=allow_files_outside
+    ) as work:
         return list(work.pairs())
 
 
@@ -316,9 +360,13 @@ def open_tasks(
     if edges is not None and str(edges) == "-":
         raise InputError("reviewed graphs are read from a file; name it")
     if responses is not None and str(path) == str(responses) == "-":
-        raise InputError("tasks and responses cannot both come from standard input; put one of them in a file")
+        raise InputError(
+            "tasks and responses cannot both come from standard input; put one of them in a file"
+        )
     if columns is not None and responses is not None:
-        raise InputError("a table holds the responses to its tasks; leave out --responses, or give the tasks as JSONL")
+        raise InputError(
+            "a table holds the responses to its tasks; leave out --responses, or give the tasks as JSONL"
+        )
     if columns is None and is_table(path):
         hint = "name its columns with --prompt-column and --response-column"
         raise InputError(f"{Path(path).name}: is a table; {hint}")
@@ -330,7 +378,11 @@ def open_tasks(
 
 
 def _taken(kind: str, name: str, earlier: int, path: FieldPath) -> Problem:
-    return Problem(path, f"{kind} {quote(name)} is already in line {earlier}", f"give each {kind} an id of its own")
+    return Problem(
+        path,
+        f"{kind} {quote(name)} is already in line {earlier}",
+        f"give each {kind} an id of its own",
+    )
 
 
 class TaskLines(TaskKeyedFile[TaskLine]):
@@ -367,7 +419,10 @@ class TaskLines(TaskKeyedFile[TaskLine]):
         """Yield each wanted task, with its line."""
         for task_id in self._wanted:
             number, place = self._lines[task_id]
-            yield number, self._defaults.complete(reread_line(self._file, place, TaskLine).split()[0])
+            yield (
+                number,
+                self._defaults.complete(reread_line(self._file, place, TaskLine).split()[0]),
+            )
 
     def raw_lines(self) -> Iterator[tuple[str, bytes]]:
         """Yield every line, wanted or not, without its end, and the id of its task: as written unless completed."""
@@ -393,7 +448,9 @@ class ProfilesFile(TaskKeyedFile[ProfilesLine]):
     def __init__(self, path: str | Path, source: TaskSource) -> None:
         super().__init__(path, ProfilesLine, "task", "keep one of the two")
         with close_on_error(self.close):
-            self.refuse_unknown(source.place, (), f"name a task of {source.tasks_file.name}, or leave the line out")
+            self.refuse_unknown(
+                source.place, (), f"name a task of {source.tasks_file.name}, or leave the line out"
+            )
 
     def line_of(self, task: Task) -> ProfilesLine | None:
         """Return the line of a task; None if there is none. Raises `InputError` if it does not fit the task."""
@@ -403,7 +460,9 @@ class ProfilesFile(TaskKeyedFile[ProfilesLine]):
         return entry
 
 
-def open_profiles(path: str | Path | None, source: TaskSource) -> AbstractContextManager[ProfilesFile | None]:
+def open_profiles(
+    path: str | Path | None, source: TaskSource
+) -> AbstractContextManager[ProfilesFile | None]:
     """Return the PROFILES file about the tasks of a source, which the caller closes; None if no path is given.
 
     Raises `InputError`.
@@ -414,14 +473,20 @@ def open_profiles(path: str | Path | None, source: TaskSource) -> AbstractContex
         source.tasks_file.name,
         source.responses_file.name if source.responses_file else "",
     ):
-        raise InputError("tasks, responses and profiles cannot share standard input; put all but one in a file")
+        raise InputError(
+            "tasks, responses and profiles cannot share standard input; put all but one in a file"
+        )
     return ProfilesFile(path, source)
 
 
 def profile_errors(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
     """Yield the errors of a line that does not fit the task."""
     if entry.task != task.id:
-        yield Problem(("task",), f"is {quote(entry.task)}", f"name task {quote(task.id)}, or give it the line of that")
+        yield Problem(
+            ("task",),
+            f"is {quote(entry.task)}",
+            f"name task {quote(task.id)}, or give it the line of that",
+        )
     people = {stakeholder.id: stakeholder for stakeholder in task.stakeholders}
     for index, profile in enumerate(entry.stakeholders):
         if profile.id not in people:
@@ -430,7 +495,11 @@ def profile_errors(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
         person = people[profile.id]
         if person.constraints:
             problem = f"{quote(profile.id)} has constraints of its own in task {quote(task.id)}"
-            yield Problem(("stakeholders", index, "id"), problem, "leave them out there, or the stakeholder out here")
+            yield Problem(
+                ("stakeholders", index, "id"),
+                problem,
+                "leave them out there, or the stakeholder out here",
+            )
         if profile.profile and profile.profile != person.profile:
             problem = f"is not the profile of {quote(profile.id)} in task {quote(task.id)}"
             hint = "see what follows from the new one and copy it here, or have it read again"
@@ -445,8 +514,13 @@ def profile_errors(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
 
 
 def _unknown_stakeholder(task: Task, path: tuple[str | int, ...], name: str) -> Problem:
-    hint = did_you_mean(name, (stakeholder.id for stakeholder in task.stakeholders)) or "name one that the task has"
-    return Problem(path, f"names {quote(name)}, which is not a stakeholder of task {quote(task.id)}", hint)
+    hint = (
+        did_you_mean(name, (stakeholder.id for stakeholder in task.stakeholders))
+        or "name one that the task has"
+    )
+    return Problem(
+        path, f"names {quote(name)}, which is not a stakeholder of task {quote(task.id)}", hint
+    )
 
 
 def profiles_line(task: Task, profiles: Profiles) -> bytes:

@@ -41,7 +41,9 @@ class FolderModules:
     def __init__(self, folder: Path, *configs: Config) -> None:
         self.folder = folder
         self._home = str(folder.resolve())
-        self._package = _PACKAGE + sha256(repr([self._home, *_files_of_code(folder)]).encode()).hexdigest()[:16]
+        self._package = (
+            _PACKAGE + sha256(repr([self._home, *_files_of_code(folder)]).encode()).hexdigest()[:16]
+        )
         self._is_own: dict[str, bool] = {}
         self.named = set()
         for key, name in (named for config in configs for named in modules_named_in(config)):
@@ -57,7 +59,11 @@ class FolderModules:
     def name_in_process(self, name: str) -> str:
         """Return the name that a module has in `sys.modules`: another one if it is a named module of the folder."""
         outermost = name.partition(".")[0]
-        return f"{self._package}.{name}" if outermost in self.named and self._is_own[outermost] else name
+        return (
+            f"{self._package}.{name}"
+            if outermost in self.named and self._is_own[outermost]
+            else name
+        )
 
     def import_module(self, name: str) -> ModuleType:
         self._install()
@@ -101,7 +107,9 @@ class FolderModules:
     def _install(self) -> None:
         """Let the folder's modules be found below a package of their own, which stands for the folder."""
         if not any(isinstance(finder, _FolderFinder) for finder in sys.meta_path):
-            sys.meta_path.insert(0, _FolderFinder())  # the usual finder would find them, too, and execute them as usual
+            sys.meta_path.insert(
+                0, _FolderFinder()
+            )  # the usual finder would find them, too, and execute them as usual
         if self._package not in sys.modules:
             package = ModuleType(self._package, f"The modules in {self._home}.")
             package.__path__ = [self._home]
@@ -129,7 +137,10 @@ class _FolderLoader(SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         package = sys.modules[module.__name__.partition(".")[0]]
-        vars(module)["__builtins__"] = {**vars(builtins), "__import__": vars(package)["import_sibling"]}
+        vars(module)["__builtins__"] = {
+            **vars(builtins),
+            "__import__": vars(package)["import_sibling"],
+        }
         super().exec_module(module)
 
 
@@ -169,7 +180,10 @@ def modules_named_in(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _paths(config: Config) -> Iterator[tuple[str, Any]]:
-    models = {"model": config.model, **{f"models.{name}": use.model for name, use in config.models.items()}}
+    models = {
+        "model": config.model,
+        **{f"models.{name}": use.model for name, use in config.models.items()},
+    }
     for key, model in models.items():
         if model.startswith("langchain:"):
             yield key, model.removeprefix("langchain:")
@@ -186,7 +200,10 @@ def _paths(config: Config) -> Iterator[tuple[str, Any]]:
 def _files_of_code(folder: Path) -> list[tuple[str, int, int]]:
     """Return the files of the modules and packages in a folder, each with its time of change and its size."""
     packages = sorted(path.parent for path in folder.glob("*/__init__.py"))
-    files = [*folder.glob("*.py"), *(path for package in packages for path in package.rglob("*.py"))]
+    files = [
+        *folder.glob("*.py"),
+        *(path for package in packages for path in package.rglob("*.py")),
+    ]
     stats = [(str(path), path.stat()) for path in sorted(files) if path.is_file()]
     return [(path, stat.st_mtime_ns, stat.st_size) for path, stat in stats]
 
@@ -199,11 +216,17 @@ def _is_importable(name: str, spec: ModuleSpec) -> bool:
         raise ValueError(f"{name!r} names no module that can be imported; rename it") from None
     if existing is None or existing.loader is None:
         return False  # a namespace package (no __init__.py) hides nothing: a regular module of that name comes first
-    if existing.origin and spec.origin and Path(existing.origin).resolve() == Path(spec.origin).resolve():
+    if (
+        existing.origin
+        and spec.origin
+        and Path(existing.origin).resolve() == Path(spec.origin).resolve()
+    ):
         return True
     file = Path(str(spec.origin))
     module_file = f"{file.parent.name}/" if file.name == "__init__.py" else file.name
     is_standard = name in sys.stdlib_module_names
-    owner = "a module of Python itself" if is_standard else f"an installed module ({existing.origin})"
+    owner = (
+        "a module of Python itself" if is_standard else f"an installed module ({existing.origin})"
+    )
     problem = f"{module_file} next to the config has the same name as {owner}, which would be imported in its place"
     raise ValueError(f"{problem}; rename {module_file}")

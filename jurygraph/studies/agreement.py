@@ -13,13 +13,33 @@ import numpy as np
 from jurygraph.aggregation.agreement import alpha_interval, krippendorff_alpha
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import InputError
-from jurygraph.inference.agreement import AlphaLevel, jaccard_above_median, jaccard_by_chance, jaccard_excess
+from jurygraph.inference.agreement import (
+    AlphaLevel,
+    jaccard_above_median,
+    jaccard_by_chance,
+    jaccard_excess,
+)
 from jurygraph.messages import join_names
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
-from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable, as_interval
+from jurygraph.studies.report import (
+    Figures,
+    IntervalCell,
+    Plot,
+    PlotSeries,
+    Report,
+    ReportTable,
+    as_interval,
+)
 
-__all__ = ["ScoredPart", "jaccard_above_median", "krippendorff_alpha", "question_codes", "read_parts", "report"]
+__all__ = [
+    "ScoredPart",
+    "jaccard_above_median",
+    "krippendorff_alpha",
+    "question_codes",
+    "read_parts",
+    "report",
+]
 
 LEAST_SHARED = 10
 """Items that two reviewers must both have rated for their Jaccard similarity (the paper's choice)."""
@@ -65,7 +85,9 @@ def read_parts(files: Sequence[Ratings]) -> list[ScoredPart]:
             if rating.score is None:
                 continue
             location = f"{file.path}, {place}"
-            first = location_of.setdefault((rating.dimension, rating.reviewer, rating.key), location)
+            first = location_of.setdefault(
+                (rating.dimension, rating.reviewer, rating.key), location
+            )
             if first is not location:
                 problem = f"reviewer {rating.reviewer!r} has scored item {rating.key!r} in {first}"
                 raise InputError(f"{location}: {problem}; keep one of the scores")
@@ -75,7 +97,9 @@ def read_parts(files: Sequence[Ratings]) -> list[ScoredPart]:
                     raise InputError(f"{location}, field {file.columns[name]}: {problem}")
             by_dimension.setdefault(rating.dimension or "", []).append(rating)
     if not by_dimension:
-        raise InputError(f"{', '.join(file.path for file in files)}: has no score; give each rating one")
+        raise InputError(
+            f"{', '.join(file.path for file in files)}: has no score; give each rating one"
+        )
     return [_to_part(name, rows) for name, rows in sorted(by_dimension.items())]
 
 
@@ -85,12 +109,23 @@ def _to_part(dimension: str, ratings: Sequence[Rating]) -> ScoredPart:
     items, item = np.unique([rating.key for rating in rows], return_inverse=True)
     domains, domain = np.unique([rating.domain or "" for rating in rows], return_inverse=True)
     # A group may have the name of an item that is not in it.
-    groups = [f"item {rating.key}" if rating.group is None else f"group {rating.group}" for rating in rows]
+    groups = [
+        f"item {rating.key}" if rating.group is None else f"group {rating.group}" for rating in rows
+    ]
     group = np.unique(groups, return_inverse=True)[1]
     scores = np.array([rating.score for rating in rows], dtype=np.float64)
     known = (tuple(map(str, names)), tuple(map(str, items)), tuple(map(str, domains)))
     reasons = tuple(rating.reason or "" for rating in rows)
-    return ScoredPart(dimension or None, *known, reviewer, item, group, domain, scores, reasons if any(reasons) else ())
+    return ScoredPart(
+        dimension or None,
+        *known,
+        reviewer,
+        item,
+        group,
+        domain,
+        scores,
+        reasons if any(reasons) else (),
+    )
 
 
 class RatingMatrix(NamedTuple):
@@ -143,12 +178,16 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
     matrices = [matrix for part in read_parts(files) for matrix in _to_matrices(part)]
     if not any(matrix.is_paired.any() for matrix in matrices):
         paths = ", ".join(file.path for file in files)
-        raise InputError(f"{paths}: no item has scores of two reviewers; agreement needs some that have")
+        raise InputError(
+            f"{paths}: no item has scores of two reviewers; agreement needs some that have"
+        )
     parts = [_measure_part(matrix, level) for matrix in matrices]
     whole = [figures for figures in parts if figures["domain"] is None]
     rows = []
     for matrix, figures in zip(matrices, parts, strict=True):
-        similarity = [figures[name] for name in ("pairs", "jaccard", "jaccard_by_chance", "jaccard_excess")]
+        similarity = [
+            figures[name] for name in ("pairs", "jaccard", "jaccard_by_chance", "jaccard_excess")
+        ]
         counts = [len(matrix.reviewers), figures["items"], figures["ratings"]]
         rows.append([_part_name(figures), *counts, _alpha_cell(figures), *similarity])
     header = (
@@ -169,14 +208,23 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
         *filter(None, map(_describe_pattern, whole)),
     ]
     for figures in whole:
-        cells = [[row["reviewer"], row["ratings"], row["strictness"], row["spread"]] for row in figures["reviewers"]]
+        cells = [
+            [row["reviewer"], row["ratings"], row["strictness"], row["spread"]]
+            for row in figures["reviewers"]
+        ]
         title = f"reviewer of {_part_name(figures)}"
-        sections.append(ReportTable((title, "scores", "strictness", "spread"), cells, most=_MAX_REVIEWERS))
+        sections.append(
+            ReportTable((title, "scores", "strictness", "spread"), cells, most=_MAX_REVIEWERS)
+        )
     shown = "" if len(parts) <= _MAX_BARS else f", the first {_MAX_BARS} of {len(parts)}"
     alphas = {_part_name(figures): _alpha_cell(figures) for figures in parts[:_MAX_BARS]}
-    bars = Plot(f"Krippendorff's alpha (95 %){shown}", "bars", [PlotSeries.with_intervals("alpha", alphas)])
+    bars = Plot(
+        f"Krippendorff's alpha (95 %){shown}", "bars", [PlotSeries.with_intervals("alpha", alphas)]
+    )
     plots = [bars, *_heat_map(parts)]
-    return Report({"level": level, "parts": parts}, sections, list(_notes(matrices, parts, level)), plots)
+    return Report(
+        {"level": level, "parts": parts}, sections, list(_notes(matrices, parts, level)), plots
+    )
 
 
 def _heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
@@ -185,7 +233,11 @@ def _heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
     domains = sorted({domain for _, domain in alphas if domain is not None})
     names = ["all", *domains]
     series = [
-        PlotSeries(dimension or "all", [alphas.get((dimension, domain)) for domain in (None, *domains)], names)
+        PlotSeries(
+            dimension or "all",
+            [alphas.get((dimension, domain)) for domain in (None, *domains)],
+            names,
+        )
         for dimension in dict.fromkeys(dimension for dimension, _ in alphas)
     ]
     if domains:
@@ -218,7 +270,9 @@ def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
         "pairs": int(np.count_nonzero(defined)),
         "jaccard": float(similarities[defined].mean()) if has_pairs else None,
         "jaccard_by_chance": float(chances[defined].mean()) if has_pairs else None,
-        "jaccard_excess": as_interval(jaccard_excess(matrix.scores, matrix.group, LEAST_SHARED)) if has_pairs else None,
+        "jaccard_excess": as_interval(jaccard_excess(matrix.scores, matrix.group, LEAST_SHARED))
+        if has_pairs
+        else None,
         "reviewers": list(_measure_reviewers(matrix, given)) if has_order else [],
     }
 
@@ -274,13 +328,17 @@ def _compare_interval(cell: IntervalCell, bound: float) -> int:
     return (cell.low > bound) - (cell.high < bound)
 
 
-def _notes(matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: AlphaLevel) -> Iterator[str]:
+def _notes(
+    matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: AlphaLevel
+) -> Iterator[str]:
     reasons = {
         "no alpha, as no item has two scores, or all scores of such items are equal": [
             figures for figures in parts if figures["alpha"] is None
         ],
         f"fewer than {_FEW_ITEMS} {_units(parts)}, so that the interval of alpha is too narrow": [
-            figures for figures in parts if figures["alpha"] is not None and figures["groups"] < _FEW_ITEMS
+            figures
+            for figures in parts
+            if figures["alpha"] is not None and figures["groups"] < _FEW_ITEMS
         ],
         f"no Jaccard, as no two reviewers have {LEAST_SHARED} common items, some of them above their medians": [
             figures for figures in parts if figures["jaccard"] is None and level != "nominal"
@@ -294,7 +352,9 @@ def _notes(matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: Al
     for matrix in matrices:
         if matrix.domain is None and level != "nominal":
             scores = matrix.scores[~np.isnan(matrix.scores)]
-            yield from filter(None, [question_codes(matrix.dimension or "all", scores, "use --level nominal")])
+            yield from filter(
+                None, [question_codes(matrix.dimension or "all", scores, "use --level nominal")]
+            )
 
 
 def question_codes(name: str, scores: Floats, remedy: str) -> str | None:

@@ -72,10 +72,14 @@ def arms(configured: SafetyConfig) -> tuple[dict[str, SafetyConfig], str]:
     The arms are no defence, each defence alone (required evidence, preferred evidence, and the gates), all defences,
     and all with preferred evidence. If the config's own are none of these, that arm comes last, as `configured`.
     """
-    known_arms = {name: NO_DEFENCES.model_copy(update=enabled) for name, enabled in _ENABLED_BY_ARM.items()}
+    known_arms = {
+        name: NO_DEFENCES.model_copy(update=enabled) for name, enabled in _ENABLED_BY_ARM.items()
+    }
     known_arms["all"] = SafetyConfig()
     known_arms["all-preferred"] = SafetyConfig(evidence="preferred")
-    own_arm = next((name for name, safety in known_arms.items() if safety == configured), "configured")
+    own_arm = next(
+        (name for name, safety in known_arms.items() if safety == configured), "configured"
+    )
     return known_arms | {own_arm: configured}, own_arm
 
 
@@ -95,7 +99,12 @@ class AttackStudy:
     is sent twice. A study that was interrupted resumes from the cache.
     """
 
-    def __init__(self, jury: Jury, tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]) -> None:
+    def __init__(
+        self,
+        jury: Jury,
+        tasks: Sequence[tuple[Task, Sequence[Response]]],
+        attacks: Sequence[Attack],
+    ) -> None:
         """Plan the questions of every task. Raises the errors of `attack_surveys`."""
         self.arms, self.configured = arms(jury.config.safety)
         self._jury = jury
@@ -105,7 +114,9 @@ class AttackStudy:
         self._surveys = attack_surveys(jury, self._tasks)
         self._config = attack_config(jury, self._surveys)
         self._merit_questions = [merit_questions(jury.config, survey) for survey in self._surveys]
-        self._groups = [group for group in _groups(tasks, attacks) if self._surveys[group.task_index].questions]
+        self._groups = [
+            group for group in _groups(tasks, attacks) if self._surveys[group.task_index].questions
+        ]
 
     @property
     def responses(self) -> int:
@@ -135,7 +146,9 @@ class AttackStudy:
                 planner = Planner(jury)
                 for group in self._groups:
                     plan = _model_questions_only(plans[group.task_index], jury)
-                    estimator.add(await planner.aestimate_requests(group.task, group.responses, plan))
+                    estimator.add(
+                        await planner.aestimate_requests(group.task, group.responses, plan)
+                    )
                     report(len(group.responses))
         finally:
             await gateways.close()
@@ -153,13 +166,17 @@ class AttackStudy:
         gateways = self._jury.gateways
         sink = _InMemorySink()
         try:
-            measured = {name: await self._measure_arm(arm, sink, report) for name, arm in self.arms.items()}
+            measured = {
+                name: await self._measure_arm(arm, sink, report) for name, arm in self.arms.items()
+            }
             replies: dict[str, Figures] = {}
             for rule in REPLY_RULES:
                 if self._is_configured(rule):
                     replies[rule] = measured[self.configured]
                 else:
-                    replies[rule] = await self._measure_arm(self._jury.config.safety, sink, report, rule)
+                    replies[rule] = await self._measure_arm(
+                        self._jury.config.safety, sink, report, rule
+                    )
         except RUN_ENDING:
             await gateways.wait_for_pending()
             raise
@@ -174,25 +191,44 @@ class AttackStudy:
                 "skipped": sum(not survey.questions for survey in self._surveys),
                 "responses": self.responses - honest,
                 "honest": honest,
-                "left_out": [use.known_as for use in self._jury.config.evaluators if use.known_as not in used],
-                "attacks": {one.id: one.model_dump(include={"suite", "kind", "language"}) for one in self._attacks},
+                "left_out": [
+                    use.known_as for use in self._jury.config.evaluators if use.known_as not in used
+                ],
+                "attacks": {
+                    one.id: one.model_dump(include={"suite", "kind", "language"})
+                    for one in self._attacks
+                },
                 "arms": measured,
-                "replies": {rule: {name: arm[name] for name in ("attacks", "honest")} for rule, arm in replies.items()},
+                "replies": {
+                    rule: {name: arm[name] for name in ("attacks", "honest")}
+                    for rule, arm in replies.items()
+                },
             }
         )
 
-    def _prepare(self, safety: SafetyConfig, rule: ReplyRule | None = None) -> tuple[Jury, list[Plan]]:
+    def _prepare(
+        self, safety: SafetyConfig, rule: ReplyRule | None = None
+    ) -> tuple[Jury, list[Plan]]:
         defended = self._config.model_copy(update={"safety": safety})
         config = defended if rule is None else defended.with_reply(rule)
         jury = Jury(config, gateway=self._jury.gateways, code_folder=self._jury.code_folder)
-        return jury, [_plan(task, survey, jury) for task, survey in zip(self._tasks, self._surveys, strict=True)]
+        return jury, [
+            _plan(task, survey, jury)
+            for task, survey in zip(self._tasks, self._surveys, strict=True)
+        ]
 
     async def _measure_arm(
-        self, safety: SafetyConfig, sink: "_InMemorySink", report: ProgressCallback, rule: ReplyRule | None = None
+        self,
+        safety: SafetyConfig,
+        sink: "_InMemorySink",
+        report: ProgressCallback,
+        rule: ReplyRule | None = None,
     ) -> Figures:
         """Return the outcomes of an arm, with `calls.reply` as in the config or by a rule."""
         jury, plans = self._prepare(safety, rule)
-        groups = (Group(group.task, group.responses, plans[group.task_index]) for group in self._groups)
+        groups = (
+            Group(group.task, group.responses, plans[group.task_index]) for group in self._groups
+        )
         judged = []
         group_iterator = iter(self._groups)
         try:
@@ -204,7 +240,9 @@ class AttackStudy:
                     judged.append((group.task_index, attack, verdicts))
                 report(len(traces))
         finally:
-            for evaluator in jury.evaluators.values():  # not the jury itself: the other arms still use its gateway
+            for evaluator in (
+                jury.evaluators.values()
+            ):  # not the jury itself: the other arms still use its gateway
                 fresh_context(jury.config.langsmith).run(evaluator.close)
         return report_arm(safety, judged)
 
@@ -223,10 +261,14 @@ class _InMemorySink:
         """Store nothing: no prompt of a study is shown."""
 
 
-def _groups(tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]) -> Iterator[_AttackGroup]:
+def _groups(
+    tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]
+) -> Iterator[_AttackGroup]:
     """Yield groups of every attack on every task it applies to, and separate groups of honest responses."""
     for index, (task, honest) in enumerate(tasks):
-        texts = {attack: text for attack in attacks if (text := attack_text(attack, task)) is not None}
+        texts = {
+            attack: text for attack in attacks if (text := attack_text(attack, task)) is not None
+        }
         attacked = [Response(id=attack.id, text=text) for attack, text in texts.items()]
         for authors, responses in ((list(texts), attacked), ([None] * len(honest), honest)):
             for start in range(0, len(responses), MAX_GROUP_SIZE):
@@ -239,7 +281,9 @@ def _plan(task: Task, survey: Survey, jury: Jury) -> Plan:
     questions = tuple(question.id for question in survey.questions)
     inputs = {"asked": ComponentInput(questions=questions, weights=(1.0,) * len(questions))}
     mean = jury.combiners["mean"]
-    spec = ComponentSpec(name="mean", weight=1.0, combiner=mean.name, version=mean.version, inputs=inputs)
+    spec = ComponentSpec(
+        name="mean", weight=1.0, combiner=mean.name, version=mean.version, inputs=inputs
+    )
     return Plan(
         task_id=task.id,
         task_digest=task.content_digest,
@@ -255,7 +299,9 @@ def _model_questions_only(plan: Plan, jury: Jury) -> Plan:
         for question in plan.survey.questions
         if jury.evaluators[question.evaluator].uses_model
     )
-    return plan.model_copy(update={"survey": plan.survey.model_copy(update={"questions": questions})})
+    return plan.model_copy(
+        update={"survey": plan.survey.model_copy(update={"questions": questions})}
+    )
 
 
 def attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
@@ -264,12 +310,19 @@ def attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
     Raises ConfigError if the config has no evaluator to attack or no model for it, PlanError if a task cannot be
     planned, InputError if no task has a question.
     """
-    surveys = fresh_context(jury.config.langsmith).run(lambda: [_attacked_survey(jury, task) for task in tasks])
+    surveys = fresh_context(jury.config.langsmith).run(
+        lambda: [_attacked_survey(jury, task) for task in tasks]
+    )
     if not any(survey.questions for survey in surveys):
         layers = " or ".join(GATED_LAYERS)
-        if not any(one.layer in GATED_LAYERS and one.scope == "response" for one in jury.evaluators.values()):
+        if not any(
+            one.layer in GATED_LAYERS and one.scope == "response"
+            for one in jury.evaluators.values()
+        ):
             hint = "list one that does, such as criteria"
-            raise ConfigError(f"evaluators: none is of layer {layers} and judges one response by itself; {hint}")
+            raise ConfigError(
+                f"evaluators: none is of layer {layers} and judges one response by itself; {hint}"
+            )
         subjects = "rubrics, reviewers, or stakeholders with constraints"
         hint = f"give them what the config's evaluators ask about: {subjects}; --tasks names tasks of your own"
         raise InputError(f"none of the tasks has a question of layer {layers}; {hint}")
@@ -277,7 +330,9 @@ def attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
     questioned = {use.known_as for use in jury.config.evaluators if use.judges}
     idle = sorted(name for name in used - questioned if jury.evaluators[name].uses_model)
     if jury.gateway is None and idle:
-        raise ConfigError(f"model: it is none, and evaluator {idle[0]!r} asks a model; name one, or use --model")
+        raise ConfigError(
+            f"model: it is none, and evaluator {idle[0]!r} asks a model; name one, or use --model"
+        )
     return surveys
 
 
@@ -290,13 +345,17 @@ def attack_config(jury: Jury, surveys: Iterable[Survey]) -> Config:
     derive = {derivation.deriver for survey in surveys for derivation in survey.derivations}
     reduced = jury.config.model_copy(
         update={
-            "evaluators": tuple(use for use in jury.config.evaluators if use.known_as in evaluators),
+            "evaluators": tuple(
+                use for use in jury.config.evaluators if use.known_as in evaluators
+            ),
             "derivers": tuple(use for use in jury.config.derivers if use.known_as in derive),
             "components": {},
             "gates": (),
         }
     )
-    names = component_names(reduced, {name: one.record for name, one in jury.evaluators.items() if name in evaluators})
+    names = component_names(
+        reduced, {name: one.record for name, one in jury.evaluators.items() if name in evaluators}
+    )
     return reduced.model_copy(update={"reward": dict.fromkeys(names, 1.0)})
 
 
@@ -309,7 +368,9 @@ def merit_questions(config: Config, survey: Survey) -> frozenset[str]:
     negative = {name for name, weight in config.reward.items() if weight < 0}
     components = [component for name, component in config.components.items() if name in negative]
     negative |= {use.verdicts_of for component in components for use in component.inputs.values()}
-    return frozenset(q.id for q in survey.questions if _is_attacked(q) and not _is_penalty(q, survey, negative))
+    return frozenset(
+        q.id for q in survey.questions if _is_attacked(q) and not _is_penalty(q, survey, negative)
+    )
 
 
 def _is_penalty(question: Question, survey: Survey, negative: set[str]) -> bool:
@@ -326,11 +387,17 @@ def _is_attacked(question: Question) -> bool:
 
 def _attacked_survey(jury: Jury, task: Task) -> Survey:
     """Return the attacked questions about a task, and everything they wait for or depend on."""
-    views = view_task(task, ["task", *(evaluator.audience for evaluator in jury.evaluators.values())])
+    views = view_task(
+        task, ["task", *(evaluator.audience for evaluator in jury.evaluators.values())]
+    )
     uses = {use.known_as: use for use in jury.config.evaluators}
     materials = [deriver.gives for deriver in jury.derivers.values()]
-    derivations = list_derivations(jury.derivers, next(view for view in views if view.audience == "task"))
-    survey = build_survey(views, derivations, list_questions(jury.evaluators, uses, views, materials))
+    derivations = list_derivations(
+        jury.derivers, next(view for view in views if view.audience == "task")
+    )
+    survey = build_survey(
+        views, derivations, list_questions(jury.evaluators, uses, views, materials)
+    )
     predecessors = {q.id: () if q.when is None else (q.when.question,) for q in survey.questions}
     ids = _reachable((q.id for q in survey.questions if _is_attacked(q)), predecessors)
     questions = [q for q in survey.questions if q.id in ids]
@@ -360,7 +427,9 @@ def threshold_figures(report: Report) -> dict[str, float | None]:
     outcomes = arm["attacks"], arm["honest"]
     failures = sum(sum(outcome["failed"].values()) for outcome in outcomes)
     not_asked = sum(sum(outcome["stopped"].values()) for outcome in outcomes)
-    is_without_answers = 0 < failures == sum(outcome["verdicts"]["n"] for outcome in outcomes) - not_asked
+    is_without_answers = (
+        0 < failures == sum(outcome["verdicts"]["n"] for outcome in outcomes) - not_asked
+    )
     figures = {}
     for prefix, (responses, unit) in _THRESHOLD_FIGURES.items():
         proportion = arm[responses][unit]
@@ -370,7 +439,9 @@ def threshold_figures(report: Report) -> dict[str, float | None]:
     return figures
 
 
-def report_arm(safety: SafetyConfig, judged: Iterable[tuple[int, Attack | None, Verdicts]]) -> Figures:
+def report_arm(
+    safety: SafetyConfig, judged: Iterable[tuple[int, Attack | None, Verdicts]]
+) -> Figures:
     """Return the outcomes of one arm, from its verdicts response by response: the number of its task, and its attack.
 
     The attack of an honest response is None. A verdict that passes on `attacks` is false: these responses do nothing
@@ -452,7 +523,12 @@ def _proportion(hits: Counter[int], counts: Counter[int]) -> Figures:
     if share is None:
         return figures | {"rate": None, "low": None, "high": None, "n_eff": None, "tasks": 0}
     ends = {"low": share.low, "high": share.high}
-    return figures | {"rate": share.value, **ends, "n_eff": share.effective, "tasks": share.clusters}
+    return figures | {
+        "rate": share.value,
+        **ends,
+        "n_eff": share.effective,
+        "tasks": share.clusters,
+    }
 
 
 def report_attacks(figures: Figures) -> Report:
@@ -463,17 +539,27 @@ def report_attacks(figures: Figures) -> Report:
     lost: Counter[str] = Counter()
     for outcome in outcomes:
         lost.update(outcome["infrastructure_failures"])
-    requested = lost.total() + sum(outcome["verdicts"]["n"] + outcome["not_applicable"] for outcome in outcomes)
+    requested = lost.total() + sum(
+        outcome["verdicts"]["n"] + outcome["not_applicable"] for outcome in outcomes
+    )
     error_rate = lost.total() / requested if requested else 0.0
     figures = {**figures, "lost": dict(lost.most_common()), "error_rate": error_rate}
     labels = {name: f"{name} (config)" if name == figures["configured"] else name for name in arms}
-    rates = {labels[name]: _percent_cell(arm["attacks"]["verdicts"], 1.0) for name, arm in arms.items()}
-    plot = Plot("false verdicts by defences (95 %)", "bars", [PlotSeries.with_intervals("false verdicts", rates)])
+    rates = {
+        labels[name]: _percent_cell(arm["attacks"]["verdicts"], 1.0) for name, arm in arms.items()
+    }
+    plot = Plot(
+        "false verdicts by defences (95 %)",
+        "bars",
+        [PlotSeries.with_intervals("false verdicts", rates)],
+    )
     notes = list(_notes(figures, own["attacks"]["verdicts"]["tasks"]))
     return Report(figures, list(_sections(figures, own, labels)), notes, [plot])
 
 
-def _sections(figures: Figures, own: Figures, labels: Mapping[str, str]) -> Iterator[str | ReportTable]:
+def _sections(
+    figures: Figures, own: Figures, labels: Mapping[str, str]
+) -> Iterator[str | ReportTable]:
     arms = figures["arms"]
     attacks = f"{figures['responses']} responses by {len(figures['attacks'])} attacks"
     yield f"{attacks} and {figures['honest']} honest responses to {figures['tasks']} tasks"
@@ -492,14 +578,35 @@ def _sections(figures: Figures, own: Figures, labels: Mapping[str, str]) -> Iter
             row += [passed["n"], _percent_cell(passed)]
         row += [sum(outcome["stopped"].values()), sum(outcome["failed"].values())]
         row += [outcome["unsupported"], outcome["abstained"]]
-        rows.append([*row, arm["honest"]["verdicts"]["n"], _percent_cell(arm["honest"]["verdicts"])])
-    columns = ["defences", "verdicts", "false", "responses", "false", "stopped", "failed", "unsupported"]
+        rows.append(
+            [*row, arm["honest"]["verdicts"]["n"], _percent_cell(arm["honest"]["verdicts"])]
+        )
+    columns = [
+        "defences",
+        "verdicts",
+        "false",
+        "responses",
+        "false",
+        "stopped",
+        "failed",
+        "unsupported",
+    ]
     yield ReportTable([*columns, "abstained", "honest", "passed"], rows, digits=1)
     rows = []
     for rule, arm in figures["replies"].items():
         outcome = arm["attacks"]
-        shares = [outcome["verdicts"]["n"], *map(_percent_cell, (outcome["verdicts"], outcome["responses"]))]
-        rows.append([rule, *shares, sum(outcome["failed"].values()), _percent_cell(arm["honest"]["verdicts"])])
+        shares = [
+            outcome["verdicts"]["n"],
+            *map(_percent_cell, (outcome["verdicts"], outcome["responses"])),
+        ]
+        rows.append(
+            [
+                rule,
+                *shares,
+                sum(outcome["failed"].values()),
+                _percent_cell(arm["honest"]["verdicts"]),
+            ]
+        )
     header = [
         "calls.reply, with the defences of the config",
         "verdicts",
@@ -513,12 +620,21 @@ def _sections(figures: Figures, own: Figures, labels: Mapping[str, str]) -> Iter
     for kind, outcome in own["kinds"].items():
         shares = [_percent_cell(arm["kinds"][kind]["verdicts"]) for arm in arms.values()]
         rows.append([kind, outcome["verdicts"]["n"], *shares])
-    yield ReportTable(["false verdicts by kind, in %", "verdicts", *labels.values()], rows, digits=1)
+    yield ReportTable(
+        ["false verdicts by kind, in %", "verdicts", *labels.values()], rows, digits=1
+    )
     by_attack = own["by_attack"]
-    passing = [(name, outcome["verdicts"]) for name, outcome in by_attack.items() if outcome["verdicts"]["hits"]]
+    passing = [
+        (name, outcome["verdicts"])
+        for name, outcome in by_attack.items()
+        if outcome["verdicts"]["hits"]
+    ]
     passing.sort(key=lambda item: (-(item[1]["rate"] or 0.0), item[0]))
     yield f"with the defences of the config, {len(by_attack) - len(passing)} of {len(by_attack)} attacks never pass"
-    rows = [[name, *figures["attacks"][name].values(), share["n"], _percent_cell(share)] for name, share in passing]
+    rows = [
+        [name, *figures["attacks"][name].values(), share["n"], _percent_cell(share)]
+        for name, share in passing
+    ]
     header = ["the others, worst first", "suite", "kind", "language", "verdicts", "false"]
     yield ReportTable(header, rows, left=4, digits=1, most=_MAX_ATTACKS)
 

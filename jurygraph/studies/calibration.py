@@ -92,7 +92,9 @@ def _platt(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
         gradient = np.array([(errors * odds).mean(), errors.mean()])
         return float((np.logaddexp(0.0, linear) - smooth * linear).mean()), gradient
 
-    slope, offset = minimize(loss, [1.0, 0.0], jac=True, method="L-BFGS-B", bounds=[(0.0, None), (None, None)]).x
+    slope, offset = minimize(
+        loss, [1.0, 0.0], jac=True, method="L-BFGS-B", bounds=[(0.0, None), (None, None)]
+    ).x
     return _GRID, np.maximum.accumulate(expit(slope * _log_odds(_GRID) + offset))
 
 
@@ -100,7 +102,9 @@ def _log_odds(scores: Floats) -> Floats:
     return np.asarray(np.log((scores + _OFFSET) / (1.0 - scores + _OFFSET)))
 
 
-def cross_fit(labelled: LabelledScores, method: CalibrationMethod, seed: int) -> tuple[Floats, Floats]:
+def cross_fit(
+    labelled: LabelledScores, method: CalibrationMethod, seed: int
+) -> tuple[Floats, Floats]:
     """Return each score calibrated by, and the mean target of, the tasks in other folds; [n] each."""
     order = np.random.default_rng(seed).permutation(labelled.tasks.max() + 1)
     folds = order[labelled.tasks] % FOLDS
@@ -114,7 +118,9 @@ def cross_fit(labelled: LabelledScores, method: CalibrationMethod, seed: int) ->
     return calibrated, constant
 
 
-def threshold_for(labelled: LabelledScores, fitted: ScoreCalibration, rate: float) -> dict[str, float] | None:
+def threshold_for(
+    labelled: LabelledScores, fitted: ScoreCalibration, rate: float
+) -> dict[str, float] | None:
     """Return the lowest threshold of scores calibrated by a map that is shown to pass `rate` of what people reject.
 
     Thresholds are tried from 1 downwards until the upper 95 % bound (Clopper & Pearson 1934, with the effective number
@@ -141,7 +147,11 @@ def threshold_for(labelled: LabelledScores, fitted: ScoreCalibration, rate: floa
         if bound > rate:
             break
         if passes.any():
-            rates = {"false_positives": share.value, "at_most": bound, "passed": float(passes.mean())}
+            rates = {
+                "false_positives": share.value,
+                "at_most": bound,
+                "passed": float(passes.mean()),
+            }
             lowest = {"threshold": threshold, **rates}
     return lowest
 
@@ -169,14 +179,23 @@ def report(
     ]
     gain = _over_tasks(errors["as judged"] - errors["calibrated"], labelled.tasks)
     counts = {"labels": len(labelled.scores), "tasks": int(labelled.tasks.max()) + 1}
-    figures: dict[str, Any] = {"question": labelled.question, "method": method, "seed": seed, **counts}
-    figures["rows"] = {row[0]: dict(zip(("error", "ece", "mean"), row[1:], strict=True)) for row in rows}
+    figures: dict[str, Any] = {
+        "question": labelled.question,
+        "method": method,
+        "seed": seed,
+        **counts,
+    }
+    figures["rows"] = {
+        row[0]: dict(zip(("error", "ece", "mean"), row[1:], strict=True)) for row in rows
+    }
     figures |= {"gain": gain, "digest": fitted.digest, "gate": None}
     sections: list[str | ReportTable] = [
         "{question}: {method} map of {labels} labels in {tasks} tasks, each with the map of other tasks".format(
             **figures
         ),
-        ReportTable(["scores", "squared error", "ECE", "mean"], [*rows, ["gain", gain, None, None]]),
+        ReportTable(
+            ["scores", "squared error", "ECE", "mean"], [*rows, ["gain", gain, None, None]]
+        ),
     ]
     if rate is not None:
         figures["gate"] = threshold_for(labelled, fitted, rate) if labelled.is_binary else None
@@ -196,9 +215,7 @@ def _describe_gate(gate: dict[str, float] | None, rate: float) -> str:
     if gate is None:
         needed = int(np.ceil(np.log(_RISK) / np.log1p(-rate)))
         needs = f"that takes labels of true or false, {needed} tasks with a rejected response, and a judge who tells"
-        return (
-            f"gate: no threshold passes anything, and is shown to pass at most {rate:g} of what people reject; {needs}"
-        )
+        return f"gate: no threshold passes anything, and is shown to pass at most {rate:g} of what people reject; {needs}"
     return (
         "gate: below {threshold:.2f}; passes {passed:.4f} of all, and {false_positives:.4f} of what people reject, "
         "at most {at_most:.4f} with 95 % confidence".format(**gate)

@@ -58,7 +58,12 @@ ReadPresentations = Callable[[], Presentations]
 
 
 def _figure(
-    name: str, cell: object, n: int, command: str, why: str = "not defined for these scores", remedy: str | None = None
+    name: str,
+    cell: object,
+    n: int,
+    command: str,
+    why: str = "not defined for these scores",
+    remedy: str | None = None,
 ) -> CertifiedFigure:
     """Return the figure that a command gives; without a value, the `remedy` (or the command) would measure it."""
     estimate = as_interval(cell)
@@ -67,15 +72,21 @@ def _figure(
     return CertifiedFigure(name, command, *estimate, n)
 
 
-def certify(runs: Sequence[Path], read: ReadRuns, labels: str | None = None, attacks: Path | None = None) -> Report:
+def certify(
+    runs: Sequence[Path], read: ReadRuns, labels: str | None = None, attacks: Path | None = None
+) -> Report:
     """Return the page about runs of one judge, with `figures`, a list of `CertifiedFigure`s.
 
     `labels` are as for `study judge`, and `attacks` is a file with the output of `jurygraph attack --json`. Raises
     InputError for a run that cannot be read, or labels or attacks of another form.
     """
     # A run that cannot be read is an error, and no figure that is missing.
-    judges = dict.fromkeys(name for names in read(runs, lambda run, _: run.judges or ["none"]) for name in names)
-    given = {subject for subject, source in ((PEOPLE, labels), (ATTACKS, attacks)) if source is not None}
+    judges = dict.fromkeys(
+        name for names in read(runs, lambda run, _: run.judges or ["none"]) for name in names
+    )
+    given = {
+        subject for subject, source in ((PEOPLE, labels), (ATTACKS, attacks)) if source is not None
+    }
     named = " ".join(map(shell_quote, runs))
     presentations = cache(partial(read_sources, runs, read))
     parts: list[tuple[str, str, Callable[[], CertifiedFigures]]] = [
@@ -83,8 +94,16 @@ def certify(runs: Sequence[Path], read: ReadRuns, labels: str | None = None, att
         ("signs", _NEW_RUNS, partial(_signs, presentations, named)),
         ("false credit", "", partial(_by_run, runs, read, _credit, "false credit", _NEW_GRAPHS)),
         (ATTACKS, "jurygraph attack --config F --json", partial(_attacks, attacks)),
-        (PEOPLE, f"jurygraph study judge {named} --labels F", partial(_people, runs, read, named, labels)),
-        ("coverage", "", partial(_by_run, runs, read, _coverage, "coverage", "jurygraph score TASKS --out F")),
+        (
+            PEOPLE,
+            f"jurygraph study judge {named} --labels F",
+            partial(_people, runs, read, named, labels),
+        ),
+        (
+            "coverage",
+            "",
+            partial(_by_run, runs, read, _coverage, "coverage", "jurygraph score TASKS --out F"),
+        ),
         ("votes of a jury", "", partial(_by_run, runs, read, _votes, "votes of a jury", _JURY)),
     ]
     figures: list[CertifiedFigure] = []
@@ -99,8 +118,13 @@ def certify(runs: Sequence[Path], read: ReadRuns, labels: str | None = None, att
         figures += certified
         measured = [figure for figure in certified if figure.value is not None]
         if measured:
-            sections.append(f"command: {'; '.join(dict.fromkeys(figure.command for figure in measured))}")
-            rows = [(cell.name, format_cell(cell, variance_digits([cell.value], _DIGITS)), cell.n) for cell in measured]
+            sections.append(
+                f"command: {'; '.join(dict.fromkeys(figure.command for figure in measured))}"
+            )
+            rows = [
+                (cell.name, format_cell(cell, variance_digits([cell.value], _DIGITS)), cell.n)
+                for cell in measured
+            ]
             sections.append(ReportTable((subject, "value (95 %)", "n"), rows))
     sections.append(_missing_table([figure for figure in figures if figure.value is None]))
     return Report({"runs": list(map(str, runs)), "figures": figures}, sections)
@@ -115,7 +139,9 @@ def _missing_table(missing: Sequence[CertifiedFigure]) -> ReportTable:
     return ReportTable(("not measured", "because", "what would measure it"), rows, left=3)
 
 
-def _by_run(runs: Sequence[Path], read: ReadRuns, measure: MeasureRun, subject: str, command: str) -> CertifiedFigures:
+def _by_run(
+    runs: Sequence[Path], read: ReadRuns, measure: MeasureRun, subject: str, command: str
+) -> CertifiedFigures:
     """Yield the figures of each run; for a run without any, why there is none, and the command that would give one."""
     for folder in runs:
         try:
@@ -129,7 +155,10 @@ def _wording(presentations: ReadPresentations, named: str) -> CertifiedFigures:
     command = f"jurygraph study stability {named}"
     report = measure_stability(presentations()).figures
     # Where there are several judges or bands of quality, the last row of each protocol is of all.
-    of_all = {(row["protocol"], row.get("stakeholders")): row for row in [*report["noise"], *report["ratios"]]}
+    of_all = {
+        (row["protocol"], row.get("stakeholders")): row
+        for row in [*report["noise"], *report["ratios"]]
+    }
     for (protocol, size), row in of_all.items():
         label = protocol if size is None else f"{protocol}, {size} stakeholders"
         for measure, (symbol, why) in _MEASURES.items():
@@ -156,16 +185,23 @@ def _credit(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     for rule in ("flat", "gear"):
         leakage = report["methods"][rule]["leakage"]
         name = f"unearned credit by {rule}, {run.folder.name}"
-        yield _figure(name, leakage, leakage["cases"], f"jurygraph study credit {shell_quote(run.folder)}")
+        yield _figure(
+            name, leakage, leakage["cases"], f"jurygraph study credit {shell_quote(run.folder)}"
+        )
 
 
 def _attacks(file: Path | None) -> CertifiedFigures:
     if file is None:
-        raise InputError("no attacks are given; save what the command prints, and name the file with --attacks")
+        raise InputError(
+            "no attacks are given; save what the command prints, and name the file with --attacks"
+        )
     try:
         figures = json.loads(file.read_bytes())
         arm = figures["arms"][figures["configured"]]
-        for level, name in (("attacks", "attacks that got credit"), ("honest", "honest responses that got credit")):
+        for level, name in (
+            ("attacks", "attacks that got credit"),
+            ("honest", "honest responses that got credit"),
+        ):
             share = arm[level]["responses"]
             ends = {"value": share["rate"], "low": share["low"], "high": share["high"]}
             yield _figure(name, ends, share["n"], f"jurygraph attack --json > {shell_quote(file)}")
@@ -173,7 +209,9 @@ def _attacks(file: Path | None) -> CertifiedFigures:
         raise InputError(f"{file}: is not what `jurygraph attack --json` prints") from None
 
 
-def _people(runs: Sequence[Path], read: ReadRuns, named: str, labels: str | None) -> CertifiedFigures:
+def _people(
+    runs: Sequence[Path], read: ReadRuns, named: str, labels: str | None
+) -> CertifiedFigures:
     if labels is None:
         raise InputError("no labels of people are given; name them with --labels")
     judged = read(runs, read_judgements)
@@ -192,7 +230,9 @@ def _coverage(run: Run, advance: ProgressCallback) -> CertifiedFigures:
         if trace.task_id not in units:
             units[trace.task_id] = unit_of(run, trace.task_id)
         by_unit.setdefault(units[trace.task_id], []).append(trace.reward.coverage)
-    share = share_interval([sum(values) for values in by_unit.values()], [len(values) for values in by_unit.values()])
+    share = share_interval(
+        [sum(values) for values in by_unit.values()], [len(values) for values in by_unit.values()]
+    )
     number = sum(len(values) for values in by_unit.values())
     name = f"judged share of the weight, {run.folder.name}"
     yield _figure(name, share, number, f"jurygraph show {shell_quote(run.folder)}")
@@ -206,4 +246,9 @@ def _votes(run: Run, advance: ProgressCallback) -> CertifiedFigures:
         return
     for row in report["judges"]:
         name = f"α of the judges on {row['name']}, {run.folder.name}"
-        yield _figure(name, row["alpha"], row["responses"], f"jurygraph study reliability {shell_quote(run.folder)}")
+        yield _figure(
+            name,
+            row["alpha"],
+            row["responses"],
+            f"jurygraph study reliability {shell_quote(run.folder)}",
+        )

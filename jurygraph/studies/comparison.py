@@ -69,7 +69,12 @@ it is counted as failed, never as 0.
 
 NO_WORSE = "no_worse_than"
 GATE_EXAMPLE = '"mean_delta>-0.01", "mean_delta_low>=-0.02, flips<=3" or "no_worse_than=0.02"'
-_SETTINGS_WITHOUT_EFFECT = ("config.calls.cache", "config.calls.record", "config.calls.key", "config.calls.concurrency")
+_SETTINGS_WITHOUT_EFFECT = (
+    "config.calls.cache",
+    "config.calls.record",
+    "config.calls.key",
+    "config.calls.concurrency",
+)
 _MAX_ROWS = 20
 _MAX_SETTINGS = 10
 _FEW_TASKS = 20
@@ -119,7 +124,11 @@ def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[Slot, JudgedSlot]:
     samples: dict[Slot, list[RecordedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.score is not None and not verdict.superseded:
-            question = verdict.question if verdict.judge is None else f"{verdict.question} by {verdict.judge}"
+            question = (
+                verdict.question
+                if verdict.judge is None
+                else f"{verdict.question} by {verdict.judge}"
+            )
             shown = () if verdict.responses == (verdict.about,) else verdict.responses
             samples[intern(question), shown].append(verdict)
     judged = {}
@@ -156,7 +165,10 @@ def compare(
     has_both = ~failed.any(axis=0)
     tasks = np.unique([in_a.task for in_a, _ in pairs], return_inverse=True)[1]
     # The texts of a task may be erased in one of the runs, and its group with them.
-    names = [name_unit(in_a.task, in_b.group if in_a.group is None else in_a.group) for in_a, in_b in pairs]
+    names = [
+        name_unit(in_a.task, in_b.group if in_a.group is None else in_a.group)
+        for in_a, in_b in pairs
+    ]
     units = np.unique(names, return_inverse=True)[1]
     both = rewards[:, has_both]
     overall, estimate = _difference(both[0], both[1], units[has_both])
@@ -192,7 +204,9 @@ def _by_id(responses: Iterable[ComparedResponse], name: str) -> dict[str, Compar
     by_id: dict[str, ComparedResponse] = {}
     for response in responses:
         if response.id in by_id:
-            raise InputError(f"response {response.id!r} occurs twice in run {name}; compare whole runs")
+            raise InputError(
+                f"response {response.id!r} occurs twice in run {name}; compare whole runs"
+            )
         by_id[response.id] = response
     if not by_id:
         raise InputError(f"run {name} contains no response; score it first")
@@ -204,10 +218,16 @@ Pairs = Sequence[tuple[ComparedResponse, ComparedResponse]]
 
 def _pair(a: Mapping[str, ComparedResponse], b: Mapping[str, ComparedResponse]) -> Pairs:
     pairs = [(a[name], b[name]) for name in sorted(a.keys() & b.keys())]
-    problem = None if pairs else f"the runs have no response in common (A has {min(a)!r}, B has {min(b)!r})"
+    problem = (
+        None
+        if pairs
+        else f"the runs have no response in common (A has {min(a)!r}, B has {min(b)!r})"
+    )
     for in_a, in_b in pairs:
         if in_a.task != in_b.task:
-            problem = f"response {in_a.id!r} belongs to task {in_a.task!r} in A and to {in_b.task!r} in B"
+            problem = (
+                f"response {in_a.id!r} belongs to task {in_a.task!r} in A and to {in_b.task!r} in B"
+            )
     if problem is not None:
         raise InputError(f"{problem}; compare two runs of the same tasks and responses")
     return pairs
@@ -294,7 +314,9 @@ def _largest_changes(pairs: Pairs) -> list[Figures]:
     for in_a, in_b in pairs:
         delta = in_b.reward - in_a.reward
         if abs(delta) >= ROUNDING:
-            changed.append({"response_id": in_a.id, "a": in_a.reward, "b": in_b.reward, "delta": delta})
+            changed.append(
+                {"response_id": in_a.id, "a": in_a.reward, "b": in_b.reward, "delta": delta}
+            )
     return sorted(changed, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS]
 
 
@@ -317,17 +339,30 @@ def _compare_verdicts(pairs: Pairs, units: Ints) -> tuple[list[Figures], list[Fi
             if before.votes * after.votes < 0:
                 counts[question]["to_met" if after.votes > 0 else "to_unmet"] += 1
                 change = {"before": before.score, "after": after.score, "met": after.votes > 0}
-                flips.append({"question": question, "response_id": a.id, "responses": shown or (a.id,), **change})
+                flips.append(
+                    {
+                        "question": question,
+                        "response_id": a.id,
+                        "responses": shown or (a.id,),
+                        **change,
+                    }
+                )
     rows = []
     names = sorted(values.keys() | counts.keys())
     for name in names:
-        before_all, after_all, judged_units = np.array(values[name], dtype=np.float64).reshape(-1, 3).T
+        before_all, after_all, judged_units = (
+            np.array(values[name], dtype=np.float64).reshape(-1, 3).T
+        )
         figures, estimate = _difference(before_all, after_all, judged_units.astype(np.intp))
         changes = np.abs(after_all - before_all).round(_DECIMALS)
         figures |= {kind: counts[name][kind] for kind in ("to_met", "to_unmet", "only_a", "only_b")}
-        rows.append((figures | {"largest_delta": float(changes.max()) if len(changes) else None}, estimate))
+        rows.append(
+            (figures | {"largest_delta": float(changes.max()) if len(changes) else None}, estimate)
+        )
     flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
-    return [{"question": name, **row} for name, row in zip(names, _adjusted(rows), strict=True)], flips
+    return [
+        {"question": name, **row} for name, row in zip(names, _adjusted(rows), strict=True)
+    ], flips
 
 
 # Conditions
@@ -351,12 +386,18 @@ def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) 
     }
 
 
-def evidence_messages(figures: Mapping[str, Any], missed: Iterable[Threshold], largest_loss: float) -> Iterator[str]:
+def evidence_messages(
+    figures: Mapping[str, Any], missed: Iterable[Threshold], largest_loss: float
+) -> Iterator[str]:
     """Yield what is missing for conditions that do not hold: margins, and lower bounds that have no interval."""
     tasks = figures["tasks"]
     units = figures["units"]
     for threshold in missed:
-        is_lower_bound = threshold.name == "mean_delta_low" and threshold.sign[0] == ">" and threshold.bound < 0.0
+        is_lower_bound = (
+            threshold.name == "mean_delta_low"
+            and threshold.sign[0] == ">"
+            and threshold.bound < 0.0
+        )
         if is_lower_bound and figures["mean_delta_low"] is None and tasks > 1:
             unchanged = Estimate(figures["mean_delta"], None, None, 0.0, tasks)
             count = needed_clusters(unchanged, -threshold.bound, largest_loss)
@@ -382,7 +423,16 @@ def _condition(margin: Figures) -> str:
 
 def setting_notes(a: Header, b: Header) -> Iterator[str]:
     """Yield which settings, files and versions differ between two runs."""
-    parts = {"tasks", "responses", "config", "model", "evaluators", "derivers", "combiners", "domain"}
+    parts = {
+        "tasks",
+        "responses",
+        "config",
+        "model",
+        "evaluators",
+        "derivers",
+        "combiners",
+        "domain",
+    }
     before, after = (header.model_dump(mode="json", include=parts) for header in (a, b))
     differing = [
         f"{key.removeprefix('config.')}: {format_value(in_a)} in A, {format_value(in_b)} in B"
@@ -418,7 +468,11 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
         yield f"{missing}: all rewards are of one {unit}, and responses to one {unit} are not independent draws"
     elif estimate.low is None:
         share = 1.0 - (1.0 - LEVEL) ** (1.0 / estimate.clusters)
-        alike = f"no {SINGULAR[units]} differs" if estimate.value == 0.0 else f"all {units} differ equally"
+        alike = (
+            f"no {SINGULAR[units]} differs"
+            if estimate.value == 0.0
+            else f"all {units} differ equally"
+        )
         yield f"{missing}: {alike}, but up to {share:.1%} of all {units} may differ otherwise (95 %)"
     elif estimate.clusters < _FEW_TASKS:
         rest = f"with fewer than {_FEW_TASKS}, intervals rely on means of {units} that are nearly normal"
@@ -435,13 +489,23 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     if failed:
         yield f"{failed} of {figures['paired']} responses are left out: their reward failed in A or B"
     statistics = [
-        [name, text.replace(TASKS, units), _format_p(figures[name]) if name.endswith("_p") else figures[name]]
+        [
+            name,
+            text.replace(TASKS, units),
+            _format_p(figures[name]) if name.endswith("_p") else figures[name],
+        ]
         for name, text in STATISTICS.items()
     ]
     yield ReportTable(["statistic", "", "value"], statistics, left=2)
-    margins = [[_condition(row), "yes" if row["holds"] else "no", _format_p(row["p"])] for row in figures["margins"]]
+    margins = [
+        [_condition(row), "yes" if row["holds"] else "no", _format_p(row["p"])]
+        for row in figures["margins"]
+    ]
     yield ReportTable(["condition", "holds", "p"], margins, left=2)
-    agents = [[row["agent"] or "(no agent)", *_difference_cells(row, row["left_out"])] for row in figures["agents"]]
+    agents = [
+        [row["agent"] or "(no agent)", *_difference_cells(row, row["left_out"])]
+        for row in figures["agents"]
+    ]
     yield ReportTable(["agent", *_difference_header(units)], agents)
     yield from _question_sections(figures["questions"], units)
     changed = [[row["response_id"], row["a"], row["b"], row["delta"]] for row in figures["changes"]]
@@ -450,8 +514,12 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     for flip in figures["flipped_verdicts"]:
         others = ", ".join(name for name in flip["responses"] if name != flip["response_id"]) or "-"
         decision = "unmet -> met" if flip["met"] else "met -> unmet"
-        flips.append([flip["question"], flip["response_id"], others, flip["before"], flip["after"], decision])
-    yield ReportTable(["flipped", "response", "against", "A", "B", "decision"], flips, left=3, most=_MAX_ROWS)
+        flips.append(
+            [flip["question"], flip["response_id"], others, flip["before"], flip["after"], decision]
+        )
+    yield ReportTable(
+        ["flipped", "response", "against", "A", "B", "decision"], flips, left=3, most=_MAX_ROWS
+    )
 
 
 def _sentence(figures: Figures) -> str:
@@ -494,7 +562,12 @@ def _question_sections(questions: Sequence[Figures], units: str) -> Iterator[str
     counts = ("to_met", "to_unmet", "largest_delta", "only_a", "only_b")
     changed = [row for row in questions if any(row[name] for name in counts)]
     rows = [
-        [row["question"], *_difference_cells(row, row["only_a"] + row["only_b"]), row["to_met"], row["to_unmet"]]
+        [
+            row["question"],
+            *_difference_cells(row, row["only_a"] + row["only_b"]),
+            row["to_met"],
+            row["to_unmet"],
+        ]
         for row in changed
     ]
     yield ReportTable(["question", *_difference_header(units), "to met", "to unmet"], rows)

@@ -96,14 +96,18 @@ def collect_votes(
             dimensions, an agent or group in only some rows, a key that two agents share, an item in two groups, or gold
             of an item without votes.
     """
-    votes = _select_dimension([_PlacedVote(file, *row) for file in files for row in file.rows], dimension)
+    votes = _select_dimension(
+        [_PlacedVote(file, *row) for file in files for row in file.rows], dimension
+    )
     if all(placed.vote.label is None for placed in votes):
         raise InputError(f"{_join_paths(votes)}: nothing but abstentions; write labels")
     scale = _parse_scale(classes) if classes else _scale_of_numbers(votes)
     label: list[Label | None] = []
     for placed in votes:
         given = placed.vote.label
-        label.append(None if given is None else _to_class(given, scale, placed.where_field("label")))
+        label.append(
+            None if given is None else _to_class(given, scale, placed.where_field("label"))
+        )
     agent = _complete_column(votes, "agent")
     prompt = _complete_column(votes, "group")
     _refuse_shared_keys(votes)
@@ -129,11 +133,17 @@ def _select_dimension(votes: list[_PlacedVote], dimension: str | None) -> list[_
     present = dict.fromkeys(placed.vote.dimension for placed in votes)
     listed = ", ".join(str(name or "(none)") for name in list(present)[:_MAX_LISTED])
     if dimension is None and len(present) > 1:
-        raise InputError(f"{_join_paths(votes)}: has the dimensions {listed}; pick one with --dimension")
+        raise InputError(
+            f"{_join_paths(votes)}: has the dimensions {listed}; pick one with --dimension"
+        )
     if dimension is not None and dimension not in present:
         hint = did_you_mean(dimension, filter(None, present)) or f"known here: {listed}"
         raise InputError(f"--dimension: no rating is of {quote(dimension)}; {hint}")
-    return votes if dimension is None else [placed for placed in votes if placed.vote.dimension == dimension]
+    return (
+        votes
+        if dimension is None
+        else [placed for placed in votes if placed.vote.dimension == dimension]
+    )
 
 
 def _join_paths(votes: Iterable[_PlacedVote]) -> str:
@@ -158,31 +168,44 @@ def _to_class(label: Label, scale: Sequence[Label], where: str) -> Label:
     listed = ", ".join(map(format_label, scale[:_MAX_LISTED])) + ", …" * (len(scale) > _MAX_LISTED)
     suggestion = did_you_mean(parsed, map(format_label, scale)) if isinstance(parsed, str) else None
     hint = suggestion or "write one of these, or have --classes name it"
-    raise InputError(f"{where}: is {describe_value(parsed)}, which is off the scale {listed}; {hint}")
+    raise InputError(
+        f"{where}: is {describe_value(parsed)}, which is off the scale {listed}; {hint}"
+    )
 
 
 def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
     scale = tuple(map(_class_of, classes))
     if len(scale) < 2 or len(set(scale)) < len(scale) or "" in scale:
-        raise InputError(f"--classes: is {','.join(classes)}; name 2 classes or more, each once, from low to high")
+        raise InputError(
+            f"--classes: is {','.join(classes)}; name 2 classes or more, each once, from low to high"
+        )
     return scale
 
 
 def _scale_of_numbers(votes: Sequence[_PlacedVote]) -> tuple[Label, ...]:
     texts = [placed for placed in votes if isinstance(placed.vote.label, str)]
     if texts:
-        word = next((placed for placed in texts if isinstance(_class_of(str(placed.vote.label)), str)), texts[0])
-        problem = f"is {describe_value(word.vote.label)}, and only numbers have an order by themselves"
+        word = next(
+            (placed for placed in texts if isinstance(_class_of(str(placed.vote.label)), str)),
+            texts[0],
+        )
+        problem = (
+            f"is {describe_value(word.vote.label)}, and only numbers have an order by themselves"
+        )
         remedy = "write a number, or name all labels from low to high with --classes"
         raise InputError(f"{word.where_field('label')}: {problem}; {remedy}")
-    classes = sorted({_class_of(placed.vote.label) for placed in votes if placed.vote.label is not None})
+    classes = sorted(
+        {_class_of(placed.vote.label) for placed in votes if placed.vote.label is not None}
+    )
     if len(classes) == 1:
         problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
         raise InputError(f"{_join_paths(votes)}: {problem}; name the whole scale with --classes")
     return tuple(classes)
 
 
-def _complete_column(votes: Sequence[_PlacedVote], name: Literal["agent", "group"]) -> list[str] | None:
+def _complete_column(
+    votes: Sequence[_PlacedVote], name: Literal["agent", "group"]
+) -> list[str] | None:
     """Return a column that every row has, or None if no row has it. Raises `InputError` otherwise."""
     values = [getattr(vote, name) for _, _, vote in votes]
     if all(value is None for value in values):
@@ -197,18 +220,28 @@ def _refuse_shared_keys(votes: Iterable[_PlacedVote]) -> None:
     first: dict[str, _PlacedVote] = {}
     for placed in votes:
         other = first.setdefault(placed.vote.key, placed)
-        for name in ("item", "agent", "group"):  # item "a_b" of agent "c" has the key of item "a" of agent "b_c"
+        for name in (
+            "item",
+            "agent",
+            "group",
+        ):  # item "a_b" of agent "c" has the key of item "a" of agent "b_c"
             if getattr(placed.vote, name) != getattr(other.vote, name):
                 problem = f"is not the {name} of item {quote(placed.vote.key)} in {other.where}"
-                raise InputError(f"{placed.where_field(name)}: {problem}; give each item one, and a name of its own")
+                raise InputError(
+                    f"{placed.where_field(name)}: {problem}; give each item one, and a name of its own"
+                )
 
 
-def _check_gold(gold: Mapping[str, PlacedLabel], items: set[str], scale: Sequence[Label]) -> dict[str, Label]:
+def _check_gold(
+    gold: Mapping[str, PlacedLabel], items: set[str], scale: Sequence[Label]
+) -> dict[str, Label]:
     checked = {}
     for key, (where, columns, label) in gold.items():
         if key not in items:
             hint = did_you_mean(key, items) or "leave the row out"
-            raise InputError(f"{where}, field {columns['item']}: nobody labelled item {quote(key)}; {hint}")
+            raise InputError(
+                f"{where}, field {columns['item']}: nobody labelled item {quote(key)}; {hint}"
+            )
         checked[key] = _to_class(label, scale, f"{where}, field {columns['label']}")
     return checked
 
@@ -320,8 +353,12 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     if settings.subsets == 1:
         raise InputError("--subsets: one draw tells no spread; give 2 or more, or 0 for none")
     columns: tuple[Any, Any, Any] = (ballots.item, ballots.annotator, ballots.label)
-    model = consensus.fit(*columns, settings.preset or "converged", classes=classes, gold=ballots.gold)
-    majority = consensus.majority_vote(*columns, _tie_rule(settings), classes=classes, gold=ballots.gold)
+    model = consensus.fit(
+        *columns, settings.preset or "converged", classes=classes, gold=ballots.gold
+    )
+    majority = consensus.majority_vote(
+        *columns, _tie_rule(settings), classes=classes, gold=ballots.gold
+    )
     small_panel = consensus.too_small(model.votes)
     use_majority = small_panel is not None and settings.preset is None and settings.method is None
     method: Method = "majority" if use_majority else settings.method or "stableval"
@@ -351,7 +388,9 @@ def report(fitted: FittedConsensus, advance: ProgressCallback = lambda estimates
     """
     stability = _measure_stability(fitted, advance)
     refits = _refit(fitted, advance)
-    is_refitted = refits is not None and fitted.method == "stableval" and fitted.ballots.agent is not None
+    is_refitted = (
+        refits is not None and fitted.method == "stableval" and fitted.ballots.agent is not None
+    )
     scores = refits.agents if refits and is_refitted else fitted.scores(fitted.method, BOOTSTRAP)
     model = fitted.model
     majority = fitted.majority
@@ -372,7 +411,9 @@ def report(fitted: FittedConsensus, advance: ProgressCallback = lambda estimates
         "decided_by_one": [str(name) for name in majority.items_with_margin_one()],
         "ties": {
             "rule": _tie_rule(fitted.settings),
-            "items": [str(majority.items[index]) for index in np.flatnonzero(majority.tied).tolist()],
+            "items": [
+                str(majority.items[index]) for index in np.flatnonzero(majority.tied).tolist()
+            ],
         },
         "log_likelihood": model.log_likelihood,
         "converged": model.converged,
@@ -384,16 +425,27 @@ def report(fitted: FittedConsensus, advance: ProgressCallback = lambda estimates
     return Report(figures, sections, [*fitted.warnings, *limits], list(_plots(figures)))
 
 
-def _measure_stability(fitted: FittedConsensus, advance: ProgressCallback) -> dict[Method, Figures] | None:
+def _measure_stability(
+    fitted: FittedConsensus, advance: ProgressCallback
+) -> dict[Method, Figures] | None:
     ballots = fitted.ballots
     settings = fitted.settings
     if fitted.no_stability_reason is not None or ballots.agent is None:
         return None
-    columns: tuple[Any, Any, Any, Any] = (ballots.item, ballots.annotator, ballots.label, ballots.agent)
+    columns: tuple[Any, Any, Any, Any] = (
+        ballots.item,
+        ballots.annotator,
+        ballots.label,
+        ballots.agent,
+    )
     by_method = consensus.ranking_stability(
         *columns,
         subsets=settings.subsets,
-        seed=settings.seed if settings.seed is not None else PUBLISHED_SEED if settings.is_paper else 0,
+        seed=settings.seed
+        if settings.seed is not None
+        else PUBLISHED_SEED
+        if settings.is_paper
+        else 0,
         with_items=not settings.is_paper,
         prompt=ballots.prompt or ballots.file_item,
         preset=settings.preset or "converged",
@@ -430,7 +482,9 @@ def _vote_figures(fitted: FittedConsensus) -> Figures:
     """
     credited = fitted.items_by_method(fitted.method)
     votes = credited.votes
-    items = zip(credited.items, credited.posterior.tolist(), credited.ambiguity().tolist(), strict=True)
+    items = zip(
+        credited.items, credited.posterior.tolist(), credited.ambiguity().tolist(), strict=True
+    )
     return {
         "classes": fitted.ballots.classes,
         "values": fitted.values,
@@ -445,7 +499,10 @@ def _vote_figures(fitted: FittedConsensus) -> Figures:
             "gold": len(fitted.ballots.gold),
         },
         "agreement": consensus.agreement(votes),
-        "items": {str(name): {"posterior": shares, "ambiguity": ambiguity} for name, shares, ambiguity in items},
+        "items": {
+            str(name): {"posterior": shares, "ambiguity": ambiguity}
+            for name, shares, ambiguity in items
+        },
     }
 
 
@@ -455,7 +512,9 @@ def _annotator_figures(model: Consensus, refits: Refits | None) -> dict[str, Fig
     for name, quality in model.annotators().items():
         intervals = refits.annotators[name] if refits else [[math.nan, math.nan]] * len(_RATES)
         ends = [interval if np.isfinite(interval).all() else None for interval in intervals]
-        rows[str(name)] = quality._asdict() | {f"{rate}_interval": one for rate, one in zip(_RATES, ends, strict=True)}
+        rows[str(name)] = quality._asdict() | {
+            f"{rate}_interval": one for rate, one in zip(_RATES, ends, strict=True)
+        }
     return rows
 
 
@@ -474,7 +533,9 @@ def _compare_methods(fitted: FittedConsensus) -> dict[str, Figures]:
     scores = {method: fitted.scores(method) for method in METHODS}
     ranks = {}
     for method, by_agent in scores.items():
-        negated = np.array([round(-one.score, 12) for one in by_agent.values()])  # ties can differ in their last bits
+        negated = np.array(
+            [round(-one.score, 12) for one in by_agent.values()]
+        )  # ties can differ in their last bits
         ranks[method] = dict(zip(by_agent, rankdata(negated).tolist(), strict=True))
     return {
         name: {
@@ -500,12 +561,19 @@ def _sections(figures: Figures, compares_methods: bool) -> Iterator[str | Report
     classes = zip(map(format_label, figures["classes"]), figures["values"], strict=True)
     scale = ", ".join(f"{name} ({value:g})" for name, value in classes)
     yield shorten(f"classes and credit: {scale}", _MAX_SCALE)
-    steps = f"{'converged' if figures['converged'] else 'stopped'} after {figures['iterations']} steps"
+    steps = (
+        f"{'converged' if figures['converged'] else 'stopped'} after {figures['iterations']} steps"
+    )
     method = f"{_METHOD_NAMES[figures['method']]} (method {figures['method']})"
     likelihood = f"log-likelihood {figures['log_likelihood']:.3f}"
     yield f"scores by {method}; model fitted with preset {figures['preset']}: {steps}, {likelihood}"
-    rows = [[name, one.score, _format_range((one.low, one.high)), one.items] for name, one in _ranked(figures)]
-    yield ReportTable(("agent", "score", f"95 % ({figures['intervals']})", "items"), rows, digits=_DIGITS)
+    rows = [
+        [name, one.score, _format_range((one.low, one.high)), one.items]
+        for name, one in _ranked(figures)
+    ]
+    yield ReportTable(
+        ("agent", "score", f"95 % ({figures['intervals']})", "items"), rows, digits=_DIGITS
+    )
     if compares_methods:
         yield _comparison_table(figures["comparison"])
     yield _annotator_table(figures["annotators"])
@@ -526,10 +594,22 @@ def _format_range(interval: Sequence[float | None] | None) -> str:
 
 def _comparison_table(comparison: Mapping[str, Figures]) -> ReportTable:
     rows = []
-    for name, agent in sorted(comparison.items(), key=lambda item: (-item[1]["stableval"], item[0])):
+    for name, agent in sorted(
+        comparison.items(), key=lambda item: (-item[1]["stableval"], item[0])
+    ):
         change = f"{round(agent['change'], 3) + 0.0:+.3f}"
         ranks = ", ".join(f"{agent['ranks'][method]:g}" for method in METHODS)
-        rows.append([name, agent["majority"], agent["dawid_skene"], agent["stableval"], change, agent["items"], ranks])
+        rows.append(
+            [
+                name,
+                agent["majority"],
+                agent["dawid_skene"],
+                agent["stableval"],
+                change,
+                agent["items"],
+                ranks,
+            ]
+        )
     header = ("agent", "MV", "DS", "PEC", "Δ(PEC-MV)", "items", "ranks MV, DS, PEC")
     return ReportTable(header, rows, digits=_DIGITS)
 
@@ -537,9 +617,20 @@ def _comparison_table(comparison: Mapping[str, Figures]) -> ReportTable:
 def _annotator_table(annotators: Mapping[str, Figures]) -> ReportTable:
     """Return the annotators, the most accurate first, with the interval of the accuracy."""
     rows = []
-    for name, person in sorted(annotators.items(), key=lambda item: (-item[1]["accuracy"], item[0])):
+    for name, person in sorted(
+        annotators.items(), key=lambda item: (-item[1]["accuracy"], item[0])
+    ):
         interval = _format_range(person["accuracy_interval"])
-        rows.append([name, person["accuracy"], interval, person["leniency"], person["strictness"], person["labels"]])
+        rows.append(
+            [
+                name,
+                person["accuracy"],
+                interval,
+                person["leniency"],
+                person["strictness"],
+                person["labels"],
+            ]
+        )
     header = ("annotator", "accuracy", "95 % (refits)", "leniency", "strictness", "labels")
     return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
 
@@ -547,7 +638,9 @@ def _annotator_table(annotators: Mapping[str, Figures]) -> ReportTable:
 def _item_table(figures: Figures) -> ReportTable:
     """Return the items, the most ambiguous first."""
     rows = []
-    for name, item in sorted(figures["items"].items(), key=lambda item: (-item[1]["ambiguity"], item[0])):
+    for name, item in sorted(
+        figures["items"].items(), key=lambda item: (-item[1]["ambiguity"], item[0])
+    ):
         likeliest = max(item["posterior"])
         shares = zip(figures["classes"], item["posterior"], strict=True)
         labels = " or ".join(format_label(label) for label, share in shares if share == likeliest)
@@ -559,7 +652,9 @@ def _item_table(figures: Figures) -> ReportTable:
 def _stability_table(figures: Figures) -> ReportTable:
     stability = figures["stability"]
     names = ("tau_b", "rank_sd", "rank_range", "score_shift")
-    rows = [[_METHOD_NAMES[method], *(row[name] for name in names)] for method, row in stability.items()]
+    rows = [
+        [_METHOD_NAMES[method], *(row[name] for name in names)] for method, row in stability.items()
+    ]
     subsets = stability["stableval"]["subsets"]
     title = f"stability ({subsets} subsets{'' if figures['preset'] == 'paper' else ', items drawn too'})"
     header = (title, "mean τ_b", "mean rank sd", "mean rank range", "mean score shift")
@@ -588,8 +683,13 @@ def _plots(figures: Figures) -> Iterator[Plot]:
         title = f"agents{shown}: mean credit ({figures['method']}); 95 %, {figures['intervals']}"
         yield Plot(title, "points", [PlotSeries.with_intervals("score", scores)])
     people = figures["annotators"]
-    points = [PlotSeries(name, [person["leniency"]], [person["strictness"]]) for name, person in people.items()]
+    points = [
+        PlotSeries(name, [person["leniency"]], [person["strictness"]])
+        for name, person in people.items()
+    ]
     if len(people) > _MAX_NAMED:
         leniency = [person["leniency"] for person in people.values()]
-        points = [PlotSeries("annotators", leniency, [person["strictness"] for person in people.values()])]
+        points = [
+            PlotSeries("annotators", leniency, [person["strictness"] for person in people.values()])
+        ]
     yield Plot("annotators", "points", points, "strictness", "leniency")

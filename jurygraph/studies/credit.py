@@ -88,7 +88,9 @@ class Cases:
         if unknown:
             raise GraphError(f"{unknown[0]!r} is not a kind of edge; use {', '.join(EDGE_KINDS)}")
 
-    def mask(self, figure: str, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD) -> Bools:
+    def mask(
+        self, figure: str, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD
+    ) -> Bools:
         """Return a mask of the leakage cases, or of the satisfied ones for `preservation`, of these kinds, [E]."""
         is_supported = self.p_parent >= threshold
         if figure == "leakage":
@@ -108,7 +110,10 @@ class Cases:
 
 
 def leakage(
-    cases: Cases, scores: ArrayLike, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD
+    cases: Cases,
+    scores: ArrayLike,
+    kinds: Collection[str] = EDGE_KINDS,
+    threshold: float = THRESHOLD,
 ) -> float | None:
     """Return the mean of (|w_child| / Σ_{w>0} w) · s_child over the leakage cases of all examples: Eq. 15 of GEAR.
 
@@ -119,7 +124,10 @@ def leakage(
 
 
 def preservation(
-    cases: Cases, scores: ArrayLike, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD
+    cases: Cases,
+    scores: ArrayLike,
+    kinds: Collection[str] = EDGE_KINDS,
+    threshold: float = THRESHOLD,
 ) -> float | None:
     """Return the mean of s_child / p_child over the satisfied cases of all examples: Eq. 16 of GEAR.
 
@@ -221,7 +229,9 @@ def read_sheets(run: Run, advance: ProgressCallback) -> Sheets:
         else:
             _add_sheet(sheets, run, group.key, scored, *rubric_or_reason)
         advance(1)
-    sheets.sheets.sort(key=lambda sheet: sheet.task)  # sums are added in this order, whatever the file's
+    sheets.sheets.sort(
+        key=lambda sheet: sheet.task
+    )  # sums are added in this order, whatever the file's
     if not any(sheet.edges for sheet in sheets.sheets):
         reasons = "; ".join(f"{reason}: {count}" for reason, count in (+sheets.left_out).items())
         problem = f"none of its {sheets.responses} responses has a reward from a rubric with edges"
@@ -238,45 +248,64 @@ def _find_rubric(run: Run, task_id: str) -> tuple[ComponentSpec, Rubric] | str:
     rules = (Flat.name, Gear.name, *_HARD)
     specs = run.decision_of(task_id).specs
     spec = next((spec for spec in specs if spec.name == RUBRIC and spec.combiner in rules), None)
-    if spec is None or task.rubric is None or set(spec.inputs) != {one.id for one in task.rubric.criteria}:
+    if (
+        spec is None
+        or task.rubric is None
+        or set(spec.inputs) != {one.id for one in task.rubric.criteria}
+    ):
         return "tasks without a rubric that counts by its criteria"
     try:
         settings = run.config.rubric.model_dump(include={"kappa", "exact"})
         params = Gear().freeze(spec.inputs, {"edges": task.rubric.edges, **settings})
     except GraphCycleError:  # possible under `flat`, which ignores edges
         return "tasks whose edges form a cycle"
-    if spec.combiner != Flat.name and any(spec.params.get(name, value) != value for name, value in params.items()):
+    if spec.combiner != Flat.name and any(
+        spec.params.get(name, value) != value for name, value in params.items()
+    ):
         return "tasks of which the config states other edges, κ or inference than their rubric and the run"
     return spec, task.rubric
 
 
 def _add_sheet(
-    sheets: Sheets, run: Run, task_id: str, scored: list[ScoredResponse], spec: ComponentSpec, rubric: Rubric
+    sheets: Sheets,
+    run: Run,
+    task_id: str,
+    scored: list[ScoredResponse],
+    spec: ComponentSpec,
+    rubric: Rubric,
 ) -> None:
     """Add the sheet of a task, with the responses that have a reward from its rubric."""
     table = group_table(run, task_id, [response.trace for response in scored])
     rule = run.decision_of(task_id).rule
     met_from = run.config.rubric.met_from
     matrices = {
-        name: table.score_matrix(use, rule, spec.direction, "counted", met_from) for name, use in spec.inputs.items()
+        name: table.score_matrix(use, rule, spec.direction, "counted", met_from)
+        for name, use in spec.inputs.items()
     }
     p, applies = input_means(matrices)
     weights = signed_weights(matrices)
     has_reward = np.array([response.trace.reward.value is not None for response in scored])
     has_gain = (applies & (weights > 0.0)).any(axis=1)
     sheets.left_out["responses whose reward failed"] += int((~has_reward).sum())
-    sheets.left_out["responses to which no criterion of positive weight applies"] += int((has_reward & ~has_gain).sum())
+    sheets.left_out["responses to which no criterion of positive weight applies"] += int(
+        (has_reward & ~has_gain).sum()
+    )
     kept = np.flatnonzero(has_reward & has_gain)
     if not len(kept):
         return
     params = Gear().freeze(spec.inputs, {"edges": rubric.edges})
-    hard = {name: np.stack(list(one.combine(matrices, params).parts.values()), axis=1) for name, one in _HARD.items()}
+    hard = {
+        name: np.stack(list(one.combine(matrices, params).parts.values()), axis=1)
+        for name, one in _HARD.items()
+    }
     sheet = RubricSheet(
         task=task_id,
         unit=unit_of(run, task_id),
         responses=tuple(scored[row].trace.response_id for row in kept),
         criteria=tuple(matrices),
-        edges=tuple(sorted(rubric.edges, key=lambda edge: (edge.parent, edge.child))),  # as `freeze` sorts them
+        edges=tuple(
+            sorted(rubric.edges, key=lambda edge: (edge.parent, edge.child))
+        ),  # as `freeze` sorts them
         parents=tuple(params["parents"]),
         children=tuple(params["children"]),
         graph=gear.compile(len(matrices), params["parents"], params["children"]),
@@ -342,7 +371,9 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
             "unjudged": edges - len(cases.p_child),
             "left_out": +sheets.left_out,  # without those of which there are none
         },
-        "methods": {name: _diagnose_rule(cases, of_rule, scores["flat"]) for name, of_rule in scores.items()},
+        "methods": {
+            name: _diagnose_rule(cases, of_rule, scores["flat"]) for name, of_rule in scores.items()
+        },
         "differences": {
             name: {
                 **diagnose(cases, EDGE_KINDS, scores["gear"].children, of_rule.children),
@@ -360,7 +391,9 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
 def number_units(sheets: Sequence[RubricSheet]) -> Ints:
     """Return the number of each sheet's unit, from 0, in the order in which they come."""
     numbers: dict[str, int] = {}
-    return np.array([numbers.setdefault(sheet.unit, len(numbers)) for sheet in sheets], dtype=np.intp)
+    return np.array(
+        [numbers.setdefault(sheet.unit, len(numbers)) for sheet in sheets], dtype=np.intp
+    )
 
 
 def collect_cases(sheets: Sequence[RubricSheet]) -> Cases:
@@ -368,10 +401,14 @@ def collect_cases(sheets: Sequence[RubricSheet]) -> Cases:
     masks = [sheet.judged_edges() for sheet in sheets]
     kinds = [np.array([edge.kind for edge in sheet.edges], dtype=np.str_) for sheet in sheets]
     return Cases(
-        p_parent=np.concatenate([sheet.p[:, sheet.parents][mask] for sheet, mask in zip(sheets, masks, strict=True)]),
+        p_parent=np.concatenate(
+            [sheet.p[:, sheet.parents][mask] for sheet, mask in zip(sheets, masks, strict=True)]
+        ),
         p_child=_child_values(sheets, [sheet.p for sheet in sheets]),
         share=_child_values(sheets, [sheet.shares() for sheet in sheets]),
-        kind=np.concatenate([np.broadcast_to(k, mask.shape)[mask] for k, mask in zip(kinds, masks, strict=True)]),
+        kind=np.concatenate(
+            [np.broadcast_to(k, mask.shape)[mask] for k, mask in zip(kinds, masks, strict=True)]
+        ),
         task=np.repeat(number_units(sheets), [mask.sum() for mask in masks]),
     )
 
@@ -386,7 +423,9 @@ def score_sheets(sheets: Sequence[RubricSheet], scoring: Scoring) -> RuleScores:
 def _child_values(sheets: Sequence[RubricSheet], values: Sequence[Floats]) -> Floats:
     """Return from values [R, C] of each sheet those of the children of its cases, concatenated."""
     pairs = zip(sheets, values, strict=True)
-    return np.concatenate([value[:, sheet.children][sheet.judged_edges()] for sheet, value in pairs])
+    return np.concatenate(
+        [value[:, sheet.children][sheet.judged_edges()] for sheet, value in pairs]
+    )
 
 
 def _soft_rule(kappa: float) -> Scoring:
@@ -404,7 +443,9 @@ def _diagnose_rule(cases: Cases, scores: RuleScores, flat: RuleScores) -> Figure
     }
 
 
-def diagnose(cases: Cases, kinds: Collection[str], scores: Floats, baseline: Floats | None = None) -> Figures:
+def diagnose(
+    cases: Cases, kinds: Collection[str], scores: Floats, baseline: Floats | None = None
+) -> Figures:
     """Return leakage and preservation over the edges of these kinds, or their differences from the scores `baseline`.
 
     Scores are of the children of all cases under a rule, from 0 to each child's own score, [E].
@@ -420,7 +461,9 @@ def diagnose(cases: Cases, kinds: Collection[str], scores: Floats, baseline: Flo
     return figures
 
 
-def estimate_mean(values: Floats, units: Ints, least: float = -math.inf, most: float = math.inf) -> Figures:
+def estimate_mean(
+    values: Floats, units: Ints, least: float = -math.inf, most: float = math.inf
+) -> Figures:
     """Return the mean of values [n] with its 95 % interval over the units [n] to which they belong (CR3).
 
     [least, most] are the bounds of the true mean, at which the interval is cut off. `value` is None without a case, the
@@ -429,8 +472,16 @@ def estimate_mean(values: Floats, units: Ints, least: float = -math.inf, most: f
     estimate = ratio_interval(np.bincount(units, values), np.bincount(units))
     if estimate is None:
         return {"value": None, "low": None, "high": None, "cases": 0, "tasks": 0}
-    low, high = (None if end is None else min(most, max(least, end)) for end in (estimate.low, estimate.high))
-    return {"value": fmean(values), "low": low, "high": high, "cases": len(values), "tasks": estimate.clusters}
+    low, high = (
+        None if end is None else min(most, max(least, end)) for end in (estimate.low, estimate.high)
+    )
+    return {
+        "value": fmean(values),
+        "low": low,
+        "high": high,
+        "cases": len(values),
+        "tasks": estimate.clusters,
+    }
 
 
 def _ablations(sheets: Sheets, cases: Cases, flat_rewards: Floats, random_graphs: int) -> Figures:
@@ -476,7 +527,9 @@ def random_rule(seed: int, kappa: float) -> Scoring:
             return sheet.p
         wiring = rewire(sheet.graph, seed, sheet.task)
         retention = np.take(sheet.retention(kappa), wiring.source_edges)
-        return sheet.gated_scores(retention, gear.compile(sheet.graph.n, wiring.parents, wiring.children))
+        return sheet.gated_scores(
+            retention, gear.compile(sheet.graph.n, wiring.parents, wiring.children)
+        )
 
     return scores
 
@@ -547,25 +600,44 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     means = {"mean reward": "reward", "change from flat": "change"}
     yield ReportTable.of({"rule": "name", **intervals, **means}, _named(methods))
     yield ReportTable.of(
-        {"gear less": "name", **intervals, "mean reward (95 %)": "reward"}, _named(figures["differences"])
+        {"gear less": "name", **intervals, "mean reward (95 %)": "reward"},
+        _named(figures["differences"]),
     )
     for figure, cases in (("leakage", "violated"), ("preservation", "satisfied")):
         by_rule = [{**method["kinds"], "all kinds": method} for method in methods.values()]
         rows = []
         for kind in by_rule[0]:
             estimates = [rule[kind][figure] for rule in by_rule]
-            rows.append([kind, estimates[0]["cases"], estimates[0]["tasks"], *(cell["value"] for cell in estimates)])
+            rows.append(
+                [
+                    kind,
+                    estimates[0]["cases"],
+                    estimates[0]["tasks"],
+                    *(cell["value"] for cell in estimates),
+                ]
+            )
         yield ReportTable((f"{figure} by kind of edge", cases, census["units"], *methods), rows)
     random = figures["ablations"]["random"]
     untyped = figures["ablations"]["untyped"]
     variants = {f"random graphs, {len(random['by_seed'])} seeds": random["mean"]}
     variants[f"untyped, λ = {untyped['retention']:.4g}"] = untyped
-    variants |= {f"κ = {kappa}": variant for kappa, variant in figures["ablations"]["kappas"].items()}
-    yield ReportTable.of({"variant of gear": "name", **{name: name for name in _FIGURES}, **means}, _named(variants))
+    variants |= {
+        f"κ = {kappa}": variant for kappa, variant in figures["ablations"]["kappas"].items()
+    }
+    yield ReportTable.of(
+        {"variant of gear": "name", **{name: name for name in _FIGURES}, **means}, _named(variants)
+    )
     if not figures["losses"]:
         yield "no criterion lost credit"
-    losers = [{**loss, "reason": shorten(loss["reason"], _MAX_REASON)} for loss in figures["losses"]]
-    columns = {"largest losses: task": "task", "criterion": "criterion", "needs": "parent", "kind": "kind"}
+    losers = [
+        {**loss, "reason": shorten(loss["reason"], _MAX_REASON)} for loss in figures["losses"]
+    ]
+    columns = {
+        "largest losses: task": "task",
+        "criterion": "criterion",
+        "needs": "parent",
+        "kind": "kind",
+    }
     columns |= {"reason": "reason", "mean loss": "mean_loss"}
     yield ReportTable.of(columns, losers, left=5, most=_MAX_LOSSES)
 
@@ -584,7 +656,9 @@ def _notes(figures: Figures) -> Iterator[str]:
         yield "the run has κ = 0, which makes GEAR flat aggregation"
     few = [figures["methods"]["gear"][name]["tasks"] for name in _FIGURES]
     if min(few) < _MANY_TASKS:
-        limit = f"with fewer than {_MANY_TASKS}, intervals are approximate, and with one there is none"
+        limit = (
+            f"with fewer than {_MANY_TASKS}, intervals are approximate, and with one there is none"
+        )
         yield f"{census['units']} with a case of leakage: {few[0]}, of preservation: {few[1]}; {limit}"
 
 
@@ -592,7 +666,9 @@ def _plots(figures: Figures) -> Iterator[Plot]:
     variants = figures["ablations"]["kappas"].values()
     marks = [(figures["kappa"], "the run's κ")]
     for names in (("leakage",), ("preservation", "reward")):
-        series = [PlotSeries(name, [variant[name] for variant in variants], KAPPAS) for name in names]
+        series = [
+            PlotSeries(name, [variant[name] for variant in variants], KAPPAS) for name in names
+        ]
         yield Plot(f"{' and '.join(names)} by κ", "line", series, x_label="κ", marks=marks)
     for name in _FIGURES:
         estimates = {rule: method[name] for rule, method in figures["methods"].items()}

@@ -15,7 +15,15 @@ from jurygraph.errors import InputError
 from jurygraph.inference.clusters import jackknife_interval
 from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
-from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
+from jurygraph.studies.report import (
+    Figures,
+    IntervalCell,
+    Plot,
+    PlotSeries,
+    Report,
+    ReportTable,
+    omission_notes,
+)
 from jurygraph.studies.units import describe_units, unit_of
 
 PAPER = ("accuracy", "format", "steps")
@@ -24,7 +32,11 @@ PERCENTILE = 80.0
 """Responses with D_pair above this percentile of their run are conflicts."""
 
 _MAX_STEPS = 30
-_SERIES_TITLES = {"reward": "mean reward", "disagreement": "mean D_pair", "conflict_rate": "conflict rate"}
+_SERIES_TITLES = {
+    "reward": "mean reward",
+    "disagreement": "mean D_pair",
+    "conflict_rate": "conflict rate",
+}
 _ROUNDING = 1e-9
 _DECIMALS = 12  # equal differences can differ in their last bits: 0.3 - 0.2 is not 0.2 - 0.1
 
@@ -74,7 +86,9 @@ def read_samples(
     for index, group in enumerate(run.group_records()):
         units[group.key] = unit_of(run, group.key)
         for trace, _ in run.group(group):
-            missing = next((name for name in chosen if trace.reward.components.get(name) is None), None)
+            missing = next(
+                (name for name in chosen if trace.reward.components.get(name) is None), None
+            )
             if trace.reward.value is None:
                 left_out["responses whose reward failed"] += 1
             elif missing is not None:
@@ -82,13 +96,19 @@ def read_samples(
             elif step_label is not None and step_label not in trace.labels:
                 left_out[f"responses without the label {step_label}"] += 1
             else:
-                step = index // (every or 1) + 1.0 if step_label is None else _labelled_step(trace, step_label)
+                step = (
+                    index // (every or 1) + 1.0
+                    if step_label is None
+                    else _labelled_step(trace, step_label)
+                )
                 samples.append((trace, [_unit_component(trace, name) for name in chosen], step))
         advance(1)
     if len(samples) < 2:
         reasons = "; ".join(f"{reason}: {count}" for reason, count in left_out.items())
         problem = f"{len(samples)} of its responses have a reward and {', '.join(chosen)}"
-        raise InputError(f"{run.folder}: {problem}{f' ({reasons})' if reasons else ''}; at least 2 are needed")
+        raise InputError(
+            f"{run.folder}: {problem}{f' ({reasons})' if reasons else ''}; at least 2 are needed"
+        )
     samples.sort(key=lambda sample: sample[0].response_id)
     has_steps = step_label is not None or every is not None
     return Samples(
@@ -103,16 +123,28 @@ def read_samples(
 
 
 def _choose_components(run: Run, requested: Sequence[str]) -> tuple[str, ...]:
-    specs = [spec for record in run.ledger.records("decision") for spec in run.decision(record.key).specs]
+    specs = [
+        spec for record in run.ledger.records("decision") for spec in run.decision(record.key).specs
+    ]
     known = dict.fromkeys(spec.name for spec in specs)
     positive = dict.fromkeys(spec.name for spec in specs if spec.weight > 0)
     for name in requested:
         if name not in known:
-            raise InputError(f"{run.folder}: has no component {name!r}; its components are {', '.join(known)}")
-    chosen = tuple(dict.fromkeys(requested)) or (PAPER if set(PAPER) <= positive.keys() else tuple(positive))
+            raise InputError(
+                f"{run.folder}: has no component {name!r}; its components are {', '.join(known)}"
+            )
+    chosen = tuple(dict.fromkeys(requested)) or (
+        PAPER if set(PAPER) <= positive.keys() else tuple(positive)
+    )
     if len(chosen) < 2:
-        problem = f"only {chosen[0]} is there to compare" if chosen else "no component counts with a positive weight"
-        raise InputError(f"{run.folder}: {problem}; name 2 components or more of {', '.join(known)}")
+        problem = (
+            f"only {chosen[0]} is there to compare"
+            if chosen
+            else "no component counts with a positive weight"
+        )
+        raise InputError(
+            f"{run.folder}: {problem}; name 2 components or more of {', '.join(known)}"
+        )
     return chosen
 
 
@@ -120,7 +152,9 @@ def _labelled_step(trace: Trace, label: str) -> float:
     value = trace.labels[label]
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         problem = f"label {label!r} of response {trace.response_id!r} is {value!r}"
-        raise InputError(f"{problem}, which is no step; name a label that holds a number, such as 12")
+        raise InputError(
+            f"{problem}, which is no step; name a label that holds a number, such as 12"
+        )
     return float(value)
 
 
@@ -129,7 +163,9 @@ def _unit_component(trace: Trace, name: str) -> float:
     value = trace.reward.components[name]
     if value is None or not -_ROUNDING <= value <= 1.0 + _ROUNDING:
         problem = f"component {name} of response {trace.response_id!r} is {value}"
-        raise InputError(f"{problem}, and only those in [0, 1] can be compared; name others with --components")
+        raise InputError(
+            f"{problem}, and only those in [0, 1] can be compared; name others with --components"
+        )
     return min(1.0, max(0.0, value))
 
 
@@ -148,12 +184,18 @@ def report(runs: Sequence[Samples]) -> Report:
     """
     measured = [_measure(samples) for samples in runs]
     columns = {"run": "run", "responses": "samples", "mean D_pair": "disagreement"}
-    columns |= {f"τ ({PERCENTILE:g}th pct)": "threshold", "conflicts": "conflicts", "conflict rate": "conflict_rate"}
+    columns |= {
+        f"τ ({PERCENTILE:g}th pct)": "threshold",
+        "conflicts": "conflicts",
+        "conflict rate": "conflict_rate",
+    }
     sections: list[str | ReportTable] = [ReportTable.of(columns, measured)]
     notes: list[str] = []
     for row in measured:
         components = ", ".join(row["components"])
-        sections.append(f"{row['run']}: {components}, of {row['samples']} responses to {row['tasks']} {row['units']}")
+        sections.append(
+            f"{row['run']}: {components}, of {row['samples']} responses to {row['tasks']} {row['units']}"
+        )
         sections += _run_tables(row)
         notes += omission_notes(row["left_out"], f"{row['run']}: ")
         halves = row["split"]
@@ -189,7 +231,9 @@ def _measure(samples: Samples) -> Figures:
 def _run_tables(figures: Figures) -> Iterator[ReportTable]:
     halves = figures["split"]
     sides = {f"High-div ({halves['high']})": "high", f"Low-div ({halves['low']})": "low"}
-    yield ReportTable.of({"mean": "name", **sides, "difference (95 %)": "difference"}, halves["rows"])
+    yield ReportTable.of(
+        {"mean": "name", **sides, "difference (95 %)": "difference"}, halves["rows"]
+    )
     series = {title: name for name, title in _SERIES_TITLES.items()}
     steps = [{**step, "step": f"{step['step']:g}"} for step in figures["steps"]]
     yield ReportTable.of({"step": "step", "responses": "samples", **series}, steps, most=_MAX_STEPS)
@@ -198,7 +242,11 @@ def _run_tables(figures: Figures) -> Iterator[ReportTable]:
 def _plots(measured: Sequence[Figures]) -> Iterator[Plot]:
     for name, title in _SERIES_TITLES.items() if any(row["steps"] for row in measured) else ():
         series = [
-            PlotSeries(row["run"], [step[name] for step in row["steps"]], [step["step"] for step in row["steps"]])
+            PlotSeries(
+                row["run"],
+                [step[name] for step in row["steps"]],
+                [step["step"] for step in row["steps"]],
+            )
             for row in measured
         ]
         yield Plot(title, "line", series, x_label="step")
@@ -209,7 +257,11 @@ def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> list
         return []
     steps, places, counts = np.unique(samples.steps, return_inverse=True, return_counts=True)
     columns = {"step": steps, "samples": counts}
-    for name, column in (("reward", samples.rewards), ("disagreement", disagreement), ("conflict_rate", conflict)):
+    for name, column in (
+        ("reward", samples.rewards),
+        ("disagreement", disagreement),
+        ("conflict_rate", conflict),
+    ):
         columns[name] = np.bincount(places, column) / counts
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
@@ -237,21 +289,29 @@ def split(samples: Samples, disagreement: Floats) -> Figures:
     units all agree.
     """
     size = len(disagreement)
-    exact_count = round((100.0 - PERCENTILE) * size / 100.0, 9)  # 20 % of 12.5 is 2.5, and half up is 3
+    exact_count = round(
+        (100.0 - PERCENTILE) * size / 100.0, 9
+    )  # 20 % of 12.5 is 2.5, and half up is 3
     high_count = min(size - 1, max(1, math.floor(exact_count + 0.5)))
     order = np.argsort(-disagreement, kind="stable")  # the samples are in the order of their ids
     chosen = np.zeros(size, dtype=np.bool_)
     chosen[order[:high_count]] = True
     cut = disagreement[order[high_count - 1]]
     units = np.unique(samples.units, return_inverse=True)[1]
-    columns = {"reward": samples.rewards, **dict(zip(samples.components, samples.values.T, strict=True))}
+    columns = {
+        "reward": samples.rewards,
+        **dict(zip(samples.components, samples.values.T, strict=True)),
+    }
     return {
         "high": high_count,
         "low": size - high_count,
         "cut": float(cut),
         "tied_high": int((chosen & (disagreement == cut)).sum()),
         "tied_low": int((~chosen & (disagreement == cut)).sum()),
-        "rows": [{"name": name, **_compare_sides(column, chosen, units)} for name, column in columns.items()],
+        "rows": [
+            {"name": name, **_compare_sides(column, chosen, units)}
+            for name, column in columns.items()
+        ],
     }
 
 

@@ -20,8 +20,19 @@ from jurygraph.aggregation.agreement import Weights, kappa_interval
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import jackknife_interval, jackknife_parts, ratio_interval, share_interval
-from jurygraph.inference.corrected import LabelledSample, labels_needed, ppi_mean, ppi_weight, rogan_gladen
+from jurygraph.inference.clusters import (
+    jackknife_interval,
+    jackknife_parts,
+    ratio_interval,
+    share_interval,
+)
+from jurygraph.inference.corrected import (
+    LabelledSample,
+    labels_needed,
+    ppi_mean,
+    ppi_weight,
+    rogan_gladen,
+)
 from jurygraph.inference.sign_flips import holm, sign_flip_p
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.runs.run import Run
@@ -31,7 +42,14 @@ from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows, read_judged_labels
 from jurygraph.studies.pairs import choice_of, is_flip, scores_by_order
-from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable, as_interval, omission_notes
+from jurygraph.studies.report import (
+    Figures,
+    IntervalCell,
+    Report,
+    ReportTable,
+    as_interval,
+    omission_notes,
+)
 from jurygraph.studies.units import unit_of
 
 _UNIT = (0.0, 1.0)
@@ -151,7 +169,9 @@ def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) ->
     lengths: dict[str, int | None] = {}
     labels: dict[str, Mapping[str, object]] = {}
     for group in run.group_records():
-        scopes = {question.id: question.scope for question in run.survey_outline_of(group.key).questions}
+        scopes = {
+            question.id: question.scope for question in run.survey_outline_of(group.key).questions
+        }
         pairs: dict[tuple[Judge, str], list[RecordedVerdict]] = {}
         cluster = unit_of(run, group.key)
         stored = list(run.group(group))
@@ -161,7 +181,9 @@ def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) ->
             labels[trace.response_id] = trace.labels
             for judge, verdicts in _verdicts_by_judge(str(run.folder), trace).items():
                 if scopes[judge.question] != "pair":
-                    by_judge.setdefault(judge, {})[trace.response_id] = _summarize(cluster, verdicts)
+                    by_judge.setdefault(judge, {})[trace.response_id] = _summarize(
+                        cluster, verdicts
+                    )
                     continue
                 for verdict in verdicts:
                     if verdict.responses:
@@ -190,18 +212,26 @@ def _verdicts_by_judge(run: str, trace: Trace) -> dict[Judge, list[RecordedVerdi
     for verdict in own_verdicts(trace):
         if verdict.responses in ((), (trace.response_id,)) or len(verdict.responses) == 2:
             # A failed verdict has no call of its own, but those that were tried.
-            used = [models[call] for call in (verdict.call, *(use.id for use in verdict.calls)) if call in models]
+            used = [
+                models[call]
+                for call in (verdict.call, *(use.id for use in verdict.calls))
+                if call in models
+            ]
             name = verdict.judge or (used[0] if used else None)
-            by_judge.setdefault(Judge(run, verdict.question, verdict.evaluator, name, verdict.reviewer), []).append(
-                verdict
-            )
+            by_judge.setdefault(
+                Judge(run, verdict.question, verdict.evaluator, name, verdict.reviewer), []
+            ).append(verdict)
     return by_judge
 
 
 def _share_unasked(by_judge: dict[Judge, dict[str, Judgement]]) -> None:
     """Give judgements without a request to a model, such as those by a gate, to every model of the question."""
     for judge in [judge for judge in by_judge if judge.model is None]:
-        models = [other for other in by_judge if other.model is not None and other._replace(model=None) == judge]
+        models = [
+            other
+            for other in by_judge
+            if other.model is not None and other._replace(model=None) == judge
+        ]
         if models:
             unasked = by_judge.pop(judge)
             for other in models:
@@ -215,7 +245,9 @@ def _summarize(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
     score = fmean(verdict.score for verdict in judged if verdict.score is not None)
     decided = [verdict.counts_as_met for verdict in judged]
     scale = judged[0].scale
-    natives = [float(verdict.native) for verdict in judged if isinstance(verdict.native, int | float)]
+    natives = [
+        float(verdict.native) for verdict in judged if isinstance(verdict.native, int | float)
+    ]
     native = fmean(natives) if scale is not None and len(natives) == len(judged) else None
     return Judgement(task, JUDGED, score, float(fmean(decided) >= MET_THRESHOLD), native, scale)
 
@@ -226,7 +258,9 @@ def _summarize_pair(task: str, pair: str, verdicts: Sequence[RecordedVerdict]) -
     judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED]
     asked_orders = {verdict.responses[0] for verdict in verdicts}
     if {verdict.responses[0] for verdict in judged} < asked_orders:
-        return Judgement(task, next(status for status in map(status_of, verdicts) if status != JUDGED))
+        return Judgement(
+            task, next(status for status in map(status_of, verdicts) if status != JUDGED)
+        )
     orders = scores_by_order(first, judged)
     choice = choice_of(chain(*orders))
     choices = tuple(map(choice_of, orders)) if len(orders) > 1 else ()
@@ -260,18 +294,29 @@ def read_labels(source: str, runs: Sequence[RunJudgements]) -> FileRows[JudgedLa
                 continue
             if not isinstance(target, bool | int | float):
                 raise InputError(f"{where}; a target is a number, true or false")
-            label = JudgedLabel(id=response, target=target if isinstance(target, bool) else float(target))
+            label = JudgedLabel(
+                id=response, target=target if isinstance(target, bool) else float(target)
+            )
             if by_response.setdefault(response, (f"response {response}", label))[1] != label:
-                raise InputError(f"{where}, and another run has {by_response[response][1].target}; give one as a file")
+                raise InputError(
+                    f"{where}, and another run has {by_response[response][1].target}; give one as a file"
+                )
     if not by_response:
-        known = dict.fromkeys(label for run in runs for labels in run.labels.values() for label in labels)
+        known = dict.fromkeys(
+            label for run in runs for labels in run.labels.values() for label in labels
+        )
         hint = did_you_mean(name, known) or f"there are {', '.join(known) or 'none'}"
-        raise InputError(f"{', '.join(run.run for run in runs)}: no response has the label {quote(name)}; {hint}")
+        raise InputError(
+            f"{', '.join(run.run for run in runs)}: no response has the label {quote(name)}; {hint}"
+        )
     return FileRows(runs[0].run, tuple(by_response.values()), {"id": "id", "target": source})
 
 
 def join_labels(
-    runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel], split: str | None = None, has_consensus: bool = False
+    runs: Sequence[RunJudgements],
+    labels: FileRows[JudgedLabel],
+    split: str | None = None,
+    has_consensus: bool = False,
 ) -> list[JudgeStudy]:
     """Return each judge of the runs beside the labels, in the order of the runs and their questions.
 
@@ -284,9 +329,13 @@ def join_labels(
     Raises `InputError` for an unknown response or question, no label of `split`, no judge with a label, a target off
     the judge's scale, or too few labels for a consensus.
     """
-    chosen = [(place, label) for place, label in labels.rows if split is None or label.split == split]
+    chosen = [
+        (place, label) for place, label in labels.rows if split is None or label.split == split
+    ]
     if not chosen:
-        raise InputError(f"{labels.path}: has no label with split {quote(split or '')}; name one that is there")
+        raise InputError(
+            f"{labels.path}: has no label with split {quote(split or '')}; name one that is there"
+        )
     _refuse_unknown(runs, labels, chosen)
     studies = []
     for run in runs:
@@ -308,7 +357,9 @@ def join_labels(
 
 
 def _refuse_unknown(
-    runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel], chosen: Iterable[tuple[str, JudgedLabel]]
+    runs: Sequence[RunJudgements],
+    labels: FileRows[JudgedLabel],
+    chosen: Iterable[tuple[str, JudgedLabel]],
 ) -> None:
     responses = {response for run in runs for response in run.lengths}
     questions = {judge.question: None for run in runs for judge in run.by_judge}
@@ -318,7 +369,10 @@ def _refuse_unknown(
             if value is None or value in known:
                 continue
             noun = "question" if name == "question" else "response"
-            hint = did_you_mean(value, sorted(known)) or f"name a {noun} of {', '.join(run.run for run in runs)}"
+            hint = (
+                did_you_mean(value, sorted(known))
+                or f"name a {noun} of {', '.join(run.run for run in runs)}"
+            )
             location = f"{labels.path}, {place}, field {labels.columns[name]}"
             raise InputError(f"{location}: there is no {noun} {quote(value)}; {hint}")
 
@@ -331,7 +385,10 @@ def _join(
     own: Sequence[tuple[str, JudgedLabel]],
     has_consensus: bool,
 ) -> JudgeStudy:
-    scale = next((judged.scale for judged in judgements.values() if judged.native is not None), None) or _UNIT
+    scale = (
+        next((judged.scale for judged in judgements.values() if judged.native is not None), None)
+        or _UNIT
+    )
     is_logical = all(isinstance(label.target, bool) for _, label in own)
     is_of_pairs = own[0][1].other is not None
     is_binary = is_logical or (scale == _UNIT and all(label.target in _UNIT for _, label in own))
@@ -342,7 +399,9 @@ def _join(
     for place, label in own:
         if not low <= label.target <= high:
             location = f"{labels.path}, {place}, field {labels.columns['target']}"
-            raise InputError(f"{location}: is {label.target:g}; {quote(judge.question)} goes from {low:g} to {high:g}")
+            raise InputError(
+                f"{location}: is {label.target:g}; {quote(judge.question)} goes from {low:g} to {high:g}"
+            )
         name, target = _place_label(label, judgements)
         targets.setdefault(name, []).append(target)
         votes_cast.append((name, label.reviewer or "unnamed", target))
@@ -359,13 +418,21 @@ def _join(
         else:
             target = float(target > MET_THRESHOLD) if is_binary else target
             prediction = _prediction(judgement, is_binary)
-            rows.append(JudgedRow(response, judgement.task, target, prediction, judgement.score, judgement.choices))
+            rows.append(
+                JudgedRow(
+                    response, judgement.task, target, prediction, judgement.score, judgement.choices
+                )
+            )
     unlabelled = [
         (judged.task, _prediction(judged, is_binary))
         for response, judged in judgements.items()
         if response not in targets and judged.score is not None
     ]
-    votes = [(judgements[name].task, given) for name, given in targets.items() if len(given) > 1 and name in judgements]
+    votes = [
+        (judgements[name].task, given)
+        for name, given in targets.items()
+        if len(given) > 1 and name in judgements
+    ]
     lengths = {name: _length_of(name, run.lengths) for name in targets}
     return JudgeStudy(
         judge,
@@ -376,7 +443,11 @@ def _join(
         lengths={name: length for name, length in lengths.items() if length is not None},
         votes=votes,
         scale=(low, high),
-        flips=[(judged.task, is_flip(judged.choices)) for judged in judgements.values() if judged.choices],
+        flips=[
+            (judged.task, is_flip(judged.choices))
+            for judged in judgements.values()
+            if judged.choices
+        ],
         ceiling=ceiling,
     )
 
@@ -387,7 +458,11 @@ def _place_label(label: JudgedLabel, judgements: Mapping[str, Judgement]) -> tup
     if label.other is None:
         return label.id, target
     swapped = pair_name(label.other, label.id)
-    return (swapped, 1.0 - target) if swapped in judgements else (pair_name(label.id, label.other), target)
+    return (
+        (swapped, 1.0 - target)
+        if swapped in judgements
+        else (pair_name(label.id, label.other), target)
+    )
 
 
 def _majority(given: Sequence[float]) -> float:
@@ -412,10 +487,13 @@ def _fit_consensus(votes: Sequence[tuple[str, str, float]]) -> tuple[dict[str, f
     fitted = consensus.fit(items, reviewers, given)
     reason = consensus.too_small(fitted.votes)
     if reason is not None:
-        raise InputError(f"--consensus: {reason}; name who gave each label in `reviewer`, or leave --consensus out")
+        raise InputError(
+            f"--consensus: {reason}; name who gave each label in `reviewer`, or leave --consensus out"
+        )
     classes = fitted.votes.classes
     likeliest = {
-        str(item): float(classes[row.argmax()]) for item, row in zip(fitted.items, fitted.posterior, strict=True)
+        str(item): float(classes[row.argmax()])
+        for item, row in zip(fitted.items, fitted.posterior, strict=True)
     }
     right = fitted.confusion.diagonal(axis1=1, axis2=2) @ fitted.prior
     return likeliest, float(right.mean())
@@ -468,7 +546,10 @@ def report(studies: Sequence[JudgeStudy], need: float | None = None) -> Report:
 
 def gate_values(judge: Figures) -> dict[str, float | None]:
     """Return the statistics of one of the `judges` by the names of `GATE_NAMES`; None but for `n` if nothing counts."""
-    values = {name: judge[name] if judge["n"] or name == "n" else None for name in (*COUNTS, "brier", "ece")}
+    values = {
+        name: judge[name] if judge["n"] or name == "n" else None
+        for name in (*COUNTS, "brier", "ece")
+    }
     for name in (*RATES, *_OF_ORDERS):
         value, low, high = judge[name] or (None, None, None)
         values |= {name: value, f"{name}_low": low, f"{name}_high": high}
@@ -478,18 +559,32 @@ def gate_values(judge: Figures) -> dict[str, float | None]:
 def _measure(study: JudgeStudy, need: float | None) -> Figures:
     left_out = study.left_out
     judge = study.judge
-    identity = {"judge": judge.name, "run": judge.run, "question": judge.question, "evaluator": judge.evaluator}
+    identity = {
+        "judge": judge.name,
+        "run": judge.run,
+        "question": judge.question,
+        "evaluator": judge.evaluator,
+    }
     counts = {"n": len(study.rows)} | {name: left_out.get(name, 0) for name in COUNTS[1:]}
     figures: Figures = identity | {"model": judge.model, "reviewer": judge.reviewer} | counts
     figures["left_out"] = {name: count for name, count in left_out.items() if name not in counts}
     figures["scale"] = "binary" if study.is_binary else "ordered"
     figures["tasks"] = len({row.task for row in study.rows})
     flips = np.array([is_flipped for _, is_flipped in study.flips])
-    figures["flips"] = _share(flips, np.unique([task for task, _ in study.flips], return_inverse=True)[1])
+    figures["flips"] = _share(
+        flips, np.unique([task for task, _ in study.flips], return_inverse=True)[1]
+    )
     in_both = [row for row in study.rows if row.choices]
     hits = np.array([set(row.choices) == {row.target} for row in in_both])
-    figures["strict"] = _share(hits, np.unique([row.task for row in in_both], return_inverse=True)[1])
-    return figures | _agreement(study.rows, study.is_binary) | _calibration(study) | _mean_label(study, need)
+    figures["strict"] = _share(
+        hits, np.unique([row.task for row in in_both], return_inverse=True)[1]
+    )
+    return (
+        figures
+        | _agreement(study.rows, study.is_binary)
+        | _calibration(study)
+        | _mean_label(study, need)
+    )
 
 
 def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
@@ -504,7 +599,11 @@ def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
     positive = targets == 1.0
     levels = len(np.unique(np.concatenate([targets, predictions])))
     weights: Weights = "equal" if is_binary else "quadratic"
-    kappa = kappa_interval(targets, predictions, weights, tasks=tasks) if levels <= _MAX_LEVELS else None
+    kappa = (
+        kappa_interval(targets, predictions, weights, tasks=tasks)
+        if levels <= _MAX_LEVELS
+        else None
+    )
     bias = ratio_interval(np.bincount(tasks, predictions - targets), np.bincount(tasks))
     if bias is not None and is_binary:
         bias = bias.within(-1.0, 1.0)
@@ -521,7 +620,11 @@ def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
 
 
 def _share(hits: Bools, tasks: Ints) -> IntervalCell | None:
-    return as_interval(share_interval(np.bincount(tasks, hits), np.bincount(tasks))) if len(hits) else None
+    return (
+        as_interval(share_interval(np.bincount(tasks, hits), np.bincount(tasks)))
+        if len(hits)
+        else None
+    )
 
 
 def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | None:
@@ -532,7 +635,9 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCe
         middles = []
         for level in levels:
             counts = np.bincount(level[kept])
-            middles.append((np.cumsum(counts) - (counts - 1) / 2.0)[level[kept]])  # of equal ones the middle rank
+            middles.append(
+                (np.cumsum(counts) - (counts - 1) / 2.0)[level[kept]]
+            )  # of equal ones the middle rank
         first, second = (middle - middle.mean() for middle in middles)
         size = math.sqrt(float((first * first).sum()) * float((second * second).sum()))
         return float((first * second).sum()) / size if size > 0.0 else float("nan")
@@ -542,7 +647,9 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCe
         return None
     parts = list(jackknife_parts(tasks))
     without = np.array([correlate(kept) for kept in parts if kept.any()])
-    if len(without) < len(parts) or np.isnan(without).any():  # without the only task nothing is left
+    if (
+        len(without) < len(parts) or np.isnan(without).any()
+    ):  # without the only task nothing is left
         return IntervalCell(value, None, None)
     return as_interval(jackknife_interval(value, without).within(-1.0, 1.0))
 
@@ -554,7 +661,9 @@ def _pairwise(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | Non
     hits = []
     sizes = []
     for size in np.unique(counts).tolist():
-        own = order[counts[tasks[order]] == size].reshape(-1, size)  # the responses of each task of this size
+        own = order[counts[tasks[order]] == size].reshape(
+            -1, size
+        )  # the responses of each task of this size
         better = np.sign(targets[own][:, :, None] - targets[own][:, None, :])
         alike = better * np.sign(ranks[own][:, :, None] - ranks[own][:, None, :])
         differ = better > 0.0  # each pair once, from the side of the better one
@@ -581,14 +690,18 @@ def reliability(scores: Floats, targets: Floats) -> tuple[float, list[Figures]]:
         inside = bins == place
         expected = float(scores[inside].mean())
         seen = float(targets[inside].mean())
-        table.append({"from": place / _BINS, "n": int(inside.sum()), "expected": expected, "met": seen})
+        table.append(
+            {"from": place / _BINS, "n": int(inside.sum()), "expected": expected, "met": seen}
+        )
     return sum(row["n"] * abs(row["expected"] - row["met"]) for row in table) / len(scores), table
 
 
 def _mean_label(study: JudgeStudy, need: float | None) -> Figures:
     """Return the mean that the judge gives all responses, and what the labels make of it."""
     if not study.rows:
-        return dict.fromkeys(("items", "uncorrected", "corrected", "weight", "rogan_gladen", "labels_needed"))
+        return dict.fromkeys(
+            ("items", "uncorrected", "corrected", "weight", "rogan_gladen", "labels_needed")
+        )
     names = [row.task for row in study.rows] + [task for task, _ in study.others]
     tasks = np.unique(names, return_inverse=True)[1]
     n = len(study.rows)
@@ -659,28 +772,46 @@ def _differences(studies: Sequence[JudgeStudy]) -> list[Figures]:
     tasks: dict[str, int] = {}
     sides = [_distances(study, names, tasks) for study in studies]
     has_runs = len({study.judge.run for study in studies}) > 1
-    shown = [f"{study.judge.run}: {study.judge.name}" if has_runs else study.judge.name for study in studies]
+    shown = [
+        f"{study.judge.run}: {study.judge.name}" if has_runs else study.judge.name
+        for study in studies
+    ]
     for first, second in combinations(range(len(studies)), 2):
         of_first, of_second = sides[first], sides[second]
-        common, left, right = np.intersect1d(of_first[0], of_second[0], assume_unique=True, return_indices=True)
+        common, left, right = np.intersect1d(
+            of_first[0], of_second[0], assume_unique=True, return_indices=True
+        )
         if not len(common) or (of_first[2][left] != of_second[2][right]).any():
             continue
         own_tasks = np.unique(of_first[1][left], return_inverse=True)[1]
         sums = np.bincount(own_tasks, of_first[3][left] - of_second[3][right])
         pair = {"first": shown[first], "second": shown[second]}
         estimate = ratio_interval(sums, np.bincount(own_tasks))
-        rows.append(pair | {"n": len(common), "difference": as_interval(estimate), "p": sign_flip_p(sums)})
+        rows.append(
+            pair | {"n": len(common), "difference": as_interval(estimate), "p": sign_flip_p(sums)}
+        )
     for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p"] = adjusted
     return rows
 
 
-def _distances(study: JudgeStudy, names: dict[str, int], tasks: dict[str, int]) -> tuple[Ints, Ints, Floats, Floats]:
+def _distances(
+    study: JudgeStudy, names: dict[str, int], tasks: dict[str, int]
+) -> tuple[Ints, Ints, Floats, Floats]:
     """Return the numbers of responses and tasks, the targets, and their distances to predictions, [n] each."""
-    places = np.array([names.setdefault(row.response, len(names)) for row in study.rows], dtype=np.int64)
-    of_tasks = np.array([tasks.setdefault(row.task, len(tasks)) for row in study.rows], dtype=np.int64)
+    places = np.array(
+        [names.setdefault(row.response, len(names)) for row in study.rows], dtype=np.int64
+    )
+    of_tasks = np.array(
+        [tasks.setdefault(row.task, len(tasks)) for row in study.rows], dtype=np.int64
+    )
     targets = np.array([row.target for row in study.rows])
-    return places, of_tasks, targets, np.abs(np.array([row.prediction for row in study.rows]) - targets)
+    return (
+        places,
+        of_tasks,
+        targets,
+        np.abs(np.array([row.prediction for row in study.rows]) - targets),
+    )
 
 
 def _disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
@@ -692,12 +823,23 @@ def _disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
                 command = ["jurygraph", "show", study.judge.run, "--response", responses[0]]
                 command += ["--verdict", study.judge.question]
                 # Of wrong decisions the most confident ones come first.
-                distance = abs(row.score - row.target) if study.is_binary else abs(row.prediction - row.target)
-                sides = {"judge": row.prediction, "people": row.target, "score": row.score, "distance": distance}
+                distance = (
+                    abs(row.score - row.target)
+                    if study.is_binary
+                    else abs(row.prediction - row.target)
+                )
+                sides = {
+                    "judge": row.prediction,
+                    "people": row.target,
+                    "score": row.score,
+                    "distance": distance,
+                }
                 identity = {"response": responses[0], "question": study.judge.question}
                 identity |= {"other": responses[1]} if len(responses) > 1 else {}
                 disagreements.append(identity | sides | {"show": shlex.join(command)})
-    return sorted(disagreements, key=lambda row: (-row["distance"], row["response"], row["question"]))
+    return sorted(
+        disagreements, key=lambda row: (-row["distance"], row["response"], row["question"])
+    )
 
 
 def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTable]:
@@ -720,19 +862,34 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
             ranks.append([name, *(row[rate] for rate in RATES[4:])])
     yield ReportTable(("judge", *COUNTS, "accuracy", "TPR", "TNR", "κ"), rows, digits=3)
     yield ReportTable(("judge", "rank correlation", "pairwise accuracy", "bias"), ranks, digits=3)
-    rows = [[judge["judge"], judge["brier"], judge["ece"]] for judge in judges if judge["brier"] is not None]
+    rows = [
+        [judge["judge"], judge["brier"], judge["ece"]]
+        for judge in judges
+        if judge["brier"] is not None
+    ]
     yield ReportTable(("calibration of P(met)", "Brier", "ECE"), rows)
     rows = []
     for judge in judges:
         means = [judge["uncorrected"], judge["corrected"], judge["weight"], judge["rogan_gladen"]]
-        rows.append([judge["judge"], *means, *([_describe_need(judge)] if need is not None else [])])
+        rows.append(
+            [judge["judge"], *means, *([_describe_need(judge)] if need is not None else [])]
+        )
     header = ("mean of all responses", "by the judge", "PPI++ (95 %)", "λ", "Rogan-Gladen (95 %)")
     yield ReportTable((*header, f"labels for ±{need:g}") if need is not None else header, rows)
     rows = [[row["question"], row] for row in figures["ceiling"] if row is not None]
     yield ReportTable(("people agree on", "share (95 %)"), rows)
-    rows = [[judge["judge"], judge["strict"], judge["flips"]] for judge in judges if judge["flips"] is not None]
-    yield ReportTable(("pairs in both orders", "as people in both (95 %)", "flip with the order (95 %)"), rows)
-    rows = [[row["first"], row["second"], row["n"], row["difference"], row["p"]] for row in figures["differences"]]
+    rows = [
+        [judge["judge"], judge["strict"], judge["flips"]]
+        for judge in judges
+        if judge["flips"] is not None
+    ]
+    yield ReportTable(
+        ("pairs in both orders", "as people in both (95 %)", "flip with the order (95 %)"), rows
+    )
+    rows = [
+        [row["first"], row["second"], row["n"], row["difference"], row["p"]]
+        for row in figures["differences"]
+    ]
     header = ("judge", "other", "n", "farther from people by (95 %)", "p (Holm)")
     yield ReportTable(header, rows, left=2, most=_MAX_PAIRS)
     rows = [[row["show"], row["judge"], row["people"]] for row in figures["disagreements"]]

@@ -39,7 +39,9 @@ def report(analyzer: Analyzer) -> Report:
     figures = {
         "steps": analyzer.steps,
         "arl": analyzer.arl,
-        "limits": dict(zip(map(str, REFERENCES), analyzer.tests.limits.tolist(), strict=True)) if series else {},
+        "limits": dict(zip(map(str, REFERENCES), analyzer.tests.limits.tolist(), strict=True))
+        if series
+        else {},
         "alerts": analyzer.alerts,
         "series": series,
     }
@@ -47,7 +49,9 @@ def report(analyzer: Analyzer) -> Report:
     counts = f"{analyzer.steps} steps; {len(analyzer.alerts)} alerts, {adverse} adverse"
     expected = f"one false alarm is expected in {analyzer.arl:g} steps"
     table = ReportTable(("series", "steps", *_FIGURES), [list(row.values()) for row in series])
-    return Report(figures, [table, f"{counts}; {expected}"], list(_warnings(analyzer)), _plots(analyzer))
+    return Report(
+        figures, [table, f"{counts}; {expected}"], list(_warnings(analyzer)), _plots(analyzer)
+    )
 
 
 def _summarize(name: str, column: Floats) -> dict[str, Any]:
@@ -74,7 +78,9 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
         analyzer.series, np.abs(products).sum(axis=0), products.sum(axis=0), strict=True
     ):
         agreement = agreeing / max(pairs, 1.0)
-        rho, lowest = np.sin(np.pi / 2.0 * np.array([agreement, agreement - 3.0 / max(pairs, 1.0) ** 0.5]))
+        rho, lowest = np.sin(
+            np.pi / 2.0 * np.array([agreement, agreement - 3.0 / max(pairs, 1.0) ** 0.5])
+        )
         if pairs >= _MIN_PAIRS and lowest > _HARMLESS:
             problem = f"depends on the step before (autocorrelation {rho:.2f}), so false alarms are more frequent"
             remedy = "shuffle the prompts, or make steps of more tasks"
@@ -83,15 +89,26 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
 
 def _plots(analyzer: Analyzer) -> list[Plot]:
     plots = []
-    for name, values in zip((one.name for one in analyzer.series), np.array(analyzer.values).T.tolist(), strict=True):
-        alerts = [alert for alert in analyzer.alerts if alert.series == name or alert.kind == "hack"]
-        marks = [(float(alert.step), f"{'adverse ' if alert.adverse else ''}{alert.kind}") for alert in alerts]
-        series = PlotSeries(name, [None if isnan(value) else value for value in values], range(1, len(values) + 1))
+    for name, values in zip(
+        (one.name for one in analyzer.series), np.array(analyzer.values).T.tolist(), strict=True
+    ):
+        alerts = [
+            alert for alert in analyzer.alerts if alert.series == name or alert.kind == "hack"
+        ]
+        marks = [
+            (float(alert.step), f"{'adverse ' if alert.adverse else ''}{alert.kind}")
+            for alert in alerts
+        ]
+        series = PlotSeries(
+            name, [None if isnan(value) else value for value in values], range(1, len(values) + 1)
+        )
         plots.append(Plot(name, "line", [series], x_label="step", marks=marks))
     return plots
 
 
-def read_groups(folder: Path, wait: Callable[[], None] | None = None) -> Generator[Group, None, None]:
+def read_groups(
+    folder: Path, wait: Callable[[], None] | None = None
+) -> Generator[Group, None, None]:
     """Yield the groups of a run in the order of its tasks; with `wait`, also those added until the run is closed.
 
     The run is reopened for every pass and closed before `wait`, which returns when to read it again, so that its
@@ -139,7 +156,9 @@ def steps_by_label(stream: Iterable[Group], label: str) -> Iterator[list[Group]]
         values = [_label(trace, label) for trace, response in group if response is not None]
         task = group[0].trace.task_id
         if any(value != values[0] for value in values):
-            raise InputError(f"task {task!r}: its responses differ in label {label!r}; a task belongs to one step")
+            raise InputError(
+                f"task {task!r}: its responses differ in label {label!r}; a task belongs to one step"
+            )
         if values and seen[-1:] != values[:1]:
             if values[0] in seen:
                 raise InputError(
@@ -157,7 +176,9 @@ def steps_by_label(stream: Iterable[Group], label: str) -> Iterator[list[Group]]
 def _label(trace: Trace, label: str) -> JsonValue:
     if label not in trace.labels:
         names = ", ".join(map(repr, trace.labels)) or "none"
-        raise InputError(f"response {trace.response_id!r}: has no label {label!r}; its labels: {names}")
+        raise InputError(
+            f"response {trace.response_id!r}: has no label {label!r}; its labels: {names}"
+        )
     return trace.labels[label]
 
 
@@ -171,8 +192,13 @@ def analyzer_steps(cut: Iterable[Sequence[Group]]) -> Iterator[TrainingStep]:
             names = sorted({name for reward in rewards for name in reward.components})
         yield TrainingStep(
             rewards=_to_floats(reward.value for reward in rewards),
-            components={name: _to_floats(reward.components.get(name) for reward in rewards) for name in names},
-            lengths=_to_floats(None if response is None else len(response.text) for _, response in rows),
+            components={
+                name: _to_floats(reward.components.get(name) for reward in rewards)
+                for name in names
+            },
+            lengths=_to_floats(
+                None if response is None else len(response.text) for _, response in rows
+            ),
             groups=[trace.task_id for trace, _ in rows],
         )
 

@@ -53,7 +53,9 @@ class PowerStudy:
     level: AlphaLevel = "ordinal"
     seed: int = 0
 
-    def report(self, parts: Sequence[ScoredPart], advance: ProgressCallback = lambda steps: None) -> Report:
+    def report(
+        self, parts: Sequence[ScoredPart], advance: ProgressCallback = lambda steps: None
+    ) -> Report:
         """Return the answers for each dimension; `advance` is called with 1 for each dimension and question.
 
         The figures are `alpha`: for each dimension and number of ratings `per_item`, the `curve` of the median
@@ -71,9 +73,17 @@ class PowerStudy:
                 if len(np.unique(part.reviewer)) > 1:
                     gaps.append(self._plan_difference(part, self.difference))
                 else:
-                    notes.append(f"{part.dimension or 'all'}: has one reviewer; a difference needs ratings of several")
+                    notes.append(
+                        f"{part.dimension or 'all'}: has one reviewer; a difference needs ratings of several"
+                    )
                 advance(1)
-        figures = {"width": self.width, "level": self.level, "seed": self.seed, "alpha": alphas, "differences": gaps}
+        figures = {
+            "width": self.width,
+            "level": self.level,
+            "seed": self.seed,
+            "alpha": alphas,
+            "differences": gaps,
+        }
         notes += _notes(parts, alphas, gaps)
         return Report(figures, list(self._sections(alphas, gaps)), notes, list(self._plots(alphas)))
 
@@ -93,13 +103,20 @@ class PowerStudy:
                 break
             curve: list[Figures] = []
             groups = _LEAST_ITEMS
-            while groups * items.per_group <= _MOST_ITEMS and (not curve or curve[-1]["half_width"] > self.width):
+            while groups * items.per_group <= _MOST_ITEMS and (
+                not curve or curve[-1]["half_width"] > self.width
+            ):
                 rng = np.random.default_rng((self.seed, per_item, groups))
                 widths = []
                 for _ in range(_DRAWS):
                     counts, drawn_group = items.draw_counts(groups, per_item, len(levels), rng)
                     widths.append(_half_width(counts, levels, self.level, drawn_group))
-                curve.append({"items": round(groups * items.per_group), "half_width": float(np.median(widths))})
+                curve.append(
+                    {
+                        "items": round(groups * items.per_group),
+                        "half_width": float(np.median(widths)),
+                    }
+                )
                 groups *= 2
             needed = _interpolate(curve, self.width)
             row = {"dimension": part.dimension, "per_item": per_item, "per_group": items.per_group}
@@ -114,10 +131,14 @@ class PowerStudy:
         known = ~np.isnan(gaps)
         gaps = gaps[known] - gaps[known].mean()
         if not gaps.any():
-            raise InputError(f"--judges: {' and '.join(self.judges)} have no different errors; name two others")
+            raise InputError(
+                f"--judges: {' and '.join(self.judges)} have no different errors; name two others"
+            )
         effects = split_effects(gaps, part.reviewer[known], part.group[known])
         reviewers_now = len(effects.reviewers)
-        ratings_each = int(np.median(np.bincount(np.unique(part.reviewer[known], return_inverse=True)[1])))
+        ratings_each = int(
+            np.median(np.bincount(np.unique(part.reviewer[known], return_inverse=True)[1]))
+        )
 
         def power(reviewers: int) -> float:
             return power_of(effects, difference, reviewers, ratings_each, self.seed)
@@ -125,7 +146,9 @@ class PowerStudy:
         # Without end, more reviewers leave what items alone make uncertain; if that is too much, no search is needed.
         items_now = len(effects.items)
         items_alone = Effects(np.zeros(1), effects.items, np.zeros(1))
-        is_feasible = power_of(items_alone, difference, items_now, items_now, self.seed) >= self.power
+        is_feasible = (
+            power_of(items_alone, difference, items_now, items_now, self.seed) >= self.power
+        )
         return {
             "dimension": part.dimension,
             "judges": self.judges,
@@ -135,24 +158,54 @@ class PowerStudy:
             "reviewers_now": reviewers_now,
             "items_now": items_now,
             "ratings_each": ratings_each,
-            "reviewers": _least(lambda number: power(number) >= self.power, _MOST_CLUSTERS) if is_feasible else None,
+            "reviewers": _least(lambda number: power(number) >= self.power, _MOST_CLUSTERS)
+            if is_feasible
+            else None,
         }
 
-    def _sections(self, alphas: Sequence[Figures], gaps: Sequence[Figures]) -> Iterator[str | ReportTable]:
+    def _sections(
+        self, alphas: Sequence[Figures], gaps: Sequence[Figures]
+    ) -> Iterator[str | ReportTable]:
         yield (
             f"by resampling the ratings, seed {self.seed}; alpha is Krippendorff's, {self.level}; - where no number up "
             f"to {_MOST_ITEMS} items or {_MOST_CLUSTERS} reviewers is enough; a difference is tested over reviewers "
             "and items (items of one group together), of as many items as now"
         )
-        rows = [[row["dimension"] or "all", row["per_item"], row["per_group"], row["needed"]] for row in alphas]
-        titles = ["dimension", "ratings of an item", "items of a group", f"items for alpha ± {self.width:g}"]
+        rows = [
+            [row["dimension"] or "all", row["per_item"], row["per_group"], row["needed"]]
+            for row in alphas
+        ]
+        titles = [
+            "dimension",
+            "ratings of an item",
+            "items of a group",
+            f"items for alpha ± {self.width:g}",
+        ]
         if all(row["per_group"] == 1.0 for row in alphas):
             del titles[2]
             rows = [[*row[:2], *row[3:]] for row in rows]
         yield ReportTable(titles, rows, digits=1)
-        names = ("difference", "reviewers_now", "items_now", "ratings_each", "power_now", "reviewers")
-        rows = [[row["dimension"] or "all", " - ".join(row["judges"]), *(row[name] for name in names)] for row in gaps]
-        header = ("dimension", "MAE of", "to find", "reviewers", "items", "ratings of each", "power")
+        names = (
+            "difference",
+            "reviewers_now",
+            "items_now",
+            "ratings_each",
+            "power_now",
+            "reviewers",
+        )
+        rows = [
+            [row["dimension"] or "all", " - ".join(row["judges"]), *(row[name] for name in names)]
+            for row in gaps
+        ]
+        header = (
+            "dimension",
+            "MAE of",
+            "to find",
+            "reviewers",
+            "items",
+            "ratings of each",
+            "power",
+        )
         yield ReportTable((*header, f"reviewers for power {self.power:g}"), rows, left=2, digits=2)
 
     def _plots(self, alphas: Sequence[Figures]) -> Iterator[Plot]:
@@ -170,11 +223,15 @@ class PowerStudy:
             yield Plot(title, "line", series, "items", "half-width of the 95 % interval")
 
 
-def _notes(parts: Sequence[ScoredPart], alphas: Sequence[Figures], gaps: Sequence[Figures]) -> Iterator[str]:
+def _notes(
+    parts: Sequence[ScoredPart], alphas: Sequence[Figures], gaps: Sequence[Figures]
+) -> Iterator[str]:
     planned = {row["dimension"] for row in alphas}
     for part in parts:
         if part.dimension not in planned:
-            counted = "items" if len(np.unique(part.group)) == len(part.items) else "groups of items"
+            counted = (
+                "items" if len(np.unique(part.group)) == len(part.items) else "groups of items"
+            )
             problem = f"fewer than {_LEAST_ITEMS} {counted} have two ratings, too few to draw studies from"
             yield f"{part.dimension or 'all'}: {problem}"
     for row in gaps:
@@ -201,7 +258,9 @@ class _GroupedItems(NamedTuple):
     def per_group(self) -> float:
         return len(self.rated) / len(self.sizes)
 
-    def draw_counts(self, groups: int, per_item: int, levels: int, rng: np.random.Generator) -> tuple[Floats, Ints]:
+    def draw_counts(
+        self, groups: int, per_item: int, levels: int, rng: np.random.Generator
+    ) -> tuple[Floats, Ints]:
         """Return how often each item of the drawn groups has each level, [n, V], and the number of its group, [n].
 
         Of each item so many ratings are drawn at random.
@@ -215,7 +274,9 @@ class _GroupedItems(NamedTuple):
         keys = np.where(drawn >= 0, rng.random(drawn.shape), np.inf)
         chosen = np.take_along_axis(drawn, np.argsort(keys, axis=1)[:, :per_item], axis=1)
         cells = np.arange(len(drawn))[:, None] * levels + chosen
-        counts = np.bincount(cells.ravel(), minlength=len(drawn) * levels).reshape(len(drawn), levels)
+        counts = np.bincount(cells.ravel(), minlength=len(drawn) * levels).reshape(
+            len(drawn), levels
+        )
         return counts.astype(np.float64), group
 
 
@@ -264,7 +325,9 @@ def split_effects(gaps: Floats, reviewer: Ints, item: Ints) -> Effects:
     remainders = gaps - of_items.of_values - of_reviewers.of_values
     variance = float((remainders**2).sum()) / max(1, freedom)
     scale = np.sqrt(len(gaps) / max(1, freedom))
-    return Effects(of_reviewers.without_noise(variance), of_items.without_noise(variance), scale * remainders)
+    return Effects(
+        of_reviewers.without_noise(variance), of_items.without_noise(variance), scale * remainders
+    )
 
 
 class _ClusterMeans(NamedTuple):
@@ -319,10 +382,14 @@ def power_of(effects: Effects, difference: float, reviewers: int, ratings: int, 
         gaps += of_items[:, items_in_a_row].reshape(gaps.shape)
         means = gaps.mean(axis=(1, 2))
         residuals = (gaps - means[:, None, None]).reshape(size, number)
-        by_item = np.pad(residuals, ((0, 0), (0, padding))).reshape(size, -1, item_count).sum(axis=1)
+        by_item = (
+            np.pad(residuals, ((0, 0), (0, padding))).reshape(size, -1, item_count).sum(axis=1)
+        )
         by_reviewer = residuals.reshape(gaps.shape).sum(axis=2)
         squares = (residuals**2).sum(axis=1)
-        errors = crossed_error(by_reviewer, by_item[:, :rated_items], squares, number, number, is_complete)
+        errors = crossed_error(
+            by_reviewer, by_item[:, :rated_items], squares, number, number, is_complete
+        )
         hits += int((np.abs(means + difference) > quantile * errors).sum())
     return hits / _TESTS
 

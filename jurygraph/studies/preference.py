@@ -21,7 +21,15 @@ from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import Question, RecordedVerdict, Task, Trace
 from jurygraph.schema.trace import Reward
 from jurygraph.studies.pairs import choice_of, is_flip, scores_by_order
-from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
+from jurygraph.studies.report import (
+    Figures,
+    IntervalCell,
+    Plot,
+    PlotSeries,
+    Report,
+    ReportTable,
+    omission_notes,
+)
 from jurygraph.studies.units import describe_units, name_unit
 
 REWARDBENCH = "RewardBench"
@@ -165,17 +173,25 @@ def read_comparisons(run: Run, advance: ProgressCallback = lambda tasks: None) -
         if task is None:
             left_out["tasks whose texts were erased, and their category with them"] += 1
         elif len(chosen) != 1 or not rejected:
-            left_out[f"tasks without one response labelled `{LABEL}: true`, and others labelled false"] += 1
+            left_out[
+                f"tasks without one response labelled `{LABEL}: true`, and others labelled false"
+            ] += 1
         else:
             duels = _fight_duels(run, decided_by, chosen[0], rejected)
-            worst = min(duels, key=lambda duel: _WORST_FIRST.index(duel.result))  # it has to win every one
-            duel = worst._replace(is_flipped=any(duel.is_flipped for duel in duels), is_strict=_wins_strictly(duels))
+            worst = min(
+                duels, key=lambda duel: _WORST_FIRST.index(duel.result)
+            )  # it has to win every one
+            duel = worst._replace(
+                is_flipped=any(duel.is_flipped for duel in duels), is_strict=_wins_strictly(duels)
+            )
             outcomes.append(Outcome(group.key, find_place(task), duel, task.group))
         advance(1)
     if not outcomes:
         reasons = "; ".join(f"{reason}: {count}" for reason, count in left_out.items())
         hint = f"label one response of a task `{LABEL}: true` and the others false, as `import judgebench` does"
-        raise InputError(f"{run.folder}: none of its tasks is a preference ({reasons or 'it has none'}); {hint}")
+        raise InputError(
+            f"{run.folder}: none of its tasks is a preference ({reasons or 'it has none'}); {hint}"
+        )
     return Comparisons(str(run.folder), decided_by, tuple(outcomes), dict(sorted(left_out.items())))
 
 
@@ -190,10 +206,17 @@ def _is_preferred(trace: Trace) -> bool | None:
 def _choose_judge(run: Run) -> str:
     """Return the evaluator of pairs if the reward counts no other, else `reward`."""
     surveys = [run.source.survey_outline(name) for name in run.source.ledger.keys("survey")]
-    pairs = {question.id for survey in surveys for question in survey.questions if question.scope == "pair"}
+    pairs = {
+        question.id
+        for survey in surveys
+        for question in survey.questions
+        if question.scope == "pair"
+    }
     decisions = [run.decision(record.key) for record in run.ledger.records("decision")]
     specs = [spec for decision in decisions for spec in decision.specs if spec.weight]
-    counted = {name for spec in specs for column in spec.inputs.values() for name in column.questions}
+    counted = {
+        name for spec in specs for column in spec.inputs.values() for name in column.questions
+    }
     return counted.pop() if len(counted) == 1 and counted <= pairs else REWARD
 
 
@@ -238,13 +261,19 @@ def _compare_verdicts(question: Question | None, chosen: Trace, rejected: Trace)
     choices = tuple(map(choice_of, orders))
     if len(choices) > 1:
         is_strict = set(choices) == {1.0}
-    return Duel(_RESULTS[choice_of(chain(*orders))], is_flipped=is_flip(choices), is_strict=is_strict)
+    return Duel(
+        _RESULTS[choice_of(chain(*orders))], is_flipped=is_flip(choices), is_strict=is_strict
+    )
 
 
 def _verdicts_on(question: str, chosen: Trace, rejected: Trace) -> Iterator[RecordedVerdict]:
     pair = {chosen.response_id, rejected.response_id}
     for verdict in (*own_verdicts(chosen), *own_verdicts(rejected)):
-        if verdict.question == question and set(verdict.responses) == pair and verdict.score is not None:
+        if (
+            verdict.question == question
+            and set(verdict.responses) == pair
+            and verdict.score is not None
+        ):
             yield verdict
 
 
@@ -276,7 +305,10 @@ def report(comparisons: Comparisons) -> Report:
     published_first = sorted(by_benchmark, key=lambda name: (name not in _CATEGORIES, name))
     benchmarks = [_measure(name, by_benchmark[name]) for name in published_first]
     lost = [outcome for outcome in comparisons.outcomes if outcome.duel.result == "failed"]
-    failed = [{"task": one.task, "category": one.place.category, "reason": one.duel.reason} for one in lost]
+    failed = [
+        {"task": one.task, "category": one.place.category, "reason": one.duel.reason}
+        for one in lost
+    ]
     units = describe_units(outcome.unit for outcome in comparisons.outcomes)
     figures = {
         "run": comparisons.run,
@@ -286,9 +318,16 @@ def report(comparisons: Comparisons) -> Report:
         "benchmarks": benchmarks,
         "failed": failed,
     }
-    judge = "rewards" if comparisons.decided_by == REWARD else f"verdicts of {comparisons.decided_by} on pairs"
+    judge = (
+        "rewards"
+        if comparisons.decided_by == REWARD
+        else f"verdicts of {comparisons.decided_by} on pairs"
+    )
     rules = f"a tie is not right, a failed task is wrong; intervals are over {units}"
-    sections: list[str | ReportTable] = [f"{comparisons.run}: decided by {judge}; {rules}", *_tables(benchmarks)]
+    sections: list[str | ReportTable] = [
+        f"{comparisons.run}: decided by {judge}; {rules}",
+        *_tables(benchmarks),
+    ]
     columns = {"failed task": "task", "category": "category", "what is missing": "reason"}
     sections.append(ReportTable.of(columns, failed, left=3, most=_MAX_FAILED))
     notes = list(omission_notes(comparisons.left_out))
@@ -310,7 +349,11 @@ def _measure(name: str, outcomes: Sequence[Outcome]) -> Figures:
     by_category = _group(outcomes, "category")
     categories = []
     overall: Weighted = []
-    for category in [category for category in _CATEGORIES.get(name, sorted(by_category)) if category in by_category]:
+    for category in [
+        category
+        for category in _CATEGORIES.get(name, sorted(by_category))
+        if category in by_category
+    ]:
         by_subset = _group(by_category[category], "subset")
         sizes = SECTIONS[category] if name == REWARDBENCH else {}
         weighted = [
@@ -318,9 +361,14 @@ def _measure(name: str, outcomes: Sequence[Outcome]) -> Figures:
             for subset, members in by_subset.items()
             for member in members
         ]
-        subsets = [_row(subset, [(1.0, member) for member in members]) for subset, members in sorted(by_subset.items())]
+        subsets = [
+            _row(subset, [(1.0, member) for member in members])
+            for subset, members in sorted(by_subset.items())
+        ]
         categories.append(_row(category, weighted) | {"subsets": subsets})
-        total = sum(weight for weight, _ in weighted) if sizes else 1.0  # RewardBench's sections have equal weights
+        total = (
+            sum(weight for weight, _ in weighted) if sizes else 1.0
+        )  # RewardBench's sections have equal weights
         overall += [(weight / total, outcome) for weight, outcome in weighted]
     is_known = name != REWARDBENCH or by_category.keys() == SECTIONS.keys()
     return {"benchmark": name, "categories": categories, "overall": _row("all", overall, is_known)}
@@ -390,6 +438,8 @@ def _interval(row: Figures) -> IntervalCell:
 
 
 def _plot(benchmark: Figures) -> Plot:
-    cells = {row["name"]: _interval(row) for row in (*benchmark["categories"], benchmark["overall"])}
+    cells = {
+        row["name"]: _interval(row) for row in (*benchmark["categories"], benchmark["overall"])
+    }
     title = f"{benchmark['benchmark']}: accuracy (95 %)"
     return Plot(title, "bars", [PlotSeries.with_intervals("accuracy", cells)])

@@ -25,7 +25,16 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, PlanError
 from jurygraph.messages import quote, shorten
 from jurygraph.runs.run import Run
-from jurygraph.schema import Config, FrozenModel, Response, Reward, Task, TaskLine, Trace, WeightsConfig
+from jurygraph.schema import (
+    Config,
+    FrozenModel,
+    Response,
+    Reward,
+    Task,
+    TaskLine,
+    Trace,
+    WeightsConfig,
+)
 from jurygraph.schema.frozen_model import Count, Id, LongId, Number, Unit
 from jurygraph.sources.ratings import read_models
 from jurygraph.sources.user_modules import FolderModules, importing_from
@@ -56,7 +65,9 @@ class PresentationScore(FrozenModel):
     d_i, by stakeholder. Scores and utilities are on the scale from 1 to 10.
     """
 
-    json_columns: ClassVar = frozenset({"stakeholders", "repeat", "weights", "utilities", "difficulty"})
+    json_columns: ClassVar = frozenset(
+        {"stakeholders", "repeat", "weights", "utilities", "difficulty"}
+    )
 
     seed: LongId
     score: Number
@@ -75,7 +86,9 @@ class PresentationScore(FrozenModel):
     @model_validator(mode="after")
     def _require_utilities(self) -> Self:
         if self.weights and self.weights.keys() != self.utilities.keys():
-            raise ValueError("`weights` are of other stakeholders than `utilities`; give one of each for everybody")
+            raise ValueError(
+                "`weights` are of other stakeholders than `utilities`; give one of each for everybody"
+            )
         return self
 
     @property
@@ -117,7 +130,9 @@ def read_sources(sources: Sequence[Path], read_runs: ReadRuns) -> Presentations:
         parts += read_runs([source], read_run) if source.is_dir() else [read_table(source)]
     rows = [row for part in parts for row in part.rows]
     left_out = sum((Counter(part.left_out) for part in parts), Counter[str]())
-    return Presentations(sources=tuple(map(str, sources)), rows=tuple(rows), left_out=dict(left_out))
+    return Presentations(
+        sources=tuple(map(str, sources)), rows=tuple(rows), left_out=dict(left_out)
+    )
 
 
 def read_table(path: Path) -> Presentations:
@@ -126,7 +141,10 @@ def read_table(path: Path) -> Presentations:
     In CSV, the columns `weights`, `utilities` and `difficulty` hold JSON objects. Raises InputError with file, line and
     field.
     """
-    return Presentations(sources=(str(path),), rows=tuple(row for _, row in read_models(path, PresentationScore).rows))
+    return Presentations(
+        sources=(str(path),),
+        rows=tuple(row for _, row in read_models(path, PresentationScore).rows),
+    )
 
 
 def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> Presentations:
@@ -148,7 +166,9 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> Presen
         if traces:
             rows += _rows_of_group(run, traces, combiners, judge, left_out)
         advance(1)
-    return Presentations(sources=(str(run.folder),), rows=tuple(_without_copies(rows)), left_out=dict(left_out))
+    return Presentations(
+        sources=(str(run.folder),), rows=tuple(_without_copies(rows)), left_out=dict(left_out)
+    )
 
 
 def _without_copies(rows: Sequence[PresentationScore]) -> Sequence[PresentationScore]:
@@ -156,10 +176,14 @@ def _without_copies(rows: Sequence[PresentationScore]) -> Sequence[PresentationS
     scores: dict[str, list[float]] = {}
     for row in rows:
         scores.setdefault(row.protocol, []).append(row.score)
-    copied = next((name for name in scores if name != REWARD and scores[name] == scores.get(REWARD)), None)
+    copied = next(
+        (name for name in scores if name != REWARD and scores[name] == scores.get(REWARD)), None
+    )
     if copied is None:
         return rows
-    return sorted((row for row in rows if row.protocol != REWARD), key=lambda row: row.protocol != copied)
+    return sorted(
+        (row for row in rows if row.protocol != REWARD), key=lambda row: row.protocol != copied
+    )
 
 
 def _rows_of_group(
@@ -168,10 +192,14 @@ def _rows_of_group(
     task_id = traces[0].task_id
     task = run.planned_task(task_id)
     if task is None:
-        raise InputError(f"{run.folder}: the texts of task {task_id!r} were erased, its stakeholders with them")
+        raise InputError(
+            f"{run.folder}: the texts of task {task_id!r} were erased, its stakeholders with them"
+        )
     people = sorted(person.id for person in task.stakeholders)
     difficulty = difficulty_of(task, run.config.weights)
-    qualities = {trace.response_id: trace.labels["quality"] for trace in traces if "quality" in trace.labels}
+    qualities = {
+        trace.response_id: trace.labels["quality"] for trace in traces if "quality" in trace.labels
+    }
     for repeat, rewards in enumerate(_rewards_by_repeat(run, traces, combiners)):
         for trace, reward in zip(traces, rewards, strict=True):
             if reward.value is None:
@@ -213,23 +241,34 @@ def _scores_of(reward: Reward, people: Sequence[str]) -> Iterator[tuple[str, dic
         yield name, fields
 
 
-def _rewards_by_repeat(run: Run, traces: Sequence[Trace], combiners: Combiners) -> Iterator[Sequence[Reward]]:
+def _rewards_by_repeat(
+    run: Run, traces: Sequence[Trace], combiners: Combiners
+) -> Iterator[Sequence[Reward]]:
     """Yield the rewards of a group by each exact repeat alone; those of the run itself where nothing is repeated."""
     outline = run.survey_outline_of(traces[0].task_id)
     # samples that are answers to the identical input
-    samples = {q.id: q.samples for q in outline.questions if q.samples > 1 and q.params.get("rotate") is False}
+    samples = {
+        q.id: q.samples
+        for q in outline.questions
+        if q.samples > 1 and q.params.get("rotate") is False
+    }
     if not samples:
         yield [trace.reward for trace in traces]
         return
-    once = [q.model_copy(update={"samples": 1}) if q.id in samples else q for q in outline.questions]
-    verdicts = {verdict.key: verdict for trace in traces for verdict in trace.verdicts}  # a pair's is in two traces
+    once = [
+        q.model_copy(update={"samples": 1}) if q.id in samples else q for q in outline.questions
+    ]
+    verdicts = {
+        verdict.key: verdict for trace in traces for verdict in trace.verdicts
+    }  # a pair's is in two traces
     names = [trace.response_id for trace in traces]
     decision = run.decision_of(traces[0].task_id)
     for repeat in range(max(samples.values())):
         chosen = [  # of a question with fewer samples, the last one again
             verdict.model_copy(update={"sample": 0}) if verdict.question in samples else verdict
             for verdict in verdicts.values()
-            if verdict.question not in samples or verdict.sample == min(repeat, samples[verdict.question] - 1)
+            if verdict.question not in samples
+            or verdict.sample == min(repeat, samples[verdict.question] - 1)
         ]
         yield compute_rewards(decision, once, names, chosen, combiners)
 
@@ -273,12 +312,16 @@ def read_weights(path: Path) -> OwnWeights:
     for place, row in read_models(path, StakeholderWeight).rows:
         of_task = by_task.setdefault(row.task, {})
         if row.stakeholder in of_task:
-            raise InputError(f"{path}, {place}: a second weight of {quote(row.stakeholder)} in task {quote(row.task)}")
+            raise InputError(
+                f"{path}, {place}: a second weight of {quote(row.stakeholder)} in task {quote(row.task)}"
+            )
         of_task[row.stakeholder] = row.weight
     for task, weights in by_task.items():
         total = sum(weights.values())
         if abs(total - 1.0) > SUM_TOLERANCE:
-            raise InputError(f"{path}: the weights of task {quote(task)} sum to {total:g}; they have to sum to 1")
+            raise InputError(
+                f"{path}: the weights of task {quote(task)} sum to {total:g}; they have to sum to 1"
+            )
     return OwnWeights(path.name, by_task)
 
 
@@ -290,17 +333,30 @@ def check_weights(own: OwnWeights, people: Mapping[str, Set[str]]) -> str | None
     known = own.by_task.keys() & people.keys()
     if not known:
         hint = f"such tasks: {shorten(', '.join(people))}" if people else "no task has any"
-        raise InputError(f"{own.name}: has no weights of a task whose scores have utilities; {hint}")
+        raise InputError(
+            f"{own.name}: has no weights of a task whose scores have utilities; {hint}"
+        )
     for task in sorted(known):
         if own.by_task[task].keys() != people[task]:
-            given, wanted = (", ".join(sorted(names)) for names in (own.by_task[task], people[task]))
-            raise InputError(f"{own.name}: the weights of task {quote(task)} are of {given}; write those of {wanted}")
+            given, wanted = (
+                ", ".join(sorted(names)) for names in (own.by_task[task], people[task])
+            )
+            raise InputError(
+                f"{own.name}: the weights of task {quote(task)} are of {given}; write those of {wanted}"
+            )
     left_out = len(people) - len(known)
-    return f"left out of Table 5's row {own.name}, tasks without weights there: {left_out}" if left_out else None
+    return (
+        f"left out of Table 5's row {own.name}, tasks without weights there: {left_out}"
+        if left_out
+        else None
+    )
 
 
 def fixed_weights(
-    people: tuple[str, ...], difficulty: Mapping[str, float], task: str | None, own: OwnWeights | None
+    people: tuple[str, ...],
+    difficulty: Mapping[str, float],
+    task: str | None,
+    own: OwnWeights | None,
 ) -> dict[str, np.ndarray]:
     """Return the weights [n] of `people` by the name of each weighting that is defined for them.
 
@@ -328,7 +384,9 @@ def repeating(config: Config, samples: int, folder: Path) -> Config:
     uses = []
     for use in config.evaluators:
         if "rotate" in evaluators[use.known_as].Params.model_fields:
-            use = use.model_copy(update={"samples": samples, "params": {**use.params, "rotate": False}})
+            use = use.model_copy(
+                update={"samples": samples, "params": {**use.params, "rotate": False}}
+            )
         uses.append(use)
     return config.model_copy(update={"evaluators": tuple(uses)})
 
@@ -339,14 +397,23 @@ async def rewrite_responses(
     """Return the variants that a model writes of each structured response, by its id. Raises what ends a run."""
     by_id: dict[str, PresentationSet] = {}
     for _, responses in pairs:
-        written = await each_answered(rewrite(response.data, client, versions) for response in responses)
-        by_id |= {response.id: reply for response, reply in zip(responses, written, strict=True) if reply is not None}
+        written = await each_answered(
+            rewrite(response.data, client, versions) for response in responses
+        )
+        by_id |= {
+            response.id: reply
+            for response, reply in zip(responses, written, strict=True)
+            if reply is not None
+        }
         advance(len(responses))
     return by_id
 
 
 def generate_presentations(
-    pairs: Pairs, versions: int = 5, with_originals: bool = True, written: Mapping[str, PresentationSet] | None = None
+    pairs: Pairs,
+    versions: int = 5,
+    with_originals: bool = True,
+    written: Mapping[str, PresentationSet] | None = None,
 ) -> tuple[list[bytes], Report]:
     """Return the lines of a TASKS file, and a report of the variants by family; without `versions`, originals alone.
 
@@ -396,4 +463,6 @@ def _as_responses(response: Response, presentation: PresentationSet) -> Iterator
         if variant is not presentation.original:
             labels |= {"family": variant.family, "version": variant.version}
             name = f"{response.id}~{variant.family}-{variant.version}"
-        yield response.model_copy(update={"id": name, "text": variant.text, "data": variant.data, "labels": labels})
+        yield response.model_copy(
+            update={"id": name, "text": variant.text, "data": variant.data, "labels": labels}
+        )

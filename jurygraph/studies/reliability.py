@@ -15,7 +15,15 @@ from jurygraph.inference.variance import reliability, split_variance
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import Trace
-from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable, format_cell, omission_notes
+from jurygraph.studies.report import (
+    Figures,
+    Plot,
+    PlotSeries,
+    Report,
+    ReportTable,
+    format_cell,
+    omission_notes,
+)
 from jurygraph.studies.units import SINGULAR, describe_units
 from jurygraph.studies.units import unit_of as find_unit
 
@@ -100,15 +108,24 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
     if len(counts) < 2:
         units = describe_units(counts)
         problem = f"{len(rewards.values)} rewards, of {len(counts)} {SINGULAR[units] if len(counts) == 1 else units}"
-        raise InputError(f"{run.folder}: has {problem}; score at least 2 {units}: every figure here is over {units}")
+        raise InputError(
+            f"{run.folder}: has {problem}; score at least 2 {units}: every figure here is over {units}"
+        )
     scored = tuple(question for question in questions.values() if question.values)
-    return RunScores(str(run.folder), rewards, scored, dict(sorted(left_out.items())), judges, unit_of)
+    return RunScores(
+        str(run.folder), rewards, scored, dict(sorted(left_out.items())), judges, unit_of
+    )
 
 
 def _add_judges(trace: Trace, judges: dict[str, dict[str, dict[str, list[float]]]]) -> None:
     for verdict in own_verdicts(trace, superseded=True):
         is_of_response = verdict.responses == (trace.response_id,)
-        if verdict.judge is not None and is_of_response and verdict.score is not None and not verdict.is_worst_case:
+        if (
+            verdict.judge is not None
+            and is_of_response
+            and verdict.score is not None
+            and not verdict.is_worst_case
+        ):
             of_response = judges.setdefault(verdict.question, {}).setdefault(trace.response_id, {})
             of_response.setdefault(verdict.judge, []).append(verdict.score)
 
@@ -121,27 +138,59 @@ def report(scores: RunScores) -> Report:
     rewards = split_scores(scores.rewards)
     mean = _mean_reward(scores.rewards)
     questions = [split_scores(question) for question in scores.questions]
-    judges = [agreement_of_judges(name, found, scores.unit_of) for name, found in sorted(scores.judges.items())]
-    figures = {"run": scores.run, "mean": mean, "rewards": rewards, "questions": questions, "left_out": scores.left_out}
+    judges = [
+        agreement_of_judges(name, found, scores.unit_of)
+        for name, found in sorted(scores.judges.items())
+    ]
+    figures = {
+        "run": scores.run,
+        "mean": mean,
+        "rewards": rewards,
+        "questions": questions,
+        "left_out": scores.left_out,
+    }
     if judges:
         figures["judges"] = judges
     notes = list(omission_notes(scores.left_out))
     unit_count = len(set(scores.rewards.units))
     units = describe_units(scores.rewards.units)
     if unit_count < _FEW_TASKS:
-        notes.append(f"{unit_count} {units}: with fewer than {_FEW_TASKS}, shares and intervals are rough")
+        notes.append(
+            f"{unit_count} {units}: with fewer than {_FEW_TASKS}, shares and intervals are rough"
+        )
     if not any(question["within_response"] for question in questions):
-        notes.append("no question has several samples (`samples`): how far a judge would repeat a score is unknown")
-    sections = [*_reward_sections(f"{scores.run}: rewards", rewards, mean), _question_table(questions)]
-    by_judge = [{**question, "judge": judge, **own} for question in judges for judge, own in question["judges"].items()]
-    columns = {"scores by judge": "name", "judge": "judge", "responses": "responses", "mean": "mean"}
-    sections.append(ReportTable.of({**columns, "α of all (95 %)": "alpha"}, by_judge, most=_MAX_QUESTIONS))
+        notes.append(
+            "no question has several samples (`samples`): how far a judge would repeat a score is unknown"
+        )
+    sections = [
+        *_reward_sections(f"{scores.run}: rewards", rewards, mean),
+        _question_table(questions),
+    ]
+    by_judge = [
+        {**question, "judge": judge, **own}
+        for question in judges
+        for judge, own in question["judges"].items()
+    ]
+    columns = {
+        "scores by judge": "name",
+        "judge": "judge",
+        "responses": "responses",
+        "mean": "mean",
+    }
+    sections.append(
+        ReportTable.of({**columns, "α of all (95 %)": "alpha"}, by_judge, most=_MAX_QUESTIONS)
+    )
     return Report(figures, sections, notes, list(_plots(questions)))
 
 
 def _plots(questions: Sequence[Figures]) -> Iterator[Plot]:
-    for name, title in (("within_task", "responses to a task"), ("within_response", "samples of a response")):
-        correlations = {question["name"]: question[name] for question in questions if question[name]}
+    for name, title in (
+        ("within_task", "responses to a task"),
+        ("within_response", "samples of a response"),
+    ):
+        correlations = {
+            question["name"]: question[name] for question in questions if question[name]
+        }
         if correlations:
             series = PlotSeries.with_intervals("correlation", correlations)
             yield Plot(f"correlation of two {title} (95 %)", "bars", [series])
@@ -176,8 +225,13 @@ def split_scores(scores: Scores) -> Figures:
         names = [*ids, "sample" if "response" in ids else "response"]
         shares = split.shares or [None] * len(names)
         for row in zip(names, split.units, split.components, split.raw, shares, strict=True):
-            levels.append(dict(zip(("name", "units", "variance", "raw", "share"), row, strict=True)))
-        correlations = {name: _correlation(estimate) for name, estimate in zip(ids, split.correlations, strict=True)}
+            levels.append(
+                dict(zip(("name", "units", "variance", "raw", "share"), row, strict=True))
+            )
+        correlations = {
+            name: _correlation(estimate)
+            for name, estimate in zip(ids, split.correlations, strict=True)
+        }
     return {
         "name": scores.name,
         "units": describe_units(scores.units),
@@ -200,10 +254,15 @@ def agreement_of_judges(question: str, scores: JudgeScores, unit_of: Mapping[str
     chance, and None where no two scores differ.
     """
     judges = sorted({judge for by_judge in scores.values() for judge in by_judge})
-    table = np.array([[fmean(by_judge.get(judge, [np.nan])) for by_judge in scores.values()] for judge in judges])
+    table = np.array(
+        [[fmean(by_judge.get(judge, [np.nan])) for by_judge in scores.values()] for judge in judges]
+    )
     given = ~np.isnan(table)
     means = {
-        judge: {"responses": int(np.count_nonzero(given[row])), "mean": fmean(table[row, given[row]])}
+        judge: {
+            "responses": int(np.count_nonzero(given[row])),
+            "mean": fmean(table[row, given[row]]),
+        }
         for row, judge in enumerate(judges)
     }
     compared = int(np.count_nonzero(given.sum(axis=0) > 1))
@@ -216,7 +275,12 @@ def _correlation(correlation: Estimate | None) -> Figures | None:
     if correlation is None:
         return None
     of_means = {count: reliability(correlation.value, count) for count in MEAN_OVER}
-    return {"value": correlation.value, "low": correlation.low, "high": correlation.high, "of_means": of_means}
+    return {
+        "value": correlation.value,
+        "low": correlation.low,
+        "high": correlation.high,
+        "of_means": of_means,
+    }
 
 
 def _mean_reward(rewards: Scores) -> Estimate:
@@ -229,7 +293,12 @@ def _mean_reward(rewards: Scores) -> Estimate:
 
 def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> Iterator[str | ReportTable]:
     yield f"{title} of {rewards['responses']} responses to {rewards['tasks']} tasks"
-    columns = {"variance between": "name", "units": "units", "variance": "variance", "share": "share"}
+    columns = {
+        "variance between": "name",
+        "units": "units",
+        "variance": "variance",
+        "share": "share",
+    }
     yield ReportTable.of(columns, rewards["levels"])
     if rewards["why"] is not None:
         yield f"the variance is not split: {rewards['why']}"
@@ -249,7 +318,13 @@ def _question_table(questions: Sequence[Figures]) -> ReportTable:
     for split in questions:
         shares = {level["name"]: level["share"] for level in split["levels"]}
         samples = split["within_response"]
-        cells = [split["name"], split["values"], split["within_task"], shares.get("response"), shares.get("sample")]
+        cells = [
+            split["name"],
+            split["values"],
+            split["within_task"],
+            shares.get("response"),
+            shares.get("sample"),
+        ]
         cells += [samples, *(samples and samples["of_means"][count] for count in MEAN_OVER[1:])]
         rows.append(cells[: len(header)])
     return ReportTable(header, rows, most=_MAX_QUESTIONS)

@@ -59,9 +59,13 @@ class ReportTable:
     most: int | None = None
 
     @classmethod
-    def of(cls, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], **layout: Any) -> Self:
+    def of(
+        cls, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], **layout: Any
+    ) -> Self:
         """Return the table of records: `columns` has the field of each title, and `layout` the other attributes."""
-        return cls(list(columns), [[row[name] for name in columns.values()] for row in rows], **layout)
+        return cls(
+            list(columns), [[row[name] for name in columns.values()] for row in rows], **layout
+        )
 
     def cells(self) -> list[list[str]]:
         """Return the rows that a person is shown, as text."""
@@ -90,7 +94,9 @@ class PlotSeries:
     @classmethod
     def with_intervals(cls, label: str, by_name: Mapping[str, object]) -> Self:
         """Return a series of estimates with intervals, over their names."""
-        cells = [as_interval(estimate) or IntervalCell(None, None, None) for estimate in by_name.values()]
+        cells = [
+            as_interval(estimate) or IntervalCell(None, None, None) for estimate in by_name.values()
+        ]
         low = [cell.low for cell in cells]
         high = [cell.high for cell in cells]
         return cls(label, [cell.value for cell in cells], list(by_name), low, high)
@@ -128,7 +134,9 @@ class Report:
     plots: Sequence[Plot] = ()
 
     def __post_init__(self) -> None:
-        self.sections = [section for section in self.sections if isinstance(section, str) or section.rows]
+        self.sections = [
+            section for section in self.sections if isinstance(section, str) or section.rows
+        ]
 
     @property
     def tables(self) -> list[ReportTable]:
@@ -141,7 +149,9 @@ class Report:
         """Return sections and notes as Markdown, below the command that made them. Texts cannot add markup."""
         blocks = [f"`{escape_hidden(command).replace('`', ' ')}`"] if command else []
         for section in self.sections:
-            blocks.append(_escape(section) if isinstance(section, str) else "\n".join(_table_lines(section)))
+            blocks.append(
+                _escape(section) if isinstance(section, str) else "\n".join(_table_lines(section))
+            )
         if self.notes:
             blocks.append("\n".join(f"- {_escape(note)}" for note in self.notes))
         return "\n\n".join(blocks) + "\n"
@@ -153,10 +163,17 @@ class Report:
             if isinstance(section, str):
                 blocks.append(f"<p>{_shown(section)}</p>")
             else:
-                rows = [_html_row("th", section.header), *(_html_row("td", row) for row in section.cells())]
+                rows = [
+                    _html_row("th", section.header),
+                    *(_html_row("td", row) for row in section.cells()),
+                ]
                 blocks.append(f"<table border>{''.join(rows)}</table>")
         blocks += [f"<p>{_shown(note)}</p>" for note in self.notes]
-        return f'<!doctype html><meta charset="utf-8"><title>{escape(title)}</title>\n' + "\n".join(blocks) + "\n"
+        return (
+            f'<!doctype html><meta charset="utf-8"><title>{escape(title)}</title>\n'
+            + "\n".join(blocks)
+            + "\n"
+        )
 
 
 def _html_row(cell: str, texts: Iterable[str]) -> str:
@@ -188,7 +205,11 @@ def as_interval(cell: object) -> IntervalCell | None:
     names = IntervalCell._fields
     if isinstance(cell, Mapping):
         return IntervalCell(*(cell[name] for name in names)) if cell.keys() >= set(names) else None
-    return IntervalCell(*(getattr(cell, name) for name in names)) if all(hasattr(cell, one) for one in names) else None
+    return (
+        IntervalCell(*(getattr(cell, name) for name in names))
+        if all(hasattr(cell, one) for one in names)
+        else None
+    )
 
 
 def format_cell(cell: object, digits: int = 4) -> str:

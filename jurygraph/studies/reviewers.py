@@ -74,7 +74,9 @@ def tf_idf(texts: Sequence[str]) -> Any:
     idf = 1.0 + np.log((1.0 + len(texts)) / (1.0 + np.bincount(columns, minlength=len(column_of))))
     weights = counts * idf[columns]
     lengths = np.sqrt(np.bincount(rows, weights**2, minlength=len(texts)))
-    return sparse.csr_array((weights / lengths[rows], (rows, columns)), shape=(len(texts), max(1, len(column_of))))
+    return sparse.csr_array(
+        (weights / lengths[rows], (rows, columns)), shape=(len(texts), max(1, len(column_of)))
+    )
 
 
 class EmbeddedTexts:
@@ -86,7 +88,9 @@ class EmbeddedTexts:
         self._known: dict[str, Floats] = {}
 
     def __call__(self, texts: Sequence[str]) -> Floats:
-        missing = [text for text in dict.fromkeys(texts) if text.strip() and text not in self._known]
+        missing = [
+            text for text in dict.fromkeys(texts) if text.strip() and text not in self._known
+        ]
         try:
             asyncio.run(self._embed(missing))
         except Fault as fault:
@@ -116,7 +120,12 @@ class MantelTest(NamedTuple):
 
 
 def relate_reasons(
-    reviewer: Ints, item: Ints, score: Floats, reasons: Sequence[str], vectorize: Vectorizer, seed: int = 0
+    reviewer: Ints,
+    item: Ints,
+    score: Floats,
+    reasons: Sequence[str],
+    vectorize: Vectorizer,
+    seed: int = 0,
 ) -> MantelTest:
     """Return whether reviewers who agree more give more similar reasons, over pairs with ten common items.
 
@@ -234,7 +243,9 @@ def predict(
         drawn = [_from_own(part, counts, _draws(seed)) for seed in range(seeds)] if counts else []
         for place, count in enumerate(counts):
             yield Predictions("own-history", count, np.stack([of_seed[place] for of_seed in drawn]))
-        yield Predictions("own-history", None, _mean_of_others(part.score, _pool(part), _keyed(part))[None])
+        yield Predictions(
+            "own-history", None, _mean_of_others(part.score, _pool(part), _keyed(part))[None]
+        )
     if "neighbours" in judges and counts:
         similar = _from_own(part, counts, _Similarity(part, texts, vectorize))
         for place, count in enumerate(counts):
@@ -254,7 +265,9 @@ def _pool(part: ScoredPart) -> Ints:
 
 def _keyed(part: ScoredPart) -> Ints:
     """Return a number for each pool and group, [n]."""
-    return np.asarray(np.unique(np.stack([_pool(part), part.group]), axis=1, return_inverse=True)[1]).ravel()
+    return np.asarray(
+        np.unique(np.stack([_pool(part), part.group]), axis=1, return_inverse=True)[1]
+    ).ravel()
 
 
 def _mean_of_others(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
@@ -336,13 +349,21 @@ class Design(NamedTuple):
         """
         given = next((use for use in config.evaluators if use.use in MODEL_JUDGES), None)
         if given is None:
-            raise InputError(f"--config: has no judge of reviewers; add one of {', '.join(MODEL_JUDGES)}")
-        known = (Personalized if self.judge == "personalized" else ReviewerJudge).Params.model_fields
-        params = {"samples": 1} | {name: value for name, value in given.params.items() if name in known}
+            raise InputError(
+                f"--config: has no judge of reviewers; add one of {', '.join(MODEL_JUDGES)}"
+            )
+        known = (
+            Personalized if self.judge == "personalized" else ReviewerJudge
+        ).Params.model_fields
+        params = {"samples": 1} | {
+            name: value for name, value in given.params.items() if name in known
+        }
         params |= {**source, "shots": self.shots, "seed": self.seed}
         use = EvaluatorUse(use=self.judge, params=params, timeout=given.timeout)
         changes: dict[str, Any] = {"components": {}, "reward": {self.judge: 1.0}, "gates": ()}
-        return config.model_copy(update={"evaluators": (use,), "panel": PanelConfig(min_confidence=0.0), **changes})
+        return config.model_copy(
+            update={"evaluators": (use,), "panel": PanelConfig(min_confidence=0.0), **changes}
+        )
 
 
 def plan_runs(judges: Sequence[str], shots: Sequence[int], seeds: int) -> list[Design]:
@@ -350,7 +371,11 @@ def plan_runs(judges: Sequence[str], shots: Sequence[int], seeds: int) -> list[D
     designs = [Design("zero-shot", 0, 0)] if "zero-shot" in judges else []
     for judge in judges:
         if judge in MODEL_JUDGES[1:]:
-            designs += [Design(judge, shot, seed) for shot in sorted({*shots} - {0}) for seed in range(seeds)]
+            designs += [
+                Design(judge, shot, seed)
+                for shot in sorted({*shots} - {0})
+                for seed in range(seeds)
+            ]
     return designs
 
 
@@ -361,7 +386,9 @@ def tasks_of(ratings: Ratings, texts: Mapping[str, str]) -> list[bytes]:
         if rating.score is not None and rating.key in texts:
             by_item.setdefault(rating.item, []).append(rating)
     if not by_item:
-        raise InputError(f"{ratings.path}: no rated item has a text; name a file of texts with --items")
+        raise InputError(
+            f"{ratings.path}: no rated item has a text; name a file of texts with --items"
+        )
     tasks = [
         item_to_task(ratings.path, item, rated, [rating.reviewer for rating in rated], texts)
         for item, rated in by_item.items()
@@ -377,7 +404,9 @@ def default_config(parts: Sequence[ScoredPart]) -> dict[str, Any]:
         low = float(part.score.min())
         high = float(part.score.max())
         if low == high:
-            raise InputError(f"dimension {name}: all scores are {low:g}; leave it out, there is nothing to predict")
+            raise InputError(
+                f"dimension {name}: all scores are {low:g}; leave it out, there is nothing to predict"
+            )
         is_whole = bool((part.score == np.round(part.score)).all())
         dimensions[name] = {"text": name, "scale": [low, high], "step": 1.0 if is_whole else None}
     return {"evaluators": [{"use": "zero-shot", "params": {"dimensions": dimensions, "shots": 0}}]}
@@ -404,7 +433,9 @@ class RunPredictions:
     bill: Bill = field(default_factory=Bill)
 
 
-def _answer(verdicts: Sequence[RecordedVerdict], min_confidence: float, reduce: SeedReduction) -> _Answer:
+def _answer(
+    verdicts: Sequence[RecordedVerdict], min_confidence: float, reduce: SeedReduction
+) -> _Answer:
     """Return what the verdicts of all seeds on a cell predict, those with at least this confidence, in [0, 1].
 
     A majority is more than half of the confident and the failed ones, as in a panel that discards first.
@@ -438,12 +469,20 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[R
     for use in run.config.evaluators:
         if use.use in MODEL_JUDGES:
             settings = ReviewerJudge.Params.model_validate(
-                {name: value for name, value in use.params.items() if name in ReviewerJudge.Params.model_fields}
+                {
+                    name: value
+                    for name, value in use.params.items()
+                    if name in ReviewerJudge.Params.model_fields
+                }
             )
             shots = 0 if use.use == "zero-shot" else settings.shots
-            judges[use.known_as] = RunPredictions(folder, use.known_as, str(run.config.model), shots, settings.seed)
+            judges[use.known_as] = RunPredictions(
+                folder, use.known_as, str(run.config.model), shots, settings.seed
+            )
     if not judges:
-        raise InputError(f"{folder}: has no judge of reviewers ({', '.join(MODEL_JUDGES)}); name a run with one")
+        raise InputError(
+            f"{folder}: has no judge of reviewers ({', '.join(MODEL_JUDGES)}); name a run with one"
+        )
     for group in run.group_records():
         for trace, _ in run.group(group):
             calls = {call.id: call for call in trace.calls}
@@ -480,12 +519,16 @@ def join_runs(
         seeds = grouped.setdefault((name, run.shots), {})
         first = seeds.setdefault(run.seed, run)
         if first is not run:
-            problem = f"also has {name} with {run.shots} examples and seed {run.seed}, as {first.run} has"
+            problem = (
+                f"also has {name} with {run.shots} examples and seed {run.seed}, as {first.run} has"
+            )
             raise InputError(f"{run.run}: {problem}; leave one of the runs out")
     ordered = sorted(grouped.items(), key=lambda item: (_place(item[0][0]), item[0]))
     return [
         [
-            _join(part, name, shots, [seeds[seed] for seed in sorted(seeds)], min_confidence, reduce)
+            _join(
+                part, name, shots, [seeds[seed] for seed in sorted(seeds)], min_confidence, reduce
+            )
             for (name, shots), seeds in ordered
         ]
         for part in parts
@@ -500,7 +543,9 @@ def _join(
     min_confidence: float,
     reduce: SeedReduction,
 ) -> Predictions:
-    by_cell = ([v for run in runs for v in run.verdicts.get(cell, ())] for cell in _cells(part, runs))
+    by_cell = (
+        [v for run in runs for v in run.verdicts.get(cell, ())] for cell in _cells(part, runs)
+    )
     answers = [_answer(verdicts, min_confidence, reduce) for verdicts in by_cell]
     sent = [run.bill.tallies["sent"] for run in runs]
     return Predictions(
@@ -515,7 +560,10 @@ def _join(
 
 
 def _place(judge: str) -> int:
-    return next((place for place, name in enumerate(MODEL_JUDGES) if judge.startswith(name)), len(MODEL_JUDGES))
+    return next(
+        (place for place, name in enumerate(MODEL_JUDGES) if judge.startswith(name)),
+        len(MODEL_JUDGES),
+    )
 
 
 def _cells(part: ScoredPart, runs: Sequence[RunPredictions]) -> Iterator[_Cell]:
@@ -537,7 +585,9 @@ def unrated_notes(runs: Sequence[RunPredictions], parts: Sequence[ScoredPart]) -
     for run in runs:
         unrated = len(run.verdicts.keys() - rated)
         if unrated == len(run.verdicts):
-            problem = "predicts none of the ratings: responses, reviewers or dimensions have other names"
+            problem = (
+                "predicts none of the ratings: responses, reviewers or dimensions have other names"
+            )
             raise InputError(f"{run.run}: {problem}; a response needs the id of the rated item")
         if unrated:
             yield f"{run.run}, {run.judge}: omitted, predictions of what is not rated: {unrated}"
@@ -553,7 +603,9 @@ Judged = tuple[ScoredPart, Sequence[Predictions]]
 """The ratings of a dimension, and all predictions of them."""
 
 
-def report(judged: Sequence[Judged], level: AlphaLevel = "ordinal", vectorize: Vectorizer = tf_idf) -> Report:
+def report(
+    judged: Sequence[Judged], level: AlphaLevel = "ordinal", vectorize: Vectorizer = tf_idf
+) -> Report:
     """Compare judges of reviewers.
 
     The figures are `judges`: each with its most examples, for each dimension and each of its domains, with `answered`
@@ -564,7 +616,9 @@ def report(judged: Sequence[Judged], level: AlphaLevel = "ordinal", vectorize: V
     correlation of agreement with similar reasons, of reviewers or those of a judge for them, over `pairs` of reviewers.
     Errors are in units of the scores. For alpha a prediction counts as the nearest score that occurs.
     """
-    whole = [(part, np.ones(len(part.score), dtype=bool), None, columns) for part, columns in judged]
+    whole = [
+        (part, np.ones(len(part.score), dtype=bool), None, columns) for part, columns in judged
+    ]
     domains = [
         (part, part.domain == place, name or "none", columns)
         for part, columns in judged
@@ -573,11 +627,23 @@ def report(judged: Sequence[Judged], level: AlphaLevel = "ordinal", vectorize: V
     ]
     figures = {
         "level": level,
-        "judges": [row for view in (*whole, *domains) for row in _measure(*view[:3], _most_shots(view[3]), level)],
+        "judges": [
+            row
+            for view in (*whole, *domains)
+            for row in _measure(*view[:3], _most_shots(view[3]), level)
+        ],
         "curve": [row for view in whole for row in _measure(*view, level)],
-        "differences": [row for part, columns in judged for row in _differences(part, _most_shots(columns))],
-        "reasons": [row for part, columns in judged for row in _relate_reasons(part, _most_shots(columns), vectorize)],
-        "reviewers": [row for part, columns in judged for row in _by_reviewer(part, _most_shots(columns))],
+        "differences": [
+            row for part, columns in judged for row in _differences(part, _most_shots(columns))
+        ],
+        "reasons": [
+            row
+            for part, columns in judged
+            for row in _relate_reasons(part, _most_shots(columns), vectorize)
+        ],
+        "reviewers": [
+            row for part, columns in judged for row in _by_reviewer(part, _most_shots(columns))
+        ],
     }
     return Report(figures, list(_sections(figures)), list(_notes(judged)), list(_plots(figures)))
 
@@ -592,7 +658,11 @@ def _common(columns: Sequence[Predictions]) -> Bools:
 
 
 def _measure(
-    part: ScoredPart, rows: Bools, domain: str | None, columns: Sequence[Predictions], level: AlphaLevel
+    part: ScoredPart,
+    rows: Bools,
+    domain: str | None,
+    columns: Sequence[Predictions],
+    level: AlphaLevel,
 ) -> Iterator[Figures]:
     common = _common(columns) & rows
     for prediction in columns:
@@ -618,7 +688,11 @@ def _measure(
 
 def _mean_by_reviewer(part: ScoredPart, values: Floats, rows: Bools) -> Estimate | None:
     reviewer = part.reviewer[rows]
-    return ratio_interval(np.bincount(reviewer, values), np.bincount(reviewer)) if len(reviewer) else None
+    return (
+        ratio_interval(np.bincount(reviewer, values), np.bincount(reviewer))
+        if len(reviewer)
+        else None
+    )
 
 
 def _alpha(part: ScoredPart, values: Floats, rows: Bools, level: AlphaLevel) -> IntervalCell | None:
@@ -632,9 +706,13 @@ def _alpha(part: ScoredPart, values: Floats, rows: Bools, level: AlphaLevel) -> 
     by_seed = []
     for drawn in values:
         cells = (reviewer * size + np.searchsorted(middles, drawn[rows])) * size + own[rows]
-        tables = np.bincount(cells, minlength=(reviewer.max() + 1) * size**2).reshape(-1, size, size)
+        tables = np.bincount(cells, minlength=(reviewer.max() + 1) * size**2).reshape(
+            -1, size, size
+        )
         together = tables.sum(axis=0)
-        by_seed.append(alpha_of_pairs(np.concatenate([together[None], together - tables]), levels, level))
+        by_seed.append(
+            alpha_of_pairs(np.concatenate([together[None], together - tables]), levels, level)
+        )
     alphas = np.mean(by_seed, axis=0)
     if np.isnan(alphas).any():
         return None if np.isnan(alphas[0]) else IntervalCell(float(alphas[0]), None, None)
@@ -647,13 +725,20 @@ def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figur
     for first, second in combinations(columns, 2):
         row: Figures = {"dimension": part.dimension, "first": first.judge, "second": second.judge}
         for name, power in (("absolute", 1), ("squared", 2)):
-            errors = [(np.abs(judge.values - part.score)[:, common] ** power).mean(axis=0) for judge in (first, second)]
+            errors = [
+                (np.abs(judge.values - part.score)[:, common] ** power).mean(axis=0)
+                for judge in (first, second)
+            ]
             gaps = errors[0] - errors[1]
             estimate = crossed_interval(gaps, part.reviewer[common], part.group[common])
             row[name] = as_interval(estimate)
             row[f"{name}_p"] = t_test_p(estimate)
             sums = np.bincount(part.reviewer[common], gaps)
-            row |= {"nearer": int((sums < 0).sum()), "farther": int((sums > 0).sum())} if power == 1 else {}
+            row |= (
+                {"nearer": int((sums < 0).sum()), "farther": int((sums > 0).sum())}
+                if power == 1
+                else {}
+            )
         rows.append(row)
     for name in ("absolute_p", "squared_p"):
         for row, adjusted in zip(rows, holm([row[name] for row in rows]), strict=True):
@@ -661,8 +746,12 @@ def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figur
     return rows
 
 
-def _relate_reasons(part: ScoredPart, columns: Sequence[Predictions], vectorize: Vectorizer) -> Iterator[Figures]:
-    sources = {"the reviewers": part.reasons} | {prediction.judge: prediction.reasons for prediction in columns}
+def _relate_reasons(
+    part: ScoredPart, columns: Sequence[Predictions], vectorize: Vectorizer
+) -> Iterator[Figures]:
+    sources = {"the reviewers": part.reasons} | {
+        prediction.judge: prediction.reasons for prediction in columns
+    }
     for source, reasons in sources.items():
         if any(reasons):
             test = relate_reasons(part.reviewer, part.item, part.score, reasons, vectorize)
@@ -672,10 +761,16 @@ def _relate_reasons(part: ScoredPart, columns: Sequence[Predictions], vectorize:
 
 def _by_reviewer(part: ScoredPart, columns: Sequence[Predictions]) -> Iterator[Figures]:
     common = _common(columns)
-    errors = {prediction.judge: np.abs(prediction.values - part.score).mean(axis=0) for prediction in columns}
+    errors = {
+        prediction.judge: np.abs(prediction.values - part.score).mean(axis=0)
+        for prediction in columns
+    }
     for place, name in enumerate(part.names):
         rows = common & (part.reviewer == place)
-        mean = {judge: float(error[rows].mean()) if rows.any() else None for judge, error in errors.items()}
+        mean = {
+            judge: float(error[rows].mean()) if rows.any() else None
+            for judge, error in errors.items()
+        }
         yield {"dimension": part.dimension, "reviewer": name, "n": int(rows.sum()), "mae": mean}
 
 
@@ -688,13 +783,35 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield _judge_table("judge", [row for row in figures["judges"] if row["judge"] not in PEERS])
     peers = [row for row in figures["judges"] if row["judge"] in PEERS]
     yield _judge_table("judge that uses others' scores of the item", peers)
-    curves = [list(rows) for _, rows in groupby(figures["curve"], key=lambda row: (row["dimension"], row["judge"]))]
+    curves = [
+        list(rows)
+        for _, rows in groupby(figures["curve"], key=lambda row: (row["dimension"], row["judge"]))
+    ]
     several = [curve for curve in curves if len(curve) > 1 or curve[0]["shots"] == 0]
     yield _judge_table("by examples", [row for curve in several for row in curve])
-    names = ("first", "second", "absolute", "absolute_p", "squared", "squared_p", "nearer", "farther")
+    names = (
+        "first",
+        "second",
+        "absolute",
+        "absolute_p",
+        "squared",
+        "squared_p",
+        "nearer",
+        "farther",
+    )
     rows = [[_name(row), *(row[name] for name in names)] for row in figures["differences"]]
-    header = ("dimension", "error of", "less that of", "absolute (95 %)", "p (Holm)", "squared (95 %)", "p (Holm)")
-    yield ReportTable((*header, "nearer to", "farther from"), rows, left=3, digits=3, most=_MAX_ROWS)
+    header = (
+        "dimension",
+        "error of",
+        "less that of",
+        "absolute (95 %)",
+        "p (Holm)",
+        "squared (95 %)",
+        "p (Holm)",
+    )
+    yield ReportTable(
+        (*header, "nearer to", "farther from"), rows, left=3, digits=3, most=_MAX_ROWS
+    )
     columns = ("reasons_of", "pairs", "correlation", "p")
     rows = [[_name(row), *(row[column] for column in columns)] for row in figures["reasons"]]
     titles = ("dimension", "similar reasons of", "pairs", "correlation with agreement", "p")
@@ -703,15 +820,30 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         of_reviewers = list(reviewers)
         judges = of_reviewers[0]["mae"]
         rows = [[row["reviewer"], row["n"], *row["mae"].values()] for row in of_reviewers]
-        yield ReportTable((f"MAE of {dimension}, reviewer", "n", *judges), rows, digits=3, most=_MAX_ROWS)
+        yield ReportTable(
+            (f"MAE of {dimension}, reviewer", "n", *judges), rows, digits=3, most=_MAX_ROWS
+        )
 
 
 def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
-    header = ("dimension", title, "shots", "coverage", "n", "alpha (95 %)", "RMSE", "MAE (95 %)", "calls", "cost")
+    header = (
+        "dimension",
+        title,
+        "shots",
+        "coverage",
+        "n",
+        "alpha (95 %)",
+        "RMSE",
+        "MAE (95 %)",
+        "calls",
+        "cost",
+    )
     rows = []
     for row in judges:
         shots = "all" if row["shots"] is None and row["judge"] in OWN else row["shots"]
-        measured = (row[name] for name in ("coverage", "n", "alpha", "rmse", "mae", "calls", "cost"))
+        measured = (
+            row[name] for name in ("coverage", "n", "alpha", "rmse", "mae", "calls", "cost")
+        )
         rows.append([_name(row), row["judge"], shots, *measured])
     return ReportTable(header, rows, left=2, digits=3, most=_MAX_ROWS)
 
@@ -723,7 +855,9 @@ def _name(row: Figures) -> str:
 def _notes(judged: Sequence[Judged]) -> Iterator[str]:
     for part, columns in judged:
         name = part.dimension or "all"
-        question = question_codes(name, part.score, "recode these before, so that their order is one")
+        question = question_codes(
+            name, part.score, "recode these before, so that their order is one"
+        )
         if question is not None:
             yield question
         if not _common(columns).any():
@@ -743,7 +877,11 @@ def _plots(figures: Figures) -> Iterator[Plot]:
     for dimension, curve in groupby(figures["curve"], key=_name):
         series = []
         for judge, points in groupby(curve, key=lambda row: str(row["judge"])):
-            cells = {row["shots"]: row["mae"] for row in points if row["shots"] is not None and row["mae"] is not None}
+            cells = {
+                row["shots"]: row["mae"]
+                for row in points
+                if row["shots"] is not None and row["mae"] is not None
+            }
             if cells:
                 series.append(PlotSeries.with_intervals(judge, cells))
         if series:

@@ -70,7 +70,9 @@ class Setting:
     def __post_init__(self) -> None:
         if not self.labels <= self.annotator_count <= sum(self.pool):
             counts = f"{self.labels} labels, {self.annotator_count} annotators and a pool of {sum(self.pool)}"
-            raise PlanError(f"{counts}: expected a smaller number, or the same, before each other one")
+            raise PlanError(
+                f"{counts}: expected a smaller number, or the same, before each other one"
+            )
 
     @property
     def annotator_count(self) -> int:
@@ -113,7 +115,9 @@ class SimulatedEvaluation:
 
     def scores(self, posterior: Floats) -> Floats:
         """Return the mean credit of each agent's items by a posterior of the items [N,3], [agents]."""
-        return np.asarray((posterior @ VALUES).reshape(len(self.setting.qualities), -1).mean(axis=1))
+        return np.asarray(
+            (posterior @ VALUES).reshape(len(self.setting.qualities), -1).mean(axis=1)
+        )
 
 
 def stableval(setting: Setting, seed: int) -> SimulatedEvaluation:
@@ -123,7 +127,9 @@ def stableval(setting: Setting, seed: int) -> SimulatedEvaluation:
     return simulate_with(setting, generator.permutation(pool)[: setting.annotator_count], generator)
 
 
-def simulate_with(setting: Setting, kinds: Ints, generator: np.random.Generator) -> SimulatedEvaluation:
+def simulate_with(
+    setting: Setting, kinds: Ints, generator: np.random.Generator
+) -> SimulatedEvaluation:
     """Simulate an evaluation by annotators of these kinds, as indices of `KINDS`, [A]."""
     agents = len(setting.qualities)
     labels = setting.labels
@@ -131,7 +137,10 @@ def simulate_with(setting: Setting, kinds: Ints, generator: np.random.Generator)
     agent = np.repeat(np.arange(agents), setting.items)
     truth = _draw_classes(setting.shares.cumsum(axis=1)[agent], generator)
     hard = generator.random(total) < setting.hard
-    ambiguity = np.where(hard, generator.beta(*HARD, total), generator.beta(*CLEAR, total)) * setting.ambiguous
+    ambiguity = (
+        np.where(hard, generator.beta(*HARD, total), generator.beta(*CLEAR, total))
+        * setting.ambiguous
+    )
     item = np.repeat(np.arange(total), labels)
     # the first of a random order of all annotators, so that those of an item differ
     annotator = generator.random((total, len(kinds))).argsort(axis=1)[:, :labels].ravel()
@@ -154,7 +163,9 @@ def simulate_with(setting: Setting, kinds: Ints, generator: np.random.Generator)
 def _draw_classes(cumulative: Floats, generator: np.random.Generator) -> Ints:
     """Draw a class for each row of cumulated probabilities, [rows, 3]."""
     # without the last column: its sum may be just below 1, and a draw above it would be of a fourth class
-    return np.asarray((generator.random(len(cumulative))[:, None] >= cumulative[:, :-1]).sum(axis=1))
+    return np.asarray(
+        (generator.random(len(cumulative))[:, None] >= cumulative[:, :-1]).sum(axis=1)
+    )
 
 
 Sweep = Literal["labels", "gaps", "adversarial", "strict", "lenient", "hard"]
@@ -188,10 +199,25 @@ _MILD = ((2.02, 1.38, 2.05), (99.8, 99.8, 99.9), (0.996, 0.997, 0.997))
 
 _ROWS: Mapping[Sweep, Mapping[str, _Row]] = {
     "labels": {
-        "labels_3": (Setting(labels=3), (4.78, 3.59, 5.71), (99.2, 99.2, 99.6), (0.985, 0.984, 0.992)),
+        "labels_3": (
+            Setting(labels=3),
+            (4.78, 3.59, 5.71),
+            (99.2, 99.2, 99.6),
+            (0.985, 0.984, 0.992),
+        ),
         "labels_5": (Setting(), *_BASE),
-        "labels_7": (Setting(labels=7), (1.73, 1.02, 1.44), (99.8, 99.7, 99.7), (0.996, 0.993, 0.995)),
-        "labels_9": (Setting(labels=9), (1.09, 0.70, 0.96), (100.0, 99.8, 99.9), (1.000, 0.997, 0.997)),
+        "labels_7": (
+            Setting(labels=7),
+            (1.73, 1.02, 1.44),
+            (99.8, 99.7, 99.7),
+            (0.996, 0.993, 0.995),
+        ),
+        "labels_9": (
+            Setting(labels=9),
+            (1.09, 0.70, 0.96),
+            (100.0, 99.8, 99.9),
+            (1.000, 0.997, 0.997),
+        ),
     },
     "gaps": {
         "gaps_tight": (_TIGHT, (0.59, 0.46, 0.72), (96.9, 97.6, 97.6), (0.939, 0.952, 0.953)),
@@ -199,28 +225,103 @@ _ROWS: Mapping[Sweep, Mapping[str, _Row]] = {
     },
     "adversarial": {
         "adv_00": (_pool(20, 6, 4, 0), *_MILD),
-        "adv_10": (_pool(17, 5, 5, 3), (3.14, 1.69, 2.58), (99.9, 99.9, 99.9), (0.997, 0.997, 0.999)),
-        "adv_20": (_pool(15, 5, 4, 6), (4.29, 2.04, 3.21), (99.6, 99.5, 99.7), (0.993, 0.991, 0.995)),
-        "adv_30": (_pool(13, 4, 4, 9), (6.31, 2.57, 4.11), (99.2, 99.6, 99.8), (0.984, 0.992, 0.996)),
-        "adv_40": (_pool(11, 4, 3, 12), (8.42, 3.47, 5.54), (98.8, 99.7, 99.8), (0.977, 0.993, 0.996)),
+        "adv_10": (
+            _pool(17, 5, 5, 3),
+            (3.14, 1.69, 2.58),
+            (99.9, 99.9, 99.9),
+            (0.997, 0.997, 0.999),
+        ),
+        "adv_20": (
+            _pool(15, 5, 4, 6),
+            (4.29, 2.04, 3.21),
+            (99.6, 99.5, 99.7),
+            (0.993, 0.991, 0.995),
+        ),
+        "adv_30": (
+            _pool(13, 4, 4, 9),
+            (6.31, 2.57, 4.11),
+            (99.2, 99.6, 99.8),
+            (0.984, 0.992, 0.996),
+        ),
+        "adv_40": (
+            _pool(11, 4, 3, 12),
+            (8.42, 3.47, 5.54),
+            (98.8, 99.7, 99.8),
+            (0.977, 0.993, 0.996),
+        ),
     },
     "strict": {
-        "strict_00": (_pool(26, 0, 4, 0), (1.93, 1.31, 1.79), (99.9, 99.8, 99.9), (0.997, 0.997, 0.997)),
-        "strict_10": (_pool(23, 3, 4, 0), (1.85, 1.32, 1.90), (99.9, 99.6, 99.9), (0.997, 0.992, 0.997)),
+        "strict_00": (
+            _pool(26, 0, 4, 0),
+            (1.93, 1.31, 1.79),
+            (99.9, 99.8, 99.9),
+            (0.997, 0.997, 0.997),
+        ),
+        "strict_10": (
+            _pool(23, 3, 4, 0),
+            (1.85, 1.32, 1.90),
+            (99.9, 99.6, 99.9),
+            (0.997, 0.992, 0.997),
+        ),
         "strict_20": (_pool(20, 6, 4, 0), *_MILD),
-        "strict_30": (_pool(17, 9, 4, 0), (2.53, 1.51, 2.29), (99.7, 99.9, 99.9), (0.993, 0.997, 0.997)),
-        "strict_40": (_pool(14, 12, 4, 0), (3.65, 1.69, 2.60), (99.7, 99.8, 99.8), (0.994, 0.996, 0.996)),
+        "strict_30": (
+            _pool(17, 9, 4, 0),
+            (2.53, 1.51, 2.29),
+            (99.7, 99.9, 99.9),
+            (0.993, 0.997, 0.997),
+        ),
+        "strict_40": (
+            _pool(14, 12, 4, 0),
+            (3.65, 1.69, 2.60),
+            (99.7, 99.8, 99.8),
+            (0.994, 0.996, 0.996),
+        ),
     },
     "lenient": {
-        "lenient_00": (_pool(24, 6, 0, 0), (1.77, 1.23, 1.77), (99.8, 99.8, 99.9), (0.996, 0.996, 0.997)),
-        "lenient_10": (_pool(21, 6, 3, 0), (1.89, 1.33, 1.97), (99.9, 99.8, 99.9), (0.997, 0.996, 0.997)),
-        "lenient_20": (_pool(18, 6, 6, 0), (2.33, 1.51, 2.23), (99.8, 99.9, 99.9), (0.997, 0.997, 0.997)),
-        "lenient_30": (_pool(15, 6, 9, 0), (3.14, 1.65, 2.51), (99.7, 99.8, 99.7), (0.993, 0.996, 0.995)),
-        "lenient_40": (_pool(12, 6, 12, 0), (4.44, 1.87, 2.86), (99.5, 99.7, 99.7), (0.991, 0.995, 0.995)),
+        "lenient_00": (
+            _pool(24, 6, 0, 0),
+            (1.77, 1.23, 1.77),
+            (99.8, 99.8, 99.9),
+            (0.996, 0.996, 0.997),
+        ),
+        "lenient_10": (
+            _pool(21, 6, 3, 0),
+            (1.89, 1.33, 1.97),
+            (99.9, 99.8, 99.9),
+            (0.997, 0.996, 0.997),
+        ),
+        "lenient_20": (
+            _pool(18, 6, 6, 0),
+            (2.33, 1.51, 2.23),
+            (99.8, 99.9, 99.9),
+            (0.997, 0.997, 0.997),
+        ),
+        "lenient_30": (
+            _pool(15, 6, 9, 0),
+            (3.14, 1.65, 2.51),
+            (99.7, 99.8, 99.7),
+            (0.993, 0.996, 0.995),
+        ),
+        "lenient_40": (
+            _pool(12, 6, 12, 0),
+            (4.44, 1.87, 2.86),
+            (99.5, 99.7, 99.7),
+            (0.991, 0.995, 0.995),
+        ),
     },
     "hard": {
-        "hard_00": (Setting(hard=0.0), (1.10, 0.36, 0.60), (99.9, 100.0, 100.0), (0.997, 1.000, 1.000)),
-        "hard_10": (Setting(hard=0.1), (1.78, 0.83, 1.29), (99.6, 99.8, 99.9), (0.992, 0.996, 0.997)),
+        "hard_00": (
+            Setting(hard=0.0),
+            (1.10, 0.36, 0.60),
+            (99.9, 100.0, 100.0),
+            (0.997, 1.000, 1.000),
+        ),
+        "hard_10": (
+            Setting(hard=0.1),
+            (1.78, 0.83, 1.29),
+            (99.6, 99.8, 99.9),
+            (0.992, 0.996, 0.997),
+        ),
         "hard_20": (Setting(), *_BASE),
     },
 }
@@ -234,7 +335,9 @@ CONFIGURATIONS: Mapping[str, Configuration] = {
 FIGURES = ("mse", "accuracy", "tau_b")
 
 
-def recovery(settings: Mapping[str, Setting], seeds: Sequence[int], advance: ProgressCallback) -> dict[str, Floats]:
+def recovery(
+    settings: Mapping[str, Setting], seeds: Sequence[int], advance: ProgressCallback
+) -> dict[str, Floats]:
     """Return the recovery by majority vote (ties to the highest class), hard Dawid-Skene and STABLEVAL, by setting.
 
     The axes are seeds, methods and `FIGURES`, [S,M,F]: the mean squared error of the agents' scores (`mse`), the share
@@ -247,7 +350,10 @@ def recovery(settings: Mapping[str, Setting], seeds: Sequence[int], advance: Pro
         for seed in seeds:
             measured[setting, seed] = _measure_recovery(setting, seed)
             advance(1)
-    return {name: np.array([measured[setting, seed] for seed in seeds]) for name, setting in settings.items()}
+    return {
+        name: np.array([measured[setting, seed] for seed in seeds])
+        for name, setting in settings.items()
+    }
 
 
 def _measure_recovery(setting: Setting, seed: int) -> Floats:
@@ -275,13 +381,19 @@ def label_stability(setting: Setting, seeds: Sequence[int], draws: int = 3) -> F
     for seed in seeds:
         simulated = stableval(setting, seed)
         generator = np.random.default_rng([seed, setting.labels])
-        whole = scores_by_method(simulated, np.ones(len(simulated.item), dtype=np.bool_), preset="paper-synthetic")
+        whole = scores_by_method(
+            simulated, np.ones(len(simulated.item), dtype=np.bool_), preset="paper-synthetic"
+        )
         by_draw = []
         for _ in range(draws):
             order = generator.random((len(simulated.truth), setting.labels)).argsort(axis=1)
-            kept = (order < KEPT_LABELS[setting.labels]).ravel()  # the labels of an item follow each other
+            kept = (
+                order < KEPT_LABELS[setting.labels]
+            ).ravel()  # the labels of an item follow each other
             fewer = scores_by_method(simulated, kept, preset="paper-synthetic")
-            by_draw.append([tau_b(all_labels, some) for all_labels, some in zip(whole, fewer, strict=True)])
+            by_draw.append(
+                [tau_b(all_labels, some) for all_labels, some in zip(whole, fewer, strict=True)]
+            )
         stabilities.append(np.mean(by_draw, axis=0))
     return np.array(stabilities)
 
@@ -305,8 +417,13 @@ def scores_by_method(simulated: SimulatedEvaluation, rows: Bools, **model: Any) 
 
 def pair_order_accuracy(scores: Floats, true: Floats) -> float:
     """Return the share of pairs that are in the true order; a tie on one side only counts half."""
-    signs, expected = (np.sign(np.subtract.outer(side, side))[np.triu_indices(len(side), 1)] for side in (scores, true))
-    return float(np.where(signs == expected, 1.0, np.where(signs * expected == 0.0, 0.5, 0.0)).mean())
+    signs, expected = (
+        np.sign(np.subtract.outer(side, side))[np.triu_indices(len(side), 1)]
+        for side in (scores, true)
+    )
+    return float(
+        np.where(signs == expected, 1.0, np.where(signs * expected == 0.0, 0.5, 0.0)).mean()
+    )
 
 
 STAKEHOLDERS = (2, 3, 5, 8)
@@ -343,7 +460,12 @@ def true_figures(n: int) -> dict[str, float]:
     terms = variance_terms(weights, utilities, covariance, np.full(n, ESTIMATION**2), SHARED**2)
     exchangeable = exchangeable_aggregation(utilities, DRIFT**2)
     shift = terms.aggregation + terms.cross
-    return {**terms._asdict(), "semantic": terms.total, "exchangeable": exchangeable, "shift": shift}
+    return {
+        **terms._asdict(),
+        "semantic": terms.total,
+        "exchangeable": exchangeable,
+        "shift": shift,
+    }
 
 
 def measure_judge(n: int, seed: int) -> dict[str, float]:
@@ -381,12 +503,21 @@ def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[Figures]]:
         by_seed = [measure_judge(n, seed) for seed in seeds]
         for name, value in true_figures(n).items():
             simulated = [figures[name] for figures in by_seed]
-            terms.append({"name": name, "stakeholders": n, "formula": value, "simulated": simulated})
+            terms.append(
+                {"name": name, "stakeholders": n, "formula": value, "simulated": simulated}
+            )
     signs = []
     for snr in PAPER:
         for group in GROUPS:
             shares = [measure_signs(snr, group, seed) for seed in seeds]
-            signs.append({"name": snr, "group": group, "formula": sign_correctness(snr, group), "simulated": shares})
+            signs.append(
+                {
+                    "name": snr,
+                    "group": group,
+                    "formula": sign_correctness(snr, group),
+                    "simulated": shares,
+                }
+            )
     return {"terms": terms, "signs": signs}
 
 
@@ -399,7 +530,9 @@ def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | Report
     rows = [[title, *_cells(decompr["terms"], name)] for name, title in _TITLES.items()]
     yield ReportTable(["Theorem 1, Proposition 1", *header], rows, digits=5)
     header = [title for group in GROUPS for title in (f"G={group}", "simulated")]
-    rows = [[f"{snr:g}", *_cells(decompr["signs"], snr), f"{paper:.2f}"] for snr, paper in PAPER.items()]
+    rows = [
+        [f"{snr:g}", *_cells(decompr["signs"], snr), f"{paper:.2f}"] for snr, paper in PAPER.items()
+    ]
     yield ReportTable(["Proposition 2: SNR", *header, "paper, G=8"], rows, digits=3)
 
 
@@ -411,7 +544,11 @@ def _cells(rows: Sequence[Figures], name: object) -> list[object]:
 Part = Sweep | Literal["decompr"]
 PARTS: tuple[Part, ...] = (*get_args(Sweep), "decompr")
 _SCALED = {"mse": 1000.0, "accuracy": 100.0, "tau_b": 1.0}
-_TABLES = (("mse", "Table 4: MSE, 10⁻³", 2), ("accuracy", "Table 6: in order, %", 1), ("tau_b", "Table 7: τ_b", 3))
+_TABLES = (
+    ("mse", "Table 4: MSE, 10⁻³", 2),
+    ("accuracy", "Table 6: in order, %", 1),
+    ("tau_b", "Table 7: τ_b", 3),
+)
 
 
 class SimulatedMean(NamedTuple):
@@ -428,15 +565,25 @@ class SimulatedMean(NamedTuple):
 
 
 def configurations_of(parts: Sequence[Part]) -> dict[str, Configuration]:
-    return {name: configuration for name, configuration in CONFIGURATIONS.items() if configuration.sweep in parts}
+    return {
+        name: configuration
+        for name, configuration in CONFIGURATIONS.items()
+        if configuration.sweep in parts
+    }
 
 
 def count_evaluations(parts: Sequence[Part], seeds: Sequence[int]) -> int:
     """Return the number of evaluations that `report` simulates, without those of DecompR's theory."""
-    return len(seeds) * len({configuration.setting for configuration in configurations_of(parts).values()})
+    return len(seeds) * len(
+        {configuration.setting for configuration in configurations_of(parts).values()}
+    )
 
 
-def report(parts: Sequence[Part], seeds: Sequence[int], advance: ProgressCallback = lambda evaluations: None) -> Report:
+def report(
+    parts: Sequence[Part],
+    seeds: Sequence[int],
+    advance: ProgressCallback = lambda evaluations: None,
+) -> Report:
     """Simulate and measure; `advance` is called with 1 after each evaluation. A part that was not chosen is empty.
 
     - `recovery` (Tables 4, 6 and 7), by configuration: MSE of the agents' scores in 10⁻³, pairs of agents in order
@@ -447,13 +594,17 @@ def report(parts: Sequence[Part], seeds: Sequence[int], advance: ProgressCallbac
     decompr = simulate_decompr(seeds) if "decompr" in parts else {}
     figures = {"seed": seeds[0], "seeds": len(seeds), "recovery": rows, "decompr": decompr}
     several = f"means over seeds {seeds[0]} to {seeds[-1]} (standard error)"
-    sections: list[str | ReportTable] = [f"{several if len(seeds) > 1 else f'seed {seeds[0]}'}, and the paper's number"]
+    sections: list[str | ReportTable] = [
+        f"{several if len(seeds) > 1 else f'seed {seeds[0]}'}, and the paper's number"
+    ]
     for name, title, digits in _TABLES:
         columns = [title, *(title for method in METHODS for title in (method, "paper"))]
         cells = []
         for row in rows:
             means = row[name].values()
-            cells.append([row["name"], *(cell for mean in means for cell in (mean.text(digits), mean.paper))])
+            cells.append(
+                [row["name"], *(cell for mean in means for cell in (mean.text(digits), mean.paper))]
+            )
         sections.append(ReportTable(columns, cells, digits=digits))
     sections += decompr_sections(decompr)
     return Report(figures, sections, plots=list(_plots(rows)))

@@ -54,7 +54,9 @@ def variance(scores: Sequence[float] | Floats, ddof: int = 0) -> float:
     values = np.asarray(scores, dtype=np.float64)
     centered = values - values.mean()
     estimate = float(np.sum(centered**2) / (len(values) - ddof))
-    return 0.0 if estimate <= _ROUNDING * _ROUNDING * max(1.0, float(np.mean(values**2))) else estimate
+    return (
+        0.0 if estimate <= _ROUNDING * _ROUNDING * max(1.0, float(np.mean(values**2))) else estimate
+    )
 
 
 def mean_of_units(values: Clustered) -> Estimate | None:
@@ -75,18 +77,26 @@ def ratio_of_means(above: Clustered, below: Clustered) -> Estimate | None:
     if value is None:
         return None
     without = [_ratio(above, below, cluster) for cluster in clusters]
-    positive = [ratio for ratio in (value, *without) if ratio is not None and 0.0 < ratio < math.inf]
+    positive = [
+        ratio for ratio in (value, *without) if ratio is not None and 0.0 < ratio < math.inf
+    ]
     if len(positive) <= len(without):
         return Estimate(value, None, None, None, len(clusters))
     log_ratio = jackknife_interval(math.log(value), np.log(positive[1:]))
     if log_ratio.low is None or log_ratio.high is None:
         return Estimate(value, None, None, log_ratio.error, len(clusters))
-    return Estimate(value, math.exp(log_ratio.low), math.exp(log_ratio.high), log_ratio.error, len(clusters))
+    return Estimate(
+        value, math.exp(log_ratio.low), math.exp(log_ratio.high), log_ratio.error, len(clusters)
+    )
 
 
 def _ratio(above: Clustered, below: Clustered, left_out: str | None) -> float | None:
-    numerator = [value for cluster, values in above.items() if cluster != left_out for value in values]
-    denominator = [value for cluster, values in below.items() if cluster != left_out for value in values]
+    numerator = [
+        value for cluster, values in above.items() if cluster != left_out for value in values
+    ]
+    denominator = [
+        value for cluster, values in below.items() if cluster != left_out for value in values
+    ]
     if not numerator or not denominator:
         return None
     top = math.fsum(numerator) / len(numerator)
@@ -123,18 +133,24 @@ class DriftSummary(NamedTuple):
     explained: Estimate | None
 
 
-def summarize_drift(units: Sequence[tuple[Floats, Floats, Floats]], clusters: Sequence[str]) -> DriftSummary:
+def summarize_drift(
+    units: Sequence[tuple[Floats, Floats, Floats]], clusters: Sequence[str]
+) -> DriftSummary:
     """Return Table 3's diagnostics of at least one unit: its variants' weights and utilities [V, n], and scores [V].
 
     `clusters` has the cluster of each unit.
     """
-    shifts = [weight_shift(weights, weights.mean(axis=0), utilities) for weights, utilities, _ in units]
+    shifts = [
+        weight_shift(weights, weights.mean(axis=0), utilities) for weights, utilities, _ in units
+    ]
     variances = [variance(scores) for _, _, scores in units]
     spread = float(np.mean(np.sqrt(variances)))
     sizes = np.abs(np.concatenate(shifts))
     by_cluster = np.unique(clusters, return_inverse=True)[1]
     by_weights = [variance(shift) for shift in shifts]
-    explained = ratio_interval(np.bincount(by_cluster, by_weights), np.bincount(by_cluster, variances))
+    explained = ratio_interval(
+        np.bincount(by_cluster, by_weights), np.bincount(by_cluster, variances)
+    )
     return DriftSummary(
         len(units),
         len(sizes),
@@ -169,7 +185,11 @@ class VarianceTerms(NamedTuple):
 
 
 def variance_terms(
-    weights: Floats, utilities: Floats, weight_covariance: Floats, utility_variance: Floats, score_variance: float
+    weights: Floats,
+    utilities: Floats,
+    weight_covariance: Floats,
+    utility_variance: Floats,
+    score_variance: float,
 ) -> VarianceTerms:
     """Return Theorem 1's terms for n stakeholders: w* [n], u* [n], Cov(η) [n, n], Var(δ) [n] and Var(ε).
 
@@ -190,10 +210,16 @@ def estimate_terms(weights: Floats, utilities: Floats, scores: Floats) -> Varian
     that go together, which the theorem excludes, are not in the sum.
     """
     rest = scores - np.sum(weights * utilities, axis=1)
-    covariance = np.atleast_2d(np.cov(weights, rowvar=False))  # NumPy gives a number for one stakeholder
+    covariance = np.atleast_2d(
+        np.cov(weights, rowvar=False)
+    )  # NumPy gives a number for one stakeholder
     variances = np.var(utilities, axis=0, ddof=1)
     return variance_terms(
-        weights.mean(axis=0), utilities.mean(axis=0), covariance, variances, float(np.var(rest, ddof=1))
+        weights.mean(axis=0),
+        utilities.mean(axis=0),
+        covariance,
+        variances,
+        float(np.var(rest, ddof=1)),
     )
 
 
@@ -267,10 +293,16 @@ class SeedUnit(NamedTuple):
         return None if semantic is None or mean == 0.0 else math.sqrt(semantic) / abs(mean)
 
     def _mean_variance(self, groups: Mapping[Any, Sequence[PresentationScore]]) -> float | None:
-        variances = [variance([row.score for row in rows], self.ddof) for rows in groups.values() if len(rows) > 1]
+        variances = [
+            variance([row.score for row in rows], self.ddof)
+            for rows in groups.values()
+            if len(rows) > 1
+        ]
         return fmean(variances) if variances else None
 
-    def weight_arrays(self) -> tuple[list[PresentationScore], list[str], tuple[Floats, Floats, Floats]] | None:
+    def weight_arrays(
+        self,
+    ) -> tuple[list[PresentationScore], list[str], tuple[Floats, Floats, Floats]] | None:
         """Return variants with weights, the stakeholders, and arrays of weights, utilities [V, n] and scores [V].
 
         None for fewer than two of them.
@@ -285,20 +317,36 @@ class SeedUnit(NamedTuple):
 
 
 Measure = Callable[[SeedUnit], float | None]
-MEASURES: Mapping[str, Measure] = {"semantic": SeedUnit.semantic, "repeat": SeedUnit.repeat, "cv": SeedUnit.cv}
+MEASURES: Mapping[str, Measure] = {
+    "semantic": SeedUnit.semantic,
+    "repeat": SeedUnit.repeat,
+    "cv": SeedUnit.cv,
+}
 
 
-def units_by_protocol(rows: Iterable[PresentationScore], ddof: int = 0) -> dict[str, list[SeedUnit]]:
+def units_by_protocol(
+    rows: Iterable[PresentationScore], ddof: int = 0
+) -> dict[str, list[SeedUnit]]:
     by_protocol: dict[str, list[SeedUnit]] = {}
     for (protocol, _), own in _group(rows, attrgetter("protocol", "unit")).items():
         first = own[0]
-        unit = SeedUnit(first.judge, first.quality, first.task or first.seed, first.stakeholders, tuple(own), ddof)
+        unit = SeedUnit(
+            first.judge,
+            first.quality,
+            first.task or first.seed,
+            first.stakeholders,
+            tuple(own),
+            ddof,
+        )
         by_protocol.setdefault(protocol, []).append(unit)
     return by_protocol
 
 
 def measure_stability(
-    presentations: Presentations, qualities: Sequence[str] = (), own_weights: OwnWeights | None = None, ddof: int = 0
+    presentations: Presentations,
+    qualities: Sequence[str] = (),
+    own_weights: OwnWeights | None = None,
+    ddof: int = 0,
 ) -> Report:
     """Return the measures of scores by protocol.
 
@@ -320,10 +368,14 @@ def measure_stability(
     sizes = sorted({unit.stakeholders for unit in every_unit})
     if all(unit.semantic() is None for unit in every_unit):
         hint = "label each response with `seed` and `family`, and give every seed at least two variants"
-        raise InputError(f"{', '.join(presentations.sources)}: no response has two scored variants; {hint}")
+        raise InputError(
+            f"{', '.join(presentations.sources)}: no response has two scored variants; {hint}"
+        )
     notes = list(_notes(presentations, every_unit))
     if own_weights is not None:
-        people = {row.task: row.utilities.keys() for row in rows if row.utilities and row.task is not None}
+        people = {
+            row.task: row.utilities.keys() for row in rows if row.utilities and row.task is not None
+        }
         notes += filter(None, [check_weights(own_weights, people)])
     figures: Figures = {"sources": presentations.sources, "stakeholders": sizes}
     names = ("units", "noise", "ratios", "protocols", "families", "weightings", "drift", "worst")
@@ -333,18 +385,26 @@ def measure_stability(
         figures["units"] += [_unit_figures(protocol, unit) for unit in units]
         sections.append(_noise_table(protocol, units, sizes, figures))
     protocols = by_protocol if len(by_protocol) > 1 else {}
-    sections.append(_table("Table 2: σ²_Sem by protocol", "protocols", {}, protocols, sizes, figures))
+    sections.append(
+        _table("Table 2: σ²_Sem by protocol", "protocols", {}, protocols, sizes, figures)
+    )
     for protocol, units in by_protocol.items():
         common = {"protocol": protocol}
         families = sorted({row.family for unit in units for row in unit.variants})
         named = {name: [unit.with_families({name}) for unit in units] for name in families}
         title = f"Table 10: {protocol}, σ²_Sem by family"
-        sections.append(_table(title, "families", common, {**named, "all variants": units}, sizes, figures))
+        sections.append(
+            _table(title, "families", common, {**named, "all variants": units}, sizes, figures)
+        )
         title = f"Table 5: {protocol}, σ²_Sem by weights on the same û"
-        sections.append(_table(title, "weightings", common, _reweighted(units, own_weights), sizes, figures))
+        sections.append(
+            _table(title, "weightings", common, _reweighted(units, own_weights), sizes, figures)
+        )
         sections += _drift_sections(protocol, units, sizes, figures)
     figures["left_out"] = presentations.left_out
-    return Report(figures, sections, notes, [_plot(figures["noise"], list(by_protocol), len(sizes))])
+    return Report(
+        figures, sections, notes, [_plot(figures["noise"], list(by_protocol), len(sizes))]
+    )
 
 
 def _choose_rows(presentations: Presentations, qualities: Sequence[str]) -> list[PresentationScore]:
@@ -352,12 +412,19 @@ def _choose_rows(presentations: Presentations, qualities: Sequence[str]) -> list
     for name in qualities:
         if name not in known:
             hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
-            raise InputError(f"{', '.join(presentations.sources)}: no score has the quality {quote(name)}; {hint}")
+            raise InputError(
+                f"{', '.join(presentations.sources)}: no score has the quality {quote(name)}; {hint}"
+            )
     return [row for row in presentations.rows if not qualities or row.quality in qualities]
 
 
 def _unit_figures(protocol: str, unit: SeedUnit) -> Figures:
-    named = {"protocol": protocol, "judge": unit.judge, "seed": unit.rows[0].seed, "quality": unit.quality}
+    named = {
+        "protocol": protocol,
+        "judge": unit.judge,
+        "seed": unit.rows[0].seed,
+        "quality": unit.quality,
+    }
     variants = len({row.input for row in unit.variants})
     measured = {name: measure(unit) for name, measure in MEASURES.items()}
     return {**named, "stakeholders": unit.stakeholders, "variants": variants, **measured}
@@ -372,7 +439,9 @@ def _by_cluster(units: Iterable[SeedUnit], size: int, measure: Measure) -> dict[
     return by_cluster
 
 
-def _growth(units: Sequence[SeedUnit], sizes: Sequence[int], measure: Measure = SeedUnit.semantic) -> Estimate | None:
+def _growth(
+    units: Sequence[SeedUnit], sizes: Sequence[int], measure: Measure = SeedUnit.semantic
+) -> Estimate | None:
     """Return the mean of a measure at the largest over that at the smallest number, by families that both have."""
     if len(sizes) < 2:
         return None
@@ -382,7 +451,9 @@ def _growth(units: Sequence[SeedUnit], sizes: Sequence[int], measure: Measure = 
     return ratio_of_means(*(_by_cluster(common, size, measure) for size in (sizes[-1], sizes[0])))
 
 
-def _noise_table(protocol: str, units: Sequence[SeedUnit], sizes: Sequence[int], figures: Figures) -> ReportTable:
+def _noise_table(
+    protocol: str, units: Sequence[SeedUnit], sizes: Sequence[int], figures: Figures
+) -> ReportTable:
     """Return Table 1: σ²_Rep and σ²_Sem by number of stakeholders, Growth, and S/R at the largest number."""
     bands = _group(units, attrgetter("judge", "quality"))
     bands |= {(_ALL, _ALL): list(units)} if len(bands) > 1 else {}
@@ -391,11 +462,16 @@ def _noise_table(protocol: str, units: Sequence[SeedUnit], sizes: Sequence[int],
         of_band = {"protocol": protocol, "judge": judge, "quality": quality}
         row: list[object] = [judge, quality]
         for size in sizes:
-            means = {name: mean_of_units(_by_cluster(own, size, measure)) for name, measure in MEASURES.items()}
+            means = {
+                name: mean_of_units(_by_cluster(own, size, measure))
+                for name, measure in MEASURES.items()
+            }
             row += [mean and mean.value for mean in (means["repeat"], means["semantic"])]
             figures["noise"].append({**of_band, "stakeholders": size, **means})
         growth = _growth(own, sizes)
-        both = [_by_cluster(own, sizes[-1], measure) for measure in (SeedUnit.semantic, SeedUnit.repeat)]
+        both = [
+            _by_cluster(own, sizes[-1], measure) for measure in (SeedUnit.semantic, SeedUnit.repeat)
+        ]
         ratio = ratio_of_means(*both)
         figures["ratios"].append({**of_band, "growth": growth, "semantic_to_repeat": ratio})
         cells.append([*row, _ratio_cell(growth), _ratio_cell(ratio)])
@@ -431,15 +507,21 @@ def _table(
     return ReportTable([title, *(f"n={size}" for size in sizes), "Growth"], cells, digits=digits)
 
 
-def _reweighted(units: Sequence[SeedUnit], own_weights: OwnWeights | None) -> dict[str, list[SeedUnit]]:
+def _reweighted(
+    units: Sequence[SeedUnit], own_weights: OwnWeights | None
+) -> dict[str, list[SeedUnit]]:
     """Return the units with the scores that each weighting gives the same utilities, by its name (Table 5)."""
     by_weighting: dict[str, list[SeedUnit]] = {}
     for unit in (unit for unit in units if all(row.utilities for row in unit.rows)):
-        rows: dict[str, list[PresentationScore]] = {"by the judge": list(unit.rows)} if unit.rows[0].weights else {}
+        rows: dict[str, list[PresentationScore]] = (
+            {"by the judge": list(unit.rows)} if unit.rows[0].weights else {}
+        )
         for row in unit.rows:
             people = tuple(row.utilities)
             utilities = np.array([row.utilities[person] for person in people])
-            for name, weights in fixed_weights(people, row.difficulty, row.task, own_weights).items():
+            for name, weights in fixed_weights(
+                people, row.difficulty, row.task, own_weights
+            ).items():
                 score = float(weights @ utilities)
                 rows.setdefault(name, []).append(row.model_copy(update={"score": score}))
         for name, own in rows.items():
@@ -451,7 +533,11 @@ def variance_digits(cells: Iterable[object], least: int = _DIGITS) -> int:
     """Return the decimals of a table of variances: the paper's two, and more where all are below 0.1."""
     values = [estimate.value if (estimate := as_interval(cell)) else cell for cell in cells]
     largest = max((abs(value) for value in values if isinstance(value, float)), default=0.0)
-    return least if largest == 0.0 or largest >= 0.1 else max(least, 4, 1 - math.floor(math.log10(largest)))
+    return (
+        least
+        if largest == 0.0 or largest >= 0.1
+        else max(least, 4, 1 - math.floor(math.log10(largest)))
+    )
 
 
 def _group(things: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
@@ -468,20 +554,36 @@ def _drift_sections(
     cells: list[list[object]] = []
     worst: list[tuple[float, PresentationScore, Figures]] = []
     for size in sizes:
-        of_size = [(unit.cluster, unit.weight_arrays()) for unit in units if unit.stakeholders == size]
+        of_size = [
+            (unit.cluster, unit.weight_arrays()) for unit in units if unit.stakeholders == size
+        ]
         weighted = [(cluster, own) for cluster, own in of_size if own is not None]
         if weighted:
             clusters = [cluster for cluster, _ in weighted]
             summary = summarize_drift([arrays for _, (_, _, arrays) in weighted], clusters)
-            figures["drift"].append({"protocol": protocol, "stakeholders": size, **summary._asdict()})
+            figures["drift"].append(
+                {"protocol": protocol, "stakeholders": size, **summary._asdict()}
+            )
             cells.append([str(size), *summary[:-1], summary.explained])
         worst += [_worst_variant(*own) for _, own in weighted]
-    header = ("units", "variants", "w CV", "û CV", "σ", "mean |ΔR_w|/σ", "P95 |ΔR_w|/σ", "range/σ", "w Var share")
+    header = (
+        "units",
+        "variants",
+        "w CV",
+        "û CV",
+        "σ",
+        "mean |ΔR_w|/σ",
+        "P95 |ΔR_w|/σ",
+        "range/σ",
+        "w Var share",
+    )
     yield ReportTable([f"Table 3: {protocol}, n", *header], cells, digits=3)
     if worst:
         shift, row, people = max(worst, key=lambda variant: abs(variant[0]))
         of_row = {"protocol": protocol, "judge": row.judge, "seed": row.seed, "family": row.family}
-        figures["worst"].append({**of_row, "version": row.version, "shift": shift, "stakeholders": people})
+        figures["worst"].append(
+            {**of_row, "version": row.version, "shift": shift, "stakeholders": people}
+        )
         yield f"Table 9: largest shift by weights, {protocol}: {row.family} {row.version} of {row.seed}, by {row.judge}"
         breakdown = [(name, *person.values()) for name, person in people.items()]
         columns = ("stakeholder", "w", "w̄", "Δw", "û", "Δw × û")
@@ -500,7 +602,10 @@ def _worst_variant(
     columns.append(columns[2] * columns[3])
     names = ("weight", "mean_weight", "change", "utility", "product")
     table = np.array(columns).T.tolist()
-    breakdown = {person: dict(zip(names, row, strict=True)) for person, row in zip(people, table, strict=True)}
+    breakdown = {
+        person: dict(zip(names, row, strict=True))
+        for person, row in zip(people, table, strict=True)
+    }
     return float(shift[place]), rows[place], breakdown
 
 
@@ -513,17 +618,21 @@ def _plot(noise: Sequence[Figures], protocols: Sequence[str], sizes: int) -> Plo
     series = []
     for protocol in protocols:
         rows = [row for row in noise if row["protocol"] == protocol][-sizes:]
-        series.append(PlotSeries.with_intervals(protocol, {str(row["stakeholders"]): row["semantic"] for row in rows}))
-    return Plot("σ²_Sem by stakeholders (95 %)", "points", series, x_label="stakeholders", y_label="σ²_Sem")
+        series.append(
+            PlotSeries.with_intervals(
+                protocol, {str(row["stakeholders"]): row["semantic"] for row in rows}
+            )
+        )
+    return Plot(
+        "σ²_Sem by stakeholders (95 %)", "points", series, x_label="stakeholders", y_label="σ²_Sem"
+    )
 
 
 def _headline(rows: Sequence[PresentationScore]) -> str:
     variants = [row for row in rows if row.is_variant]
     inputs = len({(row.seed, *row.input) for row in variants})
     families = len({row.family for row in variants})
-    return (
-        f"{len({row.seed for row in rows})} responses in {inputs} variants, of {families} families; scores from 1 to 10"
-    )
+    return f"{len({row.seed for row in rows})} responses in {inputs} variants, of {families} families; scores from 1 to 10"
 
 
 def _notes(presentations: Presentations, units: Sequence[SeedUnit]) -> Iterator[str]:
@@ -562,7 +671,10 @@ class GroupSignal(NamedTuple):
 
 
 def measure_signal(
-    presentations: Presentations, protocol: str | None = None, correct: float = 0.9, cut: float | None = None
+    presentations: Presentations,
+    protocol: str | None = None,
+    correct: float = 0.9,
+    cut: float | None = None,
 ) -> Report:
     """Return Propositions 1 and 2 and Theorem 1 for the groups of runs.
 
@@ -583,10 +695,14 @@ def measure_signal(
     units = _choose_units(presentations, protocol, source)
     noises = [noise for unit in units if (noise := unit.semantic()) is not None]
     if not noises:
-        raise InputError(f"{source}: no response has two scored variants; label them with `seed` and `family`")
+        raise InputError(
+            f"{source}: no response has two scored variants; label them with `seed` and `family`"
+        )
     groups = list(_groups(units, fmean(noises), correct))
     if not groups:
-        raise InputError(f"{source}: no task has two responses, so that there is no group to compare")
+        raise InputError(
+            f"{source}: no task has two responses, so that there is no group to compare"
+        )
     together = _measure_together(groups, units)
     terms = list(_terms_by_size(units))
     flips = [flip for unit in units if cut is not None for flip in _flips(unit, cut)]
@@ -606,21 +722,42 @@ def measure_signal(
     sections: list[str | ReportTable] = [
         f"{name}: {len(groups)} groups, scores from 1 to 10",
         ReportTable(["of all groups together", "value (95 %)"], list(together.items()), digits=3),
-        ReportTable.of({**columns, f"variants for {correct:g}": "variants"}, cells, digits=digits, most=_MOST_ROWS),
+        ReportTable.of(
+            {**columns, f"variants for {correct:g}": "variants"},
+            cells,
+            digits=digits,
+            most=_MOST_ROWS,
+        ),
         _terms_table(terms),
     ]
     if cut is not None:
-        flipping = sorted((flip for flip in flips if flip["flips"]), key=lambda flip: -float(flip["flips"]))
-        sections.append(f"decisions at {cut:g}: {len(flipping)} of {len(flips)} responses flip with some wording")
-        columns = {"response that flips": "seed", "mean score": "mean", "share of variants": "flips"}
+        flipping = sorted(
+            (flip for flip in flips if flip["flips"]), key=lambda flip: -float(flip["flips"])
+        )
+        sections.append(
+            f"decisions at {cut:g}: {len(flipping)} of {len(flips)} responses flip with some wording"
+        )
+        columns = {
+            "response that flips": "seed",
+            "mean score": "mean",
+            "share of variants": "flips",
+        }
         columns[f"variants for {_STABLE:g}"] = "variants"
         sections.append(ReportTable.of(columns, flipping, digits=3, most=_MOST_ROWS))
     signs = PlotSeries("groups", [group.sign_correct for group in groups])
-    plot = Plot("P(correct sign) of groups", "histogram", [signs], "P(correct sign)", marks=[(correct, "wanted")])
+    plot = Plot(
+        "P(correct sign) of groups",
+        "histogram",
+        [signs],
+        "P(correct sign)",
+        marks=[(correct, "wanted")],
+    )
     return Report(figures, sections, list(_signal_notes(presentations, groups)), [plot])
 
 
-def _measure_together(groups: Sequence[GroupSignal], units: Sequence[SeedUnit]) -> dict[str, IntervalCell | None]:
+def _measure_together(
+    groups: Sequence[GroupSignal], units: Sequence[SeedUnit]
+) -> dict[str, IntervalCell | None]:
     """Return the mean signal of groups over the mean noise of responses, and P(correct sign) at this SNR.
 
     The expected variance of G observed rewards, with divisor G - 1, is Var_j[Δ_j] · G / (G - 1) + σ²_ξ. So the SNR is
@@ -643,8 +780,12 @@ def _measure_together(groups: Sequence[GroupSignal], units: Sequence[SeedUnit]) 
     return {"SNR": IntervalCell(*snr), "P(correct sign)": IntervalCell(*signs)}
 
 
-def _choose_units(presentations: Presentations, protocol: str | None, source: str) -> list[SeedUnit]:
-    by_protocol = units_by_protocol(presentations.rows, ddof=1)  # with divisor V, noise would be too small
+def _choose_units(
+    presentations: Presentations, protocol: str | None, source: str
+) -> list[SeedUnit]:
+    by_protocol = units_by_protocol(
+        presentations.rows, ddof=1
+    )  # with divisor V, noise would be too small
     name = protocol or (REWARD if REWARD in by_protocol else next(iter(by_protocol), REWARD))
     if name not in by_protocol:
         hint = did_you_mean(name, by_protocol) or f"there are {', '.join(by_protocol) or 'none'}"
@@ -675,17 +816,30 @@ def _shown_score(unit: SeedUnit) -> float:
 
 def _terms_by_size(units: Sequence[SeedUnit]) -> Iterator[Figures]:
     """Yield the means over units of Theorem 1's terms, and of Proposition 1's Term II, by number of stakeholders."""
-    for size in sorted({unit.stakeholders for unit in units} - {0, 1}):  # the weight of one alone cannot drift
-        weighted = [own[2] for unit in units if unit.stakeholders == size and (own := unit.weight_arrays()) is not None]
+    for size in sorted(
+        {unit.stakeholders for unit in units} - {0, 1}
+    ):  # the weight of one alone cannot drift
+        weighted = [
+            own[2]
+            for unit in units
+            if unit.stakeholders == size and (own := unit.weight_arrays()) is not None
+        ]
         if not weighted:
             continue
         terms = [estimate_terms(*arrays) for arrays in weighted]
         exchangeable = [
-            exchangeable_aggregation(utilities.mean(axis=0), float(np.mean(np.var(weights, axis=0, ddof=1))))
+            exchangeable_aggregation(
+                utilities.mean(axis=0), float(np.mean(np.var(weights, axis=0, ddof=1)))
+            )
             for weights, utilities, _ in weighted
         ]
         means = VarianceTerms(*(fmean(term) for term in zip(*terms, strict=True)))
-        figures: Figures = {"stakeholders": size, "units": len(weighted), **means._asdict(), "sum": means.total}
+        figures: Figures = {
+            "stakeholders": size,
+            "units": len(weighted),
+            **means._asdict(),
+            "sum": means.total,
+        }
         total = fmean(float(np.var(scores, ddof=1)) for _, _, scores in weighted)
         yield {**figures, "variance": total, "exchangeable": fmean(exchangeable)}
 
@@ -709,7 +863,9 @@ def _flips(unit: SeedUnit, cut: float) -> Iterator[Figures]:
     mean = float(scores.mean())
     share = float(np.mean((scores >= cut) != (mean >= cut)))
     gap = abs(mean - cut)
-    variants = max(1, math.ceil(needed_snr(_STABLE) * float(np.var(scores)) / gap**2)) if gap else None
+    variants = (
+        max(1, math.ceil(needed_snr(_STABLE) * float(np.var(scores)) / gap**2)) if gap else None
+    )
     yield {"seed": unit.rows[0].seed, "mean": mean, "flips": share, "variants": variants}
 
 

@@ -38,7 +38,9 @@ from tests.rows import all_rows
         ("--->", ["--->"]),
     ],
 )
-def test_words_are_letters_signs_and_what_is_written_without_blanks(text: str, found: list[str]) -> None:
+def test_words_are_letters_signs_and_what_is_written_without_blanks(
+    text: str, found: list[str]
+) -> None:
     assert words(text) == found
 
 
@@ -68,8 +70,12 @@ def test_every_visible_sign_is_in_a_word(text: str) -> None:
     assert all(1 <= len(word) <= MAX_WORD_LENGTH for word in words(text))
 
 
-@pytest.mark.parametrize(("length", "score"), [(1, 1.0), (10, 1.0), (15, 0.75), (20, 0.5), (30, 0.0), (1_000, 0.0)])
-def test_a_length_scores_1_up_to_the_baseline_and_0_from_the_limit_on(length: int, score: float) -> None:
+@pytest.mark.parametrize(
+    ("length", "score"), [(1, 1.0), (10, 1.0), (15, 0.75), (20, 0.5), (30, 0.0), (1_000, 0.0)]
+)
+def test_a_length_scores_1_up_to_the_baseline_and_0_from_the_limit_on(
+    length: int, score: float
+) -> None:
     assert brevity(length, 10, 3) == pytest.approx(score)
 
 
@@ -126,7 +132,9 @@ def test_compression_is_that_of_lz78_by_hand() -> None:
     assert compressed_share("ababbabba") == (1 + 2 + 2 + 3 + 3 + 5 * 8 + 3) / 72
     # 300 signs are told apart by 9 bits each
     signs = "".join(map(chr, range(0x4E00, 0x4E00 + 300)))
-    assert compressed_share(signs) == sum(number.bit_length() + 9 for number in range(1, 301)) / (300 * 9)
+    assert compressed_share(signs) == sum(number.bit_length() + 9 for number in range(1, 301)) / (
+        300 * 9
+    )
 
 
 WORDS = ("tea", "sea", "stone", "on", "the", "a")
@@ -161,14 +169,20 @@ def test_a_sequence_counts_once_by_hand() -> None:
 
 
 @given(GROUPS, st.integers(2, 5), st.data())
-def test_a_copy_that_is_repeated_is_a_copy(texts: list[str], times: int, data: st.DataObject) -> None:
+def test_a_copy_that_is_repeated_is_a_copy(
+    texts: list[str], times: int, data: st.DataObject
+) -> None:
     copied = "\n".join([data.draw(st.sampled_from(texts))] * times)
     for part in diversity_parts([*texts, copied]):
         assert part[-1] == 0.0
 
 
-@given(GROUPS, st.sampled_from([" , ", " . ", " = $ + ", "! ", "_", "\u3164", " \u200b"]), st.data())
-def test_a_copy_with_signs_between_its_words_is_a_copy(texts: list[str], sign: str, data: st.DataObject) -> None:
+@given(
+    GROUPS, st.sampled_from([" , ", " . ", " = $ + ", "! ", "_", "\u3164", " \u200b"]), st.data()
+)
+def test_a_copy_with_signs_between_its_words_is_a_copy(
+    texts: list[str], sign: str, data: st.DataObject
+) -> None:
     copied = sign.join(data.draw(st.sampled_from(texts)).split())
     group = MeasuredGroup([*texts, copied])
     assert (group.distinct_ngram_shares()[-1], group.self_bleu_novelty()[-1]) == (0.0, 0.0)
@@ -176,8 +190,14 @@ def test_a_copy_with_signs_between_its_words_is_a_copy(texts: list[str], sign: s
 
 @pytest.mark.parametrize("signs", [". " * 300, "$ = $ + $ - " * 8, ", . " * 50])
 def test_signs_are_no_known_words(signs: str) -> None:
-    group = MeasuredGroup([f"q {signs}", "tea, on = the $ stone. Sea + - tea."], ["Where, . = $ + - is the tea?"])
-    assert (group.known_share[0], group.distinct_ngram_shares()[0], group.self_bleu_novelty()[0]) == (0.0, 0.0, 0.0)
+    group = MeasuredGroup(
+        [f"q {signs}", "tea, on = the $ stone. Sea + - tea."], ["Where, . = $ + - is the tea?"]
+    )
+    assert (
+        group.known_share[0],
+        group.distinct_ngram_shares()[0],
+        group.self_bleu_novelty()[0],
+    ) == (0.0, 0.0, 0.0)
 
 
 @given(GROUPS, st.data())
@@ -190,23 +210,34 @@ def test_a_copy_with_noise_in_it_is_a_copy(texts: list[str], data: st.DataObject
         assert part[-1] == 0.0
 
 
-@given(GROUPS, st.lists(st.text(alphabet="qxzj", min_size=7, max_size=9), min_size=1, max_size=30, unique=True))
+@given(
+    GROUPS,
+    st.lists(
+        st.text(alphabet="qxzj", min_size=7, max_size=9), min_size=1, max_size=30, unique=True
+    ),
+)
 def test_gibberish_is_not_new(texts: list[str], noise: list[str]) -> None:
     for part in diversity_parts([*texts, " ".join(noise)]):
         assert part[-1] == 0.0
 
 
 @given(GROUPS, st.randoms())
-def test_every_part_lies_in_its_range_and_the_order_changes_nothing(texts: list[str], random: object) -> None:
+def test_every_part_lies_in_its_range_and_the_order_changes_nothing(
+    texts: list[str], random: object
+) -> None:
     order = list(range(len(texts)))
     random.shuffle(order)  # type: ignore[attr-defined]
-    for part, turned in zip(diversity_parts(texts), diversity_parts([texts[place] for place in order]), strict=True):
+    for part, turned in zip(
+        diversity_parts(texts), diversity_parts([texts[place] for place in order]), strict=True
+    ):
         assert all(0.0 <= score <= 1.0 for score in part)
         assert [part[place] for place in order] == turned
 
 
 SOLUTIONS = Path(__file__).parents[1] / "data" / "gsm8k_solutions.jsonl.gz"
-SUM = Task(id="sum", query="What is 17 + 25, and why?", reference="17 + 25 = 42 because 7 + 5 is 12.")
+SUM = Task(
+    id="sum", query="What is 17 + 25, and why?", reference="17 + 25 = 42 because 7 + 5 is 12."
+)
 FIRST = "17 + 25 = 42 because 7 + 5 is 12 and 10 + 20 is 30."
 OTHER = "42: add 5 to 17 and it is 22, then 20 to 22."
 
@@ -227,15 +258,21 @@ def test_both_conform(name: str) -> None:
 
 
 def test_each_part_shows_in_the_component() -> None:
-    efficiency = score_texts("optimizer.efficiency", {"a": FIRST, "b": OTHER})["a"].reward.parts["efficiency"]
+    efficiency = score_texts("optimizer.efficiency", {"a": FIRST, "b": OTHER})["a"].reward.parts[
+        "efficiency"
+    ]
     assert efficiency.keys() == {"length", "redundancy", "compression"}
-    diversity = score_texts("optimizer.diversity", {"a": FIRST, "b": OTHER})["a"].reward.parts["diversity"]
+    diversity = score_texts("optimizer.diversity", {"a": FIRST, "b": OTHER})["a"].reward.parts[
+        "diversity"
+    ]
     assert diversity.keys() == {"distinct", "self-bleu"}
 
 
 class TestEfficiency:
     def test_length_is_against_the_reference_and_the_group(self) -> None:
-        traces = score_texts("optimizer.efficiency", {"short": "It is 42.", "long": FIRST * 4, "usual": FIRST})
+        traces = score_texts(
+            "optimizer.efficiency", {"short": "It is 42.", "long": FIRST * 4, "usual": FIRST}
+        )
         score = {name: verdict(trace, "length").score for name, trace in traces.items()}
         assert score["short"] == 1.0
         assert 0.0 < (score["usual"] or 0.0) < 1.0
@@ -251,7 +288,10 @@ class TestEfficiency:
     @pytest.mark.parametrize("text", ["x" * 199, "ha " * 60])
     def test_a_short_text_is_not_found_redundant_by_compression(self, text: str) -> None:
         compression = verdict(score_texts("optimizer.efficiency", {"a": text})["a"], "compression")
-        assert (compression.score, compression.reason) == (1.0, f"{len(text)} characters are too few to tell")
+        assert (compression.score, compression.reason) == (
+            1.0,
+            f"{len(text)} characters are too few to tell",
+        )
 
     @pytest.mark.parametrize("text", ["", " \n", "...", "= = ="])
     def test_an_empty_response_scores_0(self, text: str) -> None:

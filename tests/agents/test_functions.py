@@ -14,7 +14,14 @@ from langgraph.graph import END, START, StateGraph
 
 import jurygraph as jg
 from jurygraph import ConfigError, EvaluatorInput, Material, Response, TaskView, Verdict
-from jurygraph.agents.functions import REGISTERED, AdaptedEvaluator, AdaptedSettings, adapt, read_answer, source_version
+from jurygraph.agents.functions import (
+    REGISTERED,
+    AdaptedEvaluator,
+    AdaptedSettings,
+    adapt,
+    read_answer,
+    source_version,
+)
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.schema import EvaluatorUse
 from tests.rows import all_rows
@@ -34,7 +41,9 @@ def _restore_registry() -> Iterator[None]:
 
 def answer(made: AdaptedEvaluator, *responses: Response, material: tuple[Any, ...] = ()) -> Any:
     (question,) = made.questions(VIEW)
-    result = made.answer(EvaluatorInput(question, VIEW, responses, material or ({},) * len(responses)))
+    result = made.answer(
+        EvaluatorInput(question, VIEW, responses, material or ({},) * len(responses))
+    )
     return asyncio.run(_await(result)) if inspect.isawaitable(result) else result
 
 
@@ -55,7 +64,12 @@ def test_a_bare_decorator_registers_the_function_by_its_name() -> None:
         return 0.25
 
     assert REGISTERED["brief"] is brief
-    assert (brief.name, brief.layer, brief.scope, brief.audience) == ("brief", "check", "response", "task")
+    assert (brief.name, brief.layer, brief.scope, brief.audience) == (
+        "brief",
+        "check",
+        "response",
+        "task",
+    )
     assert answer(brief, SHORT) == 0.25
 
 
@@ -63,18 +77,29 @@ def test_an_unnamed_function_needs_a_name() -> None:
     with pytest.raises(ConfigError, match="has no name of its own"):
         jg.evaluator(partial(short))
     assert answer(jg.evaluator(partial(short), name="partly"), SHORT) == 1.0
-    with pytest.raises(jg.InputError, match="evaluator: is an int; give a function, a Runnable or a compiled graph"):
+    with pytest.raises(
+        jg.InputError, match="evaluator: is an int; give a function, a Runnable or a compiled graph"
+    ):
         jg.evaluator(5)
 
 
 @all_rows(
     ("settings", "message"),
     [
-        ({"uses_model": True}, "uses_model: a function has no such setting; subclass jg.Evaluator, which has it"),
+        (
+            {"uses_model": True},
+            "uses_model: a function has no such setting; subclass jg.Evaluator, which has it",
+        ),
         ({"layr": "check"}, "evaluator 'short', layr: unknown; did you mean layer?"),
         ({"zzz": 1}, "evaluator 'short', zzz: unknown; known here: version, layer, "),
-        ({"layer": "nobody"}, "evaluator 'short', layer: is the text 'nobody'; write 'fact', 'check', "),
-        ({"scope": "nobody"}, "evaluator 'short', scope: is the text 'nobody'; write 'response', 'pair' "),
+        (
+            {"layer": "nobody"},
+            "evaluator 'short', layer: is the text 'nobody'; write 'fact', 'check', ",
+        ),
+        (
+            {"scope": "nobody"},
+            "evaluator 'short', scope: is the text 'nobody'; write 'response', 'pair' ",
+        ),
         ({"needs": "words"}, "evaluator 'short', needs: is the text 'words'; write a list"),
         ({"samples": "two"}, "evaluator 'short', samples: is the text 'two'; write a whole number"),
         ({"name": 3}, "name: is an int; write text"),
@@ -82,7 +107,9 @@ def test_an_unnamed_function_needs_a_name() -> None:
         ({"needs": ["words", 5]}, "evaluator 'short', needs[1]: is the number 5; write text"),
     ],
 )
-def test_a_setting_that_a_function_cannot_have_is_refused_where_it_is_written(settings: Any, message: str) -> None:
+def test_a_setting_that_a_function_cannot_have_is_refused_where_it_is_written(
+    settings: Any, message: str
+) -> None:
     with pytest.raises((ConfigError, jg.InputError)) as refused:
         jg.evaluator(**{"name": "short", **settings})(lambda task, response: 1.0)
     assert str(refused.value).startswith(message)
@@ -96,7 +123,9 @@ def test_a_name_that_two_functions_share_is_refused() -> None:
     first, second = jg.evaluator(short, name="tone"), jg.evaluator(other, name="tone")
     assert REGISTERED["tone"] is None
     assert (answer(first, SHORT), answer(second, SHORT)) == (1.0, 0.0)
-    with pytest.raises(ConfigError, match="several evaluators are registered as 'tone': write the path of one"):
+    with pytest.raises(
+        ConfigError, match="several evaluators are registered as 'tone': write the path of one"
+    ):
         load_evaluator(EvaluatorUse(use="tone"))
     jg.evaluator(short, name="tone")
     assert REGISTERED["tone"] is None, "the other one still has the name"
@@ -135,7 +164,11 @@ def named_only(*, task: TaskView, response: Response) -> float:
         (no_response, {"scope": "group"}, r"of scope group is called as \(task, responses\)"),
         (short, {"scope": "pair"}, r"of scope pair is called as \(task, first, second\)"),
         (named_only, {}, "too many positional"),
-        (short, {"needs": ("steps",)}, "with steps as keywords: got an unexpected keyword argument 'steps'"),
+        (
+            short,
+            {"needs": ("steps",)},
+            "with steps as keywords: got an unexpected keyword argument 'steps'",
+        ),
         (three, {"needs": ("first",)}, "multiple values for argument 'first'"),
     ],
 )
@@ -193,11 +226,15 @@ def test_needed_material_comes_by_name_one_for_each_response() -> None:
     def count_steps(task: TaskView, response: Response, steps: Material) -> Any:
         return steps.data
 
-    def compare_steps(task: TaskView, first: Response, second: Response, steps: tuple[Material, Material]) -> Any:
+    def compare_steps(
+        task: TaskView, first: Response, second: Response, steps: tuple[Material, Material]
+    ) -> Any:
         return [one.data for one in steps]
 
     other = Material(name="steps", data=["3"])
-    assert answer(adapt(count_steps, "c", needs=["steps"]), SHORT, material=({"steps": steps},)) == ["1", "2"]
+    assert answer(
+        adapt(count_steps, "c", needs=["steps"]), SHORT, material=({"steps": steps},)
+    ) == ["1", "2"]
     shown = answer(
         adapt(compare_steps, "c", scope="pair", needs=["steps"]),
         SHORT,
@@ -222,7 +259,10 @@ def define_function(source: str) -> Callable[..., Any]:
 
 def test_the_version_changes_with_the_source_and_with_nothing_else() -> None:
     source = "def f(task, response):\n    return 0.5\n"
-    versions = [source_version(define_function(text)) for text in (source, source, source.replace("0.5", "0.6"))]
+    versions = [
+        source_version(define_function(text))
+        for text in (source, source, source.replace("0.5", "0.6"))
+    ]
     assert versions[0] == versions[1] != versions[2]
     assert adapt(define_function(source), "f").version == versions[0]
 
@@ -242,7 +282,9 @@ def test_the_version_changes_with_the_source_and_with_nothing_else() -> None:
         ("residual", True, False),
     ],
 )
-def test_a_function_uses_the_configs_model_unless_it_has_its_own(layer: Any, own_model: Any, uses_model: bool) -> None:
+def test_a_function_uses_the_configs_model_unless_it_has_its_own(
+    layer: Any, own_model: Any, uses_model: bool
+) -> None:
     assert adapt(short, "short", layer=layer, own_model=own_model).uses_model is uses_model
 
 
@@ -251,7 +293,13 @@ def test_a_function_uses_the_configs_model_unless_it_has_its_own(layer: Any, own
 
 @pytest.mark.parametrize(
     "given",
-    [0.5, Verdict(score=0.5), {"score": 0.5}, {"verdict": 0.5}, {"verdict": {"score": 0.5}, "score": 0.1}],
+    [
+        0.5,
+        Verdict(score=0.5),
+        {"score": 0.5},
+        {"verdict": 0.5},
+        {"verdict": {"score": 0.5}, "score": 0.1},
+    ],
     ids=["number", "verdict", "score", "verdict inside", "mapping inside"],
 )
 def test_a_runnable_gives_a_number_a_verdict_or_a_mapping(given: Any) -> None:
@@ -266,7 +314,14 @@ def test_a_mapping_without_a_score_is_refused(given: Any) -> None:
 
 
 def test_a_mapping_cannot_forge_the_identity_of_a_verdict() -> None:
-    forged = {"score": 0.5, "reason": "kind", "question": "another", "about": "another", "layer": "human", "sample": 4}
+    forged = {
+        "score": 0.5,
+        "reason": "kind",
+        "question": "another",
+        "about": "another",
+        "layer": "human",
+        "sample": 4,
+    }
     assert read_answer(forged) == Verdict(score=0.5, reason="kind")
 
 
@@ -290,7 +345,10 @@ def graph(state: type, work: Callable[[Any], dict[str, Any]]) -> Any:
 
 
 def test_a_compiled_graph_judges_a_response() -> None:
-    made = adapt(graph(OneState, lambda state: {"score": len(state["text"]) / 10, "reason": "its length"}), "g")
+    made = adapt(
+        graph(OneState, lambda state: {"score": len(state["text"]) / 10, "reason": "its length"}),
+        "g",
+    )
     assert answer(made, LONG) == Verdict(score=0.6, reason="its length")
 
 
@@ -311,4 +369,6 @@ def test_a_function_of_layer_model_that_abstains_says_how_to_declare_a_model_of_
     tone = adapt(lambda task, response: 0.5, "tone", layer="model", version="1")
     assert tone.uses_model
     assert tone.without_model.endswith("if the function brings its own, declare own_model=True")
-    assert not adapt(lambda task, response: 0.5, "tone", layer="model", own_model=True, version="1").uses_model
+    assert not adapt(
+        lambda task, response: 0.5, "tone", layer="model", own_model=True, version="1"
+    ).uses_model

@@ -24,7 +24,9 @@ def score(*texts: str, derivers: Sequence[str] = (), **use: Any) -> list[Recorde
     """The verdicts on responses with these texts, by one evaluator."""
     config = {"evaluators": [use], "derivers": list(derivers)}
     with jg.Jury.from_config(config) as jury:
-        traces = jury.score(TASK, [Response(id=f"r{number}", text=text) for number, text in enumerate(texts)])
+        traces = jury.score(
+            TASK, [Response(id=f"r{number}", text=text) for number, text in enumerate(texts)]
+        )
         return [verdict for trace in traces for verdict in trace.verdicts]
 
 
@@ -37,7 +39,9 @@ class Letters(jg.Deriver):
 
 def counts(task: TaskView, response: Response, most: int = 9) -> Verdict:
     evidence = (jg.Evidence(quote=response.text[:2]),) if response.text else ()
-    return Verdict(score=min(1.0, len(response.text) / most), reason=f"of {most}", native=1, evidence=evidence)
+    return Verdict(
+        score=min(1.0, len(response.text) / most), reason=f"of {most}", native=1, evidence=evidence
+    )
 
 
 async def counts_later(task: TaskView, response: Response) -> Verdict:
@@ -93,13 +97,22 @@ def breaks(task: TaskView, response: Response) -> bool:
 def test_an_isolated_evaluator_gives_the_same_verdicts(use: dict[str, Any]) -> None:
     derivers = [f"{HERE}.Letters"] if "letters" in use["use"] else ()
     texts = ("fine", "The answer is 18", "exit", "")
-    assert score(*texts, derivers=derivers, **use, isolate="process") == score(*texts, derivers=derivers, **use)
+    assert score(*texts, derivers=derivers, **use, isolate="process") == score(
+        *texts, derivers=derivers, **use
+    )
 
 
 @pytest.mark.exhaustive
 def test_what_is_no_judgement_is_no_score() -> None:
-    failures = [verdict.failure for verdict in score("fine", "odd", "", use=f"{HERE}.returns_text", isolate="process")]
-    assert [failure and failure.kind for failure in failures] == ["malformed", "malformed", "TypeError"]
+    failures = [
+        verdict.failure
+        for verdict in score("fine", "odd", "", use=f"{HERE}.returns_text", isolate="process")
+    ]
+    assert [failure and failure.kind for failure in failures] == [
+        "malformed",
+        "malformed",
+        "TypeError",
+    ]
 
 
 def bomb(task: TaskView, response: Response) -> bool:
@@ -111,7 +124,9 @@ def bomb(task: TaskView, response: Response) -> bool:
 @pytest.mark.exhaustive
 def test_c_code_that_holds_the_gil_is_killed_at_its_limit() -> None:
     began = time.monotonic()
-    verdicts = score("fine", BOMB, "fine", "crash", "fine", use=f"{HERE}.bomb", isolate="process", timeout=1)
+    verdicts = score(
+        "fine", BOMB, "fine", "crash", "fine", use=f"{HERE}.bomb", isolate="process", timeout=1
+    )
     assert [verdict.failure.kind if verdict.failure else verdict.score for verdict in verdicts] == [
         *(1.0, "time-limit", 1.0),
         *("worker-died", 1.0),
@@ -137,7 +152,9 @@ def test_its_process_has_no_secrets_and_no_input(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.exhaustive
 def test_a_module_next_to_the_config_is_found(tmp_path: Path) -> None:
-    (tmp_path / "beside.py").write_text("import helper\n\ndef one(task, response):\n    return helper.ONE\n")
+    (tmp_path / "beside.py").write_text(
+        "import helper\n\ndef one(task, response):\n    return helper.ONE\n"
+    )
     (tmp_path / "helper.py").write_text("ONE = 1.0\n")
     (tmp_path / "jury.yaml").write_text("evaluators: [{use: beside.one, isolate: process}]\n")
     with jg.Jury.from_config(tmp_path / "jury.yaml") as jury:
@@ -173,7 +190,9 @@ class KnowsAnn(jg.Evaluator):
 
 
 def test_what_an_evaluator_says_of_itself_holds_in_another_process() -> None:
-    with jg.Jury.from_config({"evaluators": [{"use": f"{HERE}.KnowsAnn", "isolate": "process"}]}) as jury:
+    with jg.Jury.from_config(
+        {"evaluators": [{"use": f"{HERE}.KnowsAnn", "isolate": "process"}]}
+    ) as jury:
         (isolated,) = jury.evaluators.values()
         assert list(isolated.known_reviewers) == ["ann"]
 
@@ -200,7 +219,11 @@ class StartsProcess(jg.Evaluator):
 
 @pytest.mark.exhaustive
 def test_what_its_process_started_ends_with_it(tmp_path: Path) -> None:
-    use = {"use": f"{HERE}.StartsProcess", "params": {"file": str(tmp_path / "started")}, "timeout": 1}
+    use = {
+        "use": f"{HERE}.StartsProcess",
+        "params": {"file": str(tmp_path / "started")},
+        "timeout": 1,
+    }
     verdicts = score("hang", "fine", isolate="process", **use)
     found = [verdict.failure.kind if verdict.failure else verdict.score for verdict in verdicts]
     assert found == ["time-limit", 1.0]

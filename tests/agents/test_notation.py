@@ -20,11 +20,15 @@ def test_offsets_of_a_match_are_in_characters() -> None:
     assert (match.start(), match.end(), match.group()) == (5, 7, "éé")
 
 
-def test_an_invalid_pattern_is_refused_and_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_pattern_is_refused_and_nothing_is_printed(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     for text, words in {"a(?=b)": "invalid perl operator: (?=", "(": "missing ): ("}.items():
         with pytest.raises(ValueError, match="is not a valid RE2 pattern") as caught:
             notation.compile_pattern(text)
-        assert str(caught.value).endswith(f" ({words}); RE2 has no look-around and no back references")
+        assert str(caught.value).endswith(
+            f" ({words}); RE2 has no look-around and no back references"
+        )
     assert capfd.readouterr() == ("", "")
 
 
@@ -43,17 +47,25 @@ def test_a_path_finds_its_values(path: str, values: list[Any]) -> None:
     assert [node.value for node in nodes] == values
 
 
-@all_rows("text", ["", "a", "$[", "$..", "$[?nothing(@.a)]", "$[?match(@.a, 'b')]", "$[?search(@, 'b')]"])
+@all_rows(
+    "text", ["", "a", "$[", "$..", "$[?nothing(@.a)]", "$[?match(@.a, 'b')]", "$[?search(@, 'b')]"]
+)
 def test_an_invalid_path_is_refused_with_a_message(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is not a valid JSONPath \(.+\); write one such as \$\[\*\]\.name"):
+    with pytest.raises(
+        ValueError, match=r"is not a valid JSONPath \(.+\); write one such as \$\[\*\]\.name"
+    ):
         notation.compile_jsonpath(text)
 
 
 def test_code_is_named_by_package_module_and_name() -> None:
     paths = {"dotted": "json.dumps", "colon": "json:dumps"}
-    assert notation.import_named("functions", paths, "__call__", "a function") == dict.fromkeys(paths, json.dumps)
+    assert notation.import_named("functions", paths, "__call__", "a function") == dict.fromkeys(
+        paths, json.dumps
+    )
     for path in ("json.nothing", "no_such_package.name", "dumps", ".dumps"):
         with pytest.raises(ConfigError, match=rf"functions\.f: '{path}' cannot be imported"):
             notation.import_named("functions", {"f": path}, "__call__", "a function")
-    with pytest.raises(ConfigError, match=r"functions\.f: 'json.__name__' is of type str; name a function"):
+    with pytest.raises(
+        ConfigError, match=r"functions\.f: 'json.__name__' is of type str; name a function"
+    ):
         notation.import_named("functions", {"f": "json.__name__"}, "__call__", "a function")

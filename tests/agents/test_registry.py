@@ -12,7 +12,13 @@ import pytest
 from jurygraph import ConfigError, Deriver, Evaluator, Jury, Response, Task
 from jurygraph.agents import registry
 from jurygraph.agents.functions import REGISTERED
-from jurygraph.agents.registry import BUILTIN_COMBINERS, BUILTIN_EVALUATORS, load_combiner, load_deriver, load_evaluator
+from jurygraph.agents.registry import (
+    BUILTIN_COMBINERS,
+    BUILTIN_EVALUATORS,
+    load_combiner,
+    load_deriver,
+    load_evaluator,
+)
 from jurygraph.schema import DeriverUse, EvaluatorUse
 from tests.rows import all_rows
 
@@ -120,7 +126,9 @@ def scores(use: Any) -> list[float | None]:
         ("mine.mod:runnable", [0.25, 0.25]),
     ],
 )
-def test_a_dotted_path_finds_a_function_a_class_an_instance_a_runnable(use: Any, expected: list[float]) -> None:
+def test_a_dotted_path_finds_a_function_a_class_an_instance_a_runnable(
+    use: Any, expected: list[float]
+) -> None:
     assert scores(use) == expected
 
 
@@ -161,7 +169,11 @@ def install(folder: Path, group: str, points: dict[str, str]) -> None:
 
 
 def test_an_installed_evaluator_is_found_by_its_entry_point(tmp_path: Path) -> None:
-    install(tmp_path, "jurygraph.evaluators", {"brevity": "mine.mod:plain", "dotted.name": "mine.mod:Tone"})
+    install(
+        tmp_path,
+        "jurygraph.evaluators",
+        {"brevity": "mine.mod:plain", "dotted.name": "mine.mod:Tone"},
+    )
     assert scores("brevity") == [1.0, 0.0]
     assert scores("dotted.name") == [1.0, 0.0]
     assert evaluator("brevity").name == "brevity"
@@ -211,14 +223,21 @@ def test_an_unknown_deriver_is_refused(use: str, message: str) -> None:
     [
         ("import not_installed_anywhere", "No module named 'not_installed_anywhere'"),
         ("from mine import nothing_there", "cannot import name 'nothing_there' from 'mine'"),
-        ("from mine.mod import nothing_there", "cannot import name 'nothing_there' from 'mine.mod'"),
+        (
+            "from mine.mod import nothing_there",
+            "cannot import name 'nothing_there' from 'mine.mod'",
+        ),
         ("def tone(:", "invalid syntax"),
     ],
 )
-def test_a_module_whose_own_import_fails_shows_that_failure(tmp_path: Path, source: str, message: str) -> None:
+def test_a_module_whose_own_import_fails_shows_that_failure(
+    tmp_path: Path, source: str, message: str
+) -> None:
     (tmp_path / "mine" / "broken.py").write_text(f"{source}\n")
     importlib.invalidate_caches()
-    with pytest.raises(ConfigError, match=f"evaluator 'mine.broken.tone' cannot be imported: .*{message}"):
+    with pytest.raises(
+        ConfigError, match=f"evaluator 'mine.broken.tone' cannot be imported: .*{message}"
+    ):
         evaluator("mine.broken.tone")
 
 

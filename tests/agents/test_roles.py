@@ -31,7 +31,8 @@ def test_roles_are_abstract(role: type) -> None:
 
 
 @pytest.mark.parametrize(
-    ("view", "name", "subject"), [(WHOLE, "my_package.tone", "tone"), (ANN, "my_package.tone@ann", "ann")]
+    ("view", "name", "subject"),
+    [(WHOLE, "my_package.tone", "tone"), (ANN, "my_package.tone@ann", "ann")],
 )
 def test_an_evaluator_has_one_question_per_member(view: TaskView, name: str, subject: str) -> None:
     (question,) = Tone().questions(view)

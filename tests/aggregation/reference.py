@@ -27,7 +27,9 @@ class Rubric(NamedTuple):
         return [parent for parent, child in self.edges if child == i]
 
 
-def eq_12(p: Sequence[float], edges: Sequence[tuple[int, int]], retention: Sequence[float]) -> list[float]:
+def eq_12(
+    p: Sequence[float], edges: Sequence[tuple[int, int]], retention: Sequence[float]
+) -> list[float]:
     """One response in a plain Python loop; the indices of acyclic edges need not be in topological order."""
     q: dict[int, float] = {}
 
@@ -43,7 +45,9 @@ def eq_12(p: Sequence[float], edges: Sequence[tuple[int, int]], retention: Seque
     return [of(i) for i in range(len(p))]
 
 
-def eq_9(p: Sequence[float], edges: Sequence[tuple[int, int]], retention: Sequence[float]) -> list[float]:
+def eq_9(
+    p: Sequence[float], edges: Sequence[tuple[int, int]], retention: Sequence[float]
+) -> list[float]:
     """Marginals of the joint, state by state."""
     marginal = [0.0] * len(p)
     for state in product((0, 1), repeat=len(p)):
@@ -93,8 +97,14 @@ def rubrics(draw: st.DrawFn, largest: int = 7, responses: int = 3) -> Rubric:
     pairs = list(_forward_pairs(place))
     chosen = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=12)) if pairs else []
     kinds = draw(st.lists(st.sampled_from(KINDS), min_size=len(chosen), max_size=len(chosen)))
-    p = draw(st.lists(st.lists(probabilities, min_size=n, max_size=n), min_size=responses, max_size=responses))
-    return Rubric(n, [parent for parent, _ in chosen], [child for _, child in chosen], kinds, np.array(p))
+    p = draw(
+        st.lists(
+            st.lists(probabilities, min_size=n, max_size=n), min_size=responses, max_size=responses
+        )
+    )
+    return Rubric(
+        n, [parent for parent, _ in chosen], [child for _, child in chosen], kinds, np.array(p)
+    )
 
 
 def _forward_pairs(place: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -48,7 +48,9 @@ def test_kappa_does_not_depend_on_the_order_of_annotators_or_label_names(
     first, second = zip(*pairs, strict=True)
     kappa = cohen_kappa(first, second)
     assert cohen_kappa(second, first) == pytest.approx(kappa, nan_ok=True)
-    renamed = cohen_kappa([f"label {names[one]}" for one in first], [f"label {names[one]}" for one in second])
+    renamed = cohen_kappa(
+        [f"label {names[one]}" for one in first], [f"label {names[one]}" for one in second]
+    )
     assert renamed == pytest.approx(kappa, nan_ok=True)
     assert np.isnan(kappa) or -1.0 - 1e-12 <= kappa <= 1.0
 
@@ -81,7 +83,11 @@ def test_llmbars_kappas(entry: dict[str, str]) -> None:
     published = STATISTICS[f"{entry['subset']}|{entry['evaluator']}|{entry['mode']}"]
     orig, swap = ([int(winner == "1") for winner in entry[order]] for order in ("orig", "swap"))
     label = [int(one) for one in entry["label"]]
-    found = {"False": cohen_kappa(orig, label), "True": cohen_kappa(swap, label), "agreement": cohen_kappa(orig, swap)}
+    found = {
+        "False": cohen_kappa(orig, label),
+        "True": cohen_kappa(swap, label),
+        "agreement": cohen_kappa(orig, swap),
+    }
     found["average"] = (found["False"] + found["True"]) / 2
     expected = {name: published[f"kappa_{name}"] for name in found}
     assert found == pytest.approx(expected, abs=1e-12)
@@ -98,7 +104,9 @@ GARBAGE = 3.0
 def column(name: str, garbage: float = GARBAGE) -> np.ndarray:
     """A rater's labels as numbers: 1 and 2 for the response preferred, 0 for a tie, another for what is none."""
     known = {"Tie": 0.0, "garbage": garbage}
-    return np.array([known[row[name]] if row[name] in known else float(row[name]) for row in RATINGS])
+    return np.array(
+        [known[row[name]] if row[name] in known else float(row[name]) for row in RATINGS]
+    )
 
 
 def majority_of_annotators() -> np.ndarray:
@@ -115,12 +123,20 @@ def test_the_majority_of_the_annotators_is_the_published_one() -> None:
 
 @pytest.mark.parametrize("judge", ["gpt35", "pandalm7b"])
 def test_pandalms_published_agreement(judge: str) -> None:
-    assert round(cohen_kappa(column(judge), majority_of_annotators()), 4) == PUBLISHED[judge]["cohen_kappa_vs_majority"]
+    assert (
+        round(cohen_kappa(column(judge), majority_of_annotators()), 4)
+        == PUBLISHED[judge]["cohen_kappa_vs_majority"]
+    )
 
 
 def test_the_agreement_between_the_annotators() -> None:
-    pairs = {pair: [column(f"annotator{each}") for each in pair.split("-")] for pair in ("1-2", "1-3", "2-3")}
-    assert {pair: round(cohen_kappa(*both), 4) for pair, both in pairs.items()} == PUBLISHED["iaa_cohen"]
+    pairs = {
+        pair: [column(f"annotator{each}") for each in pair.split("-")]
+        for pair in ("1-2", "1-3", "2-3")
+    }
+    assert {pair: round(cohen_kappa(*both), 4) for pair, both in pairs.items()} == PUBLISHED[
+        "iaa_cohen"
+    ]
 
 
 # Krippendorff's alpha
@@ -140,7 +156,9 @@ def test_alpha_equals_the_krippendorff_package_on_random_ratings_with_gaps() -> 
             ours = krippendorff_alpha(ratings, level)
             if np.isnan(ours):
                 break
-            assert ours == pytest.approx(krippendorff.alpha(ratings, level_of_measurement=level), abs=1e-12)
+            assert ours == pytest.approx(
+                krippendorff.alpha(ratings, level_of_measurement=level), abs=1e-12
+            )
         else:
             compared += 1
 
@@ -162,7 +180,9 @@ def test_alpha_of_krippendorffs_own_example_has_the_published_values() -> None:
 
 def test_alpha_is_not_a_number_where_nothing_can_differ() -> None:
     assert np.isnan(krippendorff_alpha([[1.0, np.nan], [np.nan, 2.0]]))  # no item has two ratings
-    assert np.isnan(krippendorff_alpha([[1.0, 1.0, 3.0], [1.0, 1.0, np.nan]]))  # all that are compared are equal
+    assert np.isnan(
+        krippendorff_alpha([[1.0, 1.0, 3.0], [1.0, 1.0, np.nan]])
+    )  # all that are compared are equal
     assert alpha_interval([[1.0, 1.0], [1.0, 1.0]]) is None
 
 
@@ -176,7 +196,9 @@ def test_the_interval_of_alpha_is_that_of_the_jackknife_over_items(level: AlphaL
     assert estimate.value == krippendorff_alpha(ratings, level)
     assert estimate.low is not None
     paired = np.flatnonzero((~np.isnan(ratings)).sum(axis=0) > 1)
-    without = np.array([krippendorff_alpha(np.delete(ratings, item, axis=1), level) for item in paired])
+    without = np.array(
+        [krippendorff_alpha(np.delete(ratings, item, axis=1), level) for item in paired]
+    )
     error = np.sqrt((len(paired) - 1) / len(paired) * ((without - estimate.value) ** 2).sum())
     assert (estimate.error, estimate.clusters) == (pytest.approx(error, abs=1e-12), len(paired))
     assert estimate.low < estimate.value < 1.0
@@ -188,7 +210,11 @@ def test_the_interval_of_alpha_is_that_of_the_jackknife_over_items(level: AlphaL
         ([[1.0, 2.0]], "ratio", "level is 'ratio': one of nominal, ordinal, interval is needed"),
         ([1.0, 2.0], "ordinal", r"ratings has shape \(2,\) where \[raters, items\] is needed"),
         ([["bad", "good"]], "ordinal", "ratings holds <U4 where numbers are needed"),
-        ([[1.0, np.inf]], "interval", "ratings has an infinite number: give NaN where a rater did not rate an item"),
+        (
+            [[1.0, np.inf]],
+            "interval",
+            "ratings has an infinite number: give NaN where a rater did not rate an item",
+        ),
     ],
 )
 def test_wrong_ratings_are_refused(ratings: Any, level: Any, message: str) -> None:
@@ -221,7 +247,11 @@ def test_the_majority_equals_a_simple_count(votes: list[float | None]) -> None:
     assert majority(*votes) == (winners[0] if winners else None)
 
 
-@given(st.lists(VOTES, min_size=1, max_size=4).map(lambda rows: [(row + [None] * 7)[:7] for row in rows]))
+@given(
+    st.lists(VOTES, min_size=1, max_size=4).map(
+        lambda rows: [(row + [None] * 7)[:7] for row in rows]
+    )
+)
 def test_each_row_is_decided_by_itself(rows: list[list[float | None]]) -> None:
     value = np.array([[vote or 0.0 for vote in row] for row in rows])
     cast = np.array([[vote is not None for vote in row] for row in rows])

@@ -31,7 +31,9 @@ def test_no_module_uses_what_differs_by_shape_or_cpu(module: Path) -> None:
     assert violations(module, ALLOWED.get(module.name)) == []
 
 
-def all_results(p: np.ndarray, weights: np.ndarray, parents: np.ndarray, children: np.ndarray) -> list[np.ndarray]:
+def all_results(
+    p: np.ndarray, weights: np.ndarray, parents: np.ndarray, children: np.ndarray
+) -> list[np.ndarray]:
     """Every function that promises the same bits; each result has one row a response."""
     graph = gear.compile(p.shape[1], parents, children)
     retention = np.linspace(0.0, 1.0, len(parents))
@@ -84,7 +86,9 @@ def test_chunks_of_responses(size: int) -> None:
     p, *rest = make_example()
     few = p[: 40 * size]  # one response at a time is slow
     chunks = [all_results(few[start : start + size], *rest) for start in range(0, len(few), size)]
-    assert bits([np.concatenate(parts) for parts in zip(*chunks, strict=True)]) == bits(all_results(few, *rest))
+    assert bits([np.concatenate(parts) for parts in zip(*chunks, strict=True)]) == bits(
+        all_results(few, *rest)
+    )
 
 
 @given(rubrics(), st.randoms(use_true_random=False))

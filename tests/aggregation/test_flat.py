@@ -80,7 +80,11 @@ def test_an_empty_axis_sums_to_zero() -> None:
     assert total(np.empty((2, 0))).tolist() == [0.0, 0.0]
 
 
-@given(arrays.arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 12)), elements=st.floats(-1e6, 1e6)))
+@given(
+    arrays.arrays(
+        np.float64, st.tuples(st.integers(1, 6), st.integers(1, 12)), elements=st.floats(-1e6, 1e6)
+    )
+)
 def test_its_bits_depend_on_the_terms_of_a_row_only(a: np.ndarray) -> None:
     rows = np.array([left_to_right(row.tolist()) for row in a])
     assert total(a).tobytes() == rows.tobytes()
@@ -90,7 +94,9 @@ def test_its_bits_depend_on_the_terms_of_a_row_only(a: np.ndarray) -> None:
     assert np.array([total(row) for row in a]).tobytes() == rows.tobytes()
 
 
-@pytest.mark.parametrize("wrong", [[True, False], ["1", "2"], [None, 1.0], [1j], [[1.0], [1.0, 2.0]]])
+@pytest.mark.parametrize(
+    "wrong", [[True, False], ["1", "2"], [None, 1.0], [1j], [[1.0], [1.0, 2.0]]]
+)
 def test_total_refuses_values_that_are_not_numbers(wrong: list[object]) -> None:
     with pytest.raises(PlanError, match="numbers"):
         total(wrong)

@@ -41,14 +41,22 @@ class TestCollaborative:
         [
             ({}, {}, "no component"),
             ({"acc": 1.0}, {"acc": 1.0, "fmt": 0.5}, "no component for the weights of fmt"),
-            ({"acc": 1.0, "sim": 1.0, "fmt": 1.0}, {"acc": 1.0}, "no weight for the components fmt, sim"),
+            (
+                {"acc": 1.0, "sim": 1.0, "fmt": 1.0},
+                {"acc": 1.0},
+                "no weight for the components fmt, sim",
+            ),
             ({"acc": np.nan}, {"acc": 1.0}, "acc is nan"),
             ({"acc": [1.0, np.inf]}, {"acc": 1.0}, r"acc\[1\] is inf"),
             ({"acc": True}, {"acc": 1.0}, "acc holds bool"),
             ({"acc": 1.0}, {"acc": np.nan}, r"weights\['acc'\] is nan"),
             ({"acc": 1.0}, {"acc": "1"}, r"weights\['acc'\] holds <U1"),
             ({"acc": 1.0}, {"acc": [1.0]}, r"weights\['acc'\] has shape \(1,\)"),
-            ({"acc": [1.0, 0.0], "fmt": 1.0}, {"acc": 1.0, "fmt": 1.0}, r"fmt has shape \(\) where \(2,\)"),
+            (
+                {"acc": [1.0, 0.0], "fmt": 1.0},
+                {"acc": 1.0, "fmt": 1.0},
+                r"fmt has shape \(\) where \(2,\)",
+            ),
             ({"acc": [[1.0]]}, {"acc": 1.0}, r"acc has shape \(1, 1\)"),
         ],
     )
@@ -61,7 +69,9 @@ class TestPrecisionShaping:
     AUXILIARY = ("sim", "step", "fmt")
 
     def shaped(self, fraction: float, threshold: float = 0.5) -> np.ndarray:
-        return fusion.precision_shaping(TABLE_5, WEIGHTS, TABLE_5["acc"], self.AUXILIARY, fraction, threshold)
+        return fusion.precision_shaping(
+            TABLE_5, WEIGHTS, TABLE_5["acc"], self.AUXILIARY, fraction, threshold
+        )
 
     def test_style_counts_less_when_the_answer_is_wrong(self) -> None:
         plain = fusion.collaborative(TABLE_5, WEIGHTS)
@@ -78,7 +88,10 @@ class TestPrecisionShaping:
     @pytest.mark.parametrize(
         ("changed", "message"),
         [
-            ({"auxiliary": ["style", "tone"]}, "auxiliary names style, tone, which no component has"),
+            (
+                {"auxiliary": ["style", "tone"]},
+                "auxiliary names style, tone, which no component has",
+            ),
             ({"auxiliary": "sim"}, "auxiliary names i, m, s, which"),
             ({"fraction": 1.5}, "fraction is 1.5"),
             ({"threshold": np.nan}, "threshold is nan"),
@@ -88,20 +101,33 @@ class TestPrecisionShaping:
         ],
     )
     def test_refusals(self, changed: dict[str, object], message: str) -> None:
-        requested = {"weights": WEIGHTS, "accuracy": TABLE_5["acc"], "auxiliary": self.AUXILIARY, "fraction": 0.5}
+        requested = {
+            "weights": WEIGHTS,
+            "accuracy": TABLE_5["acc"],
+            "auxiliary": self.AUXILIARY,
+            "fraction": 0.5,
+        }
         with pytest.raises(PlanError, match=message):
             fusion.precision_shaping(TABLE_5, **(requested | changed))
 
 
 class TestFormatGate:
     def test_below_the_threshold_nothing_is_earned(self) -> None:
-        assert fusion.format_gate([0.7, 0.8, 0.9], [0.39, 0.4, 1.0], 0.4).tolist() == [0.0, 0.8, 0.9]
+        assert fusion.format_gate([0.7, 0.8, 0.9], [0.39, 0.4, 1.0], 0.4).tolist() == [
+            0.0,
+            0.8,
+            0.9,
+        ]
         assert fusion.format_gate(0.7, 0.2, 0.4) == 0.0
 
 
 class TestRepetitionControl:
     def test_above_the_threshold_repetition_costs_its_share(self) -> None:
-        assert fusion.repetition_control([0.8, 0.8, 0.8], [0.1, 0.25, 0.5], 0.25).tolist() == [0.8, 0.8, 0.4]
+        assert fusion.repetition_control([0.8, 0.8, 0.8], [0.1, 0.25, 0.5], 0.25).tolist() == [
+            0.8,
+            0.8,
+            0.4,
+        ]
         assert fusion.repetition_control(0.8, 1.0, 0.25) == 0.0
 
 
@@ -127,15 +153,23 @@ def test_invalid_arguments_of_a_rule_are_refused(
 # Disagreement
 
 
-@given(arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(2, 5)), elements=st.floats(-2, 2)))
+@given(
+    arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(2, 5)), elements=st.floats(-2, 2))
+)
 def test_disagreement_is_the_mean_difference_of_two_components(values: Any) -> None:
     """Eq. 6, by a double loop."""
-    expected = [np.mean([abs(one - other) for one, other in combinations(row, 2)]) for row in values.tolist()]
+    expected = [
+        np.mean([abs(one - other) for one, other in combinations(row, 2)])
+        for row in values.tolist()
+    ]
     assert fusion.disagreement(values) == pytest.approx(expected)
     assert np.array_equal(fusion.disagreement(values), fusion.disagreement(values[:, ::-1]))
 
 
 @pytest.mark.parametrize(("alone", "many"), [(0.5, 0), ([], 0), ([0.5], 1), ([[0.5], [0.25]], 1)])
 def test_one_component_has_no_disagreement(alone: Any, many: int) -> None:
-    with pytest.raises(PlanError, match=f"^disagreement is between components, and there are {many}; give 2 or more"):
+    with pytest.raises(
+        PlanError,
+        match=f"^disagreement is between components, and there are {many}; give 2 or more",
+    ):
         fusion.disagreement(alone)

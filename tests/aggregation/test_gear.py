@@ -16,7 +16,9 @@ kappas = st.sampled_from([0.0, 0.5, 1.0, 2.0, 4.0])
 
 
 def marginals_of(rubric: Rubric, kappa: float = 1.0) -> np.ndarray:
-    return gear.marginals(rubric.p, rubric.parents, rubric.children, gear.retention(rubric.kinds, kappa))
+    return gear.marginals(
+        rubric.p, rubric.parents, rubric.children, gear.retention(rubric.kinds, kappa)
+    )
 
 
 class TestRetention:
@@ -32,7 +34,11 @@ class TestRetention:
 
     def test_another_base_for_some_kinds(self) -> None:
         base = {"activation": 0.1, "strong": 1.0}
-        assert gear.retention(["weak", "strong", "activation"], base=base).tolist() == [0.6, 1.0, 0.1]
+        assert gear.retention(["weak", "strong", "activation"], base=base).tolist() == [
+            0.6,
+            1.0,
+            0.1,
+        ]
 
 
 class TestMarginals:
@@ -56,7 +62,9 @@ class TestMarginals:
         assert (q <= rubric.p).all()
 
     @given(rubrics(), st.floats(0.0, 8.0), st.floats(0.0, 8.0))
-    def test_a_larger_kappa_never_gives_more(self, rubric: Rubric, one: float, other: float) -> None:
+    def test_a_larger_kappa_never_gives_more(
+        self, rubric: Rubric, one: float, other: float
+    ) -> None:
         less, more = sorted((one, other))
         assert (marginals_of(rubric, more) <= marginals_of(rubric, less) + 1e-15).all()
 
@@ -65,9 +73,13 @@ class TestExactMarginals:
     def test_below_a_diamond_the_update_is_an_approximation(self) -> None:
         approximate = gear.marginals(DIAMOND_P, *DIAMOND, [0.2] * 5)
         exact = gear.exact_marginals(DIAMOND_P, *DIAMOND, [0.2] * 5)
-        assert approximate.tolist() == pytest.approx([0.5, 0.54, 0.54, 0.3594816, 0.4388267520], abs=1e-9)
+        assert approximate.tolist() == pytest.approx(
+            [0.5, 0.54, 0.54, 0.3594816, 0.4388267520], abs=1e-9
+        )
         assert exact.tolist() == pytest.approx([0.5, 0.54, 0.54, 0.4341312, 0.4925744640], abs=1e-9)
-        assert exact.tolist() == pytest.approx(eq_9(DIAMOND_P, list(zip(*DIAMOND, strict=True)), [0.2] * 5), abs=1e-14)
+        assert exact.tolist() == pytest.approx(
+            eq_9(DIAMOND_P, list(zip(*DIAMOND, strict=True)), [0.2] * 5), abs=1e-14
+        )
 
     @given(rubrics(largest=5), kappas)
     def test_it_sums_equation_9_over_all_states(self, rubric: Rubric, kappa: float) -> None:
@@ -77,7 +89,9 @@ class TestExactMarginals:
         np.testing.assert_allclose(q, expected, rtol=0, atol=1e-14)
 
     @given(rubrics(), kappas)
-    def test_where_the_update_is_exact_both_have_the_same_bits(self, rubric: Rubric, kappa: float) -> None:
+    def test_where_the_update_is_exact_both_have_the_same_bits(
+        self, rubric: Rubric, kappa: float
+    ) -> None:
         factors = gear.retention(rubric.kinds, kappa)
         exact = gear.exact_marginals(rubric.p, rubric.parents, rubric.children, factors)
         clear = [i for i in range(rubric.n) if has_independent_parents(i, rubric.edges)]
@@ -90,9 +104,13 @@ class TestExactMarginals:
         assert q.tobytes() == rubric.p.tobytes()
 
     @given(rubrics(), kappas)
-    def test_it_lies_between_the_update_and_the_local_scores(self, rubric: Rubric, kappa: float) -> None:
+    def test_it_lies_between_the_update_and_the_local_scores(
+        self, rubric: Rubric, kappa: float
+    ) -> None:
         """Criteria that share a prerequisite hold together, so their product is never below that of their means."""
-        q = gear.exact_marginals(rubric.p, rubric.parents, rubric.children, gear.retention(rubric.kinds, kappa))
+        q = gear.exact_marginals(
+            rubric.p, rubric.parents, rubric.children, gear.retention(rubric.kinds, kappa)
+        )
         assert (q <= rubric.p).all()
         assert (q >= marginals_of(rubric, kappa) - 1e-15).all()
 
@@ -102,7 +120,10 @@ class TestExactMarginals:
         raised = rubric.p.copy()
         raised[:, place] = data.draw(st.floats(float(raised[:, place].max()), 1.0))
         factors = gear.retention(rubric.kinds)
-        low, high = (gear.exact_marginals(p, rubric.parents, rubric.children, factors) for p in (rubric.p, raised))
+        low, high = (
+            gear.exact_marginals(p, rubric.parents, rubric.children, factors)
+            for p in (rubric.p, raised)
+        )
         assert (high >= low).all()
 
     @given(rubrics(largest=6), st.data(), st.sampled_from([0.0, 1.0]))
@@ -123,11 +144,18 @@ class TestExactMarginals:
 
     def test_states_are_enumerated_over_criteria_with_a_parent_alone(self) -> None:
         roots, children = 30, 10
-        parents = [*range(roots), *([roots] * (children - 1)), *range(roots + 1, roots + children - 1)]
+        parents = [
+            *range(roots),
+            *([roots] * (children - 1)),
+            *range(roots + 1, roots + children - 1),
+        ]
         ends = [*(roots + i % children for i in range(roots)), *range(roots + 1, roots + children)]
         ends += range(roots + 2, roots + children)
         graph = gear.compile(roots + children, parents, ends)
-        p, factors = np.linspace(0.4, 0.9, 2 * graph.n).reshape(2, -1), np.full(graph.edge_count, 0.2)
+        p, factors = (
+            np.linspace(0.4, 0.9, 2 * graph.n).reshape(2, -1),
+            np.full(graph.edge_count, 0.2),
+        )
         assert graph.child_count == children
         q, update = graph.exact_marginals(p, factors), graph.marginals(p, factors)
         assert (q[:, : roots + 2] == update[:, : roots + 2]).all()
@@ -157,7 +185,9 @@ class TestHard:
     def test_they_agree_at_depth_one_and_transitive_never_gives_more(self, rubric: Rubric) -> None:
         local = gear.hard(rubric.p, rubric.parents, rubric.children)
         transitive = gear.hard(rubric.p, rubric.parents, rubric.children, mode="transitive")
-        shallow = [i for i in range(rubric.n) if not set(rubric.parents_of(i)) & set(rubric.children)]
+        shallow = [
+            i for i in range(rubric.n) if not set(rubric.parents_of(i)) & set(rubric.children)
+        ]
         assert local[:, shallow].tobytes() == transitive[:, shallow].tobytes()
         assert (transitive <= local).all()
 
@@ -165,7 +195,10 @@ class TestHard:
     def test_transitive_is_what_no_retention_gives_for_sure_scores(self, rubric: Rubric) -> None:
         sure = np.round(rubric.p)
         q = gear.marginals(sure, rubric.parents, rubric.children, np.zeros(len(rubric.parents)))
-        assert gear.hard(sure, rubric.parents, rubric.children, mode="transitive").tolist() == q.tolist()
+        assert (
+            gear.hard(sure, rubric.parents, rubric.children, mode="transitive").tolist()
+            == q.tolist()
+        )
 
     def test_the_judge_s_own_decisions_come_before_the_threshold(self) -> None:
         assert gear.hard([0.9, 0.8], [0], [1], met=[False, True]).tolist() == [0.9, 0.0]
@@ -176,7 +209,10 @@ class TestCompiledGraph:
     def test_a_compiled_graph_gives_the_results_of_the_functions(self) -> None:
         graph = gear.compile(5, *DIAMOND)
         retention = [0.2, 0.6, 0.0, 0.2, 0.6]
-        assert graph.marginals(DIAMOND_P, retention).tolist() == gear.marginals(DIAMOND_P, *DIAMOND, retention).tolist()
+        assert (
+            graph.marginals(DIAMOND_P, retention).tolist()
+            == gear.marginals(DIAMOND_P, *DIAMOND, retention).tolist()
+        )
         exact = gear.exact_marginals(DIAMOND_P, *DIAMOND, retention)
         assert graph.exact_marginals(DIAMOND_P, retention).tolist() == exact.tolist()
         assert graph.hard_gating(DIAMOND_P).tolist() == gear.hard(DIAMOND_P, *DIAMOND).tolist()
@@ -196,7 +232,11 @@ class TestUnjudgedParents:
 
     def test_a_positive_child_counts_as_unsupported_and_a_penalty_as_supported(self) -> None:
         for filled in (0.0, 0.5, 1.0):
-            assert self.masked_marginals([filled, 0.5, 0.5], [False, True, True]) == [filled, 0.5 * 0.2, 0.5]
+            assert self.masked_marginals([filled, 0.5, 0.5], [False, True, True]) == [
+                filled,
+                0.5 * 0.2,
+                0.5,
+            ]
 
     @given(rubrics(), st.data())
     def test_where_all_is_judged_nothing_changes(self, rubric: Rubric, data: st.DataObject) -> None:
@@ -206,8 +246,14 @@ class TestUnjudgedParents:
         judged = graph.marginals(rubric.p, retention, np.ones(rubric.p.shape, dtype=bool), positive)
         assert judged.tobytes() == graph.marginals(rubric.p, retention).tobytes()
 
-    @given(st.lists(st.floats(0.0, 1.0), min_size=3, max_size=3), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
-    def test_over_its_own_edges_a_missing_verdict_never_helps(self, p: list[float], one: float, other: float) -> None:
+    @given(
+        st.lists(st.floats(0.0, 1.0), min_size=3, max_size=3),
+        st.floats(0.0, 1.0),
+        st.floats(0.0, 1.0),
+    )
+    def test_over_its_own_edges_a_missing_verdict_never_helps(
+        self, p: list[float], one: float, other: float
+    ) -> None:
         known = self.GRAPH.marginals(p, [one, other], [True] * 3, self.POSITIVE)
         missing = self.GRAPH.marginals(p, [one, other], [False, True, True], self.POSITIVE)
         assert missing[1] <= known[1]
@@ -230,6 +276,8 @@ class TestUnjudgedParents:
             ([True] * 3, [1.0, 2.0, -1.0], "positive holds float64"),
         ],
     )
-    def test_masks_that_do_not_fit_are_refused(self, judged: object, positive: object, message: str) -> None:
+    def test_masks_that_do_not_fit_are_refused(
+        self, judged: object, positive: object, message: str
+    ) -> None:
         with pytest.raises(GraphError, match=message):
             self.GRAPH.marginals([0.5] * 3, [0.2, 0.6], judged, positive)

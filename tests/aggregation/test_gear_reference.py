@@ -52,7 +52,9 @@ class Scored:
 
     def agrees(self, q: np.ndarray, expected: dict[str, Any]) -> None:
         np.testing.assert_allclose(q, expected["q"], rtol=0, atol=1e-12)
-        np.testing.assert_allclose(gear.reward(q, self.weights), expected["reward"], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            gear.reward(q, self.weights), expected["reward"], rtol=1e-12, atol=1e-12
+        )
 
 
 def test_no_case_has_gone_missing() -> None:
@@ -62,9 +64,13 @@ def test_no_case_has_gone_missing() -> None:
 @by_id(VALID)
 def test_flat_hard_and_soft_aggregation(case: dict[str, Any]) -> None:
     scored, expected = Scored(case), case["expected"]
-    assert gear.reward(scored.p, scored.weights) == pytest.approx(expected["flat"]["reward"], rel=1e-12, abs=1e-12)
+    assert gear.reward(scored.p, scored.weights) == pytest.approx(
+        expected["flat"]["reward"], rel=1e-12, abs=1e-12
+    )
     scored.agrees(np.array(scored.p), expected["flat"])
-    scored.agrees(scored.graph.hard_gating(scored.p, mode="local", met=scored.met), expected["hard"])
+    scored.agrees(
+        scored.graph.hard_gating(scored.p, mode="local", met=scored.met), expected["hard"]
+    )
     scored.agrees(scored.gated(1.0), expected["gear"])
 
 
@@ -85,6 +91,8 @@ def test_exact_marginals(case: dict[str, Any]) -> None:
 
 @by_id(REFUSED)
 def test_cases_that_the_reference_repairs_are_refused(case: dict[str, Any]) -> None:
-    reasons = "no criterion|not a kind|to itself|one edge at most|cycle|a positive weight|a number in"
+    reasons = (
+        "no criterion|not a kind|to itself|one edge at most|cycle|a positive weight|a number in"
+    )
     with pytest.raises(GraphError, match=reasons):
         Scored(case).reward()

@@ -88,7 +88,9 @@ def test_edges_between_indices(parents: object, children: object, message: str) 
         ([2, 1, 0, 0], [0, 0, 1, 2], [0, 1, 0]),  # of two parents, the smaller
     ],
 )
-def test_a_cycle_is_named_in_the_order_of_its_edges(parents: list[int], children: list[int], cycle: list[int]) -> None:
+def test_a_cycle_is_named_in_the_order_of_its_edges(
+    parents: list[int], children: list[int], cycle: list[int]
+) -> None:
     with pytest.raises(GraphCycleError) as refused:
         gear.marginals([0.5] * 5, parents, children, [0.2] * len(parents))
     assert refused.value.cycle == cycle
@@ -113,7 +115,9 @@ def test_errors_use_the_names_of_the_criteria() -> None:
         gear.compile(3, [0, 1], [1, 0], names=IDS)
     with pytest.raises(GraphError, match="criterion quotes to itself"):
         gear.compile(3, [1], [1], names=IDS)
-    with pytest.raises(GraphError, match="edges 0 and 1 are both cites -> quotes: a pair has one edge at most"):
+    with pytest.raises(
+        GraphError, match="edges 0 and 1 are both cites -> quotes: a pair has one edge at most"
+    ):
         gear.compile(3, [0, 0], [1, 1], names=IDS)
 
 

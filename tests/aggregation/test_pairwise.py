@@ -65,7 +65,9 @@ def test_swapping_the_orders_changes_nothing(pairs: list[tuple[float, float]]) -
     ],
 )
 @all_rows("function", [outcomes, flips])
-def test_invalid_preferences_are_refused(function: Callable[..., Any], first: Any, second: Any, message: str) -> None:
+def test_invalid_preferences_are_refused(
+    function: Callable[..., Any], first: Any, second: Any, message: str
+) -> None:
     with pytest.raises(PlanError, match=message):
         function(first, second)
 
@@ -78,12 +80,22 @@ def posterior_mode(wins: np.ndarray, prior: float) -> np.ndarray:
 
     def worse(theta: np.ndarray) -> tuple[float, np.ndarray]:
         apart = theta[:, None] - theta
-        log_posterior = -(wins * np.logaddexp(0, -apart)).sum() + prior * (theta - np.exp(theta)).sum()
+        log_posterior = (
+            -(wins * np.logaddexp(0, -apart)).sum() + prior * (theta - np.exp(theta)).sum()
+        )
         losing = 1 / (1 + np.exp(apart))
-        slope = (wins * losing).sum(axis=1) - (wins * losing).sum(axis=0) + prior * (1 - np.exp(theta))
+        slope = (
+            (wins * losing).sum(axis=1) - (wins * losing).sum(axis=0) + prior * (1 - np.exp(theta))
+        )
         return -log_posterior, -slope
 
-    found = minimize(worse, np.zeros(len(wins)), jac=True, method="BFGS", options={"gtol": 1e-11, "maxiter": 5000})
+    found = minimize(
+        worse,
+        np.zeros(len(wins)),
+        jac=True,
+        method="BFGS",
+        options={"gtol": 1e-11, "maxiter": 5000},
+    )
     assert np.abs(worse(found.x)[1]).max() < 2e-6
     return np.exp(found.x)
 
@@ -112,14 +124,18 @@ def test_the_strengths_are_the_mode_of_the_posterior(wins: np.ndarray, prior: fl
 
 @settings(deadline=None)
 @given(games(), priors, st.integers(2, 5))
-def test_scaling_wins_and_prior_together_changes_nothing(wins: np.ndarray, prior: float, times: int) -> None:
+def test_scaling_wins_and_prior_together_changes_nothing(
+    wins: np.ndarray, prior: float, times: int
+) -> None:
     more = bradley_terry(wins * times, prior * times)
     np.testing.assert_allclose(more, bradley_terry(wins, prior), rtol=1e-9)
 
 
 @settings(deadline=None)
 @given(games(), priors, st.data())
-def test_another_win_raises_the_winner_above_everybody(wins: np.ndarray, prior: float, data: st.DataObject) -> None:
+def test_another_win_raises_the_winner_above_everybody(
+    wins: np.ndarray, prior: float, data: st.DataObject
+) -> None:
     if len(wins) < 2:
         return
     winner, loser = data.draw(st.permutations(range(len(wins))))[:2]
@@ -174,10 +190,18 @@ def test_the_same_bits_in_any_layout() -> None:
         (1.0, 0.1, r"wins has shape \(\) where \(0, 0\)"),
         ([[0.0, -1.0], [0.0, 0.0]], 0.1, r"wins\[0, 1\] is -1.0: at least 0"),
         ([[0.0, np.inf], [0.0, 0.0]], 0.1, r"wins\[0, 1\] is inf"),
-        ([[1.0, 0.0], [0.0, 0.0]], 0.1, "a number on its diagonal: no response is compared with itself"),
+        (
+            [[1.0, 0.0], [0.0, 0.0]],
+            0.1,
+            "a number on its diagonal: no response is compared with itself",
+        ),
         ([[0.0, 1.0], [0.0, 0.0]], 0.0, "prior is 0.0: a number from 1e-06 to 1e\\+06"),
         ([[0.0, 1.0], [0.0, 0.0]], float("nan"), "prior is nan"),
-        ([[0.0, 1e300], [0.0, 0.0]], 0.1, r"wins holds 1e\+300: 1e\+06 of one over another are the most"),
+        (
+            [[0.0, 1e300], [0.0, 0.0]],
+            0.1,
+            r"wins holds 1e\+300: 1e\+06 of one over another are the most",
+        ),
     ],
 )
 def test_invalid_win_matrices_are_refused(wins: Any, prior: float, message: str) -> None:
@@ -199,8 +223,13 @@ with gzip.open(LLMBAR / "statistics.json.gz", "rt", encoding="utf-8") as file:
 
 def preferences_of(entry: dict[str, str]) -> tuple[np.ndarray, ...]:
     """From the side of response 1: what both orders prefer, where both are readable, and whether it is the better."""
-    first, second = (np.array([winner == "1" for winner in entry[order]], dtype=float) for order in ("orig", "swap"))
-    readable = np.array(["-" not in pair for pair in zip(entry["orig"], entry["swap"], strict=True)])
+    first, second = (
+        np.array([winner == "1" for winner in entry[order]], dtype=float)
+        for order in ("orig", "swap")
+    )
+    readable = np.array(
+        ["-" not in pair for pair in zip(entry["orig"], entry["swap"], strict=True)]
+    )
     return first, second, readable, np.array([label == "1" for label in entry["label"]])
 
 
@@ -215,8 +244,13 @@ def test_llmbars_counts_in_both_orders(entry: dict[str, str]) -> None:
 
     won = outcomes(first[readable], second[readable])
     assert published["correct_both"] == share(int((won == better[readable]).sum()))
-    right = [sum(a == b for a, b in zip(entry[order], entry["label"], strict=True)) for order in ("orig", "swap")]
-    assert [published["correct_False"], published["correct_True"]] == [share(each) for each in right]
+    right = [
+        sum(a == b for a, b in zip(entry[order], entry["label"], strict=True))
+        for order in ("orig", "swap")
+    ]
+    assert [published["correct_False"], published["correct_True"]] == [
+        share(each) for each in right
+    ]
     assert published["correct_average"] == f"{sum(right) / 2 / size * 100}%"
     flipped = int(flips(first[readable], second[readable]).sum())
     lost_twice = sum(a == b == "-" for a, b in zip(entry["orig"], entry["swap"], strict=True))

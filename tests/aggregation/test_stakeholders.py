@@ -39,7 +39,9 @@ class TestTable4:
 
 class TestDifficulty:
     def test_soft_constraints_and_conflicts_are_discounted(self) -> None:
-        assert stakeholders.difficulty([[2.0, 1.0]], [[4.0]], [8.0], gamma=0.25, beta=0.125).tolist() == [5.0]
+        assert stakeholders.difficulty(
+            [[2.0, 1.0]], [[4.0]], [8.0], gamma=0.25, beta=0.125
+        ).tolist() == [5.0]
 
     @all_rows(
         ("hard", "soft", "conflict", "discounts", "message"),
@@ -59,7 +61,12 @@ class TestDifficulty:
         ],
     )
     def test_invalid_difficulty_arguments_are_refused(
-        self, hard: object, soft: object, conflict: object, discounts: dict[str, float], message: str
+        self,
+        hard: object,
+        soft: object,
+        conflict: object,
+        discounts: dict[str, float],
+        message: str,
     ) -> None:
         with pytest.raises(PlanError, match=message):
             stakeholders.difficulty(hard, soft, conflict, **discounts)
@@ -67,7 +74,9 @@ class TestDifficulty:
 
 class TestWeights:
     @given(difficulties, st.floats(0.1, 100.0))
-    def test_weights_sum_to_1_and_grow_with_difficulty(self, d: list[float], temperature: float) -> None:
+    def test_weights_sum_to_1_and_grow_with_difficulty(
+        self, d: list[float], temperature: float
+    ) -> None:
         w = stakeholders.weights(d, temperature)
         assert (w >= 0.0).all()
         assert w.sum() == pytest.approx(1.0, abs=1e-12)
@@ -84,7 +93,9 @@ class TestWeights:
     @given(difficulties)
     def test_weights_depend_only_on_differences_of_difficulty(self, d: list[float]) -> None:
         shifted = [difficulty + 1024.0 for difficulty in d]
-        np.testing.assert_allclose(stakeholders.weights(shifted), stakeholders.weights(d), atol=1e-12)
+        np.testing.assert_allclose(
+            stakeholders.weights(shifted), stakeholders.weights(d), atol=1e-12
+        )
 
     @pytest.mark.parametrize(
         ("d", "temperature", "message"),
@@ -164,7 +175,9 @@ class TestFiguresOfGroupTravelBench:
             ([7], 100.0),
         ],
     )
-    def test_group_fairness_is_the_least_share_of_the_most_in_percent(self, points: list[int], fairness: float) -> None:
+    def test_group_fairness_is_the_least_share_of_the_most_in_percent(
+        self, points: list[int], fairness: float
+    ) -> None:
         found = stakeholders.group_fairness(points)
         assert found == fairness
         assert not np.signbit(found)
@@ -172,7 +185,9 @@ class TestFiguresOfGroupTravelBench:
     def test_preference_completeness_counts_all_members_preferences_together(self) -> None:
         # 6 of 10 and 1 of 2 are 7 of 12 in all, not the mean of 60 and 50
         assert stakeholders.preference_completeness([6, 1], [10, 2]) == pytest.approx(100 * 7 / 12)
-        assert stakeholders.preference_completeness([[0, 0], [10, 2]], [[10, 2], [10, 2]]).tolist() == [0.0, 100.0]
+        assert stakeholders.preference_completeness(
+            [[0, 0], [10, 2]], [[10, 2], [10, 2]]
+        ).tolist() == [0.0, 100.0]
 
     def test_where_nobody_states_a_preference_there_is_no_completeness(self) -> None:
         assert np.isnan(stakeholders.preference_completeness([0, 0], [0, 0]))
@@ -205,6 +220,8 @@ class TestSacrifice:
             ([1.0], [np.inf], r"joint\[0\] is inf"),
         ],
     )
-    def test_a_solo_utility_of_0_is_refused(self, solo: list[float], joint: list[float], wrong: str) -> None:
+    def test_a_solo_utility_of_0_is_refused(
+        self, solo: list[float], joint: list[float], wrong: str
+    ) -> None:
         with pytest.raises(PlanError, match=f"^{wrong}"):
             stakeholders.sacrifice(solo, joint)

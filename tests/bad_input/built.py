@@ -40,7 +40,9 @@ def write_tasks(folder: Path, content: bytes) -> None:
 def task(name: str = "door", **change: object) -> str:
     """A line that is right, but for what is changed."""
     responses = [{"id": f"{name}/1", "text": "The door, please."}]
-    return json.dumps({"id": name, "query": "Ask.", "responses": responses} | change, ensure_ascii=False)
+    return json.dumps(
+        {"id": name, "query": "Ask.", "responses": responses} | change, ensure_ascii=False
+    )
 
 
 # Lines without end.
@@ -76,7 +78,9 @@ def a_config_in_utf_16(folder: Path) -> None:
 @gives("tasks.jsonl.gz", "copy it again")
 def a_gzip_file_that_is_cut_short(folder: Path) -> None:
     (folder / "tasks.jsonl").unlink()
-    (folder / "tasks.jsonl.gz").write_bytes(gzip.compress(f"{task()}\n{task('salt')}\n".encode())[:-8])
+    (folder / "tasks.jsonl.gz").write_bytes(
+        gzip.compress(f"{task()}\n{task('salt')}\n".encode())[:-8]
+    )
 
 
 @gives("tasks.parquet", "name its columns with --prompt-column and --response-column")
@@ -115,7 +119,9 @@ def a_pipe(folder: Path) -> None:
     (folder / "tasks.jsonl").unlink()
     os.mkfifo(folder / "tasks.jsonl")
     content = f"{task()}\n{task('salt').replace('query', 'qeury')}\n"
-    threading.Thread(target=(folder / "tasks.jsonl").write_text, args=(content,), daemon=True).start()
+    threading.Thread(
+        target=(folder / "tasks.jsonl").write_text, args=(content,), daemon=True
+    ).start()
 
 
 @gives("{folder}/jury.yaml", "name one that is there")

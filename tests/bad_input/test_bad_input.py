@@ -34,13 +34,20 @@ WITHOUT_A_LINE = set(
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project in which nothing is wrong."""
-    return Path(shutil.copytree(HERE / "good", tmp_path / "project", ignore=shutil.ignore_patterns("__pycache__")))
+    return Path(
+        shutil.copytree(
+            HERE / "good", tmp_path / "project", ignore=shutil.ignore_patterns("__pycache__")
+        )
+    )
 
 
 def score(run: Command, project: Path) -> CommandResult:
     """Score the tasks of a project, whatever form they have; with its responses and profiles, if they stand apart."""
     tasks = next(iter(sorted(project.glob("tasks.*"))), project / "tasks.jsonl")
-    placed = {"--responses": project / "responses.jsonl", "--profiles-from": project / "profiles.jsonl"}
+    placed = {
+        "--responses": project / "responses.jsonl",
+        "--profiles-from": project / "profiles.jsonl",
+    }
     more = [word for option, file in placed.items() if file.exists() for word in (option, file)]
     return run("score", tasks, "--config", project / "jury.yaml", "--out", project / "run", *more)
 
@@ -102,7 +109,16 @@ def test_a_file_without_read_access_is_refused(run: Command, open_project: Path,
 
 
 def test_tasks_and_responses_cannot_share_standard_input(run: Command, project: Path) -> None:
-    ended = run("score", "-", "--responses", "-", "--config", project / "jury.yaml", "--out", project / "run")
+    ended = run(
+        "score",
+        "-",
+        "--responses",
+        "-",
+        "--config",
+        project / "jury.yaml",
+        "--out",
+        project / "run",
+    )
     assert (ended.code, ended.out) == (2, "")
     wrong = "tasks and responses cannot both come from standard input; put one of them in a file"
     assert ended.err == f"error: {wrong}\n"
@@ -112,7 +128,9 @@ def test_a_limit_of_no_tasks_is_refused(run: Command, project: Path) -> None:
     before = listing(project)
     ended = run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 0)
     assert (ended.code, ended.out) == (2, "")
-    wrong = r"Error: Invalid value for '--limit': (.*greater than or equal to 1|0 is not in the range)"
+    wrong = (
+        r"Error: Invalid value for '--limit': (.*greater than or equal to 1|0 is not in the range)"
+    )
     assert re.match(wrong, ended.err.splitlines()[-1])
     assert listing(project) == before
 
@@ -124,7 +142,9 @@ def test_the_project_behind_the_cases_is_valid(run: Command, project: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "\\u0000", "\\ufeff", "x" * 10**6], ids=["none", "blank", "NUL", "mark", "long"]
+    "text",
+    ["", " ", "\\u0000", "\\ufeff", "x" * 10**6],
+    ids=["none", "blank", "NUL", "mark", "long"],
 )
 def test_any_text_of_a_response_is_accepted(run: Command, project: Path, text: str) -> None:
     given = (project / "tasks.jsonl").read_text().replace("Salt!", text)

@@ -20,7 +20,9 @@ from tests.command import run_command
 __all__ = ["open_project", "project"]
 
 
-def test_a_folder_without_write_access_is_refused(run: Command, open_project: Path, tmp_path: Path) -> None:
+def test_a_folder_without_write_access_is_refused(
+    run: Command, open_project: Path, tmp_path: Path
+) -> None:
     # imports what that user may not read
     assert run("score", open_project / "tasks.jsonl", "--out", tmp_path / "other").code == 0
     before = listing(open_project)
@@ -41,7 +43,9 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
     def mount(kilobytes: int) -> Path:
         command = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder)]
         if subprocess.run(command, capture_output=True, check=False).returncode:
-            pytest.skip("a file system cannot be made here; the limit on a file's size stands in for it below")
+            pytest.skip(
+                "a file system cannot be made here; the limit on a file's size stands in for it below"
+            )
         return folder
 
     yield mount
@@ -50,7 +54,11 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
 
 def with_long_responses(project: Path) -> Path:
     tasks = [
-        {"id": f"t{t}", "query": "?", "responses": [{"id": f"t{t}/r", "text": f"please {t} " + "x" * 20_000}]}
+        {
+            "id": f"t{t}",
+            "query": "?",
+            "responses": [{"id": f"t{t}/r", "text": f"please {t} " + "x" * 20_000}],
+        }
         for t in range(20)
     ]
     (project / "tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
@@ -59,12 +67,15 @@ def with_long_responses(project: Path) -> Path:
 
 
 @pytest.mark.landing
-def test_a_full_disk_is_reported_before_scoring(run: Command, project: Path, small_disk: Callable[[int], Path]) -> None:
+def test_a_full_disk_is_reported_before_scoring(
+    run: Command, project: Path, small_disk: Callable[[int], Path]
+) -> None:
     out = small_disk(30) / "run"
     ended = run("score", project / "tasks.jsonl", "--out", out)
     assert (ended.code, ended.out) == (2, "")
     assert (
-        ended.err.splitlines()[-1] == f"error: {out}: the disk is full; free some space and run the same command again"
+        ended.err.splitlines()[-1]
+        == f"error: {out}: the disk is full; free some space and run the same command again"
     )
     assert list(out.parent.iterdir()) == []
 
@@ -77,7 +88,9 @@ def test_a_disk_that_becomes_full_keeps_what_was_scored(
     command = ("score", with_long_responses(project) / "tasks.jsonl", "--out", disk / "run")
     ended = run(*command)
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.splitlines()[-1].endswith("the disk is full; free some space and run the same command again")
+    assert ended.err.splitlines()[-1].endswith(
+        "the disk is full; free some space and run the same command again"
+    )
     subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
     assert run("verify", disk / "run").code == 0
     assert run(*command).code == 0
@@ -95,9 +108,13 @@ def test_a_file_size_limit_acts_like_a_full_disk(project: Path) -> None:
     script = str(Path(sys.executable).with_name("jurygraph"))
     command = [script, "score", str(project / "tasks.jsonl"), "--out", str(out)]
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # a cut .pyc would stay
-    done = subprocess.run(command, preexec_fn=limit_file_size, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, preexec_fn=limit_file_size, env=env, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (2, "")
-    assert re.search(r"run\.sqlite: cannot be (read or )?written \(.*\); look after the disk", done.stderr)
+    assert re.search(
+        r"run\.sqlite: cannot be (read or )?written \(.*\); look after the disk", done.stderr
+    )
     assert run_command(*command[1:])[0] == 0
     with closing(Run.open(out)) as found:
         assert found.tasks_scored == 20

@@ -35,5 +35,8 @@ def test_nodes_called_directly_give_the_plans_and_traces_of_the_compiled_graphs(
     for module in (prepare_graph, score_graph):
         direct = DirectGraph(module.build())
         monkeypatch.setattr(module, "build", lambda direct=direct: direct)
-    with Jury.from_config(FULL_CONFIG) as jury, patch("langgraph.pregel.Pregel.ainvoke", side_effect=AssertionError):
+    with (
+        Jury.from_config(FULL_CONFIG) as jury,
+        patch("langgraph.pregel.Pregel.ainvoke", side_effect=AssertionError),
+    ):
         assert plans_and_traces(jury) == compiled

@@ -32,13 +32,19 @@ def test_differences_have_the_given_mean_and_correlation(kind: Kind, icc: float)
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "skewed difference"])
 def test_without_a_shift_the_runs_are_exchangeable(kind: Kind) -> None:
     """The difference is symmetric about 0, so that a sign-flip test is exact."""
-    drawn = differences(kind, Design(20, 4, 0.3), SAMPLES, 0.0, np.random.default_rng(2)).sum(axis=2).ravel()
+    drawn = (
+        differences(kind, Design(20, 4, 0.3), SAMPLES, 0.0, np.random.default_rng(2))
+        .sum(axis=2)
+        .ravel()
+    )
     quantiles = np.quantile(drawn, [0.05, 0.25, 0.75, 0.95])
     assert quantiles[:2] == pytest.approx(-quantiles[:1:-1], abs=0.15 * quantiles[3] + 1e-9)
 
 
 def test_the_lognormal_has_the_given_skewness() -> None:
-    drawn = differences("skewed difference", Design(1000, 1, 0.0), 2000, 0.0, np.random.default_rng(3))
+    drawn = differences(
+        "skewed difference", Design(1000, 1, 0.0), 2000, 0.0, np.random.default_rng(3)
+    )
     assert stats.skew(drawn.ravel()) == pytest.approx(stats.lognorm(1.0).stats("s"), rel=0.25)
 
 

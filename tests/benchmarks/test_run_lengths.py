@@ -30,7 +30,9 @@ def test_a_policy_that_is_nearly_always_right_raises_no_more_false_alarms() -> N
     for _ in range(1000):
         right = (rng.random(64) < 0.96).astype(float)
         alarms += len(
-            analyzer.observe(TrainingStep(right, {"accuracy": right}, np.exp(rng.normal(5, 0.8, 64)), groups))
+            analyzer.observe(
+                TrainingStep(right, {"accuracy": right}, np.exp(rng.normal(5, 0.8, 64)), groups)
+            )
         )
     assert alarms <= 3
 

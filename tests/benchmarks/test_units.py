@@ -2,7 +2,14 @@
 
 import pytest
 
-from benchmarks.simulation.units import Cell, cells, compare_judges, compare_runs, cover_alpha, measure_cell
+from benchmarks.simulation.units import (
+    Cell,
+    cells,
+    compare_judges,
+    compare_runs,
+    cover_alpha,
+    measure_cell,
+)
 
 
 @pytest.mark.exhaustive

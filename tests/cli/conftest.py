@@ -137,11 +137,15 @@ def run() -> Command:
 
 def run_new_process(*arguments: object) -> CommandResult:
     """Run a command in a new process, which imports everything itself."""
-    done = subprocess.run([JURYGRAPH, *map(str, arguments)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [JURYGRAPH, *map(str, arguments)], capture_output=True, text=True, check=False
+    )
     return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
-def write_project(folder: Path, tasks: list[dict] = TASKS, config: str = CONFIG, evaluators: str = EVALUATORS) -> Path:
+def write_project(
+    folder: Path, tasks: list[dict] = TASKS, config: str = CONFIG, evaluators: str = EVALUATORS
+) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "manners.py").write_text(evaluators)
     (folder / "jury.yaml").write_text(config)
@@ -170,7 +174,10 @@ def scored_folder(project: Path, scored_once: Path) -> Path:
 @pytest.fixture(scope="session")
 def letters_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project = write_project(
-        tmp_path_factory.mktemp("written") / "letters", LETTERS, LETTERS_CONFIG, CALL_LOGGING_EVALUATORS
+        tmp_path_factory.mktemp("written") / "letters",
+        LETTERS,
+        LETTERS_CONFIG,
+        CALL_LOGGING_EVALUATORS,
     )
     assert run_command("score", "tasks.jsonl", "--out", "run", cwd=project).code == 0
     return project
@@ -211,15 +218,26 @@ def change_ledger(folder: Path, statement: str, *values: object) -> None:
 
 def folder_contents(folder: Path) -> dict[str, bytes]:
     """Return the bytes of every file in a folder."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def check_nothing_is_written(
-    folder: Path, command: Callable[..., CommandResult], options: list[str], server: Server, code: int, message: str
+    folder: Path,
+    command: Callable[..., CommandResult],
+    options: list[str],
+    server: Server,
+    code: int,
+    message: str,
 ) -> None:
     """Check how a command ends without a result, and that it writes nothing; `down` names the model of the server."""
     before = folder_contents(folder)
-    ended = command(*(f"openai-compatible:{server.url}#down" if word == "down" else word for word in options))
+    ended = command(
+        *(f"openai-compatible:{server.url}#down" if word == "down" else word for word in options)
+    )
     assert (ended.code, ended.out) == (code, "")
     assert message in ended.err
     assert folder_contents(folder) == before

@@ -59,7 +59,11 @@ class Says(EncodedSecretEvaluator):
             jg.Evidence(quote=secret_text, source="notes", start=0, end=9, verified=True),
         )
         return jg.Verdict(
-            score=0.5, reason=f"it says {secret_text}", native=secret_text, evidence=evidence, call=secret_text
+            score=0.5,
+            reason=f"it says {secret_text}",
+            native=secret_text,
+            evidence=evidence,
+            call=secret_text,
         )
 
 
@@ -76,7 +80,9 @@ class Raises(EncodedSecretEvaluator):
             raise OSError(secret_text)
         except OSError as error:
             raise ValueError(
-                f"{'x' * 470} 401 {secret_text}" if inputs.question.subject == "plain" else f"401 {secret_text}"
+                f"{'x' * 470} 401 {secret_text}"
+                if inputs.question.subject == "plain"
+                else f"401 {secret_text}"
             ) from error
 
 
@@ -92,7 +98,9 @@ class Logs(jg.Evaluator):
             for encode in ENCODINGS.values():
                 secret_text = encode(secret)
                 logging.getLogger("leaky").error("a key: %s", secret_text)
-        asyncio.get_running_loop().call_exception_handler({"message": everything(), "exception": OSError(everything())})
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": everything(), "exception": OSError(everything())}
+        )
         return 1.0
 
 

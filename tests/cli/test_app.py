@@ -11,7 +11,9 @@ from jurygraph.cli.app import COMMANDS, root_command
 from tests.cli.conftest import Command, write_project
 from tests.rows import all_rows
 
-LOADED = "print(*sorted(name for name in sys.modules if name.startswith('jurygraph.cli.commands.')))"
+LOADED = (
+    "print(*sorted(name for name in sys.modules if name.startswith('jurygraph.cli.commands.')))"
+)
 AS_SCRIPT = """
 import atexit, gc, sys
 from jurygraph.cli import main
@@ -23,8 +25,22 @@ def report():
 atexit.register(report)  # before `main` registers what is to be done later: what is registered first is done last
 main()
 """
-TASK = {"id": "sum", "query": "How much is 6 x 7?", "reference": "42", "responses": [{"id": "a", "text": "A: 42.0"}]}
-MODELS = {"aiohttp", "jinja2", "litellm", "openai", "xllamacpp", "sentence_transformers", "torch", "transformers"}
+TASK = {
+    "id": "sum",
+    "query": "How much is 6 x 7?",
+    "reference": "42",
+    "responses": [{"id": "a", "text": "A: 42.0"}],
+}
+MODELS = {
+    "aiohttp",
+    "jinja2",
+    "litellm",
+    "openai",
+    "xllamacpp",
+    "sentence_transformers",
+    "torch",
+    "transformers",
+}
 MATHEMATICS = {"sympy", "math_verify", "latex2sympy2_extended", "scipy"}
 FILES = {"pandas", "pyarrow", "matplotlib", "cryptography"}
 MACHINES = {
@@ -42,7 +58,9 @@ MACHINES = {
 
 def command_modules_loaded_by(*words: str) -> list[str]:
     script = f"import sys\nfrom jurygraph.cli import main\ntry: main({list(words)})\nexcept SystemExit: pass\n{LOADED}"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     return done.stdout.splitlines()[-1].split()
 
 
@@ -51,7 +69,9 @@ def libraries_loaded_by(*words: object) -> set[str]:
     script = [sys.executable, "-c", AS_SCRIPT, *map(str, words)]
     done = subprocess.run(script, capture_output=True, text=True, check=True)
     is_frozen, searches, *names = done.stdout.splitlines()[-1].split()
-    assert (is_frozen, searches) == ("True", "0"), "of all objects for cycles, at the start or at the end"
+    assert (is_frozen, searches) == ("True", "0"), (
+        "of all objects for cycles, at the start or at the end"
+    )
     return set(names)
 
 
@@ -62,7 +82,9 @@ def test_the_help_imports_no_library_but_that_of_the_command_line() -> None:
 
 @pytest.mark.landing
 def test_scoring_with_checks_alone_imports_no_library_for_models(tmp_path: Path) -> None:
-    project = write_project(tmp_path, [TASK], "evaluators: [maths.accuracy, maths.format]\nreward: {accuracy: 1.0}\n")
+    project = write_project(
+        tmp_path, [TASK], "evaluators: [maths.accuracy, maths.format]\nreward: {accuracy: 1.0}\n"
+    )
     loaded = libraries_loaded_by("score", project / "tasks.jsonl", "--out", project / "run")
     assert "langgraph" in loaded
     assert not loaded & (MODELS | MATHEMATICS | FILES)
@@ -73,7 +95,9 @@ def test_a_model_on_a_server_needs_no_library_of_other_providers(tmp_path: Path)
     config = "model: openai-compatible:http://127.0.0.1:9#tiny\nevaluators: [criteria]\n"
     task = TASK | {"rubric": {"criteria": [{"id": "right", "text": "It is right.", "weight": 1.0}]}}
     project = write_project(tmp_path, [task], config)
-    loaded = libraries_loaded_by("score", project / "tasks.jsonl", "--out", project / "run", "--dry-run")
+    loaded = libraries_loaded_by(
+        "score", project / "tasks.jsonl", "--out", project / "run", "--dry-run"
+    )
     assert not loaded & ((MODELS | MATHEMATICS | FILES) - {"aiohttp", "jinja2"})
 
 

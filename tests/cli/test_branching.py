@@ -19,7 +19,9 @@ def change_a_text() -> None:
     Path("tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
 
 
-def test_a_branch_requests_what_changed_and_prints_what_a_new_run_prints(letters_folder: Path, run: Command):
+def test_a_branch_requests_what_changed_and_prints_what_a_new_run_prints(
+    letters_folder: Path, run: Command
+):
     read_calls(letters_folder.parent)
     before = folder_contents(letters_folder)
     change_a_text()
@@ -34,7 +36,11 @@ def test_a_branch_requests_what_changed_and_prints_what_a_new_run_prints(letters
     assert folder_contents(letters_folder) == before, "the old run stays"
     assert ended.out == run("score", "tasks.jsonl", "--out", "anew").out
     shutil.rmtree(letters_folder)
-    for reading in (("show", "new"), ("verify", "new", "--deep"), ("explain", "new", "--response", "letter/a")):
+    for reading in (
+        ("show", "new"),
+        ("verify", "new", "--deep"),
+        ("explain", "new", "--response", "letter/a"),
+    ):
         assert run(*reading).code == 0, "the old run is not needed afterwards"
 
 

@@ -6,7 +6,14 @@ import pytest
 
 from tests.cli.conftest import Command, run_new_process, write_project
 
-TASK = [{"id": "a", "query": "Ask.", "reference": "1", "responses": [{"id": "a/1", "text": "please, 1"}]}]
+TASK = [
+    {
+        "id": "a",
+        "query": "Ask.",
+        "reference": "1",
+        "responses": [{"id": "a/1", "text": "please, 1"}],
+    }
+]
 SOUGHT = ("jinja2", "diskcache", "json", "sitecustomize")
 OPTIONAL = ("pyarrow", "matplotlib", "sentence_transformers", "gmpy2", "orjson", "uvloop")
 """Modules that ours, or libraries that we use, may look for."""
@@ -47,7 +54,9 @@ def test_modules_that_the_config_does_not_name_are_not_imported(
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_module_whose_name_is_taken_is_refused(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_whose_name_is_taken_is_refused(
+    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_project(tmp_path, TASK, "evaluators: [json.polite]\n")
     write_modules(tmp_path, "json")
     monkeypatch.chdir(tmp_path)

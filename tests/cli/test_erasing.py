@@ -29,8 +29,14 @@ def files_with(folder: Path, *texts: str) -> list[tuple[str, str]]:
         if name.endswith(".zip"):
             with zipfile.ZipFile(folder / name) as archive:
                 unpacked += [archive.read(member) for member in archive.namelist()]
-        forms = {form: text for text in texts for form in (text.encode(), json.dumps(text)[1:-1].encode())}
-        found += [(name, text) for form, text in forms.items() if any(form in one for one in unpacked)]
+        forms = {
+            form: text
+            for text in texts
+            for form in (text.encode(), json.dumps(text)[1:-1].encode())
+        }
+        found += [
+            (name, text) for form, text in forms.items() if any(form in one for one in unpacked)
+        ]
     return sorted(set(found))
 
 
@@ -39,17 +45,31 @@ def test_the_counts_are_printed_and_the_reason_is_recorded(letters_folder: Path,
     assert ended == (0, "erased 7 texts, and 7 others that contained it\n", "")
     with Run.open(letters_folder) as erased:
         (record,) = erased.ledger.records("erasure")
-    assert (record.content["what"], record.content["reason"]) == ("response", "asked for by its author")
+    assert (record.content["what"], record.content["reason"]) == (
+        "response",
+        "asked for by its author",
+    )
 
 
 def test_json_has_the_same_counts(letters_folder: Path, run: Command):
     ended = run("erase", letters_folder, *RESPONSE, "--json")
-    counts = {"erased": 7, "erased_in_others": 7, "tasks": [], "replies": 0, "calls": 0, "unreached": []}
+    counts = {
+        "erased": 7,
+        "erased_in_others": 7,
+        "tasks": [],
+        "replies": 0,
+        "calls": 0,
+        "unreached": [],
+    }
     assert json.loads(ended.out) == {"run": str(letters_folder), **counts}
 
 
 def test_a_task_is_erased_with_its_responses(letters_folder: Path, run: Command):
-    assert run("erase", letters_folder, *TASK) == (0, "erased 13 texts, and 4 others that contained it\n", "")
+    assert run("erase", letters_folder, *TASK) == (
+        0,
+        "erased 13 texts, and 4 others that contained it\n",
+        "",
+    )
     assert files_with(letters_folder, *OF_THE_TASK) == []
 
 
@@ -64,8 +84,14 @@ def test_every_command_works_after_an_erasure_without_showing_erased_text(
     commands: list[tuple[object, ...]] = [
         ("show", letters_folder),
         ("show", letters_folder, "--json"),
-        *(("show", letters_folder, "--response", name) for name in ("letter/a", "letter/b", "note/a")),
-        *(("explain", letters_folder, "--response", name) for name in ("letter/a", "letter/c", "note/a")),
+        *(
+            ("show", letters_folder, "--response", name)
+            for name in ("letter/a", "letter/b", "note/a")
+        ),
+        *(
+            ("explain", letters_folder, "--response", name)
+            for name in ("letter/a", "letter/c", "note/a")
+        ),
         ("explain", letters_folder, "--response", "letter/a", "--json"),
         ("verify", letters_folder, "--deep"),
         ("close", letters_folder),
@@ -88,7 +114,9 @@ def test_every_command_works_after_an_erasure_without_showing_erased_text(
         ended = run(*command)
         assert ended.code == 0, (command, ended.err)
         assert not [text for text in gone if text in ended.out + ended.err], command
-    assert [text for folder in (letters_folder, written) for _, text in files_with(folder, *gone)] == []
+    assert [
+        text for folder in (letters_folder, written) for _, text in files_with(folder, *gone)
+    ] == []
 
 
 @all_rows(

@@ -28,18 +28,25 @@ def train(tmp_path: Path, server: Server, run: Command, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("train")
-def test_the_judge_of_the_training_is_refused_before_anything_is_asked(run: Command, server: Server) -> None:
+def test_the_judge_of_the_training_is_refused_before_anything_is_asked(
+    run: Command, server: Server
+) -> None:
     count_before = server.count
     ended = run("score", "tasks.jsonl", "--out", "eval", "--rewards-from", "train")
     assert (ended.code, ended.out) == (2, "")
-    assert "'tiny' (or who answers for it) would evaluate what was trained on its own rewards; name" in ended.err
+    assert (
+        "'tiny' (or who answers for it) would evaluate what was trained on its own rewards; name"
+        in ended.err
+    )
     assert (Path("eval").exists(), server.count) == (False, count_before)
 
 
 @pytest.mark.usefixtures("train")
 def test_another_judge_evaluates_and_both_are_named(run: Command, server: Server) -> None:
     other = f"openai-compatible:{server.url}#large"
-    ended = run("score", "tasks.jsonl", "--out", "eval", "--rewards-from", "train", "--model", other)
+    ended = run(
+        "score", "tasks.jsonl", "--out", "eval", "--rewards-from", "train", "--model", other
+    )
     purpose = "purpose: evaluation of what was trained on rewards of tiny, tiny-1, by large"
     assert (ended.code, purpose in ended.err) == (0, True)
     assert purpose in run("show", "eval", "--response", "letter/0").out

@@ -53,7 +53,9 @@ def test_a_failed_export_leaves_the_old_file_and_no_draft(
     (changed.parent / name).write_text("old")
     ended = run("export", changed, "--to", form, "-o", changed.parent / name)
     assert (ended.code, ended.out) == (5, "")
-    assert {path.name: path.read_text() for path in changed.parent.iterdir() if path.is_file()} == {name: "old"}
+    assert {path.name: path.read_text() for path in changed.parent.iterdir() if path.is_file()} == {
+        name: "old"
+    }
 
 
 def test_a_name_in_gz_gives_a_compressed_file(scored_once: Path, run: Command, tmp_path: Path):
@@ -67,13 +69,28 @@ def test_a_name_in_gz_gives_a_compressed_file(scored_once: Path, run: Command, t
     "options, message",
     [
         (["--to", "xml"], "audit-bundle"),
-        (["--to", "ratings", "-o", "x.csv"], "x.csv: --to ratings writes jsonl; name a file that ends in .jsonl"),
-        (["--to", "csv", "-o", "x.parquet"], "x.parquet: --to csv writes csv; name a file that ends in .csv"),
+        (
+            ["--to", "ratings", "-o", "x.csv"],
+            "x.csv: --to ratings writes jsonl; name a file that ends in .jsonl",
+        ),
+        (
+            ["--to", "csv", "-o", "x.parquet"],
+            "x.parquet: --to csv writes csv; name a file that ends in .csv",
+        ),
         (["--to", "parquet"], "--to parquet: needs an output file; name one with -o"),
         (["--to", "audit-bundle"], "--to audit-bundle: needs an output file; name one with -o"),
-        (["--to", "jsonl", "--texts"], "--texts: --to jsonl has no columns to add to; use csv, parquet or verdicts"),
-        (["--to", "jsonl", "--questions"], "--questions: --to jsonl has no rows of responses to add to"),
-        (["--to", "verdicts", "--reasons"], "--reasons: --to verdicts has no rows of responses to add to"),
+        (
+            ["--to", "jsonl", "--texts"],
+            "--texts: --to jsonl has no columns to add to; use csv, parquet or verdicts",
+        ),
+        (
+            ["--to", "jsonl", "--questions"],
+            "--questions: --to jsonl has no rows of responses to add to",
+        ),
+        (
+            ["--to", "verdicts", "--reasons"],
+            "--reasons: --to verdicts has no rows of responses to add to",
+        ),
         (["--to", "parquet", "-o", "pipe"], "pipe: is not a regular file"),
         (["--to", "audit-bundle", "-o", "pipe"], "pipe: is not a regular file"),
         (["--to", "jsonl", "-o", "folder"], "folder: is a folder; name a file in it"),
@@ -86,7 +103,12 @@ def test_a_name_in_gz_gives_a_compressed_file(scored_once: Path, run: Command, t
     ],
 )
 def test_what_cannot_be_written_is_refused_before_anything_is(
-    scored_once: Path, run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: list[str], message: str
+    scored_once: Path,
+    run: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    options: list[str],
+    message: str,
 ):
     monkeypatch.chdir(tmp_path)
     Path("folder").mkdir(exist_ok=True)
@@ -103,7 +125,9 @@ def test_what_cannot_be_written_is_refused_before_anything_is(
     assert Path("pipe").is_fifo()
 
 
-def test_an_export_never_overwrites_a_file_of_the_run(scored_folder: Path, run: Command, tmp_path: Path):
+def test_an_export_never_overwrites_a_file_of_the_run(
+    scored_folder: Path, run: Command, tmp_path: Path
+):
     (tmp_path / "link").symlink_to(scored_folder / "run.sqlite")
     before = folder_contents(scored_folder)
     own = [
@@ -141,8 +165,11 @@ def test_an_export_can_be_written_to_a_pipe(scored_once: Path, run: Command, tmp
         ("--reasons", ["reason.manners.polite", "reason.manners.shaky"]),
     ],
 )
-def test_an_option_adds_columns_to_a_table(scored_once: Path, run: Command, option: str, columns: list[str]):
+def test_an_option_adds_columns_to_a_table(
+    scored_once: Path, run: Command, option: str, columns: list[str]
+):
     with_option, without = (
-        run("export", scored_once, "--to", "csv", *more).out.splitlines()[0].split(",") for more in ([option], [])
+        run("export", scored_once, "--to", "csv", *more).out.splitlines()[0].split(",")
+        for more in ([option], [])
     )
     assert [name for name in with_option if name not in without] == columns

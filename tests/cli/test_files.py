@@ -41,12 +41,16 @@ def test_a_link_in_the_folder_of_a_run_is_refused(project: Path, run: Command, n
 
 @pytest.mark.landing
 @pytest.mark.parametrize("umask", ["000", pytest.param("022", marks=pytest.mark.exhaustive)])
-def test_runs_recordings_and_the_cache_are_readable_by_their_owner_only(project: Path, umask: str) -> None:
+def test_runs_recordings_and_the_cache_are_readable_by_their_owner_only(
+    project: Path, umask: str
+) -> None:
     (project / "jury.yaml").write_text(RECORDED)
     command = f'umask {umask}; exec "$0" "$@"'
     words = ["sh", "-c", command, JURYGRAPH, "score", "tasks.jsonl", "--out", "new/run"]
     environment = {**os.environ, "JURYGRAPH_CACHE": str(project / "cache")}
-    done = subprocess.run(words, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        words, cwd=project, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     modes = {
         str(path.relative_to(project)): stat.S_IMODE(path.stat().st_mode)
@@ -54,7 +58,12 @@ def test_runs_recordings_and_the_cache_are_readable_by_their_owner_only(project:
         for path in (project / folder, *(project / folder).iterdir())
     }
     modes["calls.jsonl"] = stat.S_IMODE((project / "calls.jsonl").stat().st_mode)
-    assert {"new/run/run.sqlite", "new/run/run.lock", "new/run/config.yaml", "cache/cache.db"} <= modes.keys()
+    assert {
+        "new/run/run.sqlite",
+        "new/run/run.lock",
+        "new/run/config.yaml",
+        "cache/cache.db",
+    } <= modes.keys()
     assert {name: mode for name, mode in modes.items() if mode & 0o077} == {}
 
 
@@ -62,7 +71,10 @@ def test_an_export_follows_a_link_and_has_the_usual_mode(project: Path, run: Com
     assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 0
     (project / "there").mkdir()
     (project / "rewards.jsonl").symlink_to("there/rewards.jsonl")
-    assert run("export", project / "run", "--to", "jsonl", "--out", project / "rewards.jsonl").code == 0
+    assert (
+        run("export", project / "run", "--to", "jsonl", "--out", project / "rewards.jsonl").code
+        == 0
+    )
     assert json.loads((project / "there" / "rewards.jsonl").read_text())["response_id"] == "a/1"
     umask = os.umask(0o022)
     os.umask(umask)

@@ -25,7 +25,13 @@ def _outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     }
     rubric = {"criteria": [{"id": "short", "text": "It is short.", "weight": 1.0}]}
     response = {"id": "a/1", "text": "", "data": [{"meal": "Coco Bambu, Rockford"}]}
-    task = {"id": "a", "query": "Where to?", "facts": facts, "rubric": rubric, "responses": [response]}
+    task = {
+        "id": "a",
+        "query": "Where to?",
+        "facts": facts,
+        "rubric": rubric,
+        "responses": [response],
+    }
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
     Path("tasks.jsonl").write_text(json.dumps(task) + "\n")

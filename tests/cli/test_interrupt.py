@@ -17,11 +17,22 @@ import pytest
 
 from jurygraph.cli import interrupts
 from jurygraph.runs.store.folder import acquire_lock, release_lock
-from tests.cli.conftest import JURYGRAPH, Command, folder_contents, run_command, traces, write_project
+from tests.cli.conftest import (
+    JURYGRAPH,
+    Command,
+    folder_contents,
+    run_command,
+    traces,
+    write_project,
+)
 
 NUMBER = 200  # more than are in work at once
 TASKS = [
-    {"id": f"t{i}", "query": "?", "responses": [{"id": f"t{i}/r{j}", "text": f"letter {i}, " * j} for j in range(2)]}
+    {
+        "id": f"t{i}",
+        "query": "?",
+        "responses": [{"id": f"t{i}/r{j}", "text": f"letter {i}, " * j} for j in range(2)],
+    }
     for i in range(NUMBER)
 ]
 PRESSING = """\
@@ -68,7 +79,9 @@ def ctrl_c(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def write_tasks(folder: Path, evaluator: str) -> tuple[object, ...]:
     """Return the command that scores the tasks by an evaluator that presses Ctrl-C once."""
-    project = write_project(folder / "project", TASKS, f"evaluators: [manners.{evaluator}]\n", PRESSING)
+    project = write_project(
+        folder / "project", TASKS, f"evaluators: [manners.{evaluator}]\n", PRESSING
+    )
     return "score", project / "tasks.jsonl", "--out"
 
 
@@ -84,7 +97,9 @@ def test_a_run_that_was_stopped_resumes_with_the_same_result(
     ), "at once, to the descriptor itself"
     assert "interrupted; finished tasks are kept in" in stopped.err
     kept = traces(run, tmp_path / "run")
-    assert f"{len(kept) // 2} of {NUMBER} tasks are scored so far" in run("show", tmp_path / "run").err
+    assert (
+        f"{len(kept) // 2} of {NUMBER} tasks are scored so far" in run("show", tmp_path / "run").err
+    )
     assert run("verify", tmp_path / "run").code == 0
     resumed = run(*command, tmp_path / "run")
     unbroken = run(*command, tmp_path / "whole")
@@ -116,7 +131,9 @@ def written_run(scored_folder: Path, project: Path) -> Iterator[Path]:
     release_lock(lock)
 
 
-def test_no_other_command_writes_a_run_that_is_being_scored(written_run: Path, project: Path, run: Command):
+def test_no_other_command_writes_a_run_that_is_being_scored(
+    written_run: Path, project: Path, run: Command
+):
     holder = rf"written: is being written by process {os.getpid()} on {re.escape(socket.gethostname())} since 2"
     before = folder_contents(written_run)
     for command in (
@@ -145,13 +162,17 @@ def test_a_run_that_is_being_scored_can_be_read(written_run: Path, run: Command,
     verified = run("verify", written_run, "--json")
     found = json.loads(verified.out)
     assert (found["traces"], found["closed"]) == (2, False)
-    assert "the run is not closed: more records may follow this head" in run("verify", written_run).err
+    assert (
+        "the run is not closed: more records may follow this head" in run("verify", written_run).err
+    )
 
 
 def start_scoring(project: Path, run: str) -> subprocess.Popen[str]:
     arguments = [JURYGRAPH, "score", project / "tasks.jsonl", "--out", project / run]
     pipe = subprocess.PIPE
-    return subprocess.Popen(arguments, stdout=pipe, stderr=pipe, text=True, preexec_fn=restore_ctrl_c)
+    return subprocess.Popen(
+        arguments, stdout=pipe, stderr=pipe, text=True, preexec_fn=restore_ctrl_c
+    )
 
 
 def restore_ctrl_c() -> None:
@@ -188,9 +209,14 @@ def polite(task, response):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("name", "presses"), [("hangs", 1), ("hangs", 2), ("clings", 1), ("blocks", 1)])
+@pytest.mark.parametrize(
+    ("name", "presses"), [("hangs", 1), ("hangs", 2), ("clings", 1), ("blocks", 1)]
+)
 def test_ctrl_c_ends_a_command_whose_evaluator_hangs(tmp_path: Path, name: str, presses: int):
-    tasks = [{"id": name, "query": "?", "responses": [{"id": f"{name}/a", "text": "text"}]} for name in ("t0", "t1")]
+    tasks = [
+        {"id": name, "query": "?", "responses": [{"id": f"{name}/a", "text": "text"}]}
+        for name in ("t0", "t1")
+    ]
     config = f"evaluators: [manners.polite, {{use: manners.{name}, name: it}}]\nreward: {{polite: 1.0, it: 1.0}}\n"
     project = write_project(tmp_path / "project", tasks, config, HANGING)
     process = start_scoring(project, "run")
@@ -200,7 +226,9 @@ def test_ctrl_c_ends_a_command_whose_evaluator_hangs(tmp_path: Path, name: str, 
             assert time.monotonic() < until
             time.sleep(0.01)
         assert process.stderr is not None
-        for message in ("stopping after the questions in flight", "stopped; run the same command")[:presses]:
+        for message in ("stopping after the questions in flight", "stopped; run the same command")[
+            :presses
+        ]:
             process.send_signal(signal.SIGINT)
             while message not in process.stderr.readline():
                 assert process.poll() is None
@@ -215,7 +243,9 @@ def test_ctrl_c_ends_a_command_whose_evaluator_hangs(tmp_path: Path, name: str, 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_while_modules_are_imported_is_acknowledged(project: Path, presses: int):
-    (project / "manners.py").write_text("import time\nprint('imported', flush=True)\ntime.sleep(60)\n")
+    (project / "manners.py").write_text(
+        "import time\nprint('imported', flush=True)\ntime.sleep(60)\n"
+    )
     process = start_scoring(project, "run")
     assert process.stderr is not None
     assert process.stderr.readline() == "imported\n"
@@ -232,6 +262,10 @@ def test_ctrl_c_while_modules_are_imported_is_acknowledged(project: Path, presse
 @pytest.mark.landing
 def test_a_closed_pipe_is_not_reported_as_a_bug(scored_folder: Path):
     shown = subprocess.run(
-        f"{JURYGRAPH} show {scored_folder} --json | head -c 1", shell=True, capture_output=True, text=True, check=True
+        f"{JURYGRAPH} show {scored_folder} --json | head -c 1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert (shown.stdout, shown.stderr) == ("{", "")

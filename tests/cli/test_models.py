@@ -10,7 +10,17 @@ import pytest
 
 from tests.cli.conftest import Command, CommandResult
 from tests.models.judge_scripts import config, judge_reply, rubric
-from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Script, Server, nobody, reply_with, run_server, status
+from tests.models.server import (
+    TOKENS_IN,
+    TOKENS_OUT,
+    Answer,
+    Script,
+    Server,
+    nobody,
+    reply_with,
+    run_server,
+    status,
+)
 from tests.models.test_replies import CASES, PROSE, answer
 from tests.rows import all_rows
 
@@ -40,8 +50,12 @@ class Project:
         self.folder, self._run = folder, run
         lines = []
         for name, text in texts.items():
-            task = rubric("kind", "short", "clear", "right", "new", name=name, query=f"Write to {name}.")
-            lines.append({**task.model_dump(mode="json"), "responses": [{"id": f"{name}/a", "text": text}]})
+            task = rubric(
+                "kind", "short", "clear", "right", "new", name=name, query=f"Write to {name}."
+            )
+            lines.append(
+                {**task.model_dump(mode="json"), "responses": [{"id": f"{name}/a", "text": text}]}
+            )
         (folder / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
     def write_config(self, url: str, **calls: Any) -> None:
@@ -62,22 +76,37 @@ def cost_lines(ended: CommandResult) -> list[str]:
     return [line for line in ended.out.splitlines() if line.startswith(("calls: ", "requests: "))]
 
 
-def test_the_bill_stands_below_the_result_and_this_commands_requests_below_it(project: Project, server: Server):
+def test_the_bill_stands_below_the_result_and_this_commands_requests_below_it(
+    project: Project, server: Server
+):
     project.write_config(server.url, prices=PRICES)
     cost = f"${CALLS * BILL:.4f}"
     calls = f"calls: {CALLS} answered by the model ({cost})"
-    assert cost_lines(project.score("run")) == [calls, f"requests: {CALLS} by this command (at most {cost})"]
+    assert cost_lines(project.score("run")) == [
+        calls,
+        f"requests: {CALLS} by this command (at most {cost})",
+    ]
     assert cost_lines(project.score("run")) == [calls, "requests: none by this command"]
     printed = json.loads(project.score("run", "--json").out)
-    assert printed["calls"]["sent"] == {"number": CALLS, "cost": pytest.approx(CALLS * BILL), "unpriced": 0}
+    assert printed["calls"]["sent"] == {
+        "number": CALLS,
+        "cost": pytest.approx(CALLS * BILL),
+        "unpriced": 0,
+    }
     assert printed["requests"] == {"number": 0, "cost": 0.0, "unpriced": 0}
 
 
-def test_a_dry_run_counts_the_requests_that_are_answered_without_being_sent(project: Project, server: Server):
+def test_a_dry_run_counts_the_requests_that_are_answered_without_being_sent(
+    project: Project, server: Server
+):
     project.write_config(server.url, concurrency=1)
     project.score("run", "--max-calls", 3)
     estimate = json.loads(project.score("run", "--dry-run", "--json").out)["model"]
-    assert (estimate["expected"]["calls"], estimate["from_cache"], estimate["from_run"]) == (CALLS - 3, 0, 1)
+    assert (estimate["expected"]["calls"], estimate["from_cache"], estimate["from_run"]) == (
+        CALLS - 3,
+        0,
+        1,
+    )
     assert (
         "\nanswered without a request: 0 from the cache, 1 from recorded calls\n"
         in project.score("run", "--dry-run").out
@@ -114,7 +143,12 @@ ENDS: dict[str, tuple[Script, tuple[str, ...], int, list[str]]] = {
         3,
         ["the model server has not answered for", f"{KEPT} to continue"],
     ),
-    "some replies in no form": (lambda body, number: reply_with("Certainly."), ("--limit", "2"), 1, [UNUSABLE]),
+    "some replies in no form": (
+        lambda body, number: reply_with("Certainly."),
+        ("--limit", "2"),
+        1,
+        [UNUSABLE],
+    ),
 }
 
 
@@ -126,7 +160,9 @@ def test_a_run_that_ends_early_has_its_exit_code_and_says_how_to_go_on(
     monkeypatch.setenv("JURYGRAPH_API_KEY", KEY)
     with run_server(script) as server:
         prices = {"tiny": {"input": 0.001, "output": 100.0}}
-        project.write_config(server.url, concurrency=1, prices=prices, outage={"after": 1, "wait": 0.01})
+        project.write_config(
+            server.url, concurrency=1, prices=prices, outage={"after": 1, "wait": 0.01}
+        )
         ended = project.score("run", *options)
     assert ended.code == code, ended.err
     assert [message for message in messages if message not in ended.err] == []
@@ -134,7 +170,9 @@ def test_a_run_that_ends_early_has_its_exit_code_and_says_how_to_go_on(
     assert (project.folder / "run").exists()
 
 
-def test_twenty_replies_in_no_form_end_a_run_and_leave_nothing_behind(tmp_path: Path, run: Command) -> None:
+def test_twenty_replies_in_no_form_end_a_run_and_leave_nothing_behind(
+    tmp_path: Path, run: Command
+) -> None:
     project = Project(tmp_path, run, {str(number): f"Text {number}." for number in range(12)})
     with run_server(lambda body, number: reply_with("Certainly.")) as server:
         project.write_config(server.url)
@@ -152,7 +190,11 @@ def test_twenty_replies_in_no_form_end_a_run_and_leave_nothing_behind(tmp_path: 
             3,
             "in the config; write `calls: {parameters: {logprobs: false}}` in the config; nothing was scored",
         ),
-        ("system-role", 3, "in the config; write `calls: {system: joined}` in the config; nothing was scored"),
+        (
+            "system-role",
+            3,
+            "in the config; write `calls: {system: joined}` in the config; nothing was scored",
+        ),
         ("chatty", 3, "; write `calls: {reply: one-object}` in the config, or set calls.form"),
         (
             "reasoning-only",
@@ -167,7 +209,11 @@ def test_a_run_says_what_its_server_sends(
     tmp_path_factory: pytest.TempPathFactory, run: Command, name: str, code: int, message: str
 ) -> None:
     text = PROSE * 600 if name == "cut-prompt" else "Text"
-    project = Project(tmp_path_factory.mktemp(name), run, {str(number): f"{text} {number}." for number in range(12)})
+    project = Project(
+        tmp_path_factory.mktemp(name),
+        run,
+        {str(number): f"{text} {number}." for number in range(12)},
+    )
     with run_server(lambda body, number: answer(CASES[name])) as server:
         project.write_config(server.url, concurrency=4)
         ended = project.score("run")
@@ -176,7 +222,9 @@ def test_a_run_says_what_its_server_sends(
     assert server.count <= (4 if name == "gemini-list" else 60)
 
 
-def test_a_key_that_is_not_set_is_reported_as_such(project: Project, monkeypatch: pytest.MonkeyPatch):
+def test_a_key_that_is_not_set_is_reported_as_such(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.delenv("JURYGRAPH_API_KEY", raising=False)
     with run_server(lambda body, number: status(401)) as server:
         project.write_config(server.url, concurrency=1)
@@ -185,8 +233,12 @@ def test_a_key_that_is_not_set_is_reported_as_such(project: Project, monkeypatch
 
 
 @pytest.mark.heavy
-@pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")  # litellm's
-def test_a_refused_key_of_another_provider_is_named_by_its_variable(project: Project, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.filterwarnings(
+    "ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning"
+)  # litellm's
+def test_a_refused_key_of_another_provider_is_named_by_its_variable(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+):
     with run_server(lambda body, number: status(401)) as server:
         project.write_config(server.url)
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -203,7 +255,9 @@ class TestFailures:
     """Failures are reported with their reason and the command that repeats them."""
 
     def test_the_reason_for_failed_verdicts_is_printed_every_time(self, project: Project):
-        with run_server(lambda body, number: status(400, body={"error": {"message": NO_LIMIT}})) as server:
+        with run_server(
+            lambda body, number: status(400, body={"error": {"message": NO_LIMIT}})
+        ) as server:
             project.write_config(server.url, attempts=1)
             ended = [project.score("run"), project.score("run")]
         failure = (
@@ -211,7 +265,10 @@ class TestFailures:
             "try calls.parameters: {max_tokens: null, max_completion_tokens: 1024} in the config"
         )
         assert "is complete; only failures are left to repeat" in ended[1].err
-        assert f"every request to the model was rejected: {server.url}: 400: {NO_LIMIT}" in ended[0].err
+        assert (
+            f"every request to the model was rejected: {server.url}: 400: {NO_LIMIT}"
+            in ended[0].err
+        )
         for one in ended:
             assert "may succeed now" not in one.err
             assert one.err.count("failed verdicts: ") == 1
@@ -221,14 +278,23 @@ class TestFailures:
         with nobody() as url:
             project.write_config(url, attempts=1)
             ended = project.score("run")
-        assert f"failed verdicts: 15 of kind connection (criteria 15), for example: {url}: " in ended.err
+        assert (
+            f"failed verdicts: 15 of kind connection (criteria 15), for example: {url}: "
+            in ended.err
+        )
         assert "to repeat the 15 failures that may succeed now:  jurygraph score " in ended.err
 
-    def test_the_retry_command_repeats_the_failed_verdicts_alone(self, project: Project, run: Command):
+    def test_the_retry_command_repeats_the_failed_verdicts_alone(
+        self, project: Project, run: Command
+    ):
         mended = False
 
         def script(body: dict[str, Any], number: int) -> Answer:
-            return judge(body, number) if mended or "to ann." not in body["messages"][1]["content"] else status(400)
+            return (
+                judge(body, number)
+                if mended or "to ann." not in body["messages"][1]["content"]
+                else status(400)
+            )
 
         with run_server(script) as server:
             project.write_config(server.url)
@@ -236,7 +302,10 @@ class TestFailures:
             lead = "once what they name is changed, to repeat the 5 failures:  "
             command = ended.err.partition(lead)[2].splitlines()[0]
             assert "may succeed now" not in ended.err
-            assert json.loads(project.score("a run", "--limit", 2, "--json").out)["retry_command"] == command
+            assert (
+                json.loads(project.score("a run", "--limit", 2, "--json").out)["retry_command"]
+                == command
+            )
             before, mended = server.count, True
             repeated = run(*shlex.split(command)[1:])
             assert (repeated.code, server.count - before) == (0, 2), repeated.err

@@ -11,7 +11,16 @@ from jurygraph.cli.app import root_command
 from tests.cli.conftest import Command
 from tests.rows import all_rows
 
-ONE_MEANING = ("--dry-run", "--edges-from", "--every", "--gate", "--json", "--max-calls", "--max-cost", "--plot")
+ONE_MEANING = (
+    "--dry-run",
+    "--edges-from",
+    "--every",
+    "--gate",
+    "--json",
+    "--max-calls",
+    "--max-cost",
+    "--plot",
+)
 
 
 def commands(command: Any, *path: str) -> Iterator[tuple[str, Any]]:
@@ -26,7 +35,9 @@ EVERY = dict(commands(root_command))
 
 
 def options(command: Any) -> list[Any]:
-    return [one for one in command.params if one.opts[0].startswith("-") and "--help" not in one.opts]
+    return [
+        one for one in command.params if one.opts[0].startswith("-") and "--help" not in one.opts
+    ]
 
 
 @all_rows("name", ONE_MEANING)

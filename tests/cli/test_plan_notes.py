@@ -21,16 +21,27 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     lines = [
         {"id": name, "query": "Plan.", "stakeholders": [{"id": "ann", "constraints": constraints}]}
         | {"responses": [{**one, "id": f"{name}/{one['id']}"} for one in responses]}
-        for name, constraints in (("half", [wish, need]), ("none", [wish]), ("all", [need]), ("nothing", [wish]))
+        for name, constraints in (
+            ("half", [wish, need]),
+            ("none", [wish]),
+            ("all", [need]),
+            ("nothing", [wish]),
+        )
     ]
     (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (tmp_path / "jury.yaml").write_text("evaluators: [checks.constraints, preferences]\nfailure: {max_error_rate: 1}\n")
+    (tmp_path / "jury.yaml").write_text(
+        "evaluators: [checks.constraints, preferences]\nfailure: {max_error_rate: 1}\n"
+    )
     return tmp_path
 
 
 @pytest.mark.parametrize("more", [(), ("--dry-run",)])
 @pytest.mark.usefixtures("project")
 def test_it_is_told_once_for_all_tasks_and_responses(run: Command, more: tuple[str, ...]) -> None:
-    told = [line for line in run("score", "tasks.jsonl", "--out", "run", *more).err.splitlines() if TOLD in line]
+    told = [
+        line
+        for line in run("score", "tasks.jsonl", "--out", "run", *more).err.splitlines()
+        if TOLD in line
+    ]
     assert len(told) == 1
     assert told[0].startswith(f"task 'none' and 1 more: 0 {TOLD}")

@@ -16,7 +16,9 @@ from tests.cli.conftest import (
 from tests.rows import all_rows
 
 
-def test_the_result_is_a_table_by_agent_and_counts_of_verdicts_that_add_up(project: Path, run: Command):
+def test_the_result_is_a_table_by_agent_and_counts_of_verdicts_that_add_up(
+    project: Path, run: Command
+):
     ended = run("score", project / "tasks.jsonl", "--out", project / "run")
     assert ended.code == 0
     assert ended.out.splitlines() == [
@@ -28,13 +30,17 @@ def test_the_result_is_a_table_by_agent_and_counts_of_verdicts_that_add_up(proje
         "highest possible reward: 1.0000; lowest: -0.5000",
         "coverage: judged share of the weight; degraded: some is not judged; failed: no reward, left out of the mean",
     ]
-    assert f"jurygraph explain {project / 'run'} --response salt/b" in ended.err, "the lowest response is named"
+    assert f"jurygraph explain {project / 'run'} --response salt/b" in ended.err, (
+        "the lowest response is named"
+    )
     before = folder_contents(project / "run")
     again = run("score", project / "tasks.jsonl", "--out", project / "run")
     assert "is complete; nothing to do" in again.err
     assert again.out == ended.out
     assert folder_contents(project / "run") == before
-    result = json.loads(run("score", project / "tasks.jsonl", "--out", project / "run", "--json").out)
+    result = json.loads(
+        run("score", project / "tasks.jsonl", "--out", project / "run", "--json").out
+    )
     assert result["agents"][0] == {
         "agent": "alice",
         "responses": 2,
@@ -98,20 +104,30 @@ def test_a_dry_run_counts_the_questions_and_writes_nothing(project: Path, run: C
     assert "US dollars" not in shown
 
 
-def test_a_dry_run_with_a_model_estimates_its_requests_and_prints_the_assumptions(project: Path, run: Command):
-    rubric = {"criteria": [{"id": name, "text": f"It is {name}.", "weight": 1.0} for name in "abcde"]}
+def test_a_dry_run_with_a_model_estimates_its_requests_and_prints_the_assumptions(
+    project: Path, run: Command
+):
+    rubric = {
+        "criteria": [{"id": name, "text": f"It is {name}.", "weight": 1.0} for name in "abcde"]
+    }
     config = "model: openai-compatible:http://127.0.0.1:9/v1#tiny\nevaluators: [criteria]\ncalls: {cache: false, %s}\n"
-    write_project(project, [{**task, "rubric": rubric} for task in TASKS], config % "max_tokens: 100")
+    write_project(
+        project, [{**task, "rubric": rubric} for task in TASKS], config % "max_tokens: 100"
+    )
     unpriced = " ".join(run("score", project / "tasks.jsonl", "--dry-run").out.split())
     assert "US dollars unknown unknown unknown" in unpriced
-    (project / "jury.yaml").write_text(config % "max_tokens: 100, prices: {tiny: {input: 1000, output: 5000}}")
+    (project / "jury.yaml").write_text(
+        config % "max_tokens: 100, prices: {tiny: {input: 1000, output: 5000}}"
+    )
     lines = run("score", project / "tasks.jsonl", "--dry-run").out.splitlines()
     rows = {line.rsplit(maxsplit=3)[0]: line.rsplit(maxsplit=3)[1:] for line in lines if line}
     assert rows["model requests"] == ["low", "expected", "worst"]
     assert rows["calls"] == ["6", "6", "12"], "of four responses one is empty"
     assert rows["output tokens"] == ["240", "600", "1200"]
     read, wrote = rows["input tokens"], rows["output tokens"]
-    assert rows["US dollars"] == [f"{int(i) / 1000 + int(o) / 200:.4f}" for i, o in zip(read, wrote, strict=True)]
+    assert rows["US dollars"] == [
+        f"{int(i) / 1000 + int(o) / 200:.4f}" for i, o in zip(read, wrote, strict=True)
+    ]
     assert lines[-1].startswith("estimates: a token is taken for 5, 4 or 1 bytes, a reply for ")
     loads = json.loads(run("score", project / "tasks.jsonl", "--dry-run", "--json").out)["model"]
     assert [str(loads[name]["calls"]) for name in ("low", "expected", "worst")] == rows["calls"]
@@ -125,16 +141,23 @@ def test_a_dry_run_refuses_what_cannot_be_planned(project: Path, run: Command):
 
 
 def test_a_dry_run_needs_no_folder_for_the_run(project: Path, run: Command):
-    estimates = [run("score", project / "tasks.jsonl", "--dry-run", *out).out for out in ((), ("--out", project / "r"))]
+    estimates = [
+        run("score", project / "tasks.jsonl", "--dry-run", *out).out
+        for out in ((), ("--out", project / "r"))
+    ]
     assert estimates[0] == estimates[1]
 
 
 @pytest.mark.landing
 def test_output_of_an_evaluator_is_not_part_of_the_result(project: Path, run: Command):
-    (project / "manners.py").write_text('print("loading")\n\ndef polite(t, r):\n    print("asking")\n    return 1.0\n')
+    (project / "manners.py").write_text(
+        'print("loading")\n\ndef polite(t, r):\n    print("asking")\n    return 1.0\n'
+    )
     (project / "jury.yaml").write_text("evaluators: [manners.polite]\n")
     for more in ((), ("--dry-run",)):
-        ended = run("score", project / "tasks.jsonl", "--out", project / f"run{len(more)}", "--json", *more)
+        ended = run(
+            "score", project / "tasks.jsonl", "--out", project / f"run{len(more)}", "--json", *more
+        )
         assert json.loads(ended.out)["tasks"] == 2
         assert "loading" in ended.err
     assert "asking" in run("score", project / "tasks.jsonl", "--out", project / "again").err
@@ -146,7 +169,9 @@ def test_output_of_its_child_processes_is_not_part_of_the_result(project: Path):
     source = "import subprocess\n\ndef polite(t, r):\n    subprocess.run(['echo', 'hello'])\n    return 1.0\n"
     (project / "manners.py").write_text(source)
     (project / "jury.yaml").write_text("evaluators: [manners.polite]\n")
-    _, out, err = run_new_process("score", project / "tasks.jsonl", "--out", project / "run", "--json")
+    _, out, err = run_new_process(
+        "score", project / "tasks.jsonl", "--out", project / "run", "--json"
+    )
     assert json.loads(out)["tasks"] == 2
     assert "hello" in err
 
@@ -159,7 +184,9 @@ def test_no_trace_is_sent_to_langsmith_unless_the_config_enables_it(
         monkeypatch.setenv(name, "true")
     source = "import os\n\nSEEN = os.environ['LANGSMITH_TRACING'] + os.environ['LANGCHAIN_TRACING_V2']\n\n"
     source += "def polite(task, response):\n    raise RuntimeError\n"
-    source += "raise SystemError(SEEN)\n"  # ends the command while the code of an evaluator is loaded
+    source += (
+        "raise SystemError(SEEN)\n"  # ends the command while the code of an evaluator is loaded
+    )
     (project / "manners.py").write_text(source)
     (project / "jury.yaml").write_text(f"{more}evaluators: [manners.polite]\n")
     ended = run("score", project / "tasks.jsonl", "--out", project / "run")
@@ -174,13 +201,19 @@ POLITE, CRASH, OFFLINE = ({"id": text, "text": text} for text in ("please", "cra
     [
         ([POLITE], 0, "all rewards: "),
         ([POLITE, CRASH], 1, "1 of 2 rewards failed and have no value"),
-        ([POLITE, OFFLINE], 3, "inconclusive: 25.0% of the verdicts failed for infrastructure reasons"),
+        (
+            [POLITE, OFFLINE],
+            3,
+            "inconclusive: 25.0% of the verdicts failed for infrastructure reasons",
+        ),
     ],
 )
 def test_failures_decide_the_exit_code_also_of_a_complete_run(
     tmp_path: Path, run: Command, responses: list[dict[str, str]], code: int, message: str
 ):
-    project = write_project(tmp_path / str(code), [{"id": "t", "query": "?", "responses": responses}])
+    project = write_project(
+        tmp_path / str(code), [{"id": "t", "query": "?", "responses": responses}]
+    )
     for _ in range(2):
         ended = run("score", project / "tasks.jsonl", "--out", project / "run")
         assert (ended.code, message in ended.err) == (code, True)
@@ -193,10 +226,19 @@ def test_failures_decide_the_exit_code_also_of_a_complete_run(
         (["nonsense"], "nonsense"),
         (["score"], "TASKS"),
         (["score", "tasks.jsonl"], "error: --out: is missing; name the folder of the run"),
-        (["score", "tasks.jsonl", "--out", "run", "--model", "gpt"], "error: --model: 'gpt' is not a model"),
-        (["score", "tasks.jsonl", "--out", "."], "is neither a run nor empty; name another folder with --out"),
+        (
+            ["score", "tasks.jsonl", "--out", "run", "--model", "gpt"],
+            "error: --model: 'gpt' is not a model",
+        ),
+        (
+            ["score", "tasks.jsonl", "--out", "."],
+            "is neither a run nor empty; name another folder with --out",
+        ),
         (["score", "tasks.jsonl", "--out", "run", "--limit", "0"], "--limit"),
-        (["score", "tasks.jsonl", "--out", "run", "--gate", "meen>1"], "unknown statistic 'meen'; did you mean mean?"),
+        (
+            ["score", "tasks.jsonl", "--out", "run", "--gate", "meen>1"],
+            "unknown statistic 'meen'; did you mean mean?",
+        ),
     ],
 )
 def test_wrong_words_give_exit_code_2_and_nothing_is_written(
@@ -229,11 +271,19 @@ def test_a_gate_decides_by_the_figures_of_the_run(
 def test_failed_rewards_miss_a_gate_that_does_not_name_them(project: Path, run: Command):
     """A mean leaves them out. Without a model nothing is judged."""
     rubric = {"criteria": [{"id": "short", "text": "It is short.", "weight": 1.0}]}
-    task = {"id": "a", "query": "Where to?", "rubric": rubric, "responses": [{"id": "r", "text": "There."}]}
+    task = {
+        "id": "a",
+        "query": "Where to?",
+        "rubric": rubric,
+        "responses": [{"id": "r", "text": "There."}],
+    }
     (project / "tasks.jsonl").write_text(json.dumps(task))
     (project / "jury.yaml").write_text("evaluators: [criteria]\nreward: {rubric: 1.0}\n")
     command = ("score", project / "tasks.jsonl", "--out", project / "run")
     assert run(*command, "--gate", "error_rate<=1").code == 1
     assert run(*command, "--gate", "failed<=1").code == 0
     ended = run(*command, "--gate", "mean>=0, failed<=1")
-    assert (ended.code, "threshold missed: mean >= 0, but there is no mean" in ended.err) == (1, True)
+    assert (ended.code, "threshold missed: mean >= 0, but there is no mean" in ended.err) == (
+        1,
+        True,
+    )

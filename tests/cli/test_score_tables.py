@@ -43,7 +43,9 @@ def test_a_table_is_scored_and_its_other_columns_come_back_as_labels(run: Comman
     assert run(*words).code == 1
 
 
-def test_a_bad_row_is_named_by_line_and_column_and_nothing_is_written(folder: Path, run: Command) -> None:
+def test_a_bad_row_is_named_by_line_and_column_and_nothing_is_written(
+    folder: Path, run: Command
+) -> None:
     (folder / "data.csv").write_text(TABLE + 'gate," ",please,test\n')
     refused = run("score", "data.csv", *NAMED, "--out", "run")
     message = "error: data.csv, line 4, column question: is empty; fill it, or leave the row out\n"

@@ -47,12 +47,18 @@ def test_the_retry_command_has_the_same_options_and_a_new_folder(
     assert options.retry_command == f"jurygraph score tasks.jsonl {words}"
     Path("a run-2").mkdir()
     assert "--out 'a run-3'" in replace(options).retry_command, "the other is there now"
-    here = ScoreOptions("tasks.jsonl", Path("."), TableColumns(prompt="question", response=("one", "a b")))
+    here = ScoreOptions(
+        "tasks.jsonl", Path("."), TableColumns(prompt="question", response=("one", "a b"))
+    )
     columns = "--prompt-column question --response-column one --response-column 'a b'"
-    assert here.retry_command == f"jurygraph score tasks.jsonl {columns} --branch . --out {tmp_path}-2"
+    assert (
+        here.retry_command == f"jurygraph score tasks.jsonl {columns} --branch . --out {tmp_path}-2"
+    )
 
 
-def test_the_cost_comes_first_and_what_is_scored_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_cost_comes_first_and_what_is_scored_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked: list[int] = []
 
     def count(body: dict[str, Any], number: int) -> Answer:
@@ -71,7 +77,10 @@ def test_the_cost_comes_first_and_what_is_scored_is_kept(tmp_path: Path, capsys:
         assert folder_contents(tmp_path) == before
         assert not asked
         table = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-        assert table[0] == "to score tasks responses verdicts requests expected worst US dollars, worst"
+        assert (
+            table[0]
+            == "to score tasks responses verdicts requests expected worst US dollars, worst"
+        )
         assert "two 1 2 2 2 2 4 unknown" in table
         with pytest.raises(BudgetExceeded):
             score_study(tmp_path / "out", runs, replace(options, max_calls=2))

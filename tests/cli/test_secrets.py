@@ -27,7 +27,16 @@ from tests.models.server import Answer, raw_body, reply_with, run_server, status
 
 TASKS, GROUP = 8, 2
 NUMBER = TASKS * GROUP
-_KINDS = ("API_KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWORD_2", "CREDENTIALS", "ACCESS_KEY_ID", "PASSPHRASE")
+_KINDS = (
+    "API_KEY",
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWORD_2",
+    "CREDENTIALS",
+    "ACCESS_KEY_ID",
+    "PASSPHRASE",
+)
 
 
 def make_secret(number: int) -> str:
@@ -35,7 +44,10 @@ def make_secret(number: int) -> str:
     draw = random.Random(number)
     core = "".join(draw.choices(string.ascii_letters + string.digits, k=24))
     if number == 0:
-        lines = ["".join(draw.choices(string.ascii_letters + string.digits + "+/", k=64)) for _ in range(5)]
+        lines = [
+            "".join(draw.choices(string.ascii_letters + string.digits + "+/", k=64))
+            for _ in range(5)
+        ]
         return "\n".join(["-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----"])
     makes = (
         f"sk-proj-{core}",
@@ -46,7 +58,10 @@ def make_secret(number: int) -> str:
     return f"{makes[number % len(makes)]}{number:02d}"
 
 
-SECRETS = {f"CANARY_{number:02d}_{_KINDS[number % len(_KINDS)]}": make_secret(number) for number in range(NUMBER)}
+SECRETS = {
+    f"CANARY_{number:02d}_{_KINDS[number % len(_KINDS)]}": make_secret(number)
+    for number in range(NUMBER)
+}
 
 
 def secret_forms() -> dict[bytes, tuple[str, str]]:
@@ -60,7 +75,9 @@ def secret_forms() -> dict[bytes, tuple[str, str]]:
             if encoding == "base64":
                 text = text[8:-4]  # without the characters that depend on the text around it
             for _ in range(3):
-                forms[text.encode()] = forms[json.dumps(text, ensure_ascii=False)[1:-1].encode()] = name, encoding
+                forms[text.encode()] = forms[
+                    json.dumps(text, ensure_ascii=False)[1:-1].encode()
+                ] = name, encoding
                 text = json.dumps(text)[1:-1]
     return forms
 
@@ -79,13 +96,24 @@ def read_contents(path: Path) -> Iterator[bytes]:
     yield content
     if content.startswith(b"SQLite format 3"):
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-            tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-            for row in (row for table in tables for row in database.execute(f'SELECT * FROM "{table}"')):
-                yield b"\n".join(one if isinstance(one, bytes) else str(one).encode() for one in row)
+            tables = [
+                name
+                for (name,) in database.execute(
+                    "SELECT name FROM sqlite_master WHERE type = 'table'"
+                )
+            ]
+            for row in (
+                row for table in tables for row in database.execute(f'SELECT * FROM "{table}"')
+            ):
+                yield b"\n".join(
+                    one if isinstance(one, bytes) else str(one).encode() for one in row
+                )
     elif content.startswith(b"PAR1"):
         from pyarrow import parquet
 
-        yield json.dumps(parquet.read_table(BytesIO(content)).to_pylist(), default=str, ensure_ascii=False).encode()
+        yield json.dumps(
+            parquet.read_table(BytesIO(content)).to_pylist(), default=str, ensure_ascii=False
+        ).encode()
     elif content.startswith(b"\x1f\x8b"):
         yield gzip.decompress(content)
     elif content.startswith(b"PK"):
@@ -93,10 +121,15 @@ def read_contents(path: Path) -> Iterator[bytes]:
             yield from (archive.read(name) for name in archive.namelist())
 
 
-def find_leaks(folder: Path, streams: Mapping[str, CommandResult], own: set[Path]) -> dict[str, set[tuple[str, str]]]:
+def find_leaks(
+    folder: Path, streams: Mapping[str, CommandResult], own: set[Path]
+) -> dict[str, set[tuple[str, str]]]:
     """Return by place the secrets found there, each with its encoding; `own` are the user's files."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path not in own]
-    found = {str(path): {one for content in read_contents(path) for one in find_secrets(content)} for path in files}
+    found = {
+        str(path): {one for content in read_contents(path) for one in find_secrets(content)}
+        for path in files
+    }
     found |= {f"{name} stdout": find_secrets(ended.out.encode()) for name, ended in streams.items()}
     found |= {f"{name} stderr": find_secrets(ended.err.encode()) for name, ended in streams.items()}
     return {where: secrets for where, secrets in found.items() if secrets}
@@ -115,7 +148,11 @@ def script(body: dict[str, Any], number: int) -> Answer:
     secret = list(SECRETS.values())[number % NUMBER]
     echo = all_encodings(secret)
     if number % TASKS == 0:
-        return status(400, {"X-Echo": leaky.ENCODINGS["url"](secret)}, {"error": {"message": f"wrong key {echo}"}})
+        return status(
+            400,
+            {"X-Echo": leaky.ENCODINGS["url"](secret)},
+            {"error": {"message": f"wrong key {echo}"}},
+        )
     if number % TASKS == 1:
         return status(500, body=f"<p>Authorization: Bearer {echo}</p>")
     if number % TASKS == 2:
@@ -124,11 +161,14 @@ def script(body: dict[str, Any], number: int) -> Answer:
         encoded = leaky.ENCODINGS["url"](secret)
         return status(307, {"Location": f"/v1/{encoded}?key={encoded}"})
     if number % TASKS == 4:
-        return judge_reply(body, reason=echo, served=leaky.ENCODINGS["json"](secret).replace("\n", " "))
+        return judge_reply(
+            body, reason=echo, served=leaky.ENCODINGS["json"](secret).replace("\n", " ")
+        )
     if number % TASKS == 5:
         one = {"reason": echo, "quotes": [echo], "met": True, "probability": 0.9}
         return reply_with(
-            json.dumps(dict.fromkeys(requested_items(body), one)), finish=leaky.ENCODINGS["base64"](secret)
+            json.dumps(dict.fromkeys(requested_items(body), one)),
+            finish=leaky.ENCODINGS["base64"](secret),
         )
     if number % TASKS == 6:
         return raw_body(json.dumps({"choices": echo, "error": {"message": echo, "code": secret}}))
@@ -159,9 +199,13 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def write_project(folder: Path) -> set[Path]:
     """Write the user's own files, some of which contain secrets, and return their paths."""
     shutil.copy(leaky.__file__, folder / "leaky.py")
-    content = "\n".join(encode(secret) for secret in SECRETS.values() for encode in leaky.ENCODINGS.values())
+    content = "\n".join(
+        encode(secret) for secret in SECRETS.values() for encode in leaky.ENCODINGS.values()
+    )
     content = f"{{% raw %}}{content}{{% endraw %}}"
-    head = "---\nid: warm\npurpose: Judge warmth.\nvariables: [house]\nextends: items\n---\n## user\n"
+    head = (
+        "---\nid: warm\npurpose: Judge warmth.\nvariables: [house]\nextends: items\n---\n## user\n"
+    )
     (folder / "warm.md").write_text(f'{head}{content}\n{{{{ house | fenced("house") }}}}\n')
     numbers = iter(range(NUMBER))
     rubric = {"criteria": [{"id": "kind", "text": "It is kind.", "weight": 1.0}]}
@@ -170,7 +214,10 @@ def write_project(folder: Path) -> set[Path]:
             "id": f"task-{place}",
             "query": "Say a number.",
             "rubric": rubric,
-            "responses": [{"id": f"r{n}", "text": f"number {n}"} for n in (next(numbers) for _ in range(GROUP))],
+            "responses": [
+                {"id": f"r{n}", "text": f"number {n}"}
+                for n in (next(numbers) for _ in range(GROUP))
+            ],
         }
         for place in range(TASKS)
     ]
@@ -201,7 +248,11 @@ class Commands:
 def refuse(body: dict[str, Any], number: int) -> Answer:
     """Refuse the key, which ends a run, and disclose every secret."""
     echo = " ".join(map(all_encodings, SECRETS.values()))
-    return status(401, {"X-Echo": leaky.ENCODINGS["url"](next(iter(SECRETS.values())))}, {"error": {"message": echo}})
+    return status(
+        401,
+        {"X-Echo": leaky.ENCODINGS["url"](next(iter(SECRETS.values())))},
+        {"error": {"message": echo}},
+    )
 
 
 def score_and_read(run: Commands, folder: Path, config: Path) -> None:
@@ -209,7 +260,16 @@ def score_and_read(run: Commands, folder: Path, config: Path) -> None:
     tasks, made = folder / "tasks.jsonl", folder / "run"
     run("dry run", "score", tasks, "--config", config, "--out", made, "--dry-run")
     run("score", "score", tasks, "--config", config, "--out", made, code={0, 1})
-    run("again, from the cache", "score", tasks, "--config", config, "--out", folder / "warm", code={0, 1, 3})
+    run(
+        "again, from the cache",
+        "score",
+        tasks,
+        "--config",
+        config,
+        "--out",
+        folder / "warm",
+        code={0, 1, 3},
+    )
     run("show", "show", made)
     run("show as json", "show", made, "--json")
     run("verify", "verify", made)
@@ -238,7 +298,10 @@ def test_no_secret_is_written_to_a_file_or_a_stream(
         score_and_read(commands, tmp_path, config)
         assert server.count > NUMBER
         attacked = {**CONFIG, "model": model, "calls": {"attempts": 1}, "derivers": []}
-        attacked |= {"evaluators": ["leaky.Warm", "criteria"], "reward": {"Warm": 0.5, "rubric": 0.5}}
+        attacked |= {
+            "evaluators": ["leaky.Warm", "criteria"],
+            "reward": {"Warm": 0.5, "rubric": 0.5},
+        }
         attack = write_config(tmp_path, "attack.yaml", **attacked)
         given = ("--config", attack, "--tasks", tmp_path / "tasks.jsonl", "--suite", "null")
         commands("attack --dry-run", "attack", *given, "--dry-run")
@@ -257,28 +320,42 @@ def test_no_secret_is_written_to_a_file_or_a_stream(
 
 
 BROKEN: dict[str, dict[str, Any]] = {
-    "combine": {"evaluators": ["leaky.Quiet"], "components": {"quiet": {"combiner": "leaky.BreaksWhenCombining"}}},
-    "freeze": {"evaluators": ["leaky.Quiet"], "components": {"quiet": {"combiner": "leaky.BreaksWhenFreezing"}}},
+    "combine": {
+        "evaluators": ["leaky.Quiet"],
+        "components": {"quiet": {"combiner": "leaky.BreaksWhenCombining"}},
+    },
+    "freeze": {
+        "evaluators": ["leaky.Quiet"],
+        "components": {"quiet": {"combiner": "leaky.BreaksWhenFreezing"}},
+    },
     "planning": {"evaluators": ["leaky.RaisesWhenPlanning"]},
     "open": {"evaluators": ["leaky.RaisesWhenOpened"]},
     "made": {"evaluators": ["leaky.RaisesWhenMade"]},
     "import": {"evaluators": ["leaky.Missing"]},
     "bug": {"evaluators": ["leaky.Bug"]},
     "params": {"evaluators": [{"use": "leaky.Quiet", "params": {"key": make_secret(5)}}]},
-    "user in the url": {"model": f"openai-compatible:http://user:{make_secret(5)}@127.0.0.1:9/v1#tiny"},
+    "user in the url": {
+        "model": f"openai-compatible:http://user:{make_secret(5)}@127.0.0.1:9/v1#tiny"
+    },
     "path of the url": {"model": f"openai-compatible:http://127.0.0.1:9/{make_secret(1)}/v1#tiny"},
     "langchain": {"model": "langchain:leaky.model"},
     "nobody": {"model": f"nobody:{make_secret(5)}"},
 }
 
 
-def test_a_failing_command_writes_no_secret(tmp_path: Path, run: Command, environment: None) -> None:
+def test_a_failing_command_writes_no_secret(
+    tmp_path: Path, run: Command, environment: None
+) -> None:
     own = write_project(tmp_path)
     streams = {}
     for place, (broken, changed) in enumerate(BROKEN.items()):
-        config = write_config(tmp_path, f"jury{place}.yaml", **{"evaluators": ["leaky.Quiet"], **changed})
+        config = write_config(
+            tmp_path, f"jury{place}.yaml", **{"evaluators": ["leaky.Quiet"], **changed}
+        )
         own.add(config)
-        ended = run("score", tmp_path / "tasks.jsonl", "--config", config, "--out", tmp_path / f"run{place}")
+        ended = run(
+            "score", tmp_path / "tasks.jsonl", "--config", config, "--out", tmp_path / f"run{place}"
+        )
         assert ended.code in (2, 70), broken
         streams[broken] = ended
     assert find_leaks(tmp_path, streams, own) == {}

@@ -9,7 +9,10 @@ from tests.agents.parser import constraints_reply
 from tests.cli.conftest import Command
 from tests.models.server import run_server
 
-TASKS = [{"id": name, "query": "Write.", "responses": [{"id": f"{name}/a", "text": "dear you"}]} for name in "ab"]
+TASKS = [
+    {"id": name, "query": "Write.", "responses": [{"id": f"{name}/a", "text": "dear you"}]}
+    for name in "ab"
+]
 RUBRIC = {"criteria": [{"id": "kind", "text": "It is kind.", "weight": 2.0}]}
 
 

@@ -24,7 +24,9 @@ from tests.models.judge_scripts import items_of, quotable, response_in
 from tests.models.server import Answer, reply_with, run_server
 from tests.pages import commands, follow
 
-TEMPLATES = sorted(path.name for path in (Path(setup.__file__).parents[1] / "templates").iterdir() if path.is_dir())
+TEMPLATES = sorted(
+    path.name for path in (Path(setup.__file__).parents[1] / "templates").iterdir() if path.is_dir()
+)
 PREDICTED = {"reviewers": 54, "ideas": 270}
 """Verdicts of the templates with a judge for each reviewer."""
 OPEN = {"reviewers": 54, "ideas": 120}
@@ -34,7 +36,9 @@ each_of_reviewers = pytest.mark.parametrize("template", PREDICTED)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, run: Command, template: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(
+    tmp_path: Path, run: Command, template: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
     """A new project, which is the current folder."""
     monkeypatch.setattr("jurygraph.agents.functions.REGISTERED", dict(REGISTERED))
     assert run("init", tmp_path / "jury", "--template", template).code == 0
@@ -49,9 +53,18 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 def answer_anything(body: dict[str, Any], number: int) -> Answer:
     """Meet every criterion, with a quotation, and predict the lowest score that any scale has."""
-    given = {"reason": "So.", "quotes": quotable(response_in(body)), "met": True, "probability": 0.9, "value": 1}
+    given = {
+        "reason": "So.",
+        "quotes": quotable(response_in(body)),
+        "met": True,
+        "probability": 0.9,
+        "value": 1,
+    }
     given["confidence"] = 90
-    items = {name: {field: given[field] for field in item["properties"]} for name, item in items_of(body).items()}
+    items = {
+        name: {field: given[field] for field in item["properties"]}
+        for name, item in items_of(body).items()
+    }
     return reply_with(json.dumps(items))
 
 
@@ -73,9 +86,13 @@ def test_the_commands_of_the_readme_run_as_typed(folder: Path, template: str) ->
     hosted = tuple(line for line in commands(page) if "openai/" in line)
     followed = follow(page, folder, answer_anything, hosted)
     assert any(words[:2] == ["jurygraph", "score"] for words in map(shlex.split, followed))
-    (estimated, *_) = [typed.printed for line, typed in followed.items() if "--dry-run" in line] or [""]
+    (estimated, *_) = [
+        typed.printed for line, typed in followed.items() if "--dry-run" in line
+    ] or [""]
     number = PREDICTED.get(template)
-    assert number is None or re.search(rf"^calls +{number} +{number} ", estimated, flags=re.MULTILINE)
+    assert number is None or re.search(
+        rf"^calls +{number} +{number} ", estimated, flags=re.MULTILINE
+    )
 
 
 @each_of_reviewers
@@ -87,7 +104,10 @@ def test_without_a_model_judges_abstain_and_every_rating_can_be_shown(
     assert f"0 judged + {OPEN[template]} abstained + 0 failed" in ended.out
     number = len(rows(folder / "ratings.jsonl"))
     for printed in (ended.err, run("doctor", "--config", "jury.yaml").out):
-        assert f"Of {number} ratings in ratings.jsonl, {number} can be shown, by 3 reviewers." in printed
+        assert (
+            f"Of {number} ratings in ratings.jsonl, {number} can be shown, by 3 reviewers."
+            in printed
+        )
         assert "Left out" not in printed
     reviewers = {row["reviewer"] for row in rows(folder / "ratings.jsonl")}
     assert all(set(task.reviewers) == reviewers for task, _ in read_tasks(folder / "tasks.jsonl"))
@@ -105,7 +125,9 @@ def test_the_history_of_ideas_follows_the_screening_of_the_judges(folder: Path) 
         expected = [
             name
             for name, dimension in dimensions.items()
-            if all(scores.get(before, 0) > threshold for before, threshold in dimension.above.items())
+            if all(
+                scores.get(before, 0) > threshold for before, threshold in dimension.above.items()
+            )
         ]
         assert sorted(scores) == expected
         assert all(dimensions[name].form.is_valid_score(value) for name, value in scores.items())
@@ -119,7 +141,9 @@ class TestEvaluator:
         ended = run("score", "tasks.jsonl", "--out", "run")
         assert ended.code == 0, ended.err
         assert "5 judged + 1 set by empty-response + 4 abstained + 0 failed" in ended.out
-        rewards = {trace["response_id"]: trace["reward"]["value"] for trace in traces(run, folder / "run")}
+        rewards = {
+            trace["response_id"]: trace["reward"]["value"] for trace in traces(run, folder / "run")
+        }
         letters = {
             "parcel/kind": 1.0,
             "parcel/stiff": 0.0,
@@ -135,7 +159,12 @@ class TestEvaluator:
             """Judge a response as warm if it says sorry or a pity."""
             assert "customer of this house" in body["messages"][1]["content"]
             quotes = re.findall(r"I am sorry[^.]*\.|What a pity[^.]*\.", response_in(body))
-            reply = {"reason": "so", "quotes": quotes, "met": bool(quotes), "probability": 0.8 if quotes else 0.1}
+            reply = {
+                "reason": "so",
+                "quotes": quotes,
+                "met": bool(quotes),
+                "probability": 0.8 if quotes else 0.1,
+            }
             return reply_with(json.dumps({"item_1": reply}))
 
         with run_server(judge_warmth) as server:
@@ -153,10 +182,18 @@ class TestEvaluator:
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.syspath_prepend(folder)
-        groups = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
-        points = [EntryPoint(name, value, group) for group, own in groups.items() for name, value in own.items()]
+        groups = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+            "entry-points"
+        ]
+        points = [
+            EntryPoint(name, value, group)
+            for group, own in groups.items()
+            for name, value in own.items()
+        ]
         assert all(callable(point.load().answer) for point in points)
-        assert {use.use for use in read_config(folder / "jury.yaml").evaluators} == {point.name for point in points}
+        assert {use.use for use in read_config(folder / "jury.yaml").evaluators} == {
+            point.name for point in points
+        }
 
     @pytest.mark.exhaustive
     def test_its_own_tests_pass(self, folder: Path) -> None:
@@ -169,20 +206,39 @@ class TestEvaluator:
         self, folder: Path, tmp_path: Path
     ) -> None:
         """The package is installed into its own environment; no module is in the folder of the config."""
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+        subprocess.run(
+            [sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True
+        )
         python = tmp_path / "env" / "bin" / "python"
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
         site = tmp_path / "env" / "lib" / version / "site-packages"
-        (site / "beside.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+        (site / "beside.pth").write_text(
+            "\n".join(path for path in sys.path if path.endswith("site-packages"))
+        )
         (site / "jurygraph.pth").write_text(str(Path(__file__).parents[2]))
-        isolation = ["--no-build-isolation"] if find_spec("wheel") else []  # which older setuptools need
-        install = [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", *isolation, "-e", folder]
+        isolation = (
+            ["--no-build-isolation"] if find_spec("wheel") else []
+        )  # which older setuptools need
+        install = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            python,
+            "install",
+            "--no-deps",
+            *isolation,
+            "-e",
+            folder,
+        ]
         done = subprocess.run(list(map(str, install)), capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         elsewhere = tmp_path / "elsewhere"
         elsewhere.mkdir()
         for name in ("jury.yaml", "tasks.jsonl"):
-            (elsewhere / name).write_text((folder / name).read_text(encoding="utf-8"), encoding="utf-8")
+            (elsewhere / name).write_text(
+                (folder / name).read_text(encoding="utf-8"), encoding="utf-8"
+            )
         script = "import sys; from jurygraph.cli import main; main(sys.argv[1:])"
         scored = subprocess.run(
             [python, "-c", script, "score", "tasks.jsonl", "--out", "run"],

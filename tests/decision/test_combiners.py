@@ -40,7 +40,9 @@ def matrix(
 
 def component_inputs(matrices: Mapping[str, ScoreMatrix]) -> dict[str, ComponentInput]:
     return {
-        name: ComponentInput(questions=(name,), weights=tuple(c.weight.tolist()), input_weight=c.input_weight)
+        name: ComponentInput(
+            questions=(name,), weights=tuple(c.weight.tolist()), input_weight=c.input_weight
+        )
         for name, c in matrices.items()
     }
 
@@ -57,10 +59,15 @@ def value_of(name: str, matrices: Mapping[str, ScoreMatrix], **params: Any) -> f
 
 
 def parts_of(name: str, matrices: Mapping[str, ScoreMatrix], **params: Any) -> dict[str, float]:
-    return {part: float(shown[0]) for part, shown in run_combiner(name, matrices, **params).parts.items()}
+    return {
+        part: float(shown[0])
+        for part, shown in run_combiner(name, matrices, **params).parts.items()
+    }
 
 
-def make_edge(parent: str, child: str, kind: str = "strong", retention: float | None = None) -> dict[str, Any]:
+def make_edge(
+    parent: str, child: str, kind: str = "strong", retention: float | None = None
+) -> dict[str, Any]:
     return {"parent": parent, "child": child, "kind": kind, "retention": retention}
 
 
@@ -68,14 +75,21 @@ def make_edge(parent: str, child: str, kind: str = "strong", retention: float | 
 
 
 def test_the_mean_weighs_the_inputs_by_their_weights() -> None:
-    assert value_of("mean", {"a": matrix(0.2), "b": matrix(0.8, input_weight=3.0)}) == pytest.approx(0.65, abs=1e-15)
+    assert value_of(
+        "mean", {"a": matrix(0.2), "b": matrix(0.8, input_weight=3.0)}
+    ) == pytest.approx(0.65, abs=1e-15)
 
 
 def test_the_mean_inside_an_input_goes_by_the_size_of_its_weights() -> None:
     cells = matrix([[0.0, 1.0]])
     assert (
         value_of(
-            "mean", {"a": ScoreMatrix(cells.value, cells.met, cells.judged, cells.applicable, np.array([3.0, -1.0]))}
+            "mean",
+            {
+                "a": ScoreMatrix(
+                    cells.value, cells.met, cells.judged, cells.applicable, np.array([3.0, -1.0])
+                )
+            },
         )
         == 0.25
     )
@@ -90,12 +104,18 @@ def test_the_mean_leaves_out_an_input_that_does_not_apply() -> None:
 
 
 def test_the_product_multiplies_the_inputs_whatever_their_weights() -> None:
-    assert value_of("product", {"a": matrix(1.0), "b": matrix(0.5, input_weight=9.0), "c": matrix(0.25)}) == 0.125
+    assert (
+        value_of(
+            "product", {"a": matrix(1.0), "b": matrix(0.5, input_weight=9.0), "c": matrix(0.25)}
+        )
+        == 0.125
+    )
 
 
 def test_a_product_is_there_only_where_every_input_is() -> None:
     result = run_combiner(
-        "product", {"a": matrix([[0.5], [0.5]]), "b": matrix([[0.5], [0.5]], applicable=[[True], [False]])}
+        "product",
+        {"a": matrix([[0.5], [0.5]]), "b": matrix([[0.5], [0.5]], applicable=[[True], [False]])},
     )
     assert result.present.tolist() == [True, False]
 
@@ -107,10 +127,16 @@ def test_a_product_of_one_is_refused() -> None:
 
 # The rubric: a -> b -> c, and a penalty d below b
 
-CHAIN = [make_edge("a", "b", "strong"), make_edge("b", "c", "weak"), make_edge("b", "d", "activation")]
+CHAIN = [
+    make_edge("a", "b", "strong"),
+    make_edge("b", "c", "weak"),
+    make_edge("b", "d", "activation"),
+]
 
 
-def criteria_chain(a: Any = 0.4, b: Any = 0.9, c: Any = 1.0, d: Any = 0.5, **fields: Any) -> dict[str, ScoreMatrix]:
+def criteria_chain(
+    a: Any = 0.4, b: Any = 0.9, c: Any = 1.0, d: Any = 0.5, **fields: Any
+) -> dict[str, ScoreMatrix]:
     return {
         "a": matrix(a, input_weight=2.0, **fields),
         "b": matrix(b, **fields),
@@ -120,7 +146,9 @@ def criteria_chain(a: Any = 0.4, b: Any = 0.9, c: Any = 1.0, d: Any = 0.5, **fie
 
 
 def test_flat_is_eq_14_with_the_scores_as_they_are() -> None:
-    assert value_of("flat", criteria_chain(), edges=CHAIN) == pytest.approx((2 * 0.4 + 0.9 + 1.0 - 0.5) / 4, abs=1e-15)
+    assert value_of("flat", criteria_chain(), edges=CHAIN) == pytest.approx(
+        (2 * 0.4 + 0.9 + 1.0 - 0.5) / 4, abs=1e-15
+    )
 
 
 def test_gear_is_eq_12_and_eq_14() -> None:
@@ -130,22 +158,45 @@ def test_gear_is_eq_12_and_eq_14() -> None:
     assert parts_of("gear", criteria_chain(), edges=CHAIN) == pytest.approx(
         {"a": 0.4, "b": b, "c": c, "d": d}, abs=1e-15
     )
-    assert value_of("gear", criteria_chain(), edges=CHAIN) == pytest.approx((2 * 0.4 + b + c - d) / 4, abs=1e-15)
+    assert value_of("gear", criteria_chain(), edges=CHAIN) == pytest.approx(
+        (2 * 0.4 + b + c - d) / 4, abs=1e-15
+    )
 
 
 def test_hard_local_looks_at_each_parents_own_decision() -> None:
-    assert parts_of("hard-local", criteria_chain(), edges=CHAIN) == {"a": 0.4, "b": 0.0, "c": 1.0, "d": 0.5}
-    assert value_of("hard-local", criteria_chain(), edges=CHAIN) == pytest.approx((2 * 0.4 + 1.0 - 0.5) / 4, abs=1e-15)
+    assert parts_of("hard-local", criteria_chain(), edges=CHAIN) == {
+        "a": 0.4,
+        "b": 0.0,
+        "c": 1.0,
+        "d": 0.5,
+    }
+    assert value_of("hard-local", criteria_chain(), edges=CHAIN) == pytest.approx(
+        (2 * 0.4 + 1.0 - 0.5) / 4, abs=1e-15
+    )
 
 
 def test_hard_transitive_looks_at_each_parents_gate_too() -> None:
-    assert parts_of("hard-transitive", criteria_chain(), edges=CHAIN) == {"a": 0.4, "b": 0.0, "c": 0.0, "d": 0.0}
-    assert value_of("hard-transitive", criteria_chain(), edges=CHAIN) == pytest.approx(2 * 0.4 / 4, abs=1e-15)
+    assert parts_of("hard-transitive", criteria_chain(), edges=CHAIN) == {
+        "a": 0.4,
+        "b": 0.0,
+        "c": 0.0,
+        "d": 0.0,
+    }
+    assert value_of("hard-transitive", criteria_chain(), edges=CHAIN) == pytest.approx(
+        2 * 0.4 / 4, abs=1e-15
+    )
 
 
 @pytest.mark.parametrize(
     ("kappa", "retention", "expected"),
-    [(1.0, None, 0.2), (2.0, None, 0.04), (0.5, None, 0.2**0.5), (0.0, None, 1.0), (1.0, 0.5, 0.5), (2.0, 0.5, 0.25)],
+    [
+        (1.0, None, 0.2),
+        (2.0, None, 0.04),
+        (0.5, None, 0.2**0.5),
+        (0.0, None, 1.0),
+        (1.0, 0.5, 0.5),
+        (2.0, 0.5, 0.25),
+    ],
 )
 def test_retention_of_an_edge_is_its_own_or_the_base_of_its_kind_to_the_power_kappa(
     kappa: float, retention: float | None, expected: float
@@ -156,7 +207,9 @@ def test_retention_of_an_edge_is_its_own_or_the_base_of_its_kind_to_the_power_ka
 
 
 def test_exact_inference_and_one_pass_give_a_tree_the_same_bits() -> None:
-    exact, one_pass = (run_combiner("gear", criteria_chain(), edges=CHAIN, exact=how) for how in ("auto", "never"))
+    exact, one_pass = (
+        run_combiner("gear", criteria_chain(), edges=CHAIN, exact=how) for how in ("auto", "never")
+    )
     assert exact.value.tobytes() == one_pass.value.tobytes()
 
 
@@ -175,7 +228,12 @@ def test_exact_inference_sees_that_two_prerequisites_fail_together(exact: str, h
 
 @all_rows(
     ("name", "positive", "penalty"),
-    [("gear", 0.2, 1.0), ("hard-local", 0.0, 1.0), ("hard-transitive", 0.0, 1.0), ("flat", 1.0, 1.0)],
+    [
+        ("gear", 0.2, 1.0),
+        ("hard-local", 0.0, 1.0),
+        ("hard-transitive", 0.0, 1.0),
+        ("flat", 1.0, 1.0),
+    ],
 )
 @all_rows("why", [{"judged": False}, {"applicable": False}])
 def test_a_parent_without_a_verdict_never_helps(
@@ -211,7 +269,10 @@ def test_a_parent_of_several_cells_holds_when_half_of_those_that_apply_do() -> N
 
 
 def test_a_criterion_that_does_not_apply_leaves_numerator_and_denominator() -> None:
-    cells = criteria_chain() | {"c": matrix(1.0, applicable=False), "d": matrix(0.5, weight=-1.0, applicable=False)}
+    cells = criteria_chain() | {
+        "c": matrix(1.0, applicable=False),
+        "d": matrix(0.5, weight=-1.0, applicable=False),
+    }
     assert value_of("flat", cells) == pytest.approx((2 * 0.4 + 0.9) / 3, abs=1e-15)
 
 
@@ -228,7 +289,11 @@ def test_a_rubric_of_penalties_alone_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["gear", "hard-local", "hard-transitive"])
 def test_a_cycle_is_named_by_the_ids_of_its_criteria(name: str) -> None:
-    edges = [make_edge("core-c", "core-a"), make_edge("core-a", "core-b"), make_edge("core-b", "core-c")]
+    edges = [
+        make_edge("core-c", "core-a"),
+        make_edge("core-a", "core-b"),
+        make_edge("core-b", "core-c"),
+    ]
     cells = {each: matrix(1.0) for each in ("core-a", "core-b", "core-c")}
     with pytest.raises(GraphCycleError, match="core-a -> core-b -> core-c -> core-a"):
         run_combiner(name, cells, edges=edges)
@@ -239,7 +304,10 @@ def test_a_cycle_is_named_by_the_ids_of_its_criteria(name: str) -> None:
     [
         ({"edges": [make_edge("a", "z")]}, "there is no criterion z"),
         ({"edges": [make_edge("a", "a")]}, "to itself"),
-        ({"edges": [make_edge("a", "b"), make_edge("a", "b", "weak")]}, "a -> b: a pair has one edge at most"),
+        (
+            {"edges": [make_edge("a", "b"), make_edge("a", "b", "weak")]},
+            "a -> b: a pair has one edge at most",
+        ),
         ({"edges": [{"parent": "a"}]}, r"params.edges\[0\].child: is missing; every edge needs it"),
     ],
 )
@@ -257,7 +325,9 @@ PROPERTY_TESTED = [name for name in BUILTIN_COMBINERS if not load_combiner(name)
 
 
 @st.composite
-def combiner_groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], list[dict[str, ScoreMatrix]]]:
+def combiner_groups(
+    draw: Draw, name: str
+) -> tuple[Combiner, dict[str, Any], list[dict[str, ScoreMatrix]]]:
     """A combiner with its frozen params, and a group's cells filled low, filled high, and in a way of their own."""
     rows, width = draw(st.integers(1, 2)), draw(st.integers(2, 4))
     names = [f"c{i}" for i in range(width)]
@@ -284,7 +354,9 @@ def combiner_groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], li
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
     kinds = st.sampled_from(["weak", "strong", "activation"])
     edges = [
-        make_edge(a, b, draw(kinds), draw(st.none() | st.floats(0.0, 1.0))) for a, b in pairs if draw(st.booleans())
+        make_edge(a, b, draw(kinds), draw(st.none() | st.floats(0.0, 1.0)))
+        for a, b in pairs
+        if draw(st.booleans())
     ]
     combiner = load_combiner(name)
     params = {"edges": edges, "kappa": draw(st.floats(0.0, 3.0))} if rubric else {}
@@ -294,7 +366,11 @@ def combiner_groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], li
         soft = {each: [fillings_of_group[0][each].value.shape[1] - 1] for each in names}
         params = {"hard": hard, "soft": soft, "cap": draw(st.floats(0.0, 1.0))}
         params |= {"floor": draw(st.floats(0.0, 1.0))} if name == "egalitarian" else {}
-    return combiner, combiner.freeze(component_inputs(fillings_of_group[0]), params), fillings_of_group
+    return (
+        combiner,
+        combiner.freeze(component_inputs(fillings_of_group[0]), params),
+        fillings_of_group,
+    )
 
 
 GRIDS: dict[str, Any] = {
@@ -308,14 +384,18 @@ GRIDS: dict[str, Any] = {
 
 
 def arrays_of(kind: st.SearchStrategy[Any], shape: tuple[int, int]) -> st.SearchStrategy[Any]:
-    rows = st.lists(st.lists(kind, min_size=shape[1], max_size=shape[1]), min_size=shape[0], max_size=shape[0])
+    rows = st.lists(
+        st.lists(kind, min_size=shape[1], max_size=shape[1]), min_size=shape[0], max_size=shape[0]
+    )
     return rows.map(np.array)
 
 
 @pytest.mark.parametrize("name", PROPERTY_TESTED)
 @settings(max_examples=at_most(60, quick=8), deadline=None)
 @given(data=st.data())
-def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(name: str, data: st.DataObject) -> None:
+def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(
+    name: str, data: st.DataObject
+) -> None:
     combiner, params, (low, high, filled) = data.draw(combiner_groups(name))
     least, greatest = combiner.bounds(low, high, params)
     result = combiner.combine(filled, params)
@@ -326,7 +406,9 @@ def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(name: str, data: s
 @pytest.mark.parametrize("name", PROPERTY_TESTED)
 @settings(max_examples=at_most(30, quick=8), deadline=None)
 @given(data=st.data())
-def test_a_response_has_the_same_component_alone_and_in_a_group(name: str, data: st.DataObject) -> None:
+def test_a_response_has_the_same_component_alone_and_in_a_group(
+    name: str, data: st.DataObject
+) -> None:
     combiner, params, (_, _, cells) = data.draw(combiner_groups(name))
     together = combiner.combine(cells, params).value
     for row in range(len(together)):
@@ -337,7 +419,12 @@ def test_a_response_has_the_same_component_alone_and_in_a_group(name: str, data:
 def _row_of(cells: ScoreMatrix, row: int) -> ScoreMatrix:
     rows = slice(row, row + 1)
     return ScoreMatrix(
-        cells.value[rows], cells.met[rows], cells.judged[rows], cells.applicable[rows], cells.weight, cells.input_weight
+        cells.value[rows],
+        cells.met[rows],
+        cells.judged[rows],
+        cells.applicable[rows],
+        cells.weight,
+        cells.input_weight,
     )
 
 

@@ -38,23 +38,35 @@ def test_no_order_of_verdicts_or_responses_changes_a_bit(scene: Scene, shuffle: 
     shuffle.shuffle(places_)
     shuffle.shuffle(names)
     expected = bits(scene.rewards())
-    assert bits(scene.rewards(verdicts={place: scene.verdicts[place] for place in places_})) == expected
+    assert (
+        bits(scene.rewards(verdicts={place: scene.verdicts[place] for place in places_}))
+        == expected
+    )
     assert bits(scene.rewards(names)) == expected
 
 
 @EACH
 @given(scenes(alone=True), st.lists(st.integers(0, 2), min_size=4, max_size=4))
-def test_no_split_of_the_group_changes_a_bit_where_no_question_looks_across_it(scene: Scene, part: list[int]) -> None:
+def test_no_split_of_the_group_changes_a_bit_where_no_question_looks_across_it(
+    scene: Scene, part: list[int]
+) -> None:
     apart: dict[str, Reward] = {}
     for group in sorted(set(part)):
-        apart |= scene.rewards([name for name, its in zip(NAMES, part, strict=True) if its == group])
+        apart |= scene.rewards(
+            [name for name, its in zip(NAMES, part, strict=True) if its == group]
+        )
     assert bits(apart) == bits(scene.rewards())
 
 
 @EACH
 @given(scenes())
 def test_a_plan_that_was_stored_decides_the_same_bits(scene: Scene) -> None:
-    stored = Scene(scene.config, scene.task, Plan.model_validate_json(scene.plan.model_dump_json()), scene.verdicts)
+    stored = Scene(
+        scene.config,
+        scene.task,
+        Plan.model_validate_json(scene.plan.model_dump_json()),
+        scene.verdicts,
+    )
     assert bits(stored.rewards()) == bits(scene.rewards())
 
 
@@ -62,7 +74,9 @@ def test_a_plan_that_was_stored_decides_the_same_bits(scene: Scene) -> None:
 @given(scenes())
 def test_every_reward_keeps_the_rules_of_its_status(scene: Scene) -> None:
     requested = dict.fromkeys(NAMES, 0)
-    unordered = {q.id for q in scene.plan.survey.questions if q.pairs == "unordered" and q.scope == "pair"}
+    unordered = {
+        q.id for q in scene.plan.survey.questions if q.pairs == "unordered" and q.scope == "pair"
+    }
     for question, about, shown, _ in scene.verdicts:
         for name in shown if question in unordered else (about,):
             requested[name] += 1
@@ -85,9 +99,16 @@ def test_every_reward_keeps_the_rules_of_its_status(scene: Scene) -> None:
 
 def fill_missing(scene: Scene, rng: np.random.Generator) -> dict[Any, Verdict]:
     """Return the scene's verdicts with random scores and decisions in place of the missing ones."""
-    missing = [place for place, verdict in scene.verdicts.items() if verdict.status in ("abstained", "failed")]
+    missing = [
+        place
+        for place, verdict in scene.verdicts.items()
+        if verdict.status in ("abstained", "failed")
+    ]
     scores = rng.choice([0.0, 1.0, 0.5, rng.random(), rng.random()], len(missing))
-    judged = {p: Verdict(score=float(s), met=bool(rng.random() < 0.5)) for p, s in zip(missing, scores, strict=True)}
+    judged = {
+        p: Verdict(score=float(s), met=bool(rng.random() < 0.5))
+        for p, s in zip(missing, scores, strict=True)
+    }
     return {**scene.verdicts, **judged}
 
 
@@ -102,7 +123,9 @@ def test_no_other_scores_give_a_reward_that_was_not_possible(scene: Scene, seed:
     rng = np.random.default_rng(seed)
     for _ in range(4):
         others = {
-            place: Verdict(score=float(rng.choice([0.0, 1.0, rng.random()])), met=bool(rng.random() < 0.5))
+            place: Verdict(
+                score=float(rng.choice([0.0, 1.0, rng.random()])), met=bool(rng.random() < 0.5)
+            )
             if verdict.status == "ok"
             else verdict
             for place, verdict in scene.verdicts.items()
@@ -116,7 +139,9 @@ def test_no_other_scores_give_a_reward_that_was_not_possible(scene: Scene, seed:
 def test_the_limits_of_plans_are_in_the_order_of_the_tasks() -> None:
     plans = PossibleRewards(COMBINERS)
     for number, weight in ((2, 3.0), (1, 2.0)):
-        plan = make_plan({"evaluators": [evaluator_use("tone")], "reward": {"tone": weight}}, task())
+        plan = make_plan(
+            {"evaluators": [evaluator_use("tone")], "reward": {"tone": weight}}, task()
+        )
         scene = Scene({}, task(), plan, {("tone", "a", ("a",), 0): RecordedVerdict(score=0.5)})
         plans.add(number, ("survey", plan.decision.digest, frozenset()), scene.group)
     assert plans.limits() == [(0.0, 2.0), (0.0, 3.0)]
@@ -140,20 +165,28 @@ def after_gate(gate: GateResult, rule: RewardGate, reward: Reward, value: float 
     if value is None or not (value < gate.threshold if gate.op == "<" else value > gate.threshold):
         return gate.before
     if isinstance(rule, PrecisionShaping):
-        auxiliary = sum(term.contribution or 0.0 for term in reward.terms if term.name in rule.auxiliary)
+        auxiliary = sum(
+            term.contribution or 0.0 for term in reward.terms if term.name in rule.auxiliary
+        )
         return gate.before - (1.0 - rule.fraction) * auxiliary
     return 0.0 if gate.kind == "format" else gate.before * (1.0 - value)
 
 
 @settings(EACH, max_examples=at_most(80))
 @given(scenes(), st.integers(0, 2**32))
-def test_a_gate_has_the_value_that_it_used_and_no_possible_one_gives_less(scene: Scene, seed: int) -> None:
+def test_a_gate_has_the_value_that_it_used_and_no_possible_one_gives_less(
+    scene: Scene, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     filled = [scene.rewards(verdicts=fill_missing(scene, rng)) for _ in range(3)]
     for name, reward in scene.rewards().items():
-        for place, (gate, rule) in enumerate(zip(reward.gates, scene.plan.decision.gates, strict=True)):
+        for place, (gate, rule) in enumerate(
+            zip(reward.gates, scene.plan.decision.gates, strict=True)
+        ):
             slack = 1e-9 * max(1.0, abs(gate.before))
-            assert gate.after == pytest.approx(after_gate(gate, rule, reward, gate.value), abs=slack)
+            assert gate.after == pytest.approx(
+                after_gate(gate, rule, reward, gate.value), abs=slack
+            )
             possible = [rewards[name].gates[place].value for rewards in filled]
             assert gate.is_worst_case or set(possible) == {gate.value}
             for value in possible:
@@ -175,9 +208,15 @@ def test_a_fully_judged_reward_is_unchanged(scene: Scene) -> None:
 
 @EACH
 @given(scenes(alone=True, plain=True), st.sampled_from(sorted(UNJUDGED)), st.integers(0, 10**6))
-def test_losing_a_verdict_never_helps_under_the_conservative_rule(scene: Scene, how: str, pick: int) -> None:
+def test_losing_a_verdict_never_helps_under_the_conservative_rule(
+    scene: Scene, how: str, pick: int
+) -> None:
     """Where the judge's own decision agrees with its score, as hard gating would else see something new."""
-    judged = {place: v.model_copy(update={"met": None}) for place, v in scene.verdicts.items() if v.status == "ok"}
+    judged = {
+        place: v.model_copy(update={"met": None})
+        for place, v in scene.verdicts.items()
+        if v.status == "ok"
+    }
     assume(judged)
     place = sorted(judged)[pick % len(judged)]
     before = {**scene.verdicts, **judged}
@@ -188,12 +227,17 @@ def test_losing_a_verdict_never_helps_under_the_conservative_rule(scene: Scene, 
 
 
 MET = evaluator_use("met", audience="criterion")
-TWO = {"evaluators": [evaluator_use("good"), evaluator_use("bad")], "reward": {"good": 1.0, "bad": -0.25}}
+TWO = {
+    "evaluators": [evaluator_use("good"), evaluator_use("bad")],
+    "reward": {"good": 1.0, "bad": -0.25},
+}
 
 
 def reward_of(config: Any, about: Any = None, **answers: Verdict | float) -> Reward:
     plan = make_plan(config, about or task())
-    return decide_rewards(plan, {(question.replace("_", "@"), "a"): one for question, one in answers.items()}, "a")["a"]
+    return decide_rewards(
+        plan, {(question.replace("_", "@"), "a"): one for question, one in answers.items()}, "a"
+    )["a"]
 
 
 def config_under(rule: str, **failure: Any) -> dict[str, Any]:
@@ -222,7 +266,11 @@ def test_an_unjudged_penalty(rule: str, missing: Verdict, value: float | None) -
     assert (reward.value, reward.status) == (value, "failed" if value is None else "degraded")
     assert (reward.coverage, reward.partial, reward.range) == (0.8, 1.0, (0.75, 1.0))
     assert reward.components == {"good": 1.0, "bad": None}
-    cause = "a failure" if rule == "strict" else "a penalty that was not judged, by no fault of the response,"
+    cause = (
+        "a failure"
+        if rule == "strict"
+        else "a penalty that was not judged, by no fault of the response,"
+    )
     assert (f"under the {rule} rule {cause} fails the reward" in reward.notes) == (value is None)
 
 
@@ -238,9 +286,15 @@ RUBRIC = task(criterion("gain"), criterion("harm", -0.5))
         (-1.0, "met_harm", -(0.5 - 0.0)),  # a penalty of one that counts against is a gain: nothing
     ],
 )
-def test_the_sign_of_a_criterion_and_of_its_component_multiply(weight: float, unjudged: str, value: float) -> None:
+def test_the_sign_of_a_criterion_and_of_its_component_multiply(
+    weight: float, unjudged: str, value: float
+) -> None:
     config = {"evaluators": [MET], "reward": {"rubric": weight}, "failure": {"min_coverage": 0.0}}
-    answers: dict[str, Verdict | float] = {"met_gain": 0.5, "met_harm": 0.5, unjudged: RESPONSE_FAILURE}
+    answers: dict[str, Verdict | float] = {
+        "met_gain": 0.5,
+        "met_harm": 0.5,
+        unjudged: RESPONSE_FAILURE,
+    }
     assert reward_of(config, RUBRIC, **answers).value == value
     answers[unjudged] = INFRASTRUCTURE_FAILURE
     harmful = (weight > 0) == (unjudged == "met_harm")
@@ -248,9 +302,12 @@ def test_the_sign_of_a_criterion_and_of_its_component_multiply(weight: float, un
 
 
 @pytest.mark.parametrize(
-    ("least", "status"), [(0.0, "degraded"), (0.79, "degraded"), (0.8, "degraded"), (0.81, "failed"), (1.0, "failed")]
+    ("least", "status"),
+    [(0.0, "degraded"), (0.79, "degraded"), (0.8, "degraded"), (0.81, "failed"), (1.0, "failed")],
 )
-def test_below_min_coverage_there_is_no_value_and_between_it_is_degraded(least: float, status: str) -> None:
+def test_below_min_coverage_there_is_no_value_and_between_it_is_degraded(
+    least: float, status: str
+) -> None:
     reward = reward_of({**TWO, "failure": {"min_coverage": least}}, good=1.0, bad=ABSTENTION)
     assert (reward.status, reward.partial) == (status, 1.0)
     assert (reward.value is None) == (status == "failed")
@@ -263,7 +320,12 @@ def test_inapplicable_verdicts_are_left_out_of_numerator_denominator_and_coverag
     reward = reward_of({"evaluators": [MET]}, about, met_x=0.5, met_y=screened, met_z=screened)
     assert (reward.value, reward.status, reward.coverage) == (0.5, "ok", 1.0)
     assert reward.parts == {"rubric": {"x": 0.5}}
-    assert reward.counts.model_dump() == {"judged": 1, "abstained": 0, "failed": 0, "not_applicable": 2}
+    assert reward.counts.model_dump() == {
+        "judged": 1,
+        "abstained": 0,
+        "failed": 0,
+        "not_applicable": 2,
+    }
 
 
 @pytest.mark.parametrize("aggregation", ["flat", "gear", "hard-local", "hard-transitive"])
@@ -273,12 +335,20 @@ def test_inapplicable_criteria_give_no_more_than_the_judged_ones_alone(
     aggregation: str, scores: list[float | None]
 ) -> None:
     edges = [("a", "b", "strong"), ("b", "c", "activation"), ("b", "bad", "weak")]
-    about = task(criterion("a"), criterion("b", 2.0), criterion("c", 0.5), criterion("bad", -1.0), edges=edges)
+    about = task(
+        criterion("a"),
+        criterion("b", 2.0),
+        criterion("c", 0.5),
+        criterion("bad", -1.0),
+        edges=edges,
+    )
     plan = make_plan({"evaluators": [MET], "rubric": {"aggregation": aggregation}}, about)
 
     def reward(missing: Verdict) -> Reward:
         given = zip(("a", "b", "c", "bad"), scores, strict=True)
-        answers = {(f"met@{name}", "r"): missing if score is None else score for name, score in given}
+        answers = {
+            (f"met@{name}", "r"): missing if score is None else score for name, score in given
+        }
         return decide_rewards(plan, answers, "r")["r"]
 
     left_out, unjudged = reward(Verdict.not_applicable("no table")), reward(ABSTENTION)
@@ -295,7 +365,10 @@ def test_inapplicable_criteria_give_no_more_than_the_judged_ones_alone(
     [
         ({"kind": "format", "component": "bad", "below": 0.5}, (0.0, 1.0)),
         ({"kind": "repetition", "component": "bad", "above": 0.5}, (0.0, 1.0)),
-        ({"kind": "precision", "component": "bad", "auxiliary": ["good"], "fraction": 0.25}, (0.25, 1.0)),
+        (
+            {"kind": "precision", "component": "bad", "auxiliary": ["good"], "fraction": 0.25},
+            (0.25, 1.0),
+        ),
     ],
 )
 def test_an_unjudged_gate_always_widens_the_range(gate: Any, range_: tuple[float, float]) -> None:
@@ -325,14 +398,26 @@ def test_a_mean_share_is_weighted_and_0_without_any_weight(
 
 
 def test_a_sample_that_failed_costs_its_share_of_the_coverage() -> None:
-    config = {"evaluators": [{**evaluator_use("tone"), "samples": 4}], "failure": {"min_coverage": 0.5}}
+    config = {
+        "evaluators": [{**evaluator_use("tone"), "samples": 4}],
+        "failure": {"min_coverage": 0.5},
+    }
     plan = make_plan(config, task())
     scene = Scene(config, task(), plan, {})
     answers = dict(
-        zip(places(plan.survey.questions[0], ["a"]), [Verdict(score=1.0)] * 3 + [RESPONSE_FAILURE], strict=True)
+        zip(
+            places(plan.survey.questions[0], ["a"]),
+            [Verdict(score=1.0)] * 3 + [RESPONSE_FAILURE],
+            strict=True,
+        )
     )
     reward = scene.rewards(["a"], answers)["a"]
-    assert (reward.coverage, reward.value, reward.partial, reward.range) == (0.75, 0.75, 1.0, (0.75, 1.0))
+    assert (reward.coverage, reward.value, reward.partial, reward.range) == (
+        0.75,
+        0.75,
+        1.0,
+        (0.75, 1.0),
+    )
 
 
 def test_coverage_weighs_questions_not_their_columns() -> None:
@@ -351,8 +436,13 @@ def test_coverage_weighs_questions_not_their_columns() -> None:
     }
     for each in (config, both):
         plan = make_plan(each, task())
-        questions = [q.model_copy(update={"samples": 3 if q.id.endswith("x") else 1}) for q in plan.survey.questions]
-        plan = plan.model_copy(update={"survey": plan.survey.model_copy(update={"questions": tuple(questions)})})
+        questions = [
+            q.model_copy(update={"samples": 3 if q.id.endswith("x") else 1})
+            for q in plan.survey.questions
+        ]
+        plan = plan.model_copy(
+            update={"survey": plan.survey.model_copy(update={"questions": tuple(questions)})}
+        )
         answers = {
             p: RESPONSE_FAILURE if p[0].endswith("y") else Verdict(score=1.0)
             for q in questions
@@ -371,7 +461,11 @@ def test_drop_criterion_drops_it_for_the_whole_group_with_a_note() -> None:
     answers["met@y", "b"] = INFRASTRUCTURE_FAILURE
     answers["met@x", "c"] = 0.0
     rewards = decide_rewards(plan, answers, "a", "b", "c")
-    assert {name: reward.value for name, reward in rewards.items()} == {"a": 0.0, "b": 0.0, "c": -0.5}
+    assert {name: reward.value for name, reward in rewards.items()} == {
+        "a": 0.0,
+        "b": 0.0,
+        "c": -0.5,
+    }
     for reward in rewards.values():
         assert (reward.status, reward.coverage) == ("degraded", pytest.approx(2 / 3))
         assert any("met@y was dropped for the whole group" in note for note in reward.notes)
@@ -379,7 +473,10 @@ def test_drop_criterion_drops_it_for_the_whole_group_with_a_note() -> None:
 
 def test_a_dropped_criterion_is_told_however_little_it_weighs() -> None:
     plan = make_plan(DROP, task(criterion("x"), criterion("y", 1e-12)))
-    answers: dict[Any, Verdict | float] = {("met@x", "a"): 0.5, ("met@y", "a"): INFRASTRUCTURE_FAILURE}
+    answers: dict[Any, Verdict | float] = {
+        ("met@x", "a"): 0.5,
+        ("met@y", "a"): INFRASTRUCTURE_FAILURE,
+    }
     reward = decide_rewards(plan, answers, "a")["a"]
     assert (reward.status, reward.value) == ("degraded", 0.5)
     assert any("met@y was dropped for the whole group" in note for note in reward.notes)
@@ -398,18 +495,22 @@ def test_drop_criterion_drops_a_penalty_rather_than_fail_the_reward() -> None:
 
 
 def test_the_range_of_a_chain_is_what_0_fill_and_1_fill_propagate_to() -> None:
-    about = task(*(criterion(name) for name in "abc"), edges=[("a", "b", "strong"), ("b", "c", "strong")])
+    about = task(
+        *(criterion(name) for name in "abc"), edges=[("a", "b", "strong"), ("b", "c", "strong")]
+    )
     plan = make_plan({"evaluators": [evaluator_use("met", audience="criterion")]}, about)
-    reward = decide_rewards(plan, {("met@a", "r"): 0.0, ("met@b", "r"): RESPONSE_FAILURE, ("met@c", "r"): 1.0}, "r")[
-        "r"
-    ]
+    reward = decide_rewards(
+        plan, {("met@a", "r"): 0.0, ("met@b", "r"): RESPONSE_FAILURE, ("met@c", "r"): 1.0}, "r"
+    )["r"]
     assert reward.range == (pytest.approx(0.2 / 3), pytest.approx((0.2 + 0.36) / 3))
 
 
 def test_an_unjudged_component_has_no_diagnostics() -> None:
     config = {
         "evaluators": [evaluator_use("better", scope="pair")],
-        "components": {"rank": {"combiner": "bradley-terry", "inputs": {"pairs": {"verdicts_of": "better"}}}},
+        "components": {
+            "rank": {"combiner": "bradley-terry", "inputs": {"pairs": {"verdicts_of": "better"}}}
+        },
         "reward": {"rank": 1.0},
         "failure": {"min_coverage": 0.0},
     }
@@ -425,7 +526,9 @@ def test_an_unjudged_component_has_no_diagnostics() -> None:
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.0])
-def test_under_the_strict_rule_no_dropping_and_no_lack_of_weight_hides_a_failure(weight: float) -> None:
+def test_under_the_strict_rule_no_dropping_and_no_lack_of_weight_hides_a_failure(
+    weight: float,
+) -> None:
     failure = {"rule": "strict", "group_rule": "drop-criterion", "min_coverage": 0.0}
     config = {
         "evaluators": [evaluator_use("tone"), evaluator_use("late")],
@@ -450,14 +553,18 @@ def test_under_the_strict_rule_no_dropping_and_no_lack_of_weight_hides_a_failure
         {"kind": "precision", "component": "tone", "auxiliary": ["rude"], "fraction": 0.0},
     ],
 )
-def test_a_gate_whose_component_was_not_judged_never_lifts_a_reward(gate: Any, missing: Verdict) -> None:
+def test_a_gate_whose_component_was_not_judged_never_lifts_a_reward(
+    gate: Any, missing: Verdict
+) -> None:
     config = {
         "evaluators": [evaluator_use("tone"), evaluator_use("rude")],
         "reward": {"tone": 0.0, "rude": -2.0},
         "gates": [gate],
         "failure": {"min_coverage": 0.0},
     }
-    reward = decide_rewards(make_plan(config, task()), {("tone", "r"): missing, ("rude", "r"): 0.9}, "r")["r"]
+    reward = decide_rewards(
+        make_plan(config, task()), {("tone", "r"): missing, ("rude", "r"): 0.9}, "r"
+    )["r"]
     assert reward.value is None or reward.value == -1.8
     assert reward.range is not None
     assert reward.range[0] <= -1.8 <= reward.range[1]
@@ -467,7 +574,11 @@ def test_a_gate_whose_component_was_not_judged_never_lifts_a_reward(gate: Any, m
 
 MAJORITY_CONFIG = {
     "evaluators": [{**evaluator_use("tone"), "samples": 3}],
-    "components": {"own": {"inputs": {"tone": {"verdicts_of": "tone", "reduce": "majority", "min_confidence": 0.8}}}},
+    "components": {
+        "own": {
+            "inputs": {"tone": {"verdicts_of": "tone", "reduce": "majority", "min_confidence": 0.8}}
+        }
+    },
     "reward": {"own": 1.0},
     "failure": {"min_coverage": 0.0},
 }
@@ -485,19 +596,33 @@ def confident(score: float, confidence: float = 0.9) -> Verdict:
 
 def test_without_a_majority_nothing_was_judged_and_nothing_is_credit() -> None:
     reward = majority_reward(confident(0.75), confident(0.25), confident(0.5))
-    assert (reward.value, reward.status, reward.coverage, reward.range) == (None, "failed", 0.0, (0.0, 1.0))
-    assert reward.diagnostics["own"] == {"discarded": 0.0, "without a majority": 1.0, "spread over samples": 0.5}
+    assert (reward.value, reward.status, reward.coverage, reward.range) == (
+        None,
+        "failed",
+        0.0,
+        (0.0, 1.0),
+    )
+    assert reward.diagnostics["own"] == {
+        "discarded": 0.0,
+        "without a majority": 1.0,
+        "spread over samples": 0.5,
+    }
     assert reward.counts.judged == 3
 
 
 # The spread over samples
 
-SAMPLED = {"evaluators": [{**evaluator_use("tone"), "samples": 3}, evaluator_use("rude")], "reward": {"tone": 1.0}}
+SAMPLED = {
+    "evaluators": [{**evaluator_use("tone"), "samples": 3}, evaluator_use("rude")],
+    "reward": {"tone": 1.0},
+}
 
 
 def spreads(*given: Verdict | float, samples: int = 3) -> dict[str, dict[str, float]]:
     """Return the diagnostics of a reward, from the verdicts on the samples of a question."""
-    plan = make_plan({**SAMPLED, "evaluators": [{**evaluator_use("tone"), "samples": samples}]}, task())
+    plan = make_plan(
+        {**SAMPLED, "evaluators": [{**evaluator_use("tone"), "samples": samples}]}, task()
+    )
     verdicts = [one if isinstance(one, Verdict) else Verdict(score=one) for one in given]
     answers = dict(zip(places(plan.survey.questions[0], ["a"]), verdicts, strict=True))
     return Scene(SAMPLED, task(), plan, {}).rewards(["a"], answers)["a"].diagnostics
@@ -515,16 +640,28 @@ def test_a_sample_that_was_not_judged_has_no_part_in_the_spread() -> None:
 
 def test_without_samples_there_is_no_spread() -> None:
     assert spreads(0.75, samples=1) == {}
-    uses = [evaluator_use("tone"), evaluator_use("rude", samples=2), evaluator_use("better", scope="pair", samples=2)]
+    uses = [
+        evaluator_use("tone"),
+        evaluator_use("rude", samples=2),
+        evaluator_use("better", scope="pair", samples=2),
+    ]
     config = {"evaluators": uses, "reward": {"tone": 1.0}}
     plan = make_plan(config, task())
-    answers = {place: Verdict(score=0.5) for question in plan.survey.questions for place in places(question, "abc")}
+    answers = {
+        place: Verdict(score=0.5)
+        for question in plan.survey.questions
+        for place in places(question, "abc")
+    }
     found = Scene(config, task(), plan, {}).rewards("abc", answers)["a"].diagnostics
     assert {name for name, figures in found.items() if SPREAD in figures} == {"rude"}
 
 
 def test_a_component_has_the_spread_of_its_least_certain_question() -> None:
-    uses = [{**evaluator_use("tone"), "samples": 2}, {**evaluator_use("rude"), "samples": 2}, evaluator_use("once")]
+    uses = [
+        {**evaluator_use("tone"), "samples": 2},
+        {**evaluator_use("rude"), "samples": 2},
+        evaluator_use("once"),
+    ]
     inputs = {name: {"verdicts_of": name} for name in ("tone", "rude", "once")}
     config = {"evaluators": uses, "components": {"own": {"inputs": inputs}}, "reward": {"own": 1.0}}
     plan = make_plan(config, task())

@@ -46,11 +46,17 @@ def independent_scenes(draw: st.DrawFn) -> Scene:
     kinds = {name: draw(st.sampled_from(["any", "judged", "whole"])) for name in NAMES}
     verdicts = dict(scene.verdicts)
     for place, verdict in scene.verdicts.items():
-        replaced = {"any": (), "judged": ("abstained", "failed"), "whole": ("abstained", "failed", "not_applicable")}
+        replaced = {
+            "any": (),
+            "judged": ("abstained", "failed"),
+            "whole": ("abstained", "failed", "not_applicable"),
+        }
         if verdict.status in replaced[kinds[place[1]]]:
             verdicts[place] = RecordedVerdict(score=draw(SCORES))
     for question in scene.plan.survey.questions:
-        for name in (name for name in NAMES if kinds[name] == "any" and draw(st.integers(0, 3)) == 0):
+        for name in (
+            name for name in NAMES if kinds[name] == "any" and draw(st.integers(0, 3)) == 0
+        ):
             for sample in range(question.samples):
                 del verdicts[question.id, name, (name,), sample]
             verdicts[question.id, name, (), 0] = draw(
@@ -65,7 +71,9 @@ def test_groups_of_a_batch_get_the_rewards_that_each_gets_alone(data: st.DataObj
     drawn = [data.draw(independent_scenes()), data.draw(independent_scenes() | scenes())]
     sizes = st.lists(st.sampled_from(NAMES), min_size=1, unique=True)
     groups = [scene.group(names) for scene, names in data.draw(members(drawn, sizes))]
-    for group, rewards in zip(groups, compute_rewards_of_each(groups, COMBINERS, RewardRow.to_reward), strict=True):
+    for group, rewards in zip(
+        groups, compute_rewards_of_each(groups, COMBINERS, RewardRow.to_reward), strict=True
+    ):
         assert not isinstance(rewards, Exception)
         assert [one.model_dump_json() for one in rewards] == [
             one.model_dump_json() for one in compute_rewards(*group, COMBINERS)
@@ -79,8 +87,12 @@ def members(drawn: Sequence[Scene], names: st.SearchStrategy[list[str]]) -> st.S
 def test_groups_with_equal_decisions_are_decided_together(monkeypatch: pytest.MonkeyPatch) -> None:
     tables: list[int] = []
     reward_rows = decide.reward_rows
-    monkeypatch.setattr(decide, "reward_rows", lambda *given: tables.append(len(given[2])) or reward_rows(*given))
-    plans = [make_plan({"evaluators": [evaluator_use("x", samples=2)]}, task(id=name)) for name in "mn"]
+    monkeypatch.setattr(
+        decide, "reward_rows", lambda *given: tables.append(len(given[2])) or reward_rows(*given)
+    )
+    plans = [
+        make_plan({"evaluators": [evaluator_use("x", samples=2)]}, task(id=name)) for name in "mn"
+    ]
     verdicts = {("x", "r", (), 0): SCREENED_OUT, ("x", "s", ("s",), 1): RecordedVerdict(score=0.5)}
     groups = [Scene({}, task(), plan, verdicts).group(["s", "r"]) for plan in plans]
     counts = [
@@ -100,21 +112,30 @@ class SeenRows(Combiner):
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         (one,) = matrices.values()
         rows = len(one.value)
-        return Component(rows / np.where(one.value[0, 0], 1.0, np.zeros(rows)), np.ones(rows, dtype=np.bool_), {})
+        return Component(
+            rows / np.where(one.value[0, 0], 1.0, np.zeros(rows)), np.ones(rows, dtype=np.bool_), {}
+        )
 
 
 def test_a_combiner_of_the_user_sees_one_group_and_fails_it_alone() -> None:
     plan = make_plan({"evaluators": [evaluator_use("x")]}, task())
     scores = [("a", 0.5), ("bc", 0.0), ("abc", 0.5)]
     groups = [
-        Scene({}, task(), plan, {("x", name, (name,), 0): RecordedVerdict(score=score) for name in names}).group(
-            list(names)
-        )
+        Scene(
+            {},
+            task(),
+            plan,
+            {("x", name, (name,), 0): RecordedVerdict(score=score) for name in names},
+        ).group(list(names))
         for names, score in scores
     ]
-    first, second, third = compute_rewards_of_each(groups, {"mean": SeenRows()}, RewardRow.to_reward)
+    first, second, third = compute_rewards_of_each(
+        groups, {"mean": SeenRows()}, RewardRow.to_reward
+    )
     assert isinstance(second, PlanError)
-    assert [[one.value for one in rewards] for rewards in (first, third) if isinstance(rewards, tuple)] == [
+    assert [
+        [one.value for one in rewards] for rewards in (first, third) if isinstance(rewards, tuple)
+    ] == [
         [1],
         [3] * 3,
     ]
@@ -124,13 +145,24 @@ def test_an_overflowing_reward_is_the_error_of_its_group_alone() -> None:
     about = task(criterion("gain", 1e-9), criterion("harm", -1.0))
     plan = make_plan({"evaluators": [evaluator_use("met", audience="criterion")], **HUGE}, about)
     groups = [
-        Scene({}, about, plan, {(f"met@{n}", "r", ("r",), 0): RecordedVerdict(score=s) for n, s in scores}).group(["r"])
-        for scores in ([("gain", 1.0), ("harm", 0.0)], [("gain", 0.0), ("harm", 1.0)], [("gain", 0.0), ("harm", 0.0)])
+        Scene(
+            {},
+            about,
+            plan,
+            {(f"met@{n}", "r", ("r",), 0): RecordedVerdict(score=s) for n, s in scores},
+        ).group(["r"])
+        for scores in (
+            [("gain", 1.0), ("harm", 0.0)],
+            [("gain", 0.0), ("harm", 1.0)],
+            [("gain", 0.0), ("harm", 0.0)],
+        )
     ]
     first, second, third = compute_rewards_of_each(groups, COMBINERS, RewardRow.to_reward)
     assert isinstance(second, PlanError)
     assert "overflows" in str(second)
-    assert [[one.value for one in rewards] for rewards in (first, third) if isinstance(rewards, tuple)] == [
+    assert [
+        [one.value for one in rewards] for rewards in (first, third) if isinstance(rewards, tuple)
+    ] == [
         [1e300],
         [0],
     ]
@@ -150,11 +182,17 @@ def test_an_overflowing_reward_is_the_error_of_its_group_alone() -> None:
 def test_what_a_question_looks_at_says_which_groups_and_rows_are_independent(
     uses: Any, failure: Any, alone: bool, independent: bool
 ) -> None:
-    config = {"evaluators": uses, "derivers": ["tests.graphs.scripted:Versions"], "failure": failure}
+    config = {
+        "evaluators": uses,
+        "derivers": ["tests.graphs.scripted:Versions"],
+        "failure": failure,
+    }
     plan = make_plan(config, task())
     assert can_be_decided_together(plan.decision, plan.survey.questions, COMBINERS) == alone
     assert has_independent_rows(plan.decision, plan.survey.questions, COMBINERS) == independent
-    assert not has_independent_rows(plan.decision, plan.survey.questions, {**COMBINERS, "mean": OtherRows()})
+    assert not has_independent_rows(
+        plan.decision, plan.survey.questions, {**COMBINERS, "mean": OtherRows()}
+    )
 
 
 class OtherRows(Mean):
@@ -205,7 +243,9 @@ def test_numbers_from_a_combiner_become_floats() -> None:
     (reward,) = compute_rewards(*group_of_one(), {"mean": OtherNumberTypes()})
     assert types_within(vars(reward)["parts"]) == {"x": {"small": float, "true": float}}
     assert (reward.value, type(reward.value), type(reward.components["x"])) == (1.0, float, float)
-    (rows,) = compute_rewards_of_each([group_of_one()], {"mean": OtherNumberTypes()}, lambda row, _: row)
+    (rows,) = compute_rewards_of_each(
+        [group_of_one()], {"mean": OtherNumberTypes()}, lambda row, _: row
+    )
     assert isinstance(rows, tuple)
     assert [types_within([*row.components, *row.terms])[1] for row in rows] == [[float, float]]
 
@@ -215,7 +255,9 @@ def overflow_message(answers: dict[str, Any], **config: Any) -> str:
     about = task(criterion("gain", 1e-9), criterion("harm", -1.0))
     plan = make_plan({"evaluators": [evaluator_use("met", audience="criterion")], **config}, about)
     with pytest.raises(PlanError) as error:
-        decide_rewards(plan, {(f"met@{name}", "r"): answer for name, answer in answers.items()}, "r")
+        decide_rewards(
+            plan, {(f"met@{name}", "r"): answer for name, answer in answers.items()}, "r"
+        )
     return str(error.value)
 
 
@@ -227,7 +269,11 @@ HUGE = {"reward": {"rubric": 1e300}}
     [
         ({"gain": 0.0, "harm": 1.0}, HUGE, "the weighted sum of the components"),
         ({"gain": 0.0, "harm": 1.0}, {"scale": 1e308}, "the reward after the scale"),
-        ({"gain": 0.0, "harm": 1.0}, {"scale": 1e308, "clip": [0.0, 1.0]}, "the reward after the scale"),
+        (
+            {"gain": 0.0, "harm": 1.0},
+            {"scale": 1e308, "clip": [0.0, 1.0]},
+            "the reward after the scale",
+        ),
         ({"gain": 1.0, "harm": RESPONSE_FAILURE}, {"scale": 1e308}, "the reward after the scale"),
         (
             {"gain": 1.0, "harm": RESPONSE_FAILURE},
@@ -239,7 +285,9 @@ HUGE = {"reward": {"rubric": 1e300}}
 def test_an_overflowing_reward_is_refused_naming_its_source(
     answers: dict[str, Any], config: dict[str, Any], what: str
 ) -> None:
-    scaled = {"reward": {"rubric": 1e300}} if config is HUGE else {"reward": {"rubric": 1.0}, **config}
+    scaled = (
+        {"reward": {"rubric": 1e300}} if config is HUGE else {"reward": {"rubric": 1.0}, **config}
+    )
     assert overflow_message(answers, **scaled) == (
         f"{what} overflows: it is larger than any number; make the weights or the scale smaller"
     )
@@ -256,12 +304,18 @@ class Broken(Combiner):
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         rows = len(next(iter(matrices.values())).value)
-        return Component(np.full(rows, self.value), np.ones(rows, dtype=np.bool_), {"p": np.full(rows, self.part)})
+        return Component(
+            np.full(rows, self.value),
+            np.ones(rows, dtype=np.bool_),
+            {"p": np.full(rows, self.part)},
+        )
 
 
 @pytest.mark.parametrize(("value", "part"), [(np.nan, 0.0), (np.inf, 0.0), (0.0, -np.inf)])
 def test_a_combiner_without_a_finite_number_is_named(value: float, part: float) -> None:
-    with pytest.raises(PlanError, match=r"combiner 'mean' gave component 'x' a value that is not finite; fix"):
+    with pytest.raises(
+        PlanError, match=r"combiner 'mean' gave component 'x' a value that is not finite; fix"
+    ):
         compute_rewards(*group_of_one(), {"mean": Broken(value, part)})
 
 
@@ -275,4 +329,6 @@ class Boundless(Mean):
 def test_a_combiner_that_cannot_tell_its_bounds_is_named() -> None:
     plan = make_plan({"evaluators": [evaluator_use("x")]}, task())
     with pytest.raises(PlanError, match="combiner 'mean' failed: KeyError: 'nobody'; fix it"):
-        compute_rewards(plan.decision, plan.survey.questions, "a", [], {**COMBINERS, "mean": Boundless()})
+        compute_rewards(
+            plan.decision, plan.survey.questions, "a", [], {**COMBINERS, "mean": Boundless()}
+        )

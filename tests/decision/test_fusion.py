@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from jurygraph.decision.combiners import Component
 from jurygraph.decision.decide import fuse, fuse_bounds
-from jurygraph.schema import ComponentSpec, Decision, FormatGate, PrecisionShaping, RepetitionControl
+from jurygraph.schema import (
+    ComponentSpec,
+    Decision,
+    FormatGate,
+    PrecisionShaping,
+    RepetitionControl,
+)
 from jurygraph.schema.plan import RewardGate
 from tests.examples import at_most
 
@@ -23,7 +29,8 @@ WEIGHTS = st.sampled_from([1.0, -1.0, 0.0, 0.5, -0.2])
 
 def decision_with(weights: dict[str, float], *gates: RewardGate, **fields: Any) -> Decision:
     specs = tuple(
-        ComponentSpec(name=n, weight=weights[n], combiner="mean", version="1", inputs={}) for n in sorted(weights)
+        ComponentSpec(name=n, weight=weights[n], combiner="mean", version="1", inputs={})
+        for n in sorted(weights)
     )
     return Decision(specs=specs, gates=gates, **fields)
 
@@ -43,7 +50,12 @@ def random_decisions(draw: st.DrawFn) -> Decision:
     if draw(st.booleans()):
         gates.append(RepetitionControl(above=draw(UNITS)))
     clip = draw(st.none() | st.just((-0.3, 0.4)))
-    return decision_with({n: draw(WEIGHTS) for n in NAMES}, *gates, scale=draw(st.sampled_from([1.0, 3.0])), clip=clip)
+    return decision_with(
+        {n: draw(WEIGHTS) for n in NAMES},
+        *gates,
+        scale=draw(st.sampled_from([1.0, 3.0])),
+        clip=clip,
+    )
 
 
 @settings(max_examples=at_most(200), deadline=None)
@@ -57,18 +69,25 @@ def test_every_reward_between_the_bounds_of_its_components_lies_between_its_own(
     present = {name: np.array([True]) for name in NAMES}
     floor, ceiling = fuse_bounds(how, {name: (low[name], high[name]) for name in NAMES}, present)
     for share in (0.0, 1.0, None):
-        inside = {n: low[n] + (t if share is None else share) * (high[n] - low[n]) for n, (_, _, t) in ends.items()}
+        inside = {
+            n: low[n] + (t if share is None else share) * (high[n] - low[n])
+            for n, (_, _, t) in ends.items()
+        }
         value = fuse(how, components_of(inside, present)).value
         assert floor[0] - 1e-12 <= value[0] <= ceiling[0] + 1e-12
 
 
 @settings(max_examples=at_most(100), deadline=None)
 @given(random_decisions(), st.tuples(VALUES, VALUES, VALUES))
-def test_bounds_without_unknown_values_equal_the_reward(how: Decision, values: tuple[float, ...]) -> None:
+def test_bounds_without_unknown_values_equal_the_reward(
+    how: Decision, values: tuple[float, ...]
+) -> None:
     known = {name: np.array([value]) for name, value in zip(NAMES, values, strict=True)}
     present = {name: np.array([True]) for name in NAMES}
     value = fuse(how, components_of(known, present)).value
-    floor, ceiling = fuse_bounds(how, {name: (value, value) for name, value in known.items()}, present)
+    floor, ceiling = fuse_bounds(
+        how, {name: (value, value) for name, value in known.items()}, present
+    )
     assert floor.tolist() == ceiling.tolist() == value.tolist()
 
 
@@ -100,7 +119,10 @@ def test_bounds_are_no_wider_than_they_must_be(
 ) -> None:
     """Where the gate's component is no term of the sum, the extremes are reached at corners and at its threshold."""
     gate = data.draw(st.sampled_from([None, *how.gates]))
-    changes = {"component": "judge", **({"auxiliary": ("format",)} if isinstance(gate, PrecisionShaping) else {})}
+    changes = {
+        "component": "judge",
+        **({"auxiliary": ("format",)} if isinstance(gate, PrecisionShaping) else {}),
+    }
     weights = {"format": data.draw(WEIGHTS), "accuracy": data.draw(WEIGHTS), "judge": 0.0}
     gates = () if gate is None else (gate.model_copy(update=changes),)
     how = decision_with(weights, *gates, scale=how.scale, clip=how.clip)
@@ -112,8 +134,13 @@ def test_bounds_are_no_wider_than_they_must_be(
         return dict(zip(weights, map(np.atleast_1d, each), strict=True))
 
     measures = [*span, *(measure for measure in near if span[0] <= measure <= span[1])]
-    inside = (components_of(values(*each), present) for each in itertools.product(one, two, measures))
+    inside = (
+        components_of(values(*each), present) for each in itertools.product(one, two, measures)
+    )
     reached = [fuse(how, components).value[0] for components in inside]
     low, high = values(one[0], two[0], span[0]), values(one[1], two[1], span[1])
     floor, ceiling = fuse_bounds(how, {name: (low[name], high[name]) for name in weights}, present)
-    assert (floor[0], ceiling[0]) == (pytest.approx(min(reached), abs=1e-12), pytest.approx(max(reached), abs=1e-12))
+    assert (floor[0], ceiling[0]) == (
+        pytest.approx(min(reached), abs=1e-12),
+        pytest.approx(max(reached), abs=1e-12),
+    )

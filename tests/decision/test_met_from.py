@@ -40,7 +40,9 @@ def trace_of(parent: Verdict, met_from: float, aggregation: str = "hard-local") 
         (Verdict(score=0.9, met=False), 0.7, 0.0),
     ],
 )
-def test_a_parent_without_a_decision_is_met_from_there(parent: Verdict, met_from: float, child: float) -> None:
+def test_a_parent_without_a_decision_is_met_from_there(
+    parent: Verdict, met_from: float, child: float
+) -> None:
     parts = trace_of(parent, met_from).reward.parts["rubric"]
     assert parts["child"] == child
     assert parts["parent"] == parent.score

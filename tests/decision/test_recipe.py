@@ -45,7 +45,9 @@ def test_signed_weights_count_as_terms_of_one_sum() -> None:
         ("repetition", -0.2, 0.75, pytest.approx(-0.15)),
         ("steps", 0.5, 0.25, 0.125),
     ]
-    assert reward.value == pytest.approx(sum(t.contribution for t in reward.terms if t.contribution is not None))
+    assert reward.value == pytest.approx(
+        sum(t.contribution for t in reward.terms if t.contribution is not None)
+    )
 
 
 SAID = {"accuracy": 0.0, "format": 0.5, "steps": 1.0, "repetition": 0.75}
@@ -57,16 +59,33 @@ PLAIN = 0.25 + 0.5 - 0.15
     [
         ({"kind": "format", "below": 0.6}, 0.0),
         ({"kind": "format", "below": 0.5}, None),
-        ({"kind": "precision", "auxiliary": ["format", "steps"], "fraction": 0.5}, 0.125 + 0.25 - 0.15),
-        ({"kind": "precision", "auxiliary": ["format", "steps"], "fraction": 0.5, "component": "steps"}, None),
+        (
+            {"kind": "precision", "auxiliary": ["format", "steps"], "fraction": 0.5},
+            0.125 + 0.25 - 0.15,
+        ),
+        (
+            {
+                "kind": "precision",
+                "auxiliary": ["format", "steps"],
+                "fraction": 0.5,
+                "component": "steps",
+            },
+            None,
+        ),
         ({"kind": "repetition", "above": 0.5}, PLAIN * 0.25),
         ({"kind": "repetition", "above": 0.75}, None),
     ],
 )
-def test_a_gate_records_an_adjustment_only_if_it_changes_the_reward(gate: dict[str, Any], after: float | None) -> None:
+def test_a_gate_records_an_adjustment_only_if_it_changes_the_reward(
+    gate: dict[str, Any], after: float | None
+) -> None:
     reward = reward_of({**FOUR, "gates": [gate]}, **SAID)
     assert reward.value == pytest.approx(PLAIN if after is None else after)
-    shown = [] if after is None else [(f"{gate['kind']} gate", pytest.approx(PLAIN), pytest.approx(after))]
+    shown = (
+        []
+        if after is None
+        else [(f"{gate['kind']} gate", pytest.approx(PLAIN), pytest.approx(after))]
+    )
     assert [(a.name, a.before, a.after) for a in reward.adjustments] == shown
 
 
@@ -76,9 +95,15 @@ def test_gates_apply_in_one_order_whatever_the_config_says() -> None:
         {"kind": "precision", "auxiliary": ["steps"], "fraction": 0.0},
         {"kind": "format", "below": 0.1},
     ]
-    rewards = [reward_of({**FOUR, "gates": order, "scale": 2.0}, **SAID) for order in (gates, gates[::-1])]
+    rewards = [
+        reward_of({**FOUR, "gates": order, "scale": 2.0}, **SAID) for order in (gates, gates[::-1])
+    ]
     assert rewards[0] == rewards[1]
-    assert [a.name for a in rewards[0].adjustments] == ["precision gate", "repetition gate", "scale"]
+    assert [a.name for a in rewards[0].adjustments] == [
+        "precision gate",
+        "repetition gate",
+        "scale",
+    ]
 
 
 def test_scale_and_clip_are_recorded_never_silent() -> None:
@@ -100,16 +125,25 @@ PLAIN_REWARD = {"reward": {"accuracy": 1.0}}
         ({"reward": {"acuracy": 1.0}}, "no component 'acuracy'; did you mean 'accuracy'?"),
         ({"reward": {"zzz": 1.0}}, "there are accuracy, format, repetition, steps"),
         ({}, "say how the components count"),
-        ({"reward": {"accuracy": 0.0, "format": 0.0}}, "every weight is 0, so nothing would count; give one component"),
+        (
+            {"reward": {"accuracy": 0.0, "format": 0.0}},
+            "every weight is 0, so nothing would count; give one component",
+        ),
         (
             {**PLAIN_REWARD, "gates": [{"kind": "format", "component": "fromat", "below": 0.5}]},
             "gates[0]: there is no component 'fromat'; did you mean 'format'?",
         ),
         (
-            {**PLAIN_REWARD, "gates": [{"kind": "precision", "auxiliary": ["stepps"], "fraction": 0.5}]},
+            {
+                **PLAIN_REWARD,
+                "gates": [{"kind": "precision", "auxiliary": ["stepps"], "fraction": 0.5}],
+            },
             "did you mean 'steps'?",
         ),
-        ({**PLAIN_REWARD, "gates": [{"kind": "format", "below": 0.1}] * 2}, "two of kind 'format'; keep one"),
+        (
+            {**PLAIN_REWARD, "gates": [{"kind": "format", "below": 0.1}] * 2},
+            "two of kind 'format'; keep one",
+        ),
     ],
 )
 def test_a_reward_that_cannot_count_is_refused(config: dict[str, Any], message: str) -> None:
@@ -122,11 +156,19 @@ def test_a_reward_that_cannot_count_is_refused(config: dict[str, Any], message: 
     ("one", "other", "home"),
     [
         (evaluator_use("a.tone"), evaluator_use("b.tone"), "tone"),
-        (evaluator_use("a.tone", audience="reviewer"), evaluator_use("b.tone", audience="reviewer"), "tone"),
+        (
+            evaluator_use("a.tone", audience="reviewer"),
+            evaluator_use("b.tone", audience="reviewer"),
+            "tone",
+        ),
         (evaluator_use("a.rubric"), evaluator_use("a-rubric"), "a-rubric"),
         (evaluator_use("rubric"), evaluator_use("b.met", audience="criterion"), "rubric"),
         (evaluator_use("a.met", audience="criterion"), evaluator_use("rubric"), "rubric"),
-        (evaluator_use("stakeholders"), evaluator_use("b.kind", audience="stakeholder"), "stakeholders"),
+        (
+            evaluator_use("stakeholders"),
+            evaluator_use("b.kind", audience="stakeholder"),
+            "stakeholders",
+        ),
     ],
 )
 def test_two_evaluators_do_not_give_one_component(one: Any, other: Any, home: str) -> None:
@@ -136,20 +178,37 @@ def test_two_evaluators_do_not_give_one_component(one: Any, other: Any, home: st
 
 def test_two_evaluators_of_the_rubric_share_it() -> None:
     config = {
-        "evaluators": [evaluator_use("a.met", audience="criterion"), evaluator_use("b.met", audience="criterion")]
+        "evaluators": [
+            evaluator_use("a.met", audience="criterion"),
+            evaluator_use("b.met", audience="criterion"),
+        ]
     }
-    (reward,) = reward_responses(config, task(criterion("x")), response_with("a", {"a.met@x": 0.0, "b.met@x": 1.0}))
+    (reward,) = reward_responses(
+        config, task(criterion("x")), response_with("a", {"a.met@x": 0.0, "b.met@x": 1.0})
+    )
     assert reward.value == 0.5
 
 
-MET, KIND = evaluator_use("met", audience="criterion"), evaluator_use("kind", audience="stakeholder")
+MET, KIND = (
+    evaluator_use("met", audience="criterion"),
+    evaluator_use("kind", audience="stakeholder"),
+)
 
 
 @pytest.mark.parametrize(
     ("config", "lacks"),
     [
-        ({"evaluators": [MET, evaluator_use("tone")], "reward": {"rubric": 1.0, "tone": 1.0}}, "rubric"),
-        ({"evaluators": [KIND, evaluator_use("tone")], "reward": {"stakeholders": 1.0, "tone": 1.0}}, "stakeholders"),
+        (
+            {"evaluators": [MET, evaluator_use("tone")], "reward": {"rubric": 1.0, "tone": 1.0}},
+            "rubric",
+        ),
+        (
+            {
+                "evaluators": [KIND, evaluator_use("tone")],
+                "reward": {"stakeholders": 1.0, "tone": 1.0},
+            },
+            "stakeholders",
+        ),
         (
             {
                 "evaluators": [evaluator_use("peer", audience="reviewer"), evaluator_use("tone")],
@@ -163,13 +222,22 @@ MET, KIND = evaluator_use("met", audience="criterion"), evaluator_use("kind", au
             {
                 "evaluators": [MET, evaluator_use("tone")],
                 "reward": {"tone": 1.0},
-                "gates": [{"kind": "precision", "component": "tone", "auxiliary": ["rubric"], "fraction": 0.5}],
+                "gates": [
+                    {
+                        "kind": "precision",
+                        "component": "tone",
+                        "auxiliary": ["rubric"],
+                        "fraction": 0.5,
+                    }
+                ],
             },
             "rubric",
         ),
     ],
 )
-def test_a_component_that_counts_and_that_the_task_does_not_have_is_refused(config: Any, lacks: str) -> None:
+def test_a_component_that_counts_and_that_the_task_does_not_have_is_refused(
+    config: Any, lacks: str
+) -> None:
     what = lacks if lacks in ("rubric", "stakeholders") else "question"
     wrong = f"'task'.*component '{lacks}', but the task has no {what} for it; "
     with pytest.raises(PlanError, match=wrong):
@@ -186,7 +254,10 @@ class Silent(ScriptedEvaluator):
 
 
 def test_a_criterion_without_a_question_is_refused() -> None:
-    with pytest.raises(PlanError, match=r"'task': no evaluator has a question about 'b'; add one of that audience, or"):
+    with pytest.raises(
+        PlanError,
+        match=r"'task': no evaluator has a question about 'b'; add one of that audience, or",
+    ):
         make_plan({"evaluators": [f"{__name__}:Silent"]}, task(criterion("a"), criterion("b")))
 
 
@@ -201,7 +272,8 @@ def test_if_skipped_must_be_left_out_or_zero_for_screened_questions(counts: str)
     else:
         config |= {"components": {"own": {"inputs": {"x": "late"}}}, "reward": {"own": 1.0}}
     with pytest.raises(
-        PlanError, match=r"if_skipped.*: question 'late' may be left out by its `when`: say whether .*left-out.*zero"
+        PlanError,
+        match=r"if_skipped.*: question 'late' may be left out by its `when`: say whether .*left-out.*zero",
     ):
         make_plan(config, task())
 
@@ -214,8 +286,13 @@ def test_if_skipped_must_be_left_out_or_zero_for_screened_questions(counts: str)
         ("reviewer", "panel.if_skipped", task(reviewers=["m"])),
     ],
 )
-def test_if_skipped_is_required_for_screened_questions_of_an_audience(audience: str, setting: str, about: Task) -> None:
-    late = {**evaluator_use("late", audience=audience), "when": {"question": "tone", "threshold": 0.5}}
+def test_if_skipped_is_required_for_screened_questions_of_an_audience(
+    audience: str, setting: str, about: Task
+) -> None:
+    late = {
+        **evaluator_use("late", audience=audience),
+        "when": {"question": "tone", "threshold": 0.5},
+    }
     component = {"criterion": "rubric", "stakeholder": "stakeholders", "reviewer": "late"}[audience]
     config = {
         "evaluators": [late, evaluator_use("tone")],
@@ -232,7 +309,9 @@ def test_if_skipped_is_required_for_screened_questions_of_an_audience(audience: 
 
 
 @pytest.mark.parametrize(("gated", "value"), [("left-out", 0.25), ("zero", 0.125)])
-def test_a_question_that_is_left_out_leaves_the_mean_and_a_zero_does_not(gated: str, value: float) -> None:
+def test_a_question_that_is_left_out_leaves_the_mean_and_a_zero_does_not(
+    gated: str, value: float
+) -> None:
     late = {**evaluator_use("late"), "when": {"question": "tone", "threshold": 0.5}}
     inputs = {"x": "tone", "y": {"verdicts_of": "late", "if_skipped": gated}}
     config = {
@@ -261,17 +340,30 @@ class Picky(Mean):
             {"inputs": {"x": "tonne"}},
             r"own\.inputs\.x: task 'task' has no question or .* 'tonne'; did you mean 'tone'\?",
         ),
-        ({"inputs": {"x": "zzz"}}, r"task 'task' has no question or evaluator 'zzz'; there are tone"),
-        ({"combiner": "product", "inputs": {"x": "tone"}}, r"'task', component 'own': .*two inputs"),
+        (
+            {"inputs": {"x": "zzz"}},
+            r"task 'task' has no question or evaluator 'zzz'; there are tone",
+        ),
+        (
+            {"combiner": "product", "inputs": {"x": "tone"}},
+            r"'task', component 'own': .*two inputs",
+        ),
         (
             {"combiner": "mean", "inputs": {"x": "tone"}, "params": {"power": 2}},
             r"params\.power: unknown; leave it out",
         ),
-        ({"combiner": f"{__name__}.Picky", "inputs": {"x": "tone"}}, r"^task 'task': picky about its inputs$"),
+        (
+            {"combiner": f"{__name__}.Picky", "inputs": {"x": "tone"}},
+            r"^task 'task': picky about its inputs$",
+        ),
     ],
 )
 def test_a_component_with_unsuitable_inputs_is_refused(own: Any, message: str) -> None:
-    config = {"evaluators": [evaluator_use("tone")], "components": {"own": own}, "reward": {"own": 1.0}}
+    config = {
+        "evaluators": [evaluator_use("tone")],
+        "components": {"own": own},
+        "reward": {"own": 1.0},
+    }
     with pytest.raises((ConfigError, PlanError), match=message):
         make_plan(config, task())
 
@@ -282,13 +374,28 @@ KNOTS = {"method": "isotonic", "labels": 9, "scores": [0.5], "calibrated": [0.6]
 @pytest.mark.parametrize(
     ("use", "settings", "message"),
     [
-        (evaluator_use("tone", scope="pair"), {}, "is about several responses; calibrate questions about one"),
-        (evaluator_use("tone"), {"reduce": "majority"}, "input 'x' counts its votes, and votes are no scores; fold it"),
+        (
+            evaluator_use("tone", scope="pair"),
+            {},
+            "is about several responses; calibrate questions about one",
+        ),
+        (
+            evaluator_use("tone"),
+            {"reduce": "majority"},
+            "input 'x' counts its votes, and votes are no scores; fold it",
+        ),
     ],
 )
-def test_a_calibration_of_what_has_no_score_of_one_response_is_refused(use: Any, settings: Any, message: str) -> None:
+def test_a_calibration_of_what_has_no_score_of_one_response_is_refused(
+    use: Any, settings: Any, message: str
+) -> None:
     own = {"inputs": {"x": {"verdicts_of": "tone", **settings}}}
-    config = {"evaluators": [use], "components": {"own": own}, "reward": {"own": 1.0}, "calibration": {"tone": KNOTS}}
+    config = {
+        "evaluators": [use],
+        "components": {"own": own},
+        "reward": {"own": 1.0},
+        "calibration": {"tone": KNOTS},
+    }
     with pytest.raises(ConfigError, match=f"calibration.tone: {message}"):
         make_plan(config, task())
 
@@ -301,7 +408,9 @@ def test_the_panel_says_how_sure_a_reviewers_judge_has_to_be_unless_the_input_do
         "reward": {"own": 1.0},
         "panel": {"min_confidence": 0.75},
     }
-    spec = next(one for one in make_plan(config, task(reviewers=["r1"])).decision.specs if one.name == "own")
+    spec = next(
+        one for one in make_plan(config, task(reviewers=["r1"])).decision.specs if one.name == "own"
+    )
     least = {name: one.min_confidence for name, one in spec.inputs.items()}
     assert least == {"panel": 0.75, "input": 0.25, "tone": 0.0}
 
@@ -311,7 +420,10 @@ def test_tasks_share_a_decision_unless_their_rubrics_weigh_otherwise() -> None:
     with Jury.from_config({"evaluators": [evaluator_use("met", audience="criterion")]}) as made:
         first, heavier, again = (made.prepare(task(*rubric)).decision for rubric in rubrics)
     assert first is again
-    assert [decision.specs[0].inputs["a"].input_weight for decision in (first, heavier)] == [1.0, 3.0]
+    assert [decision.specs[0].inputs["a"].input_weight for decision in (first, heavier)] == [
+        1.0,
+        3.0,
+    ]
 
 
 def test_only_what_no_decision_reads_is_left_out_of_its_key() -> None:
@@ -325,7 +437,11 @@ def test_only_what_no_decision_reads_is_left_out_of_its_key() -> None:
         *(task(good, bad, edges=[("good", "bad", kind)]) for kind in ("weak", "strong")),
         *(task(stakeholders=[Stakeholder(id=name)]) for name in ("ann", "bob")),
         *(
-            task(stakeholders=[Stakeholder(id="ann", constraints=(Constraint(id="quiet", kind=kind),))])
+            task(
+                stakeholders=[
+                    Stakeholder(id="ann", constraints=(Constraint(id="quiet", kind=kind),))
+                ]
+            )
             for kind in ("hard", "soft")
         ),
     ]
@@ -370,14 +486,18 @@ TABLE_4 = [("a", 5, 0.40), ("b", 1, 0.95), ("c", 3, 0.80)]
 @pytest.mark.parametrize(("method", "printed"), [("uniform", 0.72), ("calibrated", 0.55)])
 def test_decompr_table_4_through_a_plan(method: str, printed: float) -> None:
     people = [
-        Stakeholder(id=name, constraints=tuple(Constraint(id=f"{i}", kind="hard") for i in range(d)))
+        Stakeholder(
+            id=name, constraints=tuple(Constraint(id=f"{i}", kind="hard") for i in range(d))
+        )
         for name, d, _ in TABLE_4
     ]
     temperature = {"temperature": 2.0} if method == "calibrated" else {}
     config = {"evaluators": [KIND], "weights": {"method": method, **temperature}}
     about = task(stakeholders=people)
     (spec,) = make_plan(config, about).decision.specs
-    (reward,) = reward_responses(config, about, response_with("r", {f"kind@{name}": u for name, _, u in TABLE_4}))
+    (reward,) = reward_responses(
+        config, about, response_with("r", {f"kind@{name}": u for name, _, u in TABLE_4})
+    )
     if method == "calibrated":
         assert [round(one.input_weight, 2) for one in spec.inputs.values()] == [0.67, 0.09, 0.24]
     assert reward.value == pytest.approx(printed, abs=0.005)
@@ -394,14 +514,23 @@ TABLE_5 = [  # acc, sim, fmt, step, rep and the final reward, as printed
 
 DIAMOND = task(
     *map(criterion, ("r1", "r2", "r3", "r4", "r5")),
-    edges=[("r1", "r2", 0.2), ("r1", "r3", 0.2), ("r2", "r4", 0.2), ("r3", "r4", 0.2), ("r4", "r5", 0.2)],
+    edges=[
+        ("r1", "r2", 0.2),
+        ("r1", "r3", 0.2),
+        ("r2", "r4", 0.2),
+        ("r3", "r4", 0.2),
+        ("r4", "r5", 0.2),
+    ],
 )
 DIAMOND_SAID = {f"met@r{i}": 0.5 if i == 1 else 0.9 for i in range(1, 6)}
 
 
 @pytest.mark.parametrize(
     ("rubric", "inference", "r4", "r5"),
-    [({}, "exact", 0.4341312, 0.492574464), ({"exact": "never"}, "one-pass", 0.3594816, 0.438826752)],
+    [
+        ({}, "exact", 0.4341312, 0.492574464),
+        ({"exact": "never"}, "one-pass", 0.3594816, 0.438826752),
+    ],
 )
 def test_a_small_graph_is_inferred_exactly_unless_told_otherwise(
     rubric: dict[str, str], inference: str, r4: float, r5: float
@@ -416,17 +545,27 @@ def test_a_small_graph_is_inferred_exactly_unless_told_otherwise(
     assert reward.value == pytest.approx(sum(q.values()) / 5)
 
 
-@pytest.mark.parametrize("how", ["gear", "flat", "hard-local", "hard-transitive", "mean", "product", "panel"])
+@pytest.mark.parametrize(
+    "how", ["gear", "flat", "hard-local", "hard-transitive", "mean", "product", "panel"]
+)
 def test_a_component_refuses_a_rubric_whose_weights_it_would_lose(how: str) -> None:
     gains = task(criterion("a", 0.75), criterion("b", 0.25))
-    mixed, answers = task(criterion("a", 0.75), criterion("b", -1.0)), response_with("r", {"met@a": 1.0, "met@b": 0.0})
+    mixed, answers = (
+        task(criterion("a", 0.75), criterion("b", -1.0)),
+        response_with("r", {"met@a": 1.0, "met@b": 0.0}),
+    )
 
     def reward_by(*inputs: str, about: Task = mixed) -> float | None:
-        own = {"combiner": how, "inputs": {f"of-{number}": one for number, one in enumerate(inputs)}}
+        own = {
+            "combiner": how,
+            "inputs": {f"of-{number}": one for number, one in enumerate(inputs)},
+        }
         config = {"evaluators": [MET], "components": {"g": own}, "reward": {"g": 1.0}}
         return reward_responses(config, about, answers)[0].value
 
-    of_single_criteria = [] if how in ("mean", "product", "panel") else [(("met@a", "met@b"), "of-1")]
+    of_single_criteria = (
+        [] if how in ("mean", "product", "panel") else [(("met@a", "met@b"), "of-1")]
+    )
     for inputs, key in ((("met",), "of-0"), *of_single_criteria):
         problem = f"task 'task', component 'g': combiner '{how}' cannot count input '{key}' by the weights of the"
         with pytest.raises(PlanError, match=problem):
@@ -442,7 +581,9 @@ def test_a_component_refuses_a_rubric_whose_weights_it_would_lose(how: str) -> N
 
 
 def evaluator_with_shares(**settings: Any) -> dict[str, Any]:
-    return evaluator_use("rated", subjects=["big/a", "big/b", "small"], shares={"big": 2.5, "small": 1.0}, **settings)
+    return evaluator_use(
+        "rated", subjects=["big/a", "big/b", "small"], shares={"big": 2.5, "small": 1.0}, **settings
+    )
 
 
 def test_questions_have_the_weights_of_their_evaluator_and_its_shares_as_parts() -> None:
@@ -453,7 +594,9 @@ def test_questions_have_the_weights_of_their_evaluator_and_its_shares_as_parts()
         "small": (1.0, (1.0,)),
     }
     script = {"rated/big/a": 1.0, "rated/big/b": 0.0, "rated/small": 1.0}
-    (reward,) = reward_responses({"evaluators": [evaluator_with_shares()]}, task(), response_with("a", script))
+    (reward,) = reward_responses(
+        {"evaluators": [evaluator_with_shares()]}, task(), response_with("a", script)
+    )
     assert reward.value == pytest.approx((2.5 + 1.0) / 6.0)
     assert reward.parts == {"rated": {"big": 0.5, "small": 1.0}}
 
@@ -461,7 +604,9 @@ def test_questions_have_the_weights_of_their_evaluator_and_its_shares_as_parts()
 def test_an_evaluator_names_the_combiner_of_its_component() -> None:
     config = {"evaluators": [evaluator_with_shares(combiner="product")]}
     (reward,) = reward_responses(
-        config, task(), response_with("a", {"rated/big/a": 1.0, "rated/big/b": 0.0, "rated/small": 0.5})
+        config,
+        task(),
+        response_with("a", {"rated/big/a": 1.0, "rated/big/b": 0.0, "rated/small": 0.5}),
     )
     assert reward.value == 0.25
 
@@ -482,7 +627,11 @@ class WeightsFromVerdicts(Combiner):
 @pytest.mark.parametrize(("weight", "fixed"), [(1.0, False), (0.0, True)])
 def test_a_reward_with_weights_from_a_judge_notes_it(weight: float, fixed: bool) -> None:
     own = {"combiner": "tests.decision.test_recipe:WeightsFromVerdicts", "inputs": {"tone": "tone"}}
-    config = {"evaluators": [evaluator_use("tone")], "components": {"own": own}, "reward": {"own": weight, "tone": 1.0}}
+    config = {
+        "evaluators": [evaluator_use("tone")],
+        "components": {"own": own},
+        "reward": {"own": weight, "tone": 1.0},
+    }
     (reward,) = reward_responses(config, task(), response("a", tone=0.5))
     assert reward.weights_fixed is fixed
 
@@ -491,9 +640,16 @@ def test_a_combiner_says_how_a_skipped_question_counts_unless_the_config_does() 
     late = {**evaluator_use("late"), "when": {"question": "tone", "threshold": 0.5}}
     inputs = {"x": "late", "y": {"verdicts_of": "late", "if_skipped": "zero"}}
     own = {"combiner": "tests.decision.test_recipe:WeightsFromVerdicts", "inputs": inputs}
-    config = {"evaluators": [evaluator_use("tone"), late], "components": {"own": own}, "reward": {"own": 1.0}}
+    config = {
+        "evaluators": [evaluator_use("tone"), late],
+        "components": {"own": own},
+        "reward": {"own": 1.0},
+    }
     spec = next(spec for spec in make_plan(config, task()).decision.specs if spec.name == "own")
-    assert {name: one.if_skipped for name, one in spec.inputs.items()} == {"x": "left-out", "y": "zero"}
+    assert {name: one.if_skipped for name, one in spec.inputs.items()} == {
+        "x": "left-out",
+        "y": "zero",
+    }
 
 
 def test_a_combiner_that_keeps_columns_gets_them_unfolded() -> None:
@@ -501,7 +657,11 @@ def test_a_combiner_that_keeps_columns_gets_them_unfolded() -> None:
         "combiner": "tests.decision.test_recipe:WeightsFromVerdicts",
         "inputs": {"tone": {"verdicts_of": "tone", "reduce": "max"}},
     }
-    config = {"evaluators": [evaluator_use("tone")], "components": {"own": own}, "reward": {"own": 1.0}}
+    config = {
+        "evaluators": [evaluator_use("tone")],
+        "components": {"own": own},
+        "reward": {"own": 1.0},
+    }
     spec = next(one for one in make_plan(config, task()).decision.specs if one.name == "own")
     assert spec.inputs["tone"].reduce is None
 
@@ -513,8 +673,15 @@ def test_a_combiner_is_told_which_reviewer_a_question_predicts() -> None:
         "components": {"own": own},
         "reward": {"own": 1.0},
     }
-    spec = next(one for one in make_plan(config, task(reviewers=["r1", "r2"])).decision.specs if one.name == "own")
-    assert {name: one.reviewer for name, one in spec.inputs.items()} == {"judge@r1": "r1", "judge@r2": "r2"}
+    spec = next(
+        one
+        for one in make_plan(config, task(reviewers=["r1", "r2"])).decision.specs
+        if one.name == "own"
+    )
+    assert {name: one.reviewer for name, one in spec.inputs.items()} == {
+        "judge@r1": "r1",
+        "judge@r2": "r2",
+    }
 
 
 # Weights of a stakeholder's questions
@@ -532,9 +699,16 @@ ANN = Stakeholder(
 
 def questions_about_ann(**weights: Any) -> Any:
     uses = [
-        evaluator_use("kind", audience="stakeholder", layer="model", subjects=["cheap", "mood", "near", "quiet"]),
+        evaluator_use(
+            "kind",
+            audience="stakeholder",
+            layer="model",
+            subjects=["cheap", "mood", "near", "quiet"],
+        ),
         evaluator_use("same", audience="stakeholder", layer="check"),
-        evaluator_use("asked", audience="stakeholder", layer="check", subjects=["diet"], shares={"diet": 0.0}),
+        evaluator_use(
+            "asked", audience="stakeholder", layer="check", subjects=["diet"], shares={"diet": 0.0}
+        ),
     ]
     config = {"evaluators": uses, "weights": {"method": "uniform", **weights}}
     (spec,) = make_plan(config, task(stakeholders=[ANN])).decision.specs
@@ -550,7 +724,9 @@ def test_layers_share_a_stakeholders_utility_and_its_questions_the_layers_share(
     }
 
 
-def test_the_places_of_hard_and_soft_constraints_and_of_questions_without_weight_are_frozen() -> None:
+def test_the_places_of_hard_and_soft_constraints_and_of_questions_without_weight_are_frozen() -> (
+    None
+):
     spec = questions_about_ann(cap=0.25)
     questions = spec.inputs["ann"].questions
     kinds = ("hard", "soft", "collected")
@@ -572,7 +748,9 @@ def test_a_component_of_reviewers_has_an_input_for_each() -> None:
 
 
 @pytest.mark.parametrize(("fold", "reduce"), [(None, "min"), ("median", "median")])
-def test_the_fold_of_an_evaluator_comes_before_that_of_the_panel(fold: str | None, reduce: str) -> None:
+def test_the_fold_of_an_evaluator_comes_before_that_of_the_panel(
+    fold: str | None, reduce: str
+) -> None:
     config = {
         "evaluators": [{**evaluator_use("taste", audience="reviewer"), "fold": fold, "samples": 3}],
         "panel": {"reduce": "min"},

@@ -21,7 +21,9 @@ EACH = settings(max_examples=25, deadline=None, suppress_health_check=list(Healt
 
 def evaluator_records(config: Mapping[str, Any]) -> dict[str, EvaluatorRecord]:
     told = {use["name"]: use["params"].get("audience", "task") for use in config["evaluators"]}
-    return {name: EvaluatorRecord(version="1", audience=audience) for name, audience in told.items()}
+    return {
+        name: EvaluatorRecord(version="1", audience=audience) for name, audience in told.items()
+    }
 
 
 def redecide_from_storage(about: Task, survey: Survey, config: Mapping[str, Any]) -> Decision:
@@ -44,13 +46,19 @@ def test_redecide_under_the_same_config_gives_the_decision_of_the_plan(scene: Sc
 @EACH
 @given(scenes(), st.data())
 @pytest.mark.exhaustive
-def test_redecide_under_another_config_gives_the_decision_of_a_new_plan(scene: Scene, data: st.DataObject) -> None:
+def test_redecide_under_another_config_gives_the_decision_of_a_new_plan(
+    scene: Scene, data: st.DataObject
+) -> None:
     other = {
         **scene.config,
         "reward": {name: data.draw(SIGNED) for name in scene.config["reward"]},
         "gates": [],
         "scale": 3.0,
-        "rubric": {"aggregation": data.draw(st.sampled_from(["flat", "gear"])), "if_skipped": "zero", "kappa": 2.0},
+        "rubric": {
+            "aggregation": data.draw(st.sampled_from(["flat", "gear"])),
+            "if_skipped": "zero",
+            "kappa": 2.0,
+        },
         "failure": {"rule": "gear", "group_rule": "drop-criterion"},
     }
     survey = make_plan(scene.config, scene.task).survey
@@ -61,10 +69,17 @@ def test_redecide_under_another_config_gives_the_decision_of_a_new_plan(scene: S
 
 def test_stakeholder_weights_are_computed_again() -> None:
     hard = [Constraint(id=f"{i}", kind="hard") for i in range(3)]
-    about = task(stakeholders=[Stakeholder(id="ann", constraints=tuple(hard)), Stakeholder(id="bob")])
-    config = {"evaluators": [evaluator_use("kind", audience="stakeholder")], "weights": {"temperature": 2.0}}
+    about = task(
+        stakeholders=[Stakeholder(id="ann", constraints=tuple(hard)), Stakeholder(id="bob")]
+    )
+    config = {
+        "evaluators": [evaluator_use("kind", audience="stakeholder")],
+        "weights": {"temperature": 2.0},
+    }
     survey = make_plan(config, about).survey
-    (spec,) = redecide_from_storage(about, survey, {**config, "weights": {"method": "uniform"}}).specs
+    (spec,) = redecide_from_storage(
+        about, survey, {**config, "weights": {"method": "uniform"}}
+    ).specs
     assert {name: one.input_weight for name, one in spec.inputs.items()} == {"ann": 0.5, "bob": 0.5}
     assert spec.params == {}
 

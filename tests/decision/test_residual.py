@@ -12,21 +12,30 @@ from tests.graphs.scripted import evaluator_use, make_plan, task
 
 def config_with_layers(*layers: str, **fields: Any) -> dict[str, Any]:
     """Return a config in which one evaluator for each layer has one question about each stakeholder."""
-    uses = [evaluator_use(f"e{i}", audience="stakeholder", layer=layer, **fields) for i, layer in enumerate(layers)]
+    uses = [
+        evaluator_use(f"e{i}", audience="stakeholder", layer=layer, **fields)
+        for i, layer in enumerate(layers)
+    ]
     return {"evaluators": uses, "weights": {"method": "uniform"}}
 
 
 ANN = task(stakeholders=[Stakeholder(id="ann")])
 
 
-@pytest.mark.parametrize("layers", [["residual", *["check"] * 4], ["residual", *["model"] * 5], ["fact"], ["model"]])
+@pytest.mark.parametrize(
+    "layers", [["residual", *["check"] * 4], ["residual", *["model"] * 5], ["fact"], ["model"]]
+)
 def test_residual_questions_may_hold_a_fifth_of_a_stakeholders_weight(layers: list[str]) -> None:
     assert make_plan(config_with_layers(*layers), ANN).decision.specs[0].name == "stakeholders"
 
 
 @pytest.mark.parametrize(
     ("layers", "share"),
-    [(["residual", "check", "check"], "33.3"), (["residual"], "100"), (["residual"] * 2 + ["fact"] * 7, "22.2")],
+    [
+        (["residual", "check", "check"], "33.3"),
+        (["residual"], "100"),
+        (["residual"] * 2 + ["fact"] * 7, "22.2"),
+    ],
 )
 def test_residual_questions_that_hold_more_are_refused(layers: list[str], share: str) -> None:
     with pytest.raises(PlanError) as error:
@@ -59,14 +68,20 @@ def notes_of(config: Mapping[str, Any], about: Task = ANN) -> tuple[str, ...]:
     return make_plan(config, about).notes
 
 
-@pytest.mark.parametrize("layers", [["fact"], ["check", "model"], ["fact", "check", "model", "model"]])
+@pytest.mark.parametrize(
+    "layers", [["fact"], ["check", "model"], ["fact", "check", "model", "model"]]
+)
 def test_a_plan_with_half_of_the_weight_on_facts_and_checks_has_no_note(layers: list[str]) -> None:
     assert notes_of(config_with_layers(*layers)) == ()
 
 
 @pytest.mark.parametrize(
     ("layers", "share"),
-    [(["model"], "0"), (["check", "model", "model", "human"], "25"), (["fact", "model", "model"], "33.3")],
+    [
+        (["model"], "0"),
+        (["check", "model", "model", "human"], "25"),
+        (["fact", "model", "model"], "33.3"),
+    ],
 )
 def test_a_plan_with_less_says_so_once(layers: list[str], share: str) -> None:
     assert notes_of(config_with_layers(*layers)) == (
@@ -80,7 +95,10 @@ def test_stakeholders_count_by_their_weights_and_components_by_their_absolute_on
     people = task(stakeholders=[Stakeholder(id="ann"), Stakeholder(id="bob")])
     config = config_with_layers("check", "model")
     assert make_plan(config, people).checked_share == pytest.approx(0.5)
-    config["evaluators"] += [evaluator_use("tone", layer="model"), evaluator_use("length", layer="check")]
+    config["evaluators"] += [
+        evaluator_use("tone", layer="model"),
+        evaluator_use("length", layer="check"),
+    ]
     config["reward"] = {"stakeholders": 1.0, "tone": -2.0, "length": 0.0}
     assert make_plan(config, people).checked_share == pytest.approx(0.5 / 3)
     assert notes_of(config, people)[0].startswith("16.7 % of")

@@ -41,29 +41,44 @@ def live_values(found: ScoreArrays) -> Any:
 
 def test_each_sample_has_its_own_column() -> None:
     found = arrays_of(
-        make_question(samples=3), "a", *(make_verdict("a", s, sample=i) for i, s in enumerate((0.1, 0.2, 0.3)))
+        make_question(samples=3),
+        "a",
+        *(make_verdict("a", s, sample=i) for i, s in enumerate((0.1, 0.2, 0.3))),
     )
     assert found.value.tolist() == [[0.1, 0.2, 0.3]]
 
 
 def test_a_pair_is_in_the_column_of_its_opponent_and_no_response_opposes_itself() -> None:
     found = arrays_of(
-        make_question(scope="pair"), "ab", make_verdict("a", 0.75, "a", "b"), make_verdict("b", 0.5, "b", "a")
+        make_question(scope="pair"),
+        "ab",
+        make_verdict("a", 0.75, "a", "b"),
+        make_verdict("b", 0.5, "b", "a"),
     )
     np.testing.assert_array_equal(live_values(found), [[np.nan, 0.75], [0.5, np.nan]])
 
 
 def test_an_unordered_pair_counts_s_for_the_first_and_1_minus_s_for_the_second() -> None:
     question = make_question(scope="pair", pairs="unordered", samples=3)
-    given = [make_verdict("a", s, "a", "b", sample=i) for i, s in enumerate((0.75, INFRASTRUCTURE_FAILURE, 0.25))]
+    given = [
+        make_verdict("a", s, "a", "b", sample=i)
+        for i, s in enumerate((0.75, INFRASTRUCTURE_FAILURE, 0.25))
+    ]
     found = arrays_of(question, "ab", *given)
     np.testing.assert_array_equal(found.value, [[0, 0, 0, 0.75, 0, 0.25], [0.25, 0, 0.75, 0, 0, 0]])
-    assert found.met.tolist() == [[False] * 3 + [True, False, False], [False, False, True] + [False] * 3]
+    assert found.met.tolist() == [
+        [False] * 3 + [True, False, False],
+        [False, False, True] + [False] * 3,
+    ]
     assert (found.outcome > 0).tolist() == [[False] * 3 + [True] * 3, [True] * 3 + [False] * 3]
 
 
 def test_variants_are_columns_sorted_by_id_in_the_row_of_their_parent() -> None:
-    given = [make_verdict("a", 0.3, "a3"), make_verdict("a", 0.1, "a1"), make_verdict("b", 0.9, "b9")]
+    given = [
+        make_verdict("a", 0.3, "a3"),
+        make_verdict("a", 0.1, "a1"),
+        make_verdict("b", 0.9, "b9"),
+    ]
     found = arrays_of(make_question(material="versions"), "ab", *given)
     np.testing.assert_array_equal(live_values(found), [[0.1, 0.3], [0.9, np.nan]])
 
@@ -78,11 +93,22 @@ FILLS = {
 @all_rows("scenario", FILLS)
 @all_rows("rule", ["conservative", "strict", "gear"])
 @all_rows("missing", [ABSTENTION, NO_MODEL, RESPONSE_FAILURE, INFRASTRUCTURE_FAILURE])
-def test_missing_values_are_filled_by_rule_and_sign(scenario: Any, rule: str, missing: RecordedVerdict) -> None:
-    table = build_table([make_question()], ["a", "b"], [make_verdict("a", missing), make_verdict("b", 0.4)])
+def test_missing_values_are_filled_by_rule_and_sign(
+    scenario: Any, rule: str, missing: RecordedVerdict
+) -> None:
+    table = build_table(
+        [make_question()], ["a", "b"], [make_verdict("a", missing), make_verdict("b", 0.4)]
+    )
     gain, penalty = FILLS[scenario][rule]
-    for weight, direction, fill in ((1.0, 1, gain), (-1.0, 1, penalty), (1.0, -1, penalty), (-1.0, -1, gain)):
-        cells = table.score_matrix(ComponentInput(questions=("q",), weights=(weight,)), rule, direction, scenario)
+    for weight, direction, fill in (
+        (1.0, 1, gain),
+        (-1.0, 1, penalty),
+        (1.0, -1, penalty),
+        (-1.0, -1, gain),
+    ):
+        cells = table.score_matrix(
+            ComponentInput(questions=("q",), weights=(weight,)), rule, direction, scenario
+        )
         assert cells.value[:, 0].tolist() == [fill, 0.4]
         assert (cells.judged[:, 0].tolist(), cells.applicable.all()) == ([False, True], True)
 
@@ -92,41 +118,63 @@ def test_an_outcome_for_all_verdicts_gives_none_to_absent_ones_and_leaves_those_
     given = [make_verdict("a", 0.75, "a1"), make_verdict("a", ABSTENTION, "a2"), screened]
     table = build_table([make_question(material="versions")], ["a", "b"], given)
     changed = table.with_outcome(["q"], FAILED_BY_INFRASTRUCTURE, kept=(NOT_APPLICABLE,))
-    assert changed.columns["q"].outcome.tolist() == [[FAILED_BY_INFRASTRUCTURE] * 2, [NOT_APPLICABLE, ABSENT]]
+    assert changed.columns["q"].outcome.tolist() == [
+        [FAILED_BY_INFRASTRUCTURE] * 2,
+        [NOT_APPLICABLE, ABSENT],
+    ]
 
 
 @pytest.mark.parametrize(
     ("reduce", "folded"),
-    [("mean", [0.4, 0.5, 0.0]), ("min", [0.1, 0.1, 0.0]), ("max", [0.8, 0.8, 0.0]), ("median", [0.35, 0.6, 0.0])],
+    [
+        ("mean", [0.4, 0.5, 0.0]),
+        ("min", [0.1, 0.1, 0.0]),
+        ("max", [0.8, 0.8, 0.0]),
+        ("median", [0.35, 0.6, 0.0]),
+    ],
 )
 def test_columns_fold_into_one_over_the_live_ones(reduce: Any, folded: Any) -> None:
     scores = {"a": (0.8, 0.1, 0.5, 0.2), "b": (0.6, 0.1, 0.8)}
     given = [make_verdict(about, score, f"{score}") for about in scores for score in scores[about]]
     table = build_table([make_question(material="versions")], ["a", "b", "c"], given)
     cells = table.score_matrix(
-        ComponentInput(questions=("q",), weights=(1.0,), reduce=reduce), "conservative", 1, "counted"
+        ComponentInput(questions=("q",), weights=(1.0,), reduce=reduce),
+        "conservative",
+        1,
+        "counted",
     )
     np.testing.assert_allclose(cells.value[:, 0], folded)
     assert cells.applicable.tolist() == [[True], [True], [False]]
 
 
 @pytest.mark.parametrize(("met", "columns", "folded"), [(1, 3, False), (1, 2, True), (2, 3, True)])
-def test_folded_columns_are_met_where_half_of_them_are_or_more(met: int, columns: int, folded: bool) -> None:
+def test_folded_columns_are_met_where_half_of_them_are_or_more(
+    met: int, columns: int, folded: bool
+) -> None:
     given = [make_verdict("a", float(place < met), f"v{place}") for place in range(columns)]
     table = build_table([make_question(material="versions")], ["a"], given)
     cells = table.score_matrix(
-        ComponentInput(questions=("q",), weights=(1.0,), reduce="mean"), "conservative", 1, "counted"
+        ComponentInput(questions=("q",), weights=(1.0,), reduce="mean"),
+        "conservative",
+        1,
+        "counted",
     )
     assert cells.met.tolist() == [[folded]]
 
 
 def test_a_calibrated_score_is_on_the_line_between_its_knots_and_what_is_missing_stays_so() -> None:
-    given = [make_verdict(name, score) for name, score in zip("abcd", (0.1, 0.65, 0.9, ABSTENTION), strict=True)]
+    given = [
+        make_verdict(name, score)
+        for name, score in zip("abcd", (0.1, 0.65, 0.9, ABSTENTION), strict=True)
+    ]
     knots = ScoreCalibration(method="platt", labels=9, scores=(0.2, 0.8), calibrated=(0.3, 0.7))
     entry = ComponentInput(questions=("q",), weights=(1.0,), calibration={"q": knots})
     found = build_table([make_question()], list("abcd"), given).effective_columns("q", entry)
     assert found.value[:, 0].tolist() == pytest.approx([0.3, 0.6, 0.7, 0.0])
-    assert (found.met[:, 0].tolist(), found.outcome[3, 0]) == ([False, True, True, False], ABSTAINED)
+    assert (found.met[:, 0].tolist(), found.outcome[3, 0]) == (
+        [False, True, True, False],
+        ABSTAINED,
+    )
 
 
 def test_a_majority_is_one_column_in_every_array() -> None:
@@ -139,7 +187,9 @@ def test_a_majority_is_one_column_in_every_array() -> None:
 
 def test_the_spread_over_samples_is_that_of_each_response() -> None:
     scores = {"a": (0.25, 1.0), "b": (0.5, 0.75), "c": (0.5,)}
-    given = [make_verdict(about, s, sample=i) for about, own in scores.items() for i, s in enumerate(own)]
+    given = [
+        make_verdict(about, s, sample=i) for about, own in scores.items() for i, s in enumerate(own)
+    ]
     table = build_table([make_question(samples=2)], list(scores), given)
     spread = table.sample_spread([ComponentInput(questions=("q",), weights=(1.0,))])
     np.testing.assert_array_equal(spread, [0.75, 0.25, np.nan])
@@ -150,7 +200,10 @@ def test_a_verdict_without_a_confidence_is_sure() -> None:
         make_verdict("a", RecordedVerdict(score=1.0)),
         make_verdict("b", RecordedVerdict(score=1.0, confidence=0.25)),
     ]
-    assert build_table([make_question()], ["a", "b"], given).columns["q"].confidence.tolist() == [[1.0], [0.25]]
+    assert build_table([make_question()], ["a", "b"], given).columns["q"].confidence.tolist() == [
+        [1.0],
+        [0.25],
+    ]
 
 
 STOPPED = RecordedVerdict(score=0.0, met=False, gated_by="empty-response")
@@ -159,9 +212,18 @@ STOPPED = RecordedVerdict(score=0.0, met=False, gated_by="empty-response")
 @all_rows("scenario", ["counted", "low", "high", "partial"])
 @all_rows("rule", ["conservative", "strict", "gear"])
 def test_a_stopped_response_counts_the_worst_under_every_rule(scenario: Any, rule: str) -> None:
-    table = build_table([make_question()], ["a", "b"], [make_verdict("a", STOPPED), make_verdict("b", 0.4)])
-    for weight, direction, worst in ((1.0, 1, 0.0), (-1.0, 1, 1.0), (1.0, -1, 1.0), (-1.0, -1, 0.0)):
-        cells = table.score_matrix(ComponentInput(questions=("q",), weights=(weight,)), rule, direction, scenario)
+    table = build_table(
+        [make_question()], ["a", "b"], [make_verdict("a", STOPPED), make_verdict("b", 0.4)]
+    )
+    for weight, direction, worst in (
+        (1.0, 1, 0.0),
+        (-1.0, 1, 1.0),
+        (1.0, -1, 1.0),
+        (-1.0, -1, 0.0),
+    ):
+        cells = table.score_matrix(
+            ComponentInput(questions=("q",), weights=(weight,)), rule, direction, scenario
+        )
         assert cells.value[:, 0].tolist() == [worst, 0.4]
         assert cells.met[:, 0].tolist() == [worst == 1.0, False]
         assert (cells.judged[:, 0].tolist(), cells.applicable.all()) == ([False, True], True)
@@ -170,17 +232,23 @@ def test_a_stopped_response_counts_the_worst_under_every_rule(scenario: Any, rul
 def test_a_stopped_response_counts_as_judged_once_for_all_samples() -> None:
     table = build_table([make_question(samples=3)], ["a"], [make_verdict("a", STOPPED)])
     for reduce in ("mean", None):
-        judged, requested = table.settled_weight(ComponentInput(questions=("q",), weights=(2.0,), reduce=reduce))
+        judged, requested = table.settled_weight(
+            ComponentInput(questions=("q",), weights=(2.0,), reduce=reduce)
+        )
         assert (judged.tolist(), requested.tolist()) == ([2.0], [2.0])
 
 
 # Effective columns of an input
 
 
-def effective_row(question: Question, *given: RecordedVerdict, **settings: Any) -> tuple[list[float], list[int]]:
+def effective_row(
+    question: Question, *given: RecordedVerdict, **settings: Any
+) -> tuple[list[float], list[int]]:
     """Return value and outcome of the only row, as an input uses them."""
     table = build_table([question], ["a"], given)
-    found = table.effective_columns("q", ComponentInput(questions=("q",), weights=(1.0,), **settings))
+    found = table.effective_columns(
+        "q", ComponentInput(questions=("q",), weights=(1.0,), **settings)
+    )
     return found.value[0].tolist(), found.outcome[0].tolist()
 
 
@@ -205,15 +273,24 @@ def make_votes(*scores: Any) -> list[RecordedVerdict]:
 def test_a_majority_is_one_verdict_and_without_one_the_worst_outcome_counts(
     given: tuple[Any, ...], value: float, outcome: int
 ) -> None:
-    assert effective_row(make_question(samples=3), *make_votes(*given), reduce="majority") == ([value], [outcome])
+    assert effective_row(make_question(samples=3), *make_votes(*given), reduce="majority") == (
+        [value],
+        [outcome],
+    )
 
 
 def test_samples_that_were_screened_out_or_absent_count_as_screened_out() -> None:
     """Of `a` there are two variants, of `b` one: its second column is absent, not left out."""
     screened = RecordedVerdict(status="not_applicable", gated_by="gate")
-    given = [make_verdict("a", 0.75, "a1"), make_verdict("a", 0.75, "a2"), make_verdict("b", screened, "b1")]
+    given = [
+        make_verdict("a", 0.75, "a1"),
+        make_verdict("a", 0.75, "a2"),
+        make_verdict("b", screened, "b1"),
+    ]
     table = build_table([make_question(material="versions")], ["a", "b", "c"], given)
-    found = table.effective_columns("q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority"))
+    found = table.effective_columns(
+        "q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority")
+    )
     assert found.outcome.tolist() == [[OK], [NOT_APPLICABLE], [ABSENT]]
 
 
@@ -223,4 +300,7 @@ def test_unsure_verdicts_are_discarded_before_the_majority_is_counted() -> None:
     assert effective_row(make_question(samples=3), *both, reduce="majority") == ([0.25], [OK])
     settings: dict[str, Any] = {"reduce": "majority", "min_confidence": 0.5}
     assert effective_row(make_question(samples=3), *both, **settings) == ([0.75], [OK])
-    assert effective_row(make_question(samples=3), *both, **settings, vote="all-seats") == ([0.0], [ABSTAINED])
+    assert effective_row(make_question(samples=3), *both, **settings, vote="all-seats") == (
+        [0.0],
+        [ABSTAINED],
+    )

@@ -73,7 +73,15 @@ def make_question(samples: int) -> Question:
 def make_table(rows: Sequence[Sequence[RecordedVerdict | None]]) -> VerdictTable:
     names = [f"r{number:04}" for number in range(len(rows))]
     verdicts = [
-        RecordedVerdict(**{**vars(verdict), "question": "q", "about": name, "responses": (name,), "sample": sample})
+        RecordedVerdict(
+            **{
+                **vars(verdict),
+                "question": "q",
+                "about": name,
+                "responses": (name,),
+                "sample": sample,
+            }
+        )
         for name, row in zip(names, rows, strict=True)
         for sample, verdict in enumerate(row)
         if verdict is not None
@@ -84,14 +92,26 @@ def make_table(rows: Sequence[Sequence[RecordedVerdict | None]]) -> VerdictTable
 def effective_row(row: Sequence[Cell], spec_input: ComponentInput) -> list[Cell]:
     """The row as the input counts it: without the unsure, and as one cell where the majority decides."""
     without_variants = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
-    counted = [cell._replace(outcome=without_variants) if cell.outcome == NO_VARIANTS else cell for cell in row]
+    counted = [
+        cell._replace(outcome=without_variants) if cell.outcome == NO_VARIANTS else cell
+        for cell in row
+    ]
     sure = [
-        cell._replace(outcome=ABSTAINED) if cell.outcome in ANSWERED and cell.sure < spec_input.min_confidence else cell
+        cell._replace(outcome=ABSTAINED)
+        if cell.outcome in ANSWERED and cell.sure < spec_input.min_confidence
+        else cell
         for cell in counted
     ]
     if spec_input.reduce != "majority" or len(row) == 1:
-        return [cell._replace(outcome=NOT_APPLICABLE) if cell.outcome == EXCLUDED else cell for cell in sure]
-    votes = Counter(None if cell.outcome == EXCLUDED else cell.value for cell in sure if cell.outcome in ANSWERED)
+        return [
+            cell._replace(outcome=NOT_APPLICABLE) if cell.outcome == EXCLUDED else cell
+            for cell in sure
+        ]
+    votes = Counter(
+        None if cell.outcome == EXCLUDED else cell.value
+        for cell in sure
+        if cell.outcome in ANSWERED
+    )
     requested = [cell for cell in sure if cell.outcome in (*VOTING, *UNJUDGED)]
     leaving = [ABSTAINED] if spec_input.vote == "discard-first" else []
     seats = [cell for cell in requested if cell.outcome not in leaving]
@@ -101,11 +121,25 @@ def effective_row(row: Sequence[Cell], spec_input: ComponentInput) -> list[Cell]
     if 2 * number > len(seats):
         met = sum(cell.met for cell in sure if cell.outcome == OK and cell.value == value)
         return [Cell(value, 2 * met >= number, OK)]
-    if any(cell.outcome == STOPPED for cell in sure):  # the worst case has no value yet, and so no vote
+    if any(
+        cell.outcome == STOPPED for cell in sure
+    ):  # the worst case has no value yet, and so no vote
         return [Cell(0.0, False, STOPPED)]
     if requested:
-        return [Cell(0.0, False, max([ABSTAINED, *(cell.outcome for cell in sure if cell.outcome in UNJUDGED)]))]
-    return [Cell(0.0, False, NOT_APPLICABLE if any(cell.outcome == NOT_APPLICABLE for cell in sure) else ABSENT)]
+        return [
+            Cell(
+                0.0,
+                False,
+                max([ABSTAINED, *(cell.outcome for cell in sure if cell.outcome in UNJUDGED)]),
+            )
+        ]
+    return [
+        Cell(
+            0.0,
+            False,
+            NOT_APPLICABLE if any(cell.outcome == NOT_APPLICABLE for cell in sure) else ABSENT,
+        )
+    ]
 
 
 class FilledCell(NamedTuple):
@@ -117,7 +151,9 @@ class FilledCell(NamedTuple):
     applicable: bool
 
 
-def fill_cell(cell: Cell, spec_input: ComponentInput, rule: str, direction: int, scenario: str) -> FilledCell:
+def fill_cell(
+    cell: Cell, spec_input: ComponentInput, rule: str, direction: int, scenario: str
+) -> FilledCell:
     applies = cell.outcome not in (ABSENT, NOT_APPLICABLE)
     there = not applies or cell.outcome in SCORED
     is_penalty = spec_input.weights[0] * direction < 0
@@ -160,7 +196,11 @@ SETTINGS = [
             marks=pytest.mark.exhaustive if name == "triples" and reduce in FOLDS else (),
             id=f"{name} {reduce}",
         )
-        for name, rows in {"pairs": PAIRS, "triples": TRIPLES, "equals": PAIRS[:: len(CELLS) + 1]}.items()
+        for name, rows in {
+            "pairs": PAIRS,
+            "triples": TRIPLES,
+            "equals": PAIRS[:: len(CELLS) + 1],
+        }.items()
         for reduce in REDUCE
     ],
 )
@@ -169,21 +209,35 @@ def test_cells_are_filled_and_folded_one_by_one(rows: list[tuple[Any, ...]], red
     for settings in SETTINGS:
         spec_input = ComponentInput(questions=("q",), reduce=reduce, input_weight=3.0, **settings)
         counted = [effective_row([CELLS[verdict] for verdict in row], spec_input) for row in rows]
-        cases = itertools.product(("conservative", "gear"), (1, -1), ("counted", "low", "high", "partial"))
+        cases = itertools.product(
+            ("conservative", "gear"), (1, -1), ("counted", "low", "high", "partial")
+        )
         for rule, direction, scenario in cases:
             cells = table.score_matrix(spec_input, rule, direction, scenario)  # type: ignore[arg-type]
-            expected = [[fill_cell(cell, spec_input, rule, direction, scenario) for cell in row] for row in counted]
+            expected = [
+                [fill_cell(cell, spec_input, rule, direction, scenario) for cell in row]
+                for row in counted
+            ]
             if reduce in FOLDS and width > 1:
                 expected = [fold_row(row, reduce) for row in expected]
             for name in FilledCell._fields:
                 found = getattr(cells, name).tolist()
-                assert found == [[getattr(cell, name) for cell in row] for row in expected], (settings, scenario, name)
-            assert (cells.weight.tolist(), cells.input_weight) == ([settings["weights"][0]] * len(expected[0]), 3.0)
+                assert found == [[getattr(cell, name) for cell in row] for row in expected], (
+                    settings,
+                    scenario,
+                    name,
+                )
+            assert (cells.weight.tolist(), cells.input_weight) == (
+                [settings["weights"][0]] * len(expected[0]),
+                3.0,
+            )
 
 
 @pytest.mark.parametrize("rows", [PAIRS, TRIPLES], ids=["pairs", "triples"])
 @pytest.mark.parametrize("reduce", REDUCE)
-def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(rows: Any, reduce: Any) -> None:
+def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(
+    rows: Any, reduce: Any
+) -> None:
     table = make_table(rows)
     for settings in SETTINGS:
         spec_input = ComponentInput(questions=("q",), reduce=reduce, **settings)
@@ -196,14 +250,20 @@ def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(rows: Any
             known = [k / max(a, 1) for k, a in zip(known, requested, strict=True)]
             requested = [min(a, 1) for a in requested]
         judged, wanted = table.settled_weight(spec_input)
-        assert (judged.tolist(), wanted.tolist()) == ([2.0 * k for k in known], [2.0 * a for a in requested])
+        assert (judged.tolist(), wanted.tolist()) == (
+            [2.0 * k for k in known],
+            [2.0 * a for a in requested],
+        )
 
         discarded, divided = table.count_discarded(spec_input)
         unsure = [
-            sum(cell.outcome in VOTING and cell.sure < spec_input.min_confidence for cell in row) for row in given
+            sum(cell.outcome in VOTING and cell.sure < spec_input.min_confidence for cell in row)
+            for row in given
         ]
         without = [
-            reduce == "majority" and new[0].outcome in UNJUDGED and any(cell.outcome in VOTING for cell in old)
+            reduce == "majority"
+            and new[0].outcome in UNJUDGED
+            and any(cell.outcome in VOTING for cell in old)
             for old, new in zip(given, counted, strict=True)
         ]
         assert (discarded.tolist(), divided.tolist()) == (unsure, without)

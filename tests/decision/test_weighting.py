@@ -11,8 +11,13 @@ from tests.graphs.scripted import evaluator_use, make_plan, response_with, rewar
 PEOPLE = [Stakeholder(id="ann", profile="likes tea"), Stakeholder(id="bob", profile="hates tea")]
 
 
-def stakeholder_with(name: str, *restrictiveness: float, soft: tuple[float, ...] = ()) -> Stakeholder:
-    hard = [Constraint(id=f"h{i}", kind="hard", restrictiveness=a) for i, a in enumerate(restrictiveness)]
+def stakeholder_with(
+    name: str, *restrictiveness: float, soft: tuple[float, ...] = ()
+) -> Stakeholder:
+    hard = [
+        Constraint(id=f"h{i}", kind="hard", restrictiveness=a)
+        for i, a in enumerate(restrictiveness)
+    ]
     wishes = [Constraint(id=f"s{i}", kind="soft", restrictiveness=a) for i, a in enumerate(soft)]
     return Stakeholder(id=name, constraints=(*hard, *wishes))
 
@@ -26,15 +31,32 @@ def weights_of(weights: dict[str, Any], **fields: Any) -> dict[str, float]:
 def test_calibrated_weights_follow_difficulty_and_the_plan_contains_its_terms() -> None:
     people = [stakeholder_with("ann", 1.0, 2.0, soft=(1.0,)), stakeholder_with("bob", soft=(0.5,))]
     tensions = [{"between": ["bob", "ann"], "strength": 0.5}]
-    config = {"evaluators": [evaluator_use("kind", audience="stakeholder")], "weights": {"temperature": 2.0}}
+    config = {
+        "evaluators": [evaluator_use("kind", audience="stakeholder")],
+        "weights": {"temperature": 2.0},
+    }
     (spec,) = make_plan(config, task(stakeholders=people, tensions=tensions)).decision.specs
     pull = {"strength": 0.5, "why": []}
     assert spec.params["difficulty"] == {
-        "ann": {"hard": 3.0, "soft": 1.0, "conflict": 0.5, "difficulty": 3.75, "tensions": {"bob": pull}},
-        "bob": {"hard": 0.0, "soft": 0.5, "conflict": 0.5, "difficulty": 0.5, "tensions": {"ann": pull}},
+        "ann": {
+            "hard": 3.0,
+            "soft": 1.0,
+            "conflict": 0.5,
+            "difficulty": 3.75,
+            "tensions": {"bob": pull},
+        },
+        "bob": {
+            "hard": 0.0,
+            "soft": 0.5,
+            "conflict": 0.5,
+            "difficulty": 0.5,
+            "tensions": {"ann": pull},
+        },
     }
     assert spec.params["calibration"] == {"gamma": 0.5, "beta": 0.5, "temperature": 2.0}
-    assert spec.inputs["ann"].input_weight == pytest.approx(1 / (1 + 2.718281828459045 ** ((0.5 - 3.75) / 2)))
+    assert spec.inputs["ann"].input_weight == pytest.approx(
+        1 / (1 + 2.718281828459045 ** ((0.5 - 3.75) / 2))
+    )
 
 
 def test_uniform_and_fixed_weights_sum_to_one() -> None:
@@ -44,21 +66,28 @@ def test_uniform_and_fixed_weights_sum_to_one() -> None:
 
 
 def test_a_text_only_profile_cannot_be_calibrated_and_the_error_names_the_remedy() -> None:
-    with pytest.raises(PlanError, match=r"'ann' has a profile in text alone.*constraints.*uniform or fixed"):
+    with pytest.raises(
+        PlanError, match=r"'ann' has a profile in text alone.*constraints.*uniform or fixed"
+    ):
         weights_of({}, stakeholders=PEOPLE)
 
 
 def test_fixed_weights_must_cover_every_stakeholder() -> None:
-    with pytest.raises(PlanError, match=r"'task'.*no weight for stakeholder 'bob'; add one, or set"):
+    with pytest.raises(
+        PlanError, match=r"'task'.*no weight for stakeholder 'bob'; add one, or set"
+    ):
         weights_of({"method": "fixed", "fixed": {"ann": 1.0}}, stakeholders=PEOPLE)
-    with pytest.raises(PlanError, match=r"no weight for stakeholder 'bob'; rename 'bobb' there, or set"):
+    with pytest.raises(
+        PlanError, match=r"no weight for stakeholder 'bob'; rename 'bobb' there, or set"
+    ):
         weights_of({"method": "fixed", "fixed": {"ann": 1.0, "bobb": 1.0}}, stakeholders=PEOPLE)
 
 
 def test_a_stakeholder_that_would_weigh_nothing_is_refused() -> None:
     people = [stakeholder_with("ann", 9.0), stakeholder_with("bob")]
     with pytest.raises(
-        PlanError, match=r"'task': stakeholder 'bob' would get weight 0 .* set a higher weights\.temper"
+        PlanError,
+        match=r"'task': stakeholder 'bob' would get weight 0 .* set a higher weights\.temper",
     ):
         weights_of({"temperature": 0.01}, stakeholders=people)
     with pytest.raises(PlanError, match="'bob' would get weight 0"):
@@ -70,7 +99,9 @@ def test_a_stakeholder_that_would_weigh_nothing_is_refused() -> None:
 
 def difficulty_terms(*people: Stakeholder, tensions: Any = ()) -> dict[str, Any]:
     config = {"evaluators": [evaluator_use("kind", audience="stakeholder")]}
-    (spec,) = make_plan(config, task(stakeholders=list(people), tensions=list(tensions))).decision.specs
+    (spec,) = make_plan(
+        config, task(stakeholders=list(people), tensions=list(tensions))
+    ).decision.specs
     return spec.params["difficulty"]  # type: ignore[return-value]
 
 
@@ -109,7 +140,9 @@ def test_the_order_of_people_and_constraints_changes_no_weight() -> None:
 # Layers, and caps
 
 
-def utility_of(scores: dict[str, float], layers: dict[str, float] | None = None, **weights: Any) -> float:
+def utility_of(
+    scores: dict[str, float], layers: dict[str, float] | None = None, **weights: Any
+) -> float:
     """û of one person, whom three evaluators ask: facts, checks of two constraints, and a model of one's own."""
     hard, soft = Constraint(id="need", kind="hard"), Constraint(id="wish", kind="soft")
     config = {
@@ -134,16 +167,23 @@ def test_all_questions_weigh_alike_unless_layers_are_given_shares() -> None:
 
 def test_a_layers_share_is_divided_among_its_questions() -> None:
     assert utility_of(SCORES, {"fact": 3.0, "check": 1.0}) == pytest.approx(0.75 * 0.6 + 0.25 * 0.6)
-    assert utility_of(SCORES | {"found@ann": 0.0}, {"fact": 0.5, "check": 0.5, "model": 9.0}) == pytest.approx(0.3)
+    assert utility_of(
+        SCORES | {"found@ann": 0.0}, {"fact": 0.5, "check": 0.5, "model": 9.0}
+    ) == pytest.approx(0.3)
 
 
 def test_a_layer_without_a_share_is_refused() -> None:
     with pytest.raises(
-        PlanError, match=r"weights\.layers gives no share to layer 'check'.*'ann' has questions; add one"
+        PlanError,
+        match=r"weights\.layers gives no share to layer 'check'.*'ann' has questions; add one",
     ):
         utility_of(SCORES, {"fact": 1.0})
 
 
 @pytest.mark.parametrize("weights", [{}, {"cap": "none"}])
-def test_without_a_cap_which_decompr_does_not_have_a_violated_need_counts_as_its_score(weights: dict[str, Any]) -> None:
-    assert utility_of(SCORES | {"kept/need@ann": 0.0}, **weights) == pytest.approx((0.6 + 0.0 + 0.2) / 3)
+def test_without_a_cap_which_decompr_does_not_have_a_violated_need_counts_as_its_score(
+    weights: dict[str, Any],
+) -> None:
+    assert utility_of(SCORES | {"kept/need@ann": 0.0}, **weights) == pytest.approx(
+        (0.6 + 0.0 + 0.2) / 3
+    )

@@ -17,7 +17,9 @@ TABLE_4 = {
 
 
 def test_decompr_table_4() -> None:
-    assert value_of("stakeholders", TABLE_4) == pytest.approx(0.67 * 0.4 + 0.09 * 0.95 + 0.24 * 0.8, abs=1e-15)
+    assert value_of("stakeholders", TABLE_4) == pytest.approx(
+        0.67 * 0.4 + 0.09 * 0.95 + 0.24 * 0.8, abs=1e-15
+    )
     assert value_of("stakeholders", TABLE_4) == pytest.approx(0.55, abs=0.005)
     assert parts_of("stakeholders", TABLE_4) == {"a": 0.4, "b": 0.95, "c": 0.8}
 
@@ -32,7 +34,10 @@ def test_the_weights_of_the_others_are_scaled_up_where_a_stakeholder_does_not_ap
 
 
 def test_where_no_stakeholder_applies_there_is_no_component() -> None:
-    cells = {"a": matrix(1.0, input_weight=0.5, applicable=False), "b": matrix(1.0, input_weight=0.5, applicable=False)}
+    cells = {
+        "a": matrix(1.0, input_weight=0.5, applicable=False),
+        "b": matrix(1.0, input_weight=0.5, applicable=False),
+    }
     assert run_combiner("stakeholders", cells).present.tolist() == [False]
 
 
@@ -43,7 +48,9 @@ def test_weights_of_stakeholders_that_do_not_sum_to_1_are_refused() -> None:
 
 def test_the_terms_of_difficulty_are_kept_and_nothing_else() -> None:
     combiner = load_combiner("stakeholders")
-    assert combiner.freeze(component_inputs(TABLE_4), {"difficulty": {"a": 5.0}}) == {"difficulty": {"a": 5.0}}
+    assert combiner.freeze(component_inputs(TABLE_4), {"difficulty": {"a": 5.0}}) == {
+        "difficulty": {"a": 5.0}
+    }
     with pytest.raises(PlanError, match=r"params\.gamma: unknown"):
         combiner.freeze(component_inputs(TABLE_4), {"gamma": 0.5})
 
@@ -61,13 +68,18 @@ def test_a_utility_with_all_hard_constraints_met_is_not_capped() -> None:
     assert value_of("stakeholders", one_stakeholder(1.0, 1.0, 0.4), **CAPPED) == pytest.approx(0.8)
 
 
-def test_a_violated_hard_constraint_caps_the_utility_by_the_share_of_the_hard_ones_that_hold() -> None:
+def test_a_violated_hard_constraint_caps_the_utility_by_the_share_of_the_hard_ones_that_hold() -> (
+    None
+):
     assert value_of("stakeholders", one_stakeholder(1.0, 0.0, 1.0), **CAPPED) == 0.5 * 0.5
     assert value_of("stakeholders", one_stakeholder(0.0, 0.0, 1.0), **CAPPED) == 0.0
 
 
 def test_partial_credit_of_a_violated_constraint_counts_under_the_cap() -> None:
-    assert value_of("stakeholders", one_stakeholder(1.0, 0.8, 1.0, met=[True, False, True]), **CAPPED) == 0.5 * 0.9
+    assert (
+        value_of("stakeholders", one_stakeholder(1.0, 0.8, 1.0, met=[True, False, True]), **CAPPED)
+        == 0.5 * 0.9
+    )
 
 
 def test_a_cap_never_lifts_a_utility() -> None:
@@ -93,11 +105,17 @@ def test_below_the_floor_it_gives_no_more_than_the_least_utility() -> None:
 
 def test_nash_is_the_product_of_the_utilities() -> None:
     assert value_of("nash", TABLE_4) == 0.4 * 0.95 * 0.8
-    assert value_of("nash", {"a": matrix(1.0, input_weight=0.5), "b": matrix(0.0, input_weight=0.5)}) == 0.0
+    assert (
+        value_of("nash", {"a": matrix(1.0, input_weight=0.5), "b": matrix(0.0, input_weight=0.5)})
+        == 0.0
+    )
 
 
 def test_a_stakeholder_without_questions_does_not_change_welfare() -> None:
-    cells = {"a": matrix(0.0, input_weight=0.5, applicable=False), "b": matrix(0.6, input_weight=0.5)}
+    cells = {
+        "a": matrix(0.0, input_weight=0.5, applicable=False),
+        "b": matrix(0.6, input_weight=0.5),
+    }
     assert value_of("nash", cells) == 0.6
     assert value_of("egalitarian", cells, floor=0.5) == pytest.approx(0.6)
 
@@ -106,7 +124,10 @@ def test_a_stakeholder_without_questions_does_not_change_welfare() -> None:
 
 
 def diagnostics_of(cells: dict[str, ScoreMatrix], **params: object) -> dict[str, float]:
-    return {name: float(shown[0]) for name, shown in run_combiner("stakeholders", cells, **params).diagnostics.items()}
+    return {
+        name: float(shown[0])
+        for name, shown in run_combiner("stakeholders", cells, **params).diagnostics.items()
+    }
 
 
 def test_group_diagnostics_equal_those_of_decompr() -> None:
@@ -124,16 +145,22 @@ def test_group_diagnostics_leave_out_who_has_no_utility_and_what_does_not_apply(
     away = matrix([0.0, 0.0], input_weight=0.5, applicable=False)
     cells = {"a": away, "b": matrix(0.6, input_weight=0.5)}
     expected = {"group utility": 0.6, "least utility": 0.6, "gini": 0.0, "jain": 1.0}
-    figures = {name: shown for name, shown in diagnostics_of(cells).items() if name != "group fairness"}
+    figures = {
+        name: shown for name, shown in diagnostics_of(cells).items() if name != "group fairness"
+    }
     assert figures == expected
     nobody = diagnostics_of({"a": away, "b": away}, soft={"a": [1]}, collected={"a": [0]})
     assert np.isnan(list(nobody.values())).all()
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=2, max_size=5))
-def test_every_figure_lies_between_0_and_1_and_group_fairness_up_to_100(utilities: list[float]) -> None:
+def test_every_figure_lies_between_0_and_1_and_group_fairness_up_to_100(
+    utilities: list[float],
+) -> None:
     share = 1.0 / len(utilities)
-    cells = {f"s{place}": matrix(utility, input_weight=share) for place, utility in enumerate(utilities)}
+    cells = {
+        f"s{place}": matrix(utility, input_weight=share) for place, utility in enumerate(utilities)
+    }
     shown = diagnostics_of(cells)
     assert 0.0 <= shown.pop("group fairness") <= 100.0
     assert all(-1e-12 <= figure <= 1.0 + 1e-12 for figure in shown.values())
@@ -142,18 +169,28 @@ def test_every_figure_lies_between_0_and_1_and_group_fairness_up_to_100(utilitie
 # The figures of GroupTravelBench
 
 
-def test_a_stakeholder_without_a_utility_leaves_no_group_fairness_rather_than_that_of_the_others() -> None:
+def test_a_stakeholder_without_a_utility_leaves_no_group_fairness_rather_than_that_of_the_others() -> (
+    None
+):
     away = matrix([0.0], input_weight=0.5, applicable=False)
-    assert np.isnan(diagnostics_of({"a": away, "b": matrix(0.6, input_weight=0.5)})["group fairness"])
+    assert np.isnan(
+        diagnostics_of({"a": away, "b": matrix(0.6, input_weight=0.5)})["group fairness"]
+    )
 
 
 def test_a_verdict_that_is_missing_or_set_by_a_gate_leaves_no_group_fairness() -> None:
     # filled with 0, a lost verdict of the better-off would make the two equal
     better_off = matrix([1.0, 0.0], input_weight=0.5, judged=[True, False])
-    assert np.isnan(diagnostics_of({"a": better_off, "b": matrix([0.5, 0.5], input_weight=0.5)})["group fairness"])
+    assert np.isnan(
+        diagnostics_of({"a": better_off, "b": matrix([0.5, 0.5], input_weight=0.5)})[
+            "group fairness"
+        ]
+    )
 
 
-def test_preference_completeness_is_the_share_of_all_preferences_together_that_were_recorded() -> None:
+def test_preference_completeness_is_the_share_of_all_preferences_together_that_were_recorded() -> (
+    None
+):
     cells = {
         "a": matrix([0.5, 1.0, 1.0, 0.0], input_weight=0.5, weight=[1.0, 0.0, 0.0, 0.0]),
         "b": matrix([0.5, 0.0], input_weight=0.5, weight=[1.0, 0.0]),

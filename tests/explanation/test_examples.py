@@ -68,7 +68,9 @@ def check_points(line: str) -> tuple[str, Decimal]:
     assert found, line
     if found["native"]:
         native, low, high = (float(found[name]) for name in ("native", "low", "high"))
-        assert (native - low) / (high - low) == pytest.approx(float(found["on_scale"]), abs=HALF), line
+        assert (native - low) / (high - low) == pytest.approx(float(found["on_scale"]), abs=HALF), (
+            line
+        )
     value = ends(found["on_scale"] or found["value"])
     number = float(found["number"] or 1)
     factors = [ends(found["weight"]), (number, number)]
@@ -87,11 +89,16 @@ def check_notes(line: str) -> None:
     """Recompute what a line says of how its numbers follow from others."""
     for value, own, factor, text in PRODUCT.findall(line):
         require_within(value, *product_ends([ends(own), ends(factor)]), 0.5, line)
-        alone = [float(kept) + (1 - float(kept)) * float(held or 0) for held, kept in PARENT.findall(text)]
+        alone = [
+            float(kept) + (1 - float(kept)) * float(held or 0)
+            for held, kept in PARENT.findall(text)
+        ]
         assert len(alone) == text.count("; ") + 1, line
         assert prod(alone) - 3e-4 <= float(factor) <= min(alone) + 2e-4 or factor == "1", line
     for before, factor, after in SCALE.findall(line):
-        assert float(after) == pytest.approx(float(before) * float(factor), abs=1e-4 * float(factor)), line
+        assert float(after) == pytest.approx(
+            float(before) * float(factor), abs=1e-4 * float(factor)
+        ), line
 
 
 def check_lines(explanation: Explanation) -> None:
@@ -112,8 +119,12 @@ def check_lines(explanation: Explanation) -> None:
         if line.startswith(("Sum: ", "The sum would be ")):
             left, _, right = line.rstrip(".").rpartition(" = ")
             best, *summands = re.findall(rf"(?:- )?{N}", left)
-            assert [Decimal(one.removeprefix("- ")) for one in summands] == [one for one in lost if one], line
-            assert abs(Decimal(best) - sum(lost) - Decimal(right)) <= (len(lost) + 2) * ROUNDED, line
+            assert [Decimal(one.removeprefix("- ")) for one in summands] == [
+                one for one in lost if one
+            ], line
+            assert abs(Decimal(best) - sum(lost) - Decimal(right)) <= (len(lost) + 2) * ROUNDED, (
+                line
+            )
     assert lost == sorted(lost, reverse=True)
 
 
@@ -121,18 +132,31 @@ def check_changes(explanation: Explanation, run: Run) -> None:
     """Decide again for every verdict at 0 and at 1, and require that what-if gives the best of them, once each."""
     trace = explanation.trace
     group = [scored.trace for scored in run.group_of(trace.task_id)]
-    decision, questions = run.decision_of(trace.task_id), run.survey_outline_of(trace.task_id).questions
+    decision, questions = (
+        run.decision_of(trace.task_id),
+        run.survey_outline_of(trace.task_id).questions,
+    )
     names, combiners = [one.response_id for one in group], run.load_combiners()
     verdicts = [v for one in group for v in one.verdicts if v.about == one.response_id]
 
     def value_with(replaced: Sequence[RecordedVerdict], score: float) -> float:
-        update = {"score": score, "met": score > 0, "status": "ok", "failure": None, "confidence": None}
+        update = {
+            "score": score,
+            "met": score > 0,
+            "status": "ok",
+            "failure": None,
+            "confidence": None,
+        }
         revised = [v.model_copy(update=update) if v in replaced else v for v in verdicts]
-        reward = compute_rewards(decision, questions, names, revised, combiners)[names.index(trace.response_id)]
+        reward = compute_rewards(decision, questions, names, revised, combiners)[
+            names.index(trace.response_id)
+        ]
         return float("-inf") if reward.value is None else reward.value
 
     found = explanation.what_if()
-    values = sorted(float("-inf") if one.value is None else one.value for one in found if one.kind == "verdict")
+    values = sorted(
+        float("-inf") if one.value is None else one.value for one in found if one.kind == "verdict"
+    )
     expected = [
         max(value_with(group_of_samples, 0.0), value_with(group_of_samples, 1.0))
         for group_of_samples in verdict_groups(trace)
@@ -143,7 +167,9 @@ def check_changes(explanation: Explanation, run: Run) -> None:
         opened = decision.model_copy(update={"gates": others})
         rewards = compute_rewards(opened, questions, names, verdicts, combiners)
         assert change.value == rewards[names.index(trace.response_id)].value
-    assert {one.name for one in found if one.kind == "reward gate"} == {f"{gate.kind} gate" for gate in decision.gates}
+    assert {one.name for one in found if one.kind == "reward gate"} == {
+        f"{gate.kind} gate" for gate in decision.gates
+    }
 
 
 def verdict_groups(trace: Trace) -> Iterator[list[RecordedVerdict]]:
@@ -161,11 +187,21 @@ def explanations(run: Run) -> Iterator[Explanation]:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", CONFIGS)
-def test_lines_and_changes_of_an_example(name: str, tmp_path: Path, run: Command, judge: Server) -> None:
+def test_lines_and_changes_of_an_example(
+    name: str, tmp_path: Path, run: Command, judge: Server
+) -> None:
     tasks, config = CONFIGS[name]
     model = ["--model", f"openai-compatible:{judge.url}#{NAME}"] if name == "panel" else []
     done = run(
-        "score", EXAMPLES / tasks, "--config", EXAMPLES / config, "--out", tmp_path / "run", "--limit", 2, *model
+        "score",
+        EXAMPLES / tasks,
+        "--config",
+        EXAMPLES / config,
+        "--out",
+        tmp_path / "run",
+        "--limit",
+        2,
+        *model,
     )
     assert done.code == (1 if name == "reviewers" else 0), done.err
     with Run.open(tmp_path / "run") as stored:
@@ -199,13 +235,25 @@ def test_lines_and_changes_under_gates_scale_and_clip(project: Path, run: Comman
 
 @settings(max_examples=at_most(60), deadline=None)
 @given(
-    st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.7, 1.0]), st.sampled_from(["no date", "no name"])), min_size=2),
+    st.lists(
+        st.tuples(st.sampled_from([0.0, 0.25, 0.7, 1.0]), st.sampled_from(["no date", "no name"])),
+        min_size=2,
+    ),
     st.sampled_from([1.0, 0.4, -0.3, 0.002, 0.00004]),
 )
 @example([(0.0, "no date")] * 10 + [(0.0, "no name")] * 20, 1.0)
-def test_the_parts_of_a_component_add_up_to_it(parts: list[tuple[float, str]], weight: float) -> None:
-    verdicts = [verdict(f"c{place}", score=score, reason=reason) for place, (score, reason) in enumerate(parts)]
-    questions = ComponentInput(questions=tuple(v.question for v in verdicts), weights=(1.0,) * len(parts))
+def test_the_parts_of_a_component_add_up_to_it(
+    parts: list[tuple[float, str]], weight: float
+) -> None:
+    verdicts = [
+        verdict(f"c{place}", score=score, reason=reason)
+        for place, (score, reason) in enumerate(parts)
+    ]
+    questions = ComponentInput(
+        questions=tuple(v.question for v in verdicts), weights=(1.0,) * len(parts)
+    )
     component = spec("crit", weight).model_copy(update={"inputs": {"crit": questions}})
     decision = Decision(specs=(component, spec("good", 0.5)))
-    check_lines(Explanation(decide(decision, *verdicts, verdict("good", score=1 / 3)), decision, ()))
+    check_lines(
+        Explanation(decide(decision, *verdicts, verdict("good", score=1 / 3)), decision, ())
+    )

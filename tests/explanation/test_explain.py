@@ -31,21 +31,33 @@ def test_a_trace_explains_itself() -> None:
     trace = score()["kind"]
     explanation = trace.explain()
     assert isinstance(explanation, Explanation)
-    assert str(explanation).splitlines()[0] == f"Response kind to task sum gets {trace.reward.value:.4f}."
+    assert (
+        str(explanation).splitlines()[0]
+        == f"Response kind to task sum gets {trace.reward.value:.4f}."
+    )
     assert {line.component: line.value for line in explanation.lines} == {
         term.name: term.value for term in trace.reward.terms
     }
     assert sum(line.points for line in explanation.lines) == pytest.approx(trace.reward.value)
     assert len(explanation.what_if()) == 3
-    assert repr(explanation) == f"Explanation(response='kind', reward={trace.reward.value:.4g}, terms=3)"
+    assert (
+        repr(explanation)
+        == f"Explanation(response='kind', reward={trace.reward.value:.4g}, terms=3)"
+    )
 
 
 def test_an_explanation_as_a_json_value_has_its_points_gates_sentences_and_changes() -> None:
     trace = score(gates=[{"kind": "format", "component": "format", "below": 0.5}])["blunt\x1b[2J"]
     explanation = trace.explain()
     found = explanation.to_dict()
-    assert (found["task_id"], found["response_id"], found["reward"]) == ("sum", trace.response_id, trace.reward.value)
-    assert [line["component"] for line in found["lines"]] == [line.component for line in explanation.lines]
+    assert (found["task_id"], found["response_id"], found["reward"]) == (
+        "sum",
+        trace.response_id,
+        trace.reward.value,
+    )
+    assert [line["component"] for line in found["lines"]] == [
+        line.component for line in explanation.lines
+    ]
     assert [gate["kind"] for gate in found["gates"]] == ["format"]
     assert found["sentences"] == explanation.sentences()
     changes = [(change.name, change.gain) for change in explanation.what_if()]
@@ -65,31 +77,40 @@ def test_a_trace_without_its_plan_needs_it() -> None:
     assert trace.plan is not None
     stored = jg.Trace.model_validate_json(trace.model_dump_json())
     with pytest.raises(
-        jg.InputError, match=r"the trace of response 'kind' has no plan; give `plan.* `run.explain\('kind"
+        jg.InputError,
+        match=r"the trace of response 'kind' has no plan; give `plan.* `run.explain\('kind",
     ):
         stored.explain()
     explanation = stored.explain(jg.Plan.model_validate_json(trace.plan.model_dump_json()))
     assert explanation.sentences() == trace.explain().sentences()
     assert explanation.what_if() == trace.explain().what_if()
-    with jg.Jury.from_config(CONFIG) as jury, pytest.raises(jg.InputError, match="has another plan than the one given"):
+    with (
+        jg.Jury.from_config(CONFIG) as jury,
+        pytest.raises(jg.InputError, match="has another plan than the one given"),
+    ):
         stored.explain(jury.prepare(TASK.model_copy(update={"query": "What is 1 + 1?"})))
 
 
 def test_the_method_has_the_parameters_of_the_function() -> None:
     function, method = signature(jg.explain), signature(jg.Trace.explain)
     assert [str(one) for one in function.parameters.values()][1:] == [
-        str(one).replace("'Trace'", "jurygraph.schema.trace.Trace") for one in method.parameters.values()
+        str(one).replace("'Trace'", "jurygraph.schema.trace.Trace")
+        for one in method.parameters.values()
     ][1:]
     assert (function.return_annotation, method.return_annotation) == (jg.Explanation, Any)
 
 
 class Lowest(jg.Combiner):
-    def combine(self, matrices: Mapping[str, jg.ScoreMatrix], params: Mapping[str, Any]) -> jg.Component:
+    def combine(
+        self, matrices: Mapping[str, jg.ScoreMatrix], params: Mapping[str, Any]
+    ) -> jg.Component:
         values, present = zip(*(matrix.mean() for matrix in matrices.values()), strict=True)
         return jg.Component(np.min(values, axis=0), np.any(present, axis=0), {})
 
 
-@pytest.mark.parametrize("combiner", [Lowest(), Lowest, f"{__name__}.Lowest"], ids=["object", "class", "name"])
+@pytest.mark.parametrize(
+    "combiner", [Lowest(), Lowest, f"{__name__}.Lowest"], ids=["object", "class", "name"]
+)
 def test_what_if_uses_the_combiners_of_the_jury(combiner: Any) -> None:
     class Local(Lowest):  # cannot be pickled, nor found by a name
         pass
@@ -97,7 +118,10 @@ def test_what_if_uses_the_combiners_of_the_jury(combiner: Any) -> None:
     inputs = {"format": "maths.format", "steps": "maths.steps"}
     settings: dict[str, Any] = {
         "evaluators": ["maths.format", "maths.steps"],
-        "components": {"low": {"combiner": combiner, "inputs": inputs}, "local": {"combiner": Local, "inputs": inputs}},
+        "components": {
+            "low": {"combiner": combiner, "inputs": inputs},
+            "local": {"combiner": Local, "inputs": inputs},
+        },
         "reward": {"low": 1.0, "local": 1.0},
     }
     with jg.Jury(**settings) as jury:
@@ -108,7 +132,9 @@ def test_what_if_uses_the_combiners_of_the_jury(combiner: Any) -> None:
     sent = pickle.loads(pickle.dumps(trace))  # as to another process
     assert sent == trace
     assert sent.explain().sentences() == trace.explain().sentences()
-    with pytest.raises(jg.InputError, match=r"unknown combiner 'Lo.*'.*; give `plan=jury.prepare\(task\)`"):
+    with pytest.raises(
+        jg.InputError, match=r"unknown combiner 'Lo.*'.*; give `plan=jury.prepare\(task\)`"
+    ):
         sent.explain().what_if()
     assert sent.explain(plan).what_if() == changes
 
@@ -144,16 +170,26 @@ def rude(task: jg.TaskView, response: jg.Response) -> float:
 
 
 def test_a_response_gate_is_one_change_of_all_its_verdicts() -> None:
-    config = {"evaluators": [f"{__name__}.warm", f"{__name__}.rude"], "reward": {"warm": 1.0, "rude": -0.5}}
+    config = {
+        "evaluators": [f"{__name__}.warm", f"{__name__}.rude"],
+        "reward": {"warm": 1.0, "rude": -0.5},
+    }
     with jg.Jury.from_config(config) as jury:
         (trace,) = jury.score(TASK, [jg.Response(id="empty", text=" ")])
     explanation = trace.explain()
     assert trace.reward.value == -0.5
     (change,) = explanation.what_if()
-    assert (change.kind, change.name, change.value, change.gain) == ("response gate", "empty-response", 1.0, 1.5)
+    assert (change.kind, change.name, change.value, change.gain) == (
+        "response gate",
+        "empty-response",
+        1.0,
+        1.5,
+    )
     assert "Response gate empty-response, the worst score (2): rude (" in str(explanation)
     assert "Lost 1: warm 0 of 1, weight 1 (stopped by empty-response)." in str(explanation)
-    assert "Verdicts: 2 requested; 0 judged, 2 set by empty-response, 0 abstained" in str(explanation)
+    assert "Verdicts: 2 requested; 0 judged, 2 set by empty-response, 0 abstained" in str(
+        explanation
+    )
     assert "All verdicts are present" not in str(explanation)
 
 
@@ -163,33 +199,50 @@ def longer(task: jg.TaskView, first: jg.Response, second: jg.Response) -> float:
 
 
 def test_a_group_of_one_is_decided_again_and_an_incomplete_group_is_not() -> None:
-    config = {"evaluators": ["maths.format", f"{__name__}.longer"], "reward": {"format": 1.0, "longer": 0.5}}
-    dropping = {"evaluators": ["maths.format"], "reward": {"format": 1.0}, "failure": {"group_rule": "drop-criterion"}}
+    config = {
+        "evaluators": ["maths.format", f"{__name__}.longer"],
+        "reward": {"format": 1.0, "longer": 0.5},
+    }
+    dropping = {
+        "evaluators": ["maths.format"],
+        "reward": {"format": 1.0},
+        "failure": {"group_rule": "drop-criterion"},
+    }
     for each in (config, dropping):
         with jg.Jury.from_config(each) as jury:
             (trace,) = jury.score(TASK, RESPONSES[1:])
         assert [change.name for change in trace.explain(group=[trace]).what_if()] == ["format"]
         with pytest.raises(
-            jg.InputError, match=r"depends on the other .* group; write `trace.explain\(group=traces\)`"
+            jg.InputError,
+            match=r"depends on the other .* group; write `trace.explain\(group=traces\)`",
         ):
             trace.explain().what_if()
     with jg.Jury.from_config(config) as jury:
         traces = jury.score(TASK, [*RESPONSES, jg.Response(id="third", text="42")])
     with pytest.raises(jg.InputError, match="depends on the other responses of its group"):
         traces[0].explain(group=traces[:2]).what_if()
-    with pytest.raises(jg.InputError, match=r"^group\[0\]: belongs to another group of responses; give all traces"):
+    with pytest.raises(
+        jg.InputError, match=r"^group\[0\]: belongs to another group of responses; give all traces"
+    ):
         traces[0].explain(group=[trace])
     alone, other, *_ = score().values()
-    assert alone.explain(group=[other]).what_if() == alone.explain().what_if()  # nothing is compared
+    assert (
+        alone.explain(group=[other]).what_if() == alone.explain().what_if()
+    )  # nothing is compared
 
 
 def test_a_pair_is_changed_from_the_side_of_the_response() -> None:
     config = {"evaluators": [f"{__name__}.longer"], "reward": {"longer": 1.0}}
     with jg.Jury.from_config(config) as jury:
-        traces = jury.score(TASK, [jg.Response(id="a", text="one"), jg.Response(id="b", text="two")])
+        traces = jury.score(
+            TASK, [jg.Response(id="a", text="one"), jg.Response(id="b", text="two")]
+        )
     for trace, other in zip(traces, "ba", strict=True):
         (change,) = trace.explain(group=traces).what_if()
-        assert (change.name, change.condition) == (f"longer against {other}", f"longer against {other} were 1")
+        assert (change.name, change.condition) == (
+            f"longer against {other}",
+            f"longer against {other} were 1",
+        )
         assert (trace.reward.value, change.value) == (0.5, 1.0)
 
 
@@ -198,5 +251,8 @@ def test_changes_of_the_same_name_have_their_question() -> None:
     traces = score(evaluators=evaluators, reward={"length": 1.0, "efficiency": 1.0})
     explanation = traces["kind"].explain(group=list(traces.values()))
     changes = [change for change in explanation.what_if() if change.name == "length"]
-    assert {change.question for change in changes} == {"maths.length", "optimizer.efficiency/length"}
+    assert {change.question for change in changes} == {
+        "maths.length",
+        "optimizer.efficiency/length",
+    }
     assert all(change.condition == f"length ({change.question}) were 1" for change in changes)

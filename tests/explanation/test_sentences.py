@@ -48,19 +48,31 @@ def show_lines(trace: Trace, decision: Decision) -> list[str]:
 
 def sentences(trace: Trace) -> list[str]:
     """Return the sentences under a decision with one component of weight 1 for each question."""
-    return explanation_sentences(trace, Decision(specs=tuple(spec(v.question, 1.0) for v in trace.verdicts)))
+    return explanation_sentences(
+        trace, Decision(specs=tuple(spec(v.question, 1.0) for v in trace.verdicts))
+    )
 
 
 def decide(decision: Decision, *verdicts: RecordedVerdict) -> Trace:
     """Return the trace of response `r` with the reward that the decision gives its verdicts."""
     questions = [
-        Question(id=v.question, evaluator="e", version="1", subject=v.subject, view="v", scope=scope, pairs="unordered")
+        Question(
+            id=v.question,
+            evaluator="e",
+            version="1",
+            subject=v.subject,
+            view="v",
+            scope=scope,
+            pairs="unordered",
+        )
         for v in verdicts
         for scope in (["pair"] if len(v.responses) == 2 else ["response"])
     ]
     names = sorted({"r"}.union(*({v.about, *v.responses} for v in verdicts)))
     combiners = {one.combiner: load_combiner(one.combiner) for one in decision.specs}
-    found = dict(zip(names, compute_rewards(decision, questions, names, verdicts, combiners), strict=True))
+    found = dict(
+        zip(names, compute_rewards(decision, questions, names, verdicts, combiners), strict=True)
+    )
     return trace(found["r"], *verdicts)
 
 
@@ -75,7 +87,14 @@ def points_of(lines: list[str]) -> list[str]:
 def spec(question: str, weight: float) -> ComponentSpec:
     inputs = {question: ComponentInput(questions=(question,), weights=(1.0,))}
     direction = -1 if weight < 0 else 1
-    return ComponentSpec(name=question, weight=weight, direction=direction, combiner="mean", version="1", inputs=inputs)
+    return ComponentSpec(
+        name=question,
+        weight=weight,
+        direction=direction,
+        combiner="mean",
+        version="1",
+        inputs=inputs,
+    )
 
 
 def verdict(subject: str, **fields: Any) -> RecordedVerdict:
@@ -84,7 +103,9 @@ def verdict(subject: str, **fields: Any) -> RecordedVerdict:
 
 
 def trace(reward: Reward, *verdicts: RecordedVerdict) -> Trace:
-    return Trace(task_id="t", response_id="r", group="g", plan_digest="p", reward=reward, verdicts=verdicts)
+    return Trace(
+        task_id="t", response_id="r", group="g", plan_digest="p", reward=reward, verdicts=verdicts
+    )
 
 
 def reward(value: float | None = 1.0, status: str = "ok", **fields: Any) -> Reward:
@@ -101,7 +122,9 @@ def reward(value: float | None = 1.0, status: str = "ok", **fields: Any) -> Rewa
 
 def test_a_failed_reward_has_its_reasons_and_the_value_of_the_judged_part():
     terms = (Term(name="a", weight=1.0, value=0.5, contribution=0.5),)
-    lines = sentences(trace(reward(None, "failed", partial=0.25, terms=terms, notes=("nothing was judged",))))
+    lines = sentences(
+        trace(reward(None, "failed", partial=0.25, terms=terms, notes=("nothing was judged",)))
+    )
     assert lines[:2] == [
         "Response r to task t gets no reward: it failed; the judged part alone would give 0.25.",
         "Why: nothing was judged.",
@@ -128,7 +151,9 @@ def test_each_term_is_weight_times_value_and_they_add_up():
 
 
 @given(st.lists(st.tuples(finite(-5, 5), finite(0, 1)), min_size=1, max_size=6))
-def test_points_are_weight_times_value_and_the_most_expensive_come_first(drawn: list[tuple[float, float]]):
+def test_points_are_weight_times_value_and_the_most_expensive_come_first(
+    drawn: list[tuple[float, float]],
+):
     terms = tuple(
         Term(name=f"t{place}", weight=weight, value=value, contribution=weight * value)
         for place, (weight, value) in enumerate(drawn)
@@ -145,7 +170,9 @@ def test_points_are_weight_times_value_and_the_most_expensive_come_first(drawn: 
 
 def test_the_ten_changes_that_gain_most_are_printed():
     def change(condition: str, value: float | None) -> Change:
-        return Change(kind="verdict", name="n", condition=condition, value=value, gain=value and value - 0.5)
+        return Change(
+            kind="verdict", name="n", condition=condition, value=value, gain=value and value - 0.5
+        )
 
     changes = [change(f"c{place} were met", 0.75) for place in range(12)]
     assert list(change_sentences(changes))[-3:] == [
@@ -159,15 +186,21 @@ def test_the_ten_changes_that_gain_most_are_printed():
 def test_a_loss_by_calibration_has_its_reason():
     fitted = ScoreCalibration(method="platt", labels=9, scores=(0.0, 1.0), calibrated=(0.1, 0.25))
     one = ComponentInput(questions=("truth",), weights=(1.0,), calibration={"truth": fitted})
-    component = ComponentSpec(name="truth", weight=1.0, combiner="mean", version="1", inputs={"truth": one})
+    component = ComponentSpec(
+        name="truth", weight=1.0, combiner="mean", version="1", inputs={"truth": one}
+    )
     decision = Decision(specs=(component,))
-    lines = explanation_sentences(decide(decision, verdict("truth", score=1.0, reason="all right")), decision)
+    lines = explanation_sentences(
+        decide(decision, verdict("truth", score=1.0, reason="all right")), decision
+    )
     assert lines[1] == "Lost 0.75: truth 0.25 of 1, weight 1 (1, calibrated to 0.25: all right)."
 
 
 GATES: dict[str, Any] = {
     "format": FormatGate(component="polite", below=0.4),
-    "precision": PrecisionShaping(component="polite", below=0.4, auxiliary=("steps",), fraction=0.25),
+    "precision": PrecisionShaping(
+        component="polite", below=0.4, auxiliary=("steps",), fraction=0.25
+    ),
     "repetition": RepetitionControl(component="polite", above=0.4),
 }
 
@@ -178,13 +211,19 @@ GATES: dict[str, Any] = {
         ("format", 0.2, "Format gate: polite 0.2 < 0.4 → reward 0 (before: 1.2) (rude)."),
         ("format", 0.4, "Format gate: polite 0.4 ≥ 0.4: no effect."),
         ("precision", 0.2, "Precision gate: polite 0.2 < 0.4 → reward 0.45 (before: 1.2) (rude)."),
-        ("repetition", 0.8, "Repetition gate: polite 0.8 > 0.4 → reward 0.36 (before: 1.8) (rude)."),
+        (
+            "repetition",
+            0.8,
+            "Repetition gate: polite 0.8 > 0.4 → reward 0.36 (before: 1.8) (rude).",
+        ),
         ("repetition", 0.2, "Repetition gate: polite 0.2 ≤ 0.4: no effect."),
     ],
 )
 def test_a_gate_names_component_value_threshold_and_effect(gate: str, polite: float, line: str):
     decision = Decision(specs=(spec("polite", 1.0), spec("steps", 1.0)), gates=(GATES[gate],))
-    one = decide(decision, verdict("polite", score=polite, reason="rude"), verdict("steps", score=1.0))
+    one = decide(
+        decision, verdict("polite", score=polite, reason="rude"), verdict("steps", score=1.0)
+    )
     assert line in explanation_sentences(one, decision)
     (result,) = one.reward.gates
     assert (result.component, result.value, result.threshold) == ("polite", polite, 0.4)
@@ -193,12 +232,16 @@ def test_a_gate_names_component_value_threshold_and_effect(gate: str, polite: fl
 
 def test_a_gate_that_a_missing_verdict_could_open_takes_the_worst_case():
     halves = ComponentInput(questions=("a", "b"), weights=(1.0, 1.0))
-    polite = ComponentSpec(name="polite", weight=1.0, combiner="mean", version="1", inputs={"polite": halves})
+    polite = ComponentSpec(
+        name="polite", weight=1.0, combiner="mean", version="1", inputs={"polite": halves}
+    )
     gate = PrecisionShaping(component="polite", below=0.7, auxiliary=("polite",), fraction=0.5)
     decision = Decision(specs=(polite,), gates=(gate,), min_coverage=0.0, rule="gear")
     one = decide(decision, verdict("a", score=1.0), verdict("b", status="abstained"))
     (line,) = (line for line in explanation_sentences(one, decision) if "gate" in line)
-    assert line.startswith("Precision gate: polite 0.5 at worst (verdicts are missing) < 0.7 → reward 0.25 (")
+    assert line.startswith(
+        "Precision gate: polite 0.5 at worst (verdicts are missing) < 0.7 → reward 0.25 ("
+    )
 
 
 def test_scale_and_clip_are_listed_in_order():
@@ -220,10 +263,22 @@ def quoted(*evidence: Evidence, **fields: Any) -> dict[str, Any]:
             "Lost 0.75: truth 2 on a scale of 1 to 5 (0.25), weight 1 (thin).",
         ),
         ({"score": 0.0}, -1.0, "Lost 0: penalty truth 0, weight -1."),
-        ({"score": 0.5, "reason": "twice"}, -1.0, "Lost 0.5: penalty truth 0.5, weight -1 (twice)."),
-        ({"score": 0.0, "reason": "x" * 1000}, 1.0, f"Lost 1: truth 0 of 1, weight 1 ({'x' * 299}…)."),
+        (
+            {"score": 0.5, "reason": "twice"},
+            -1.0,
+            "Lost 0.5: penalty truth 0.5, weight -1 (twice).",
+        ),
+        (
+            {"score": 0.0, "reason": "x" * 1000},
+            1.0,
+            f"Lost 1: truth 0 of 1, weight 1 ({'x' * 299}…).",
+        ),
         (  # a quotation that was not found in the response is omitted
-            quoted(Evidence(quote="invented"), Evidence(quote="a law", source="facts"), reason="No table names it."),
+            quoted(
+                Evidence(quote="invented"),
+                Evidence(quote="a law", source="facts"),
+                reason="No table names it.",
+            ),
             1.0,
             "Lost 1: truth 0 of 1, weight 1 (No table names it, as in “a law”).",
         ),
@@ -248,9 +303,19 @@ def test_a_pair_is_described_from_the_side_of_the_response_with_its_opponent():
     mirrored = verdict("better", score=1.0, about="q", responses=("q", "r"), reason="shorter")
     decision = Decision(specs=(spec("better", 1.0),))
     questions = [
-        Question(id="better", evaluator="e", version="1", subject="better", view="v", scope="pair", pairs="unordered")
+        Question(
+            id="better",
+            evaluator="e",
+            version="1",
+            subject="better",
+            view="v",
+            scope="pair",
+            pairs="unordered",
+        )
     ]
-    found = compute_rewards(decision, questions, ["q", "r", "s"], [direct, mirrored], {"mean": load_combiner("mean")})
+    found = compute_rewards(
+        decision, questions, ["q", "r", "s"], [direct, mirrored], {"mean": load_combiner("mean")}
+    )
     (line,) = points_of(explanation_sentences(trace(found[1], direct, mirrored), decision))
     assert line == "Lost 0.625: better 0.375 of 1, weight 1 (better against q: shorter)."
 
@@ -258,13 +323,19 @@ def test_a_pair_is_described_from_the_side_of_the_response_with_its_opponent():
 def component(name: str, combiner: str, *masses: tuple[str, float], **params: Any) -> ComponentSpec:
     """Return a component with an input for each name and weight; a criterion of negative weight is a penalty."""
     inputs = {
-        part: ComponentInput(questions=(part,), weights=(1.0 if mass > 0 else -1.0,), input_weight=abs(mass))
+        part: ComponentInput(
+            questions=(part,), weights=(1.0 if mass > 0 else -1.0,), input_weight=abs(mass)
+        )
         for part, mass in masses
     }
-    return ComponentSpec(name=name, weight=1.0, combiner=combiner, version="1", inputs=inputs, params=params)
+    return ComponentSpec(
+        name=name, weight=1.0, combiner=combiner, version="1", inputs=inputs, params=params
+    )
 
 
-def chain(combiner: str, *masses: tuple[str, float], kept: float = 0.2, inference: str = "exact") -> ComponentSpec:
+def chain(
+    combiner: str, *masses: tuple[str, float], kept: float = 0.2, inference: str = "exact"
+) -> ComponentSpec:
     """Return a rubric whose second criterion depends on the first."""
     edges = {"parents": [0], "children": [1], "retention": [kept]}
     return component("rubric", combiner, *masses, **edges, inference=inference)
@@ -274,7 +345,12 @@ AB = (("a", 1.0), ("b", 1.0))
 LOW, HIGH = verdict("a", score=0.25), verdict("b", score=1.0)
 FAILED = Failure(cause="infrastructure", kind="Timeout")
 LEVELS = {"levels": [0.0, 0.5, 1.0]}
-DIAMOND = {"parents": [0, 0, 1, 2], "children": [1, 2, 3, 3], "retention": [0.2] * 4, "inference": "one-pass"}
+DIAMOND = {
+    "parents": [0, 0, 1, 2],
+    "children": [1, 2, 3, 3],
+    "retention": [0.2] * 4,
+    "inference": "one-pass",
+}
 
 
 @all_rows(
@@ -282,7 +358,10 @@ DIAMOND = {"parents": [0, 0, 1, 2], "children": [1, 2, 3, 3], "retention": [0.2]
     [
         (  # a penalty has a negative share of the weight of what gains
             component("rubric", "flat", ("good", 2.0), ("pushing", -1.0)),
-            [verdict("good", score=1.0), verdict("pushing", score=0.9, met=True, reason="it pushes")],
+            [
+                verdict("good", score=1.0),
+                verdict("pushing", score=0.9, met=True, reason="it pushes"),
+            ],
             [
                 "Lost 0.45: rubric 0.55 of 1, weight 1.",
                 "  Lost 0.45: penalty pushing 0.9, weight -0.5 (it pushes).",
@@ -329,7 +408,9 @@ DIAMOND = {"parents": [0, 0, 1, 2], "children": [1, 2, 3, 3], "retention": [0.2]
         (  # what does not apply is never shown as 0
             chain("gear", *AB),
             [verdict("a", status="not_applicable"), HIGH],
-            ["Lost 0.8: rubric 0.2 of 1, weight 1; 0.2 = 1 × 0.2, by a without a value, λ 0.2; exact inference."],
+            [
+                "Lost 0.8: rubric 0.2 of 1, weight 1; 0.2 = 1 × 0.2, by a without a value, λ 0.2; exact inference."
+            ],
         ),
         (
             component("people", "stakeholders", ("ann", 0.5), ("ben", 0.5)),
@@ -341,7 +422,9 @@ DIAMOND = {"parents": [0, 0, 1, 2], "children": [1, 2, 3, 3], "retention": [0.2]
             ],
         ),
         (  # parts that are alike share a line with their number
-            component("people", "stakeholders", *((name, 0.25) for name in ("ann", "ben", "cy", "dan"))),
+            component(
+                "people", "stakeholders", *((name, 0.25) for name in ("ann", "ben", "cy", "dan"))
+            ),
             [
                 verdict(name, score=0.5 if name < "c" else 1.0, reason="dull", native=name < "c")
                 for name in ("ann", "ben", "cy", "dan")
@@ -354,7 +437,11 @@ DIAMOND = {"parents": [0, 0, 1, 2], "children": [1, 2, 3, 3], "retention": [0.2]
         ),
         (
             component("people", "nash", ("ann", 0.5), ("ben", 0.25), ("cy", 0.25)),
-            [verdict("ann", status="not_applicable"), verdict("ben", score=0.4), verdict("cy", score=1.0)],
+            [
+                verdict("ann", status="not_applicable"),
+                verdict("ben", score=0.4),
+                verdict("cy", score=1.0),
+            ],
             ["Lost 0.6: people 0.4 of 1, weight 1; ben 0.4 × cy 1; ann not applicable."],
         ),
         (
@@ -367,12 +454,19 @@ DIAMOND = {"parents": [0, 0, 1, 2], "children": [1, 2, 3, 3], "retention": [0.2]
         ),
         (
             component("cosine", "product", ("accuracy", 1.0), ("length", 1.0)),
-            [verdict("accuracy", score=0.0, reason="no"), verdict("length", score=0.5, reason="long")],
-            ["Lost 1: cosine 0 of 1, weight 1; accuracy 0 × length 0.5 (accuracy: no; length: long)."],
+            [
+                verdict("accuracy", score=0.0, reason="no"),
+                verdict("length", score=0.5, reason="long"),
+            ],
+            [
+                "Lost 1: cosine 0 of 1, weight 1; accuracy 0 × length 0.5 (accuracy: no; length: long)."
+            ],
         ),
     ],
 )
-def test_a_component_consists_of_its_parts(component: ComponentSpec, verdicts: list[RecordedVerdict], lines: list[str]):
+def test_a_component_consists_of_its_parts(
+    component: ComponentSpec, verdicts: list[RecordedVerdict], lines: list[str]
+):
     decision = Decision(specs=(component,), min_coverage=0.0)
     explanation = Explanation(decide(decision, *verdicts), decision, ())
     assert points_of(explanation.sentences()) == lines
@@ -396,7 +490,9 @@ def test_missing_verdicts_are_listed_with_the_range_that_they_leave_open():
         verdict("depth", status="not_applicable", gated_by="facts"),
     )
     counts = Counts(judged=1, abstained=1, failed=1, not_applicable=1)
-    assert sentences(trace(reward(0.5, "degraded", counts=counts, range=(0.25, 1.0)), *verdicts))[1:] == [
+    assert sentences(trace(reward(0.5, "degraded", counts=counts, range=(0.25, 1.0)), *verdicts))[
+        1:
+    ] == [
         "Not judged, abstained: tone of ann (e): there is no model.",
         "Not judged, failed (infrastructure): facts (e).",
         "Not applicable: depth (e): because of facts.",
@@ -409,23 +505,44 @@ def test_missing_verdicts_are_listed_with_the_range_that_they_leave_open():
 
 
 def test_show_has_the_parts_of_a_component_and_the_utilities_of_people():
-    decision = Decision(specs=(component("people", "nash", ("ann", 0.5), ("ben", 0.25), ("cy", 0.25)),))
+    decision = Decision(
+        specs=(component("people", "nash", ("ann", 0.5), ("ben", 0.25), ("cy", 0.25)),)
+    )
     away = verdict("ann", status="not_applicable")
-    shown = show_lines(decide(decision, away, verdict("ben", score=0.4), verdict("cy", score=1.0)), decision)
+    shown = show_lines(
+        decide(decision, away, verdict("ben", score=0.4), verdict("cy", score=1.0)), decision
+    )
     assert "people consists of ann -, ben 0.4000, cy 1.0000" in shown
-    assert "diagnostics of people: group utility 0.7000, least utility 0.4000, gini 0.2143, jain 0.8448" in shown
-    table = shown[next(place for place, line in enumerate(shown) if line.startswith("stakeholder ")) :]
-    assert [line.split()[-2:] for line in table[2:5]] == [["-", "-"], ["0.4000", "60%"], ["1.0000", "0%"]]
+    assert (
+        "diagnostics of people: group utility 0.7000, least utility 0.4000, gini 0.2143, jain 0.8448"
+        in shown
+    )
+    table = shown[
+        next(place for place, line in enumerate(shown) if line.startswith("stakeholder ")) :
+    ]
+    assert [line.split()[-2:] for line in table[2:5]] == [
+        ["-", "-"],
+        ["0.4000", "60%"],
+        ["1.0000", "0%"],
+    ]
 
 
 def test_show_has_what_a_prediction_was_made_from_and_what_material_lacks():
     examples = (
         ExampleUse(item="tent", reviewer="ann", score=4.5, fingerprint="1"),
-        ExampleUse(item="boots", reviewer="ann", score=2.0, fingerprint="2", dropped="of the group of the response"),
+        ExampleUse(
+            item="boots",
+            reviewer="ann",
+            score=2.0,
+            fingerprint="2",
+            dropped="of the group of the response",
+        ),
     )
     swap = Swap(given=1.0, swapped=0.25, call="s")
     one = trace(reward(), verdict("appeal", score=1.0, examples=examples, swap=swap))
-    failure = Failure(cause="response", kind="unsupported", message="nothing stands in the response")
+    failure = Failure(
+        cause="response", kind="unsupported", message="nothing stands in the response"
+    )
     made = (
         Material(name="data", note="meals[0]: it is written down twice"),
         Material(name="claims", status="failed", failure=failure),
@@ -463,8 +580,12 @@ def test_show_has_each_vote_with_its_majority(verdicts: list[float | None], line
 
 
 def spec_requiring(confident: float, *questions: str) -> ComponentSpec:
-    one = ComponentInput(questions=questions, weights=(1.0,) * len(questions), min_confidence=confident)
-    return ComponentSpec(name="kind", weight=1.0, combiner="mean", version="1", inputs={"kind": one})
+    one = ComponentInput(
+        questions=questions, weights=(1.0,) * len(questions), min_confidence=confident
+    )
+    return ComponentSpec(
+        name="kind", weight=1.0, combiner="mean", version="1", inputs={"kind": one}
+    )
 
 
 def test_a_verdict_of_low_confidence_is_discarded_and_not_an_error():
@@ -486,13 +607,17 @@ def test_a_verdict_of_low_confidence_is_discarded_and_not_an_error():
 def test_a_discarded_score_that_equals_the_filled_in_one_is_not_shown_as_judged():
     unsure = verdict("a", score=0.0, native=1, scale=(1, 5), confidence=0.1)
     decision = Decision(specs=(spec_requiring(0.5, "a", "b"),), min_coverage=0.3)
-    assert "  Lost 0.5: a 0 of 1, weight 0.5 (discarded)." in point_lines(decision, unsure, verdict("b", score=1.0))
+    assert "  Lost 0.5: a 0 of 1, weight 0.5 (discarded)." in point_lines(
+        decision, unsure, verdict("b", score=1.0)
+    )
 
 
 def test_equal_samples_give_one_reason_with_their_number():
     samples = [verdict("appeal", score=0.5, reason="dull", sample=sample) for sample in range(3)]
     term = Term(name="appeal", weight=1.0, value=0.5, contribution=0.5)
-    lines = explanation_sentences(trace(reward(0.5, terms=(term,)), *samples), Decision(specs=(spec("appeal", 1.0),)))
+    lines = explanation_sentences(
+        trace(reward(0.5, terms=(term,)), *samples), Decision(specs=(spec("appeal", 1.0),))
+    )
     assert points_of(lines) == ["Lost 0.5: appeal 0.5 of 1, weight 1 (dull, 3 times)."]
 
 
@@ -505,9 +630,15 @@ def test_weights_set_by_a_judge_are_marked_as_not_fixed():
 
 
 def test_a_weight_set_by_a_judge_costs_nothing():
-    weight, utility = verdict("weight/ann", score=0.5, reason="w"), verdict("utility/ann", score=0.5, reason="u")
+    weight, utility = (
+        verdict("weight/ann", score=0.5, reason="w"),
+        verdict("utility/ann", score=0.5, reason="u"),
+    )
     one = component("adaptive", "adaptive", ("weight", 1.0), ("utility", 1.0), people=["ann"])
-    inputs = {name: ComponentInput(questions=(f"{name}/ann",), weights=(1.0,)) for name in ("utility", "weight")}
+    inputs = {
+        name: ComponentInput(questions=(f"{name}/ann",), weights=(1.0,))
+        for name in ("utility", "weight")
+    }
     decision = Decision(specs=(one.model_copy(update={"inputs": inputs}),))
     lines = point_lines(decision, weight, utility)
     assert lines == ["Lost 0.5: adaptive 0.5 of 1, weight 1; ann 0.5 (weight 1) (utility/ann: u)."]

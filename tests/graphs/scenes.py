@@ -28,14 +28,23 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.verdict import VerdictKey
 from jurygraph.sources import parse_config
-from tests.graphs.scripted import COMBINERS, UNJUDGED, ScriptedEvaluator, criterion, evaluator_use, task
+from tests.graphs.scripted import (
+    COMBINERS,
+    UNJUDGED,
+    ScriptedEvaluator,
+    criterion,
+    evaluator_use,
+    task,
+)
 
 Place = tuple[str, str, tuple[str, ...], int]
 """Question, about, responses as shown, sample."""
 
 NAMES = ("a", "b", "c", "d")
 SCREENED_OUT = RecordedVerdict(status="not_applicable", gated_by="gate")
-STOPPED_BY_A_GATE = [RecordedVerdict(score=float(bad), met=bad, gated_by="empty-response") for bad in (False, True)]
+STOPPED_BY_A_GATE = [
+    RecordedVerdict(score=float(bad), met=bad, gated_by="empty-response") for bad in (False, True)
+]
 AWKWARD = st.sampled_from([0.0, 1.0, 0.5, 0.1, 0.3, 1 / 3, 0.7, 1e-9, 1 - 1e-9])
 SCORES = AWKWARD | st.floats(0.0, 1.0)
 WEIGHTS = st.sampled_from([1.0, 0.1, 0.3, 2.0, 0.7, 1e-3])
@@ -87,25 +96,41 @@ def rubrics(draw: st.DrawFn) -> Task:
     pairs = [(p, c) for i, p in enumerate(ids) for c in ids[i + 1 :]]
     edges = [(p, c, draw(kinds)) for p, c in pairs if draw(st.booleans())]
     people = [Stakeholder(id=name) for name in draw(st.sampled_from(["", "m", "mn", "mno"]))]
-    return task(*[criterion(i, w) for i, w in zip(ids, weights, strict=True)], edges=edges, stakeholders=people)
+    return task(
+        *[criterion(i, w) for i, w in zip(ids, weights, strict=True)],
+        edges=edges,
+        stakeholders=people,
+    )
 
 
 GATES = st.fixed_dictionaries(
     {},
     optional={
-        "format": st.builds(lambda b, c: {"kind": "format", "component": c, "below": b}, AWKWARD, st.just("tone")),
+        "format": st.builds(
+            lambda b, c: {"kind": "format", "component": c, "below": b}, AWKWARD, st.just("tone")
+        ),
         "precision": st.builds(
-            lambda b, f: {"kind": "precision", "component": "own", "below": b, "auxiliary": ["tone"], "fraction": f},
+            lambda b, f: {
+                "kind": "precision",
+                "component": "own",
+                "below": b,
+                "auxiliary": ["tone"],
+                "fraction": f,
+            },
             AWKWARD,
             AWKWARD,
         ),
-        "repetition": st.builds(lambda b: {"kind": "repetition", "component": "rubric", "above": b}, AWKWARD),
+        "repetition": st.builds(
+            lambda b: {"kind": "repetition", "component": "rubric", "above": b}, AWKWARD
+        ),
     },
 )
 
 
 @st.composite
-def scenes(draw: st.DrawFn, alone: bool = False, judged: bool = False, plain: bool = False) -> Scene:
+def scenes(
+    draw: st.DrawFn, alone: bool = False, judged: bool = False, plain: bool = False
+) -> Scene:
     """A scene of four responses.
 
     Args:
@@ -124,7 +149,11 @@ def scenes(draw: st.DrawFn, alone: bool = False, judged: bool = False, plain: bo
     if about.stakeholders:
         evaluators.append(evaluator_use("kind", audience="stakeholder"))
     if not alone:
-        evaluators.append(evaluator_use("rank", scope="pair", pairs=draw(st.sampled_from(["ordered", "unordered"]))))
+        evaluators.append(
+            evaluator_use(
+                "rank", scope="pair", pairs=draw(st.sampled_from(["ordered", "unordered"]))
+            )
+        )
         evaluators.append(evaluator_use("place", scope="group"))
     gated = st.sampled_from(["left-out", "zero"])
     reduce = st.sampled_from(["mean", "min", "max", None, *([] if judged else ["majority"])])
@@ -144,7 +173,9 @@ def scenes(draw: st.DrawFn, alone: bool = False, judged: bool = False, plain: bo
     ]
     config = {
         "evaluators": evaluators,
-        "components": {"own": {"combiner": draw(st.sampled_from(["mean", "product"])), "inputs": inputs}},
+        "components": {
+            "own": {"combiner": draw(st.sampled_from(["mean", "product"])), "inputs": inputs}
+        },
         "reward": {
             "rubric": draw(WEIGHTS if plain else SIGNED),
             **{name: draw(SIGNED | st.just(0.0)) for name in names[1:]},
@@ -158,13 +189,17 @@ def scenes(draw: st.DrawFn, alone: bool = False, judged: bool = False, plain: bo
             "if_skipped": draw(gated),
         },
         "failure": {
-            "rule": "conservative" if plain else draw(st.sampled_from(["conservative", "gear", "strict"])),
+            "rule": "conservative"
+            if plain
+            else draw(st.sampled_from(["conservative", "gear", "strict"])),
             "min_coverage": draw(st.sampled_from([0.0, 0.5, 0.8, 1.0])),
         },
     }
     plan = plan_of(config, about)
     outcomes = judgements(judged)
-    verdicts = {place: draw(outcomes) for question in plan.survey.questions for place in places(question)}
+    verdicts = {
+        place: draw(outcomes) for question in plan.survey.questions for place in places(question)
+    }
     return Scene(config, about, plan, verdicts)
 
 
@@ -179,12 +214,20 @@ def plan_of(config: Mapping[str, Any], about: Task) -> Plan:
     views = view_task(about, ["task", *(one.audience for one in cast.values())])
     questions = list_questions(cast, {use.name or "": use for use in read.evaluators}, views)
     survey = build_survey(views, (), questions, read.safety.gates)
-    decision = decide(about, survey, read, {name: one.record for name, one in cast.items()}, COMBINERS)
-    return Plan(task_id=about.id, task_digest=about.content_digest, survey=survey, decision=decision)
+    decision = decide(
+        about, survey, read, {name: one.record for name, one in cast.items()}, COMBINERS
+    )
+    return Plan(
+        task_id=about.id, task_digest=about.content_digest, survey=survey, decision=decision
+    )
 
 
 def decide(
-    about: Task, survey: Survey, config: Config, records: Mapping[str, EvaluatorRecord], combiners: Combiners
+    about: Task,
+    survey: Survey,
+    config: Config,
+    records: Mapping[str, EvaluatorRecord],
+    combiners: Combiners,
 ) -> Decision:
     """The decision of a task and its survey under a config."""
     audiences = [record.audience for record in records.values()]
@@ -197,8 +240,13 @@ def _homes(evaluators: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 def judgements(judged: bool = False) -> st.SearchStrategy[RecordedVerdict]:
-    decisions, sure = st.sampled_from([None, None, True, False]), st.sampled_from([None, None, 0.5, 0.8])
-    scored = st.builds(lambda s, m, c: RecordedVerdict(score=s, met=m, confidence=c), SCORES, decisions, sure)
+    decisions, sure = (
+        st.sampled_from([None, None, True, False]),
+        st.sampled_from([None, None, 0.5, 0.8]),
+    )
+    scored = st.builds(
+        lambda s, m, c: RecordedVerdict(score=s, met=m, confidence=c), SCORES, decisions, sure
+    )
     settled = st.sampled_from([SCREENED_OUT, *STOPPED_BY_A_GATE])
     missing = st.sampled_from([*UNJUDGED.values()])
     return scored | settled if judged else scored | scored | scored | missing | settled
@@ -209,7 +257,9 @@ def places(question: Question, names: Sequence[str] = NAMES) -> Iterator[Place]:
     for i, name in enumerate(names):
         shown: list[tuple[str, ...]] = [(name,)]
         if question.scope == "pair":
-            others = names[i + 1 :] if question.pairs == "unordered" else [n for n in names if n != name]
+            others = (
+                names[i + 1 :] if question.pairs == "unordered" else [n for n in names if n != name]
+            )
             shown = [(name, other) for other in others]
         elif question.scope == "group":
             shown = [tuple(names)]

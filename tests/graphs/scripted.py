@@ -39,10 +39,14 @@ COMBINERS: dict[str, Combiner] = {name: load_combiner(name) for name in BUILTIN_
 SCRIPTED = "tests.graphs.scripted:ScriptedEvaluator"
 DATA_READER = "tests.graphs.scripted:DataReader"
 
-NO_MODEL = Verdict(status="abstained", reason="none", failure=Failure(cause="infrastructure", kind="no-model"))
+NO_MODEL = Verdict(
+    status="abstained", reason="none", failure=Failure(cause="infrastructure", kind="no-model")
+)
 ABSTENTION = Verdict.abstain("it cannot tell")
 RESPONSE_FAILURE = Verdict.fail("refused", "provoked by the response", cause="response")
-INFRASTRUCTURE_FAILURE = Verdict.fail("timeout", "the server did not answer", cause="infrastructure")
+INFRASTRUCTURE_FAILURE = Verdict.fail(
+    "timeout", "the server did not answer", cause="infrastructure"
+)
 UNJUDGED = {
     "abstained": ABSTENTION,
     "no-model": NO_MODEL,
@@ -82,10 +86,14 @@ class ScriptedEvaluator(Evaluator):
     version = "1"
     members: Sequence[str] | None = None
 
-    def __init__(self, subjects: Sequence[str] = (), whens: Mapping[str, Any] | None = None, **settings: Any) -> None:
+    def __init__(
+        self, subjects: Sequence[str] = (), whens: Mapping[str, Any] | None = None, **settings: Any
+    ) -> None:
         self.subjects = subjects
         self.whens = dict(whens or {})
-        self.fields = {k: settings.pop(k) for k in ("material", "pairs", "samples", "when") if k in settings}
+        self.fields = {
+            k: settings.pop(k) for k in ("material", "pairs", "samples", "when") if k in settings
+        }
         for name, value in settings.items():
             setattr(self, name, tuple(value) if isinstance(value, list) else value)
 
@@ -105,7 +113,11 @@ class ScriptedEvaluator(Evaluator):
             return [scripted_verdict(line) for line in lines]
         if self.scope == "pair":
             first, second = lines
-            return 0.5 + (first - second) / 2 if not isinstance(first, str) else scripted_verdict(first)
+            return (
+                0.5 + (first - second) / 2
+                if not isinstance(first, str)
+                else scripted_verdict(first)
+            )
         line = lines[0]
         return scripted_verdict(line[inputs.sample] if isinstance(line, list) else line)
 
@@ -126,7 +138,9 @@ class DataReader(Evaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Any:
         found = [one.data for each in inputs.material for one in each.values()]
-        verdict = Verdict(score=float(np.mean(found)), reason=f"{[sorted(each) for each in inputs.material]}")
+        verdict = Verdict(
+            score=float(np.mean(found)), reason=f"{[sorted(each) for each in inputs.material]}"
+        )
         return [verdict] * len(inputs.responses) if self.scope == "group" else verdict
 
 
@@ -165,7 +179,10 @@ class Versions(Deriver):
         if isinstance(scripts, str):
             raise EXCEPTIONS[scripts]("the deriver broke")
         made = [
-            Variant(response=Response(id=name, text=f"{inputs.response.text} ({name})", data=script), edit=name)
+            Variant(
+                response=Response(id=name, text=f"{inputs.response.text} ({name})", data=script),
+                edit=name,
+            )
             for name, script in scripts
         ]
         return Material(name="versions", variants=tuple(made))
@@ -181,7 +198,9 @@ def evaluator_use(name: str, **params: Any) -> dict[str, Any]:
     return {"use": SCRIPTED, "name": name, "params": params}
 
 
-def response(name: str, text: str = "a response", agent: str | None = None, **script: Any) -> Response:
+def response(
+    name: str, text: str = "a response", agent: str | None = None, **script: Any
+) -> Response:
     return Response(id=name, text=text, data=script, agent=agent)
 
 
@@ -223,7 +242,9 @@ def make_plan(config: Mapping[str, Any], about: Task) -> Plan:
         return made.prepare(about)
 
 
-def decide_rewards(plan: Plan, answers: Mapping[tuple[str, str], Verdict | float], *names: str) -> dict[str, Reward]:
+def decide_rewards(
+    plan: Plan, answers: Mapping[tuple[str, str], Verdict | float], *names: str
+) -> dict[str, Reward]:
     """Rewards straight from `decide`: an answer for every (question, response) of scope response."""
     questions = {question.id: question for question in plan.survey.questions}
     verdicts = []

@@ -50,7 +50,9 @@ ANSWERS: dict[str, Any] = {
     "no number": Unfloatable(0.5),
     "no class": Classless(),
     "surrogate in a call": Verdict(score=1.0, call="\ud800"),
-    "surrogate in evidence": Verdict.model_construct(status="ok", score=1.0, evidence=({"quote": "\ud800"},)),
+    "surrogate in evidence": Verdict.model_construct(
+        status="ok", score=1.0, evidence=({"quote": "\ud800"},)
+    ),
     "off the scale": Verdict.model_construct(status="ok", score=7.0),
     "not applicable and failed": Verdict.not_applicable("m").model_copy(
         update={"failure": Verdict.fail("k", "m").failure}
@@ -80,9 +82,13 @@ class Gives(Evaluator):
 
 @all_rows("scope", ["response", "group"])
 @all_rows("what", ANSWERS)
-def test_an_answer_of_no_permitted_type_is_a_failed_verdict_that_can_be_stored(what: str, scope: str) -> None:
+def test_an_answer_of_no_permitted_type_is_a_failed_verdict_that_can_be_stored(
+    what: str, scope: str
+) -> None:
     use = {"use": f"{HERE}:Gives", "name": "gives", "params": {"what": what, "scope": scope}}
-    for trace in score_responses({"evaluators": [use]}, task(), response("a"), response("b", "another")):
+    for trace in score_responses(
+        {"evaluators": [use]}, task(), response("a"), response("b", "another")
+    ):
         (verdict,) = trace.verdicts
         assert (verdict.status, verdict.failure is not None) == ("failed", True)
         assert trace.reward.value is None
@@ -126,17 +132,33 @@ def test_an_answer_becomes_a_plain_verdict(
     ("what", "scope", "message"),
     [
         ("off the scale", "response", "score: Input should be less than or equal to 1"),
-        ("surrogate in a call", "response", "it cannot be written as JSON: .*surrogates not allowed"),
+        (
+            "surrogate in a call",
+            "response",
+            "it cannot be written as JSON: .*surrogates not allowed",
+        ),
         (
             "recorded",
             "response",
             r"jurygraph records verdicts: return a Verdict\(.*\), not a RecordedVerdict",
         ),
-        ("not applicable and failed", "response", "a verdict that is not_applicable has no failure"),
-        ("not applicable and scored", "response", "`score` is 1; leave it out where the status is not_applicable"),
+        (
+            "not applicable and failed",
+            "response",
+            "a verdict that is not_applicable has no failure",
+        ),
+        (
+            "not applicable and scored",
+            "response",
+            "`score` is 1; leave it out where the status is not_applicable",
+        ),
         ("ok and failed", "response", "a verdict that is ok has no failure"),
         ("too high", "response", r"a score lies in \[0, 1\], not at 1.0000001"),
-        ("one for all", "group", "expected a sequence of 2 verdicts, one for each response of the group"),
+        (
+            "one for all",
+            "group",
+            "expected a sequence of 2 verdicts, one for each response of the group",
+        ),
     ],
 )
 def test_an_invalid_answer_is_malformed_with_a_reason(
@@ -198,10 +220,15 @@ class Needs(Evaluator):
         ("surrogate", "it cannot be written as JSON"),
         ("an object", "data"),
         ("no variants", "variants: Input should be a valid tuple"),
-        ("no material", "expected material 'made', got list; return Material(name='made', data=...)"),
+        (
+            "no material",
+            "expected material 'made', got list; return Material(name='made', data=...)",
+        ),
     ],
 )
-def test_material_of_no_permitted_type_is_failed_material_with_a_reason(what: str, message: str) -> None:
+def test_material_of_no_permitted_type_is_failed_material_with_a_reason(
+    what: str, message: str
+) -> None:
     config = {
         "evaluators": [f"{HERE}:Needs"],
         "derivers": [{"use": f"{HERE}:Makes", "params": {"what": what}}],
@@ -291,9 +318,14 @@ def test_a_failure_names_the_last_line_of_the_users_own_code(tmp_path: Path) -> 
     assert str(tmp_path) not in failure.message
 
 
-@pytest.mark.parametrize("path", ["/usr/lib/site-packages/library.py", "<string>", jg.__file__, json.__file__])
+@pytest.mark.parametrize(
+    "path", ["/usr/lib/site-packages/library.py", "<string>", jg.__file__, json.__file__]
+)
 def test_a_failure_names_no_line_of_a_library_or_without_a_file(path: str) -> None:
-    assert failure_of_module(Path(path), "def ask(value): raise ValueError('wrong')").message == "wrong"
+    assert (
+        failure_of_module(Path(path), "def ask(value): raise ValueError('wrong')").message
+        == "wrong"
+    )
 
 
 class Unprintable(Exception):
@@ -340,7 +372,9 @@ def test_a_quotation_beyond_the_limits_is_not_searched_and_stays_unverified() ->
     long, longest, short = "word " * 2_001, "word " * 1_999 + "words", "word word"
     quotations = [{"quote": long}, {"quote": longest}, *[{"quote": short}] * 104]
     use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": quotations}}
-    (trace,) = score_responses({"evaluators": [use]}, task(), Response(id="a", text=f"{longest} {long}"))
+    (trace,) = score_responses(
+        {"evaluators": [use]}, task(), Response(id="a", text=f"{longest} {long}")
+    )
     found = [one.verified for one in trace.verdicts[0].evidence]
     assert found == [False, *[True] * 99, *[False] * 6], "10,000 characters, and 100 quotations"
     assert [one.quote for one in trace.verdicts[0].evidence] == [long, longest, *[short] * 104]
@@ -355,9 +389,13 @@ class Constant(Evaluator):
 
 
 def test_one_verdict_on_two_responses_is_verified_against_each() -> None:
-    responses = [Response(id=name, text=text) for name, text in (("a", "yes"), ("b", "no"), ("c", "no yes"))]
+    responses = [
+        Response(id=name, text=text) for name, text in (("a", "yes"), ("b", "no"), ("c", "no yes"))
+    ]
     traces = score_responses({"evaluators": [f"{HERE}:Constant"]}, task(), *responses)
-    evidence = {verdict.about: verdict.evidence[0] for trace in traces for verdict in trace.verdicts}
+    evidence = {
+        verdict.about: verdict.evidence[0] for trace in traces for verdict in trace.verdicts
+    }
     assert {name: (each.verified, each.start) for name, each in evidence.items()} == {
         "a": (True, 0),
         "b": (False, None),

@@ -84,31 +84,50 @@ assert {Measure.gives, Half.gives} == {"measure", "half"}
 
 def make_group(name: str, *texts: str) -> jg.Group:
     responses = [
-        jg.Response(id=f"{name}{number}", text=text, data={"measure": 0.5}) for number, text in enumerate(texts)
+        jg.Response(id=f"{name}{number}", text=text, data={"measure": 0.5})
+        for number, text in enumerate(texts)
     ]
     return jg.Group(jg.Task(id=name, query="?"), responses)
 
 
-GROUPS = [make_group("a", "one", "two"), make_group("b", "raise"), make_group("c", "cancel", "x"), make_group("d", "y")]
+GROUPS = [
+    make_group("a", "one", "two"),
+    make_group("b", "raise"),
+    make_group("c", "cancel", "x"),
+    make_group("d", "y"),
+]
 
 
 def test_groups_of_a_batch_get_the_traces_that_they_get_alone() -> None:
     with jg.Jury.from_config(CONFIG) as jury:
         together = list(jury.score_many(GROUPS))
         alone = [jury.score(group.task, group.responses) for group in GROUPS]
-    digests = [[[trace.digest for trace in traces] for traces in each] for each in (together, alone)]
+    digests = [
+        [[trace.digest for trace in traces] for traces in each] for each in (together, alone)
+    ]
     assert digests[0] == digests[1]
     kinds = [
-        [verdict.failure and verdict.failure.kind for trace in each for verdict in trace.verdicts] for each in alone
+        [verdict.failure and verdict.failure.kind for trace in each for verdict in trace.verdicts]
+        for each in alone
     ]
-    assert [sorted({kind for kind in each if kind}) for each in kinds] == [[], ["SystemExit"], ["CancelledError"], []]
+    assert [sorted({kind for kind in each if kind}) for each in kinds] == [
+        [],
+        ["SystemExit"],
+        ["CancelledError"],
+        [],
+    ]
 
 
 def test_calls_share_the_context_of_their_evaluator_and_group_alone() -> None:
     with jg.Jury.from_config(CONFIG) as jury:
         (one, two), *_, (other,) = jury.score_many(GROUPS)
     seen = {
-        kind: [verdict.native for trace in (one, two, other) for verdict in trace.verdicts if verdict.question == kind]
+        kind: [
+            verdict.native
+            for trace in (one, two, other)
+            for verdict in trace.verdicts
+            if verdict.question == kind
+        ]
         for kind in map(str.lower, KINDS)
     }
     shared = {"inline", "inthread", "batched", "readshalf"}
@@ -117,7 +136,9 @@ def test_calls_share_the_context_of_their_evaluator_and_group_alone() -> None:
     }
 
 
-def test_an_error_in_one_group_leaves_the_others_of_its_batch_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_one_group_leaves_the_others_of_its_batch_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def fail_for_c(evaluator_task: Any, *given: Any) -> Any:
         if evaluator_task.responses[0].id == "c0":
             raise RuntimeError("a bug")

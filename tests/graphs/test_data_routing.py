@@ -45,14 +45,17 @@ class Longer(Deriver):
     def derive(self, inputs: DeriverInput) -> Material:
         own = Response(id="own", text="x", data=["one", "two", "three", "four"])
         return Material(
-            name="longer", variants=(Variant(response=own), Variant(response=Response(id="bare", text="x")))
+            name="longer",
+            variants=(Variant(response=own), Variant(response=Response(id="bare", text="x"))),
         )
 
 
 class Words(Evaluator):
     """A quarter for each word of the data; 0 where it is shown none. It spoils what it is shown."""
 
-    def __init__(self, reads_data: bool = True, needs: tuple[str, ...] = (), material: str = "submitted") -> None:
+    def __init__(
+        self, reads_data: bool = True, needs: tuple[str, ...] = (), material: str = "submitted"
+    ) -> None:
         self.reads_data, self.needs, self.material = reads_data, tuple(needs), material
 
     def question(self, view: Any, subject: str | None = None, **fields: Any) -> Any:
@@ -70,10 +73,16 @@ def words_evaluator(name: str, **params: Any) -> dict[str, Any]:
     return {"use": f"{HERE}:Words", "name": name, "params": params}
 
 
-def config_with(*uses: Mapping[str, Any], derivers: tuple[str, ...] = ("Structured",)) -> dict[str, Any]:
+def config_with(
+    *uses: Mapping[str, Any], derivers: tuple[str, ...] = ("Structured",)
+) -> dict[str, Any]:
     DERIVED.clear()
     reward = {str(use["name"]): 1.0 for use in uses}
-    return {"evaluators": list(uses), "derivers": [f"{HERE}:{name}" for name in derivers], "reward": reward}
+    return {
+        "evaluators": list(uses),
+        "derivers": [f"{HERE}:{name}" for name in derivers],
+        "reward": reward,
+    }
 
 
 def score_text(config: Mapping[str, Any], text: str, data: Any = None) -> Trace:
@@ -82,9 +91,17 @@ def score_text(config: Mapping[str, Any], text: str, data: Any = None) -> Trace:
 
 
 def test_an_evaluator_that_reads_data_waits_for_its_derivation() -> None:
-    survey = make_plan(config_with(words_evaluator("reads"), words_evaluator("blind", reads_data=False)), task()).survey
-    assert {question.id: question.needs for question in survey.questions} == {"reads": ("data",), "blind": ()}
-    assert [(wave.materials, wave.questions) for wave in survey.waves] == [(("data",), ("blind",)), ((), ("reads",))]
+    survey = make_plan(
+        config_with(words_evaluator("reads"), words_evaluator("blind", reads_data=False)), task()
+    ).survey
+    assert {question.id: question.needs for question in survey.questions} == {
+        "reads": ("data",),
+        "blind": (),
+    }
+    assert [(wave.materials, wave.questions) for wave in survey.waves] == [
+        (("data",), ("blind",)),
+        ((), ("reads",)),
+    ]
 
 
 def test_without_a_deriver_of_data_no_evaluator_waits() -> None:
@@ -94,7 +111,12 @@ def test_without_a_deriver_of_data_no_evaluator_waits() -> None:
 
 
 def test_empty_data_of_a_response_counts_as_data() -> None:
-    assert find_verdict(score_text(config_with(words_evaluator("reads")), "one two", data=[]), "reads").score == 0.0
+    assert (
+        find_verdict(
+            score_text(config_with(words_evaluator("reads")), "one two", data=[]), "reads"
+        ).score
+        == 0.0
+    )
     assert DERIVED == []
 
 
@@ -106,16 +128,26 @@ def test_data_changed_by_one_evaluator_does_not_change_for_another() -> None:
 
 def test_a_deriver_that_reads_data_waits_for_it_too() -> None:
     config = config_with(
-        words_evaluator("reads", reads_data=False, needs=["counted"]), derivers=("Structured", "Counted")
+        words_evaluator("reads", reads_data=False, needs=["counted"]),
+        derivers=("Structured", "Counted"),
     )
     trace = score_text(config, "one two three")
-    assert {one.name: one.data for one in trace.material} == {"counted": 3, "data": ["one", "two", "three"]}
+    assert {one.name: one.data for one in trace.material} == {
+        "counted": 3,
+        "data": ["one", "two", "three"],
+    }
     assert find_verdict(trace, "reads").reason == "['counted']"
 
 
-@pytest.mark.parametrize(("text", "cause"), [("Exception", "evaluator"), ("TimeLimitExceeded", "response")])
-def test_evaluators_that_read_data_fail_with_the_cause_of_its_derivation(text: str, cause: str) -> None:
-    trace = score_text(config_with(words_evaluator("reads"), words_evaluator("blind", reads_data=False)), text)
+@pytest.mark.parametrize(
+    ("text", "cause"), [("Exception", "evaluator"), ("TimeLimitExceeded", "response")]
+)
+def test_evaluators_that_read_data_fail_with_the_cause_of_its_derivation(
+    text: str, cause: str
+) -> None:
+    trace = score_text(
+        config_with(words_evaluator("reads"), words_evaluator("blind", reads_data=False)), text
+    )
     failed = find_verdict(trace, "reads")
     assert (failed.status, failed.failure and (failed.failure.cause, failed.failure.kind)) == (
         "failed",
@@ -126,6 +158,10 @@ def test_evaluators_that_read_data_fail_with_the_cause_of_its_derivation(text: s
 
 def test_a_variant_without_data_gets_the_data_of_its_response() -> None:
     trace = score_text(
-        config_with(words_evaluator("reads", material="longer"), derivers=("Structured", "Longer")), "one two"
+        config_with(words_evaluator("reads", material="longer"), derivers=("Structured", "Longer")),
+        "one two",
     )
-    assert {verdict.responses: verdict.score for verdict in trace.verdicts} == {("own",): 1.0, ("bare",): 0.5}
+    assert {verdict.responses: verdict.score for verdict in trace.verdicts} == {
+        ("own",): 1.0,
+        ("bare",): 0.5,
+    }

@@ -50,7 +50,9 @@ def response_groups(draw: st.DrawFn) -> list[Response]:
     return [Response(id=name, text="same", data=draw(scripts)) for name in ("a", "b", "c")]
 
 
-SLOW = settings(max_examples=at_most(12, quick=6), deadline=None, suppress_health_check=list(HealthCheck))
+SLOW = settings(
+    max_examples=at_most(12, quick=6), deadline=None, suppress_health_check=list(HealthCheck)
+)
 
 
 def test_no_order_changes_a_bit_of_any_reward_or_verdict() -> None:
@@ -59,7 +61,13 @@ def test_no_order_changes_a_bit_of_any_reward_or_verdict() -> None:
         @SLOW
         @given(response_groups(), st.randoms(use_true_random=False))
         def check(group: list[Response], shuffle: Any) -> None:
-            parts: list[list[Any]] = [list(EVALUATORS + ACROSS), list(CRITERIA), list(EDGES), list(PEOPLE), list(group)]
+            parts: list[list[Any]] = [
+                list(EVALUATORS + ACROSS),
+                list(CRITERIA),
+                list(EDGES),
+                list(PEOPLE),
+                list(group),
+            ]
             first = by_id(in_order.score(make_task(*parts[1:4]), parts[4]))
             for part in parts:
                 shuffle.shuffle(part)
@@ -81,10 +89,14 @@ def test_no_split_changes_a_bit_where_nothing_looks_across_the_group() -> None:
         def check(group: list[Response], part: list[bool]) -> None:
             whole = by_id(made.score(about, group))
             apart = [
-                made.score(about, [r for r, its in zip(group, part, strict=True) if its is side]) for side in set(part)
+                made.score(about, [r for r, its in zip(group, part, strict=True) if its is side])
+                for side in set(part)
             ]
             for trace in (trace for traces in apart for trace in traces):
-                assert trace.reward.model_dump_json() == whole[trace.response_id].reward.model_dump_json()
+                assert (
+                    trace.reward.model_dump_json()
+                    == whole[trace.response_id].reward.model_dump_json()
+                )
                 assert trace.verdicts == whole[trace.response_id].verdicts
 
         check()

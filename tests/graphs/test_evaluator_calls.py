@@ -50,7 +50,9 @@ class Marks(jg.Evaluator):
             message = jg.Message(role="user", content=f"{self.name}: sum up\n{text}")
             await client.ask(client.chat_request([message]), purpose="sum up")
             return await mark(0, None)
-        marks = await asyncio.gather(*(mark(n, None if self.times == 1 else f"mark {n}") for n in range(self.times)))
+        marks = await asyncio.gather(
+            *(mark(n, None if self.times == 1 else f"mark {n}") for n in range(self.times))
+        )
         return sum(marks) / len(marks)
 
 
@@ -62,7 +64,9 @@ class Together(BatchEvaluator):
     async def answer_all(self, batch: Any) -> list[float]:
         client = share_client(batch)
         texts = "\n".join(inputs.response.id for inputs in batch)
-        request = client.chat_request([jg.Message(role="user", content=f"mark together: {texts}")], Mark)
+        request = client.chat_request(
+            [jg.Message(role="user", content=f"mark together: {texts}")], Mark
+        )
         return [(await client.judge(request, Mark)).value.mark] * len(batch)
 
 
@@ -73,7 +77,9 @@ class Careless(BatchEvaluator):
 
     async def answer_all(self, batch: Any) -> list[jg.Verdict]:
         texts = "\n".join(inputs.response.id for inputs in batch)
-        request = batch[0].client.chat_request([jg.Message(role="user", content=f"mark carelessly: {texts}")], Mark)
+        request = batch[0].client.chat_request(
+            [jg.Message(role="user", content=f"mark carelessly: {texts}")], Mark
+        )
         judged = await batch[0].client.judge(request, Mark)
         return [jg.Verdict(score=judged.value.mark, call=judged.call.id) for inputs in batch]
 
@@ -84,7 +90,9 @@ class Summary(jg.Deriver):
     async def derive(self, inputs: jg.DeriverInput) -> jg.Material:
         model = inputs.client.chat_model
         first = await model.ainvoke(f"first: {inputs.response.text}")
-        second = await model.bind(purpose="shorten", temperature=0.5).ainvoke([("human", f"second: {first.content}")])
+        second = await model.bind(purpose="shorten", temperature=0.5).ainvoke(
+            [("human", f"second: {first.content}")]
+        )
         return jg.Material(name="summary", data=second.content)
 
 
@@ -105,12 +113,20 @@ def summarise(state: Reading, runtime: Runtime[jg.EvaluatorInput]) -> Reading:
 
 
 async def promise(state: Reading, config: RunnableConfig) -> Reading:
-    return {"promises": (await config["configurable"]["chat_model"].ainvoke(f"promises: {state['text']}")).content}
+    return {
+        "promises": (
+            await config["configurable"]["chat_model"].ainvoke(f"promises: {state['text']}")
+        ).content
+    }
 
 
 async def mark(state: Reading, runtime: Runtime[jg.EvaluatorInput]) -> Reading:
     judge = runtime.context.client.chat_model.with_structured_output(Mark)
-    return {"score": (await judge.ainvoke(f"mark: {state['summary']} {state['promises']} {state['text']}")).mark}
+    return {
+        "score": (
+            await judge.ainvoke(f"mark: {state['summary']} {state['promises']} {state['text']}")
+        ).mark
+    }
 
 
 def build() -> Any:
@@ -131,7 +147,11 @@ def model(prompt: Any, config: RunnableConfig) -> Any:
     return config["configurable"]["chat_model"]
 
 
-chain = ChatPromptTemplate.from_template("chain: {text}") | model | (lambda message: len(message.content) / 1000)
+chain = (
+    ChatPromptTemplate.from_template("chain: {text}")
+    | model
+    | (lambda message: len(message.content) / 1000)
+)
 chain = jg.evaluator(chain, name="chain", own_model=False, version="1")
 
 
@@ -145,7 +165,13 @@ async def blocked(state: Reading, runtime: Runtime[jg.EvaluatorInput]) -> Readin
 
 
 def graph_of(node: Any, name: str, **settings: Any) -> Any:
-    made = StateGraph(Reading).add_node("node", node).add_edge(START, "node").add_edge("node", END).compile()
+    made = (
+        StateGraph(Reading)
+        .add_node("node", node)
+        .add_edge(START, "node")
+        .add_edge("node", END)
+        .compile()
+    )
     return jg.evaluator(made, name=name, version="1", **settings)
 
 
@@ -175,7 +201,9 @@ GROUPS = [group("ann"), group("ben")]
 
 def config(*uses: Mapping[str, Any] | str, **more: Any) -> dict[str, Any]:
     """Return a config of evaluators of this module, all of weight 1."""
-    named = [{"name": one, "use": f"{HERE}:{one}"} if isinstance(one, str) else dict(one) for one in uses]
+    named = [
+        {"name": one, "use": f"{HERE}:{one}"} if isinstance(one, str) else dict(one) for one in uses
+    ]
     return {"evaluators": named, "reward": {use["name"]: 1.0 for use in named}, **more}
 
 
@@ -208,7 +236,9 @@ def listed(found: Iterable[jg.Trace]) -> set[str]:
 
 
 @pytest.mark.parametrize("rules", [WELL_FORMED, REPAIRED], ids=["well-formed", "repaired"])
-def test_a_verdict_lists_its_calls_in_their_order_with_their_purposes(rules: dict[str, str]) -> None:
+def test_a_verdict_lists_its_calls_in_their_order_with_their_purposes(
+    rules: dict[str, str],
+) -> None:
     judge = jg.testing.ScriptedJudge(rules)
     found = score(CONFIG, judge)
     assert len(listed(found)) == len(judge.requests)
@@ -233,8 +263,12 @@ def test_material_lists_its_calls_too() -> None:
 
 
 def test_steps_have_durations_on_which_no_digest_depends() -> None:
-    first, second = (score(config("graph"), jg.testing.ScriptedJudge(WELL_FORMED)) for _ in range(2))
-    steps = [[step for trace in found for step in trace.verdicts[0].steps] for found in (first, second)]
+    first, second = (
+        score(config("graph"), jg.testing.ScriptedJudge(WELL_FORMED)) for _ in range(2)
+    )
+    steps = [
+        [step for trace in found for step in trace.verdicts[0].steps] for found in (first, second)
+    ]
     assert [step.name for step in steps[0]] == ["promise", "summarise", "mark"] * 4
     assert [step.duration for step in steps[0]] != [step.duration for step in steps[1]]
     assert [trace.digest for trace in first] == [trace.digest for trace in second]
@@ -252,7 +286,10 @@ def test_calls_of_a_node_that_fails_are_listed() -> None:
     found = score(config("broken", "blocking"), judge)
     assert len(listed(found)) == len(judge.requests) == 4
     waiting, failing = found[0].verdicts
-    assert (failing.failure.kind, [use.purpose for use in failing.calls]) == ("ValueError", ["node"])
+    assert (failing.failure.kind, [use.purpose for use in failing.calls]) == (
+        "ValueError",
+        ["node"],
+    )
     assert [step.name for step in failing.steps] == ["node"]
     assert "await `ainvoke` instead" in waiting.reason
     assert waiting.calls == ()
@@ -260,19 +297,28 @@ def test_calls_of_a_node_that_fails_are_listed() -> None:
 
 def test_without_a_model_an_evaluator_with_the_configs_model_abstains() -> None:
     verdicts = [verdict for trace in score(config("graph", "chain")) for verdict in trace.verdicts]
-    assert [(one.status, one.calls, one.steps) for one in verdicts] == [("abstained", (), ())] * len(verdicts)
+    assert [(one.status, one.calls, one.steps) for one in verdicts] == [
+        ("abstained", (), ())
+    ] * len(verdicts)
 
 
 @pytest.mark.parametrize("judge", [jg.testing.ScriptedJudge({}), None], ids=["a model", "none"])
 def test_an_evaluator_that_does_not_declare_the_model_cannot_use_it(judge: Any) -> None:
     settings = config(
-        "Undeclared", "undeclared", "summary_is_short", derivers=[{"use": f"{HERE}:Rash", "name": "rash"}]
+        "Undeclared",
+        "undeclared",
+        "summary_is_short",
+        derivers=[{"use": f"{HERE}:Rash", "name": "rash"}],
     )
     found = score(settings, judge)
     users = [user for trace in found for user in (*trace.verdicts, *trace.material)]
-    problem = "uses the config's model and does not declare it: write `uses_model = True` in its class"
+    problem = (
+        "uses the config's model and does not declare it: write `uses_model = True` in its class"
+    )
     owners = ("'Undeclared'", "'undeclared'", "'rash'", "material 'summary' is missing: 'rash'")
-    assert {user.failure.message.partition(", or ")[0] for user in users} == {f"{owner} {problem}" for owner in owners}
+    assert {user.failure.message.partition(", or ")[0] for user in users} == {
+        f"{owner} {problem}" for owner in owners
+    }
     assert judge is None or judge.requests == []
 
 
@@ -305,7 +351,9 @@ class Background(Awaited):
     timeout = 30
 
     async def answer(self, inputs: jg.EvaluatorInput) -> float:
-        first, second = (inputs.client.chat_model.ainvoke(text, purpose=why) for text, why in self.calls(inputs))
+        first, second = (
+            inputs.client.chat_model.ainvoke(text, purpose=why) for text, why in self.calls(inputs)
+        )
         RUNNING.append(asyncio.create_task(self.ignore_end(second)))
         await first
         await asyncio.sleep(0.2)
@@ -343,17 +391,24 @@ def test_a_model_that_is_too_slow_fails_the_verdict_and_the_response_is_not_to_b
         monkeypatch.setattr(f"jurygraph.{module}.monotonic", held_time)
 
     def script(body: dict[str, Any], number: int) -> Answer:
-        return hang(passing=1.0) if "slow" in body["messages"][-1]["content"] else reply_with("a text")
+        return (
+            hang(passing=1.0) if "slow" in body["messages"][-1]["content"] else reply_with("a text")
+        )
 
     with run_server(script) as server:
-        settings = config(name, calls={"cache": False}, model=f"openai-compatible:{server.url}#tiny")
+        settings = config(
+            name, calls={"cache": False}, model=f"openai-compatible:{server.url}#tiny"
+        )
         with jg.Jury.from_config(settings) as jury:
             (trace,) = jury.score(GROUPS[0].task, GROUPS[0].responses[:1])
     (verdict,) = trace.verdicts
     assert (verdict.failure.cause, verdict.failure.kind) == ("infrastructure", "time-limit")
     assert "while it waited for the model; raise its `timeout`" in verdict.failure.message
     faults = {call.id: call.fault for call in trace.calls}
-    assert [(use.purpose, faults[use.id]) for use in verdict.calls] == [("first", None), ("second", "cut-off")]
+    assert [(use.purpose, faults[use.id]) for use in verdict.calls] == [
+        ("first", None),
+        ("second", "cut-off"),
+    ]
 
 
 @pytest.mark.exhaustive
@@ -361,14 +416,21 @@ def test_a_model_that_is_too_slow_fails_the_verdict_and_the_response_is_not_to_b
 def test_a_call_without_a_reply_is_listed_whenever_its_reply_comes(name: str) -> None:
     def script(body: dict[str, Any], number: int) -> Answer:
         text = body["messages"][-1]["content"]
-        return status(500) if "broken" in text else slow(2.0 * ("slow" in text), reply_with("a text"))
+        return (
+            status(500) if "broken" in text else slow(2.0 * ("slow" in text), reply_with("a text"))
+        )
 
     outcomes = []
     calls = {"cache": False, "attempts": 2, "outage": {"after": 99}}
     with run_server(script) as server:
-        for others in ((), ("waits",)):  # with it, the slow replies arrive before the traces are made
+        for others in (
+            (),
+            ("waits",),
+        ):  # with it, the slow replies arrive before the traces are made
             sent_before = server.count
-            found = score(config(name, *others, calls=calls, model=f"openai-compatible:{server.url}#tiny"))
+            found = score(
+                config(name, *others, calls=calls, model=f"openai-compatible:{server.url}#tiny")
+            )
             sent = {call.id: call for trace in found for call in trace.calls}
             assert len(listed(found)) == len(sent) == 8
             assert sum(call.attempts for call in sent.values()) == server.count - sent_before
@@ -378,6 +440,9 @@ def test_a_call_without_a_reply_is_listed_whenever_its_reply_comes(name: str) ->
                 fault = "server" if name == "Caught" else "cut-off"
                 assert [sent[use.id].fault for use in verdict.calls] == [None, fault]
                 if verdict.status == "failed":  # the response is not to blame for a slow model
-                    assert (verdict.failure.cause, verdict.failure.kind) == ("infrastructure", "time-limit")
+                    assert (verdict.failure.cause, verdict.failure.kind) == (
+                        "infrastructure",
+                        "time-limit",
+                    )
                 outcomes.append([verdict.calls, verdict.status, verdict.call])
     assert outcomes[:4] == outcomes[4:]

@@ -9,7 +9,16 @@ from pydantic import BaseModel
 
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
 from jurygraph.schema import Material, RecordedVerdict, Response, TaskView, Trace, Verdict
-from tests.graphs.scripted import EXCEPTIONS, Broken, evaluator_use, find_verdict, jury, response, score_responses, task
+from tests.graphs.scripted import (
+    EXCEPTIONS,
+    Broken,
+    evaluator_use,
+    find_verdict,
+    jury,
+    response,
+    score_responses,
+    task,
+)
 from tests.rows import all_rows
 
 
@@ -62,8 +71,15 @@ HERE = __name__
 
 def score_with_sibling(*uses: Any, **config: Any) -> list[Trace]:
     """Two responses, judged by these and by a sibling whose verdicts must not suffer."""
-    evaluators = [{"use": use, "name": f"odd{i}"} if isinstance(use, str) else use for i, use in enumerate(uses)]
-    settings = {"reward": {"tone": 1.0}, "evaluators": [evaluator_use("tone"), *evaluators], **config}
+    evaluators = [
+        {"use": use, "name": f"odd{i}"} if isinstance(use, str) else use
+        for i, use in enumerate(uses)
+    ]
+    settings = {
+        "reward": {"tone": 1.0},
+        "evaluators": [evaluator_use("tone"), *evaluators],
+        **config,
+    }
     traces = score_responses(settings, task(), response("a", tone=0.25), response("b", tone=0.75))
     assert [trace.reward.value for trace in traces] == [0.25, 0.75]
     return traces
@@ -92,9 +108,15 @@ def test_every_kind_of_exception_is_a_failed_verdict(use: str, what: str) -> Non
 def test_every_kind_of_exception_in_a_deriver_is_failed_material(use: str, what: str) -> None:
     for trace in score_with_sibling(derivers=[{"use": use, "params": {"what": what}}]):
         (material,) = trace.material
-        assert (material.name, material.response, material.status) == ("nothing", trace.response_id, "failed")
+        assert (material.name, material.response, material.status) == (
+            "nothing",
+            trace.response_id,
+            "failed",
+        )
         assert material.failure is not None
-        assert material.failure.cause == ("response" if what == "TimeLimitExceeded" else "evaluator")
+        assert material.failure.cause == (
+            "response" if what == "TimeLimitExceeded" else "evaluator"
+        )
 
 
 async def cancels_itself(task: TaskView, response: Response) -> float:
@@ -129,7 +151,9 @@ def long_winded(task: TaskView, response: Response) -> float:
 
 
 def test_an_error_without_a_message_or_with_a_huge_one_is_a_failed_verdict() -> None:
-    for trace in score_with_sibling(f"{HERE}.unprintable", f"{HERE}.long_winded", f"{HERE}.invalid"):
+    for trace in score_with_sibling(
+        f"{HERE}.unprintable", f"{HERE}.long_winded", f"{HERE}.invalid"
+    ):
         assert "no message" in find_verdict(trace, "odd0").reason
         assert 0 < len(find_verdict(trace, "odd1").reason) < 1000
         assert "number" in find_verdict(trace, "odd2").reason
@@ -190,7 +214,9 @@ class GivesGroup(Evaluator):
 
 @pytest.mark.parametrize("what", [[0.5], [0.5, 0.5, 0.5], [], 0.5, None, {"a": 0.5, "b": 0.5}])
 def test_a_group_question_requires_one_verdict_for_each_response(what: Any) -> None:
-    for trace in score_with_sibling({"use": f"{HERE}:GivesGroup", "name": "odd", "params": {"what": what}}):
+    for trace in score_with_sibling(
+        {"use": f"{HERE}:GivesGroup", "name": "odd", "params": {"what": what}}
+    ):
         verdict = find_verdict(trace, "odd")
         assert verdict.status == "failed"
         assert "2 verdicts" in verdict.reason
@@ -209,7 +235,10 @@ async def breaks_on_a_later(task: TaskView, response: Response) -> float:
 
 @pytest.mark.parametrize("name", ["breaks_on_a", "breaks_on_a_later"])
 def test_a_failing_response_affects_no_other(name: str) -> None:
-    assert [find_verdict(t, "odd0").status for t in score_with_sibling(f"{HERE}.{name}")] == ["failed", "ok"]
+    assert [find_verdict(t, "odd0").status for t in score_with_sibling(f"{HERE}.{name}")] == [
+        "failed",
+        "ok",
+    ]
 
 
 class Waits(Evaluator):
@@ -274,11 +303,15 @@ class SetsField(Evaluator):
 
 @all_rows("field", sorted(RecordedVerdict.model_fields.keys() - Verdict.model_fields.keys()))
 def test_an_evaluator_that_sets_a_recorded_field_fails_with_a_reason(field: str) -> None:
-    config = {"evaluators": [{"use": f"{HERE}:SetsField", "params": {"field": field, "value": "x"}}]}
+    config = {
+        "evaluators": [{"use": f"{HERE}:SetsField", "params": {"field": field, "value": "x"}}]
+    }
     traces = score_responses(config, task(), response("a"), response("b"))
     for verdict in (verdict for trace in traces for verdict in trace.verdicts):
         assert (verdict.status, verdict.score) == ("failed", None)
-        assert verdict.reason.startswith(f"{field}: jurygraph sets it when it records the verdict; leave it out")
+        assert verdict.reason.startswith(
+            f"{field}: jurygraph sets it when it records the verdict; leave it out"
+        )
 
 
 class SetsByCopy(Evaluator):
@@ -287,7 +320,13 @@ class SetsByCopy(Evaluator):
     version = "1"
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
-        identity = {"question": "q", "evaluator": "e", "about": "z", "responses": ("z",), "sample": 7}
+        identity = {
+            "question": "q",
+            "evaluator": "e",
+            "about": "z",
+            "responses": ("z",),
+            "sample": 7,
+        }
         return Verdict(score=1.0).model_copy(update={**identity, "gated_by": "empty-response"})
 
 
@@ -295,9 +334,19 @@ def test_jurygraph_sets_the_identity_of_a_verdict_not_the_evaluator() -> None:
     (trace,) = score_responses({"evaluators": [f"{HERE}:SetsByCopy"]}, task(), response("a"))
     (verdict,) = trace.verdicts
     name = f"{HERE}.SetsByCopy"
-    assert (verdict.question, verdict.evaluator, verdict.version, verdict.layer) == (name, name, "1", "check")
+    assert (verdict.question, verdict.evaluator, verdict.version, verdict.layer) == (
+        name,
+        name,
+        "1",
+        "check",
+    )
     assert (verdict.subject, verdict.stakeholder, verdict.reviewer) == ("SetsByCopy", None, None)
-    assert (verdict.about, verdict.responses, verdict.sample, verdict.gated_by) == ("a", ("a",), 0, None)
+    assert (verdict.about, verdict.responses, verdict.sample, verdict.gated_by) == (
+        "a",
+        ("a",),
+        0,
+        None,
+    )
 
 
 def test_without_a_model_its_questions_abstain_and_the_reward_has_the_coverage() -> None:
@@ -306,10 +355,16 @@ def test_without_a_model_its_questions_abstain_and_the_reward_has_the_coverage()
         "evaluators": [evaluator_use("judge", **by_model), evaluator_use("tone")],
         "reward": {"judge": 0.25, "tone": 0.75},
     }
-    (trace,) = score_responses({**config, "failure": {"min_coverage": 0.5}}, task(), response("a", tone=1.0))
+    (trace,) = score_responses(
+        {**config, "failure": {"min_coverage": 0.5}}, task(), response("a", tone=1.0)
+    )
     verdict = find_verdict(trace, "judge")
     assert (verdict.status, verdict.layer) == ("abstained", "model")
     assert verdict.failure is not None
     assert verdict.failure.kind == "no-model"
-    assert (trace.reward.status, trace.reward.coverage, trace.reward.value) == ("degraded", 0.75, 0.75)
+    assert (trace.reward.status, trace.reward.coverage, trace.reward.value) == (
+        "degraded",
+        0.75,
+        0.75,
+    )
     assert trace.reward.range == (0.75, 1.0)

@@ -10,14 +10,18 @@ from jurygraph.schema import Cause, Failure, RecordedVerdict
 def verdict(cause: Cause | None) -> RecordedVerdict:
     if cause is None:
         return RecordedVerdict(score=1.0)
-    return RecordedVerdict(status="failed", failure=Failure(cause=cause, kind="KeyError", message="'hotel'"))
+    return RecordedVerdict(
+        status="failed", failure=Failure(cause=cause, kind="KeyError", message="'hotel'")
+    )
 
 
 def test_errors_at_each_of_the_first_verdicts_of_an_evaluator_end_the_run() -> None:
     answers = FirstAnswers()
     answers.note("sound", [verdict(None)])
     answers.note("broken", [verdict("evaluator")] * (FIRST_VERDICTS - 1))
-    with pytest.raises(EvaluatorError, match="'broken' failed at each of its first 10 verdicts, with KeyError"):
+    with pytest.raises(
+        EvaluatorError, match="'broken' failed at each of its first 10 verdicts, with KeyError"
+    ):
         answers.note("broken", [verdict("evaluator")])
 
 

@@ -65,15 +65,27 @@ def outcomes_of(trace: Trace) -> dict[str, tuple[str, float | None, str | None]]
 def test_each_gate_answers_questions_to_models_in_their_place(gate: str) -> None:
     config = {"evaluators": [model_evaluator("tone")]}
     trace = first_trace(
-        config, task(reference=REFERENCE), response("a", STOPPED[gate]), response("b", HONEST, tone=1.0)
+        config,
+        task(reference=REFERENCE),
+        response("a", STOPPED[gate]),
+        response("b", HONEST, tone=1.0),
     )
     (verdict,) = trace.verdicts
-    assert (verdict.status, verdict.score, verdict.met, verdict.gated_by) == ("ok", 0.0, False, gate)
+    assert (verdict.status, verdict.score, verdict.met, verdict.gated_by) == (
+        "ok",
+        0.0,
+        False,
+        gate,
+    )
     assert (verdict.question, verdict.evaluator, verdict.layer) == ("tone", "tone", "model")
     assert (verdict.about, verdict.responses, verdict.sample, verdict.call) == ("a", (), 0, None)
     assert verdict.reason
     assert (trace.reward.value, trace.reward.status, trace.reward.coverage) == (0.0, "ok", 1.0)
-    assert (trace.reward.counts.judged, trace.reward.counts.total, trace.reward.range) == (1, 1, (0.0, 0.0))
+    assert (trace.reward.counts.judged, trace.reward.counts.total, trace.reward.range) == (
+        1,
+        1,
+        (0.0, 0.0),
+    )
 
 
 def test_no_model_is_called_for_a_stopped_response() -> None:
@@ -92,7 +104,10 @@ def test_no_model_is_called_for_a_stopped_response() -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_a_penalty_counts_in_full_under_every_rule(rule: str) -> None:
     about = task(criterion("good", 2.0), criterion("bad", -1.0))
-    config = {"evaluators": [model_evaluator("judge", audience="criterion")], "failure": {"rule": rule}}
+    config = {
+        "evaluators": [model_evaluator("judge", audience="criterion")],
+        "failure": {"rule": rule},
+    }
     trace = first_trace(config, about, empty_response("a"))
     assert outcomes_of(trace) == {
         "judge@good": ("ok", 0.0, "empty-response"),
@@ -104,9 +119,14 @@ def test_a_penalty_counts_in_full_under_every_rule(rule: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "aggregation", "rule"),
-    one_in(4, product(("weak", "strong", "activation"), ("gear", "hard-local", "hard-transitive"), RULES)),
+    one_in(
+        4,
+        product(("weak", "strong", "activation"), ("gear", "hard-local", "hard-transitive"), RULES),
+    ),
 )
-def test_a_stopped_penalty_counts_in_full_under_unmet_parents(kind: str, aggregation: str, rule: str) -> None:
+def test_a_stopped_penalty_counts_in_full_under_unmet_parents(
+    kind: str, aggregation: str, rule: str
+) -> None:
     """Judged, an unmet parent lessens the penalty that rests on it; a stopped response is not to gain by that."""
     about = task(criterion("good"), criterion("bad", -1.0), edges=[("good", "bad", kind)])
     config = {
@@ -133,7 +153,9 @@ def test_a_stopped_response_supports_no_finding_of_a_check(aggregation: str) -> 
         evaluator_use("check", audience="criterion", members=["seen"]),
     ]
     trace = first_trace(
-        {"evaluators": uses, "rubric": {"aggregation": aggregation}}, about, empty_response("a", **{"check@seen": 1.0})
+        {"evaluators": uses, "rubric": {"aggregation": aggregation}},
+        about,
+        empty_response("a", **{"check@seen": 1.0}),
     )
     assert trace.reward.parts["rubric"] == {"bad": 1.0, "seen": 0.0}
 
@@ -142,7 +164,11 @@ def test_a_stopped_response_supports_no_finding_of_a_check(aggregation: str) -> 
 def test_a_component_of_negative_weight_counts_in_full(rule: str) -> None:
     """Nothing says of its question that it is bad, but its component does."""
     uses = [model_evaluator("tone"), evaluator_use("length")]
-    config = {"evaluators": uses, "reward": {"length": 1.0, "tone": -0.5}, "failure": {"rule": rule}}
+    config = {
+        "evaluators": uses,
+        "reward": {"length": 1.0, "tone": -0.5},
+        "failure": {"rule": rule},
+    }
     trace = first_trace(config, task(), empty_response("a", length=1.0))
     assert trace.reward.components == {"length": 1.0, "tone": 1.0}
     assert (trace.reward.value, trace.reward.status) == (0.5, "ok")
@@ -172,11 +198,19 @@ PAIRS = ("ordered", "unordered")
 @pytest.mark.parametrize("pairs", PAIRS)
 def test_a_stopped_response_is_not_compared_in_pairs_while_the_others_are(pairs: str) -> None:
     config = {"evaluators": [model_evaluator("better", scope="pair", pairs=pairs)]}
-    group = [empty_response("a"), response("b", HONEST, better=1.0), response("c", HONEST, better=0.0)]
+    group = [
+        empty_response("a"),
+        response("b", HONEST, better=1.0),
+        response("c", HONEST, better=0.0),
+    ]
     traces = by_id(score_responses(config, task(), *group))
     shown = {one.responses for trace in traces.values() for one in trace.verdicts}
     assert shown == {(), ("b", "c"), *([("c", "b")] if pairs == "ordered" else [])}
-    assert {name: trace.reward.value for name, trace in traces.items()} == {"a": 0.0, "b": 1.0, "c": 0.0}
+    assert {name: trace.reward.value for name, trace in traces.items()} == {
+        "a": 0.0,
+        "b": 1.0,
+        "c": 0.0,
+    }
     assert {trace.reward.status for trace in traces.values()} == {"ok"}
     assert outcomes_of(traces["a"]) == {"better": ("ok", 0.0, "empty-response")}
 
@@ -219,7 +253,11 @@ def test_variants_of_a_stopped_response_have_no_questions() -> None:
 @pytest.mark.parametrize("measure", [1.0, "Exception", "TimeLimitExceeded"])
 def test_material_that_a_model_would_need_changes_nothing(measure: Any) -> None:
     uses = [model_evaluator("tone", needs=["measure"]), evaluator_use("check", needs=["measure"])]
-    config = {"evaluators": uses, "derivers": ["tests.graphs.scripted:Measure"], "reward": {"tone": 1.0, "check": 1.0}}
+    config = {
+        "evaluators": uses,
+        "derivers": ["tests.graphs.scripted:Measure"],
+        "reward": {"tone": 1.0, "check": 1.0},
+    }
     trace = first_trace(config, task(), empty_response("a", measure=measure, check=1.0))
     assert outcomes_of(trace)["tone"] == ("ok", 0.0, "empty-response")
     assert find_verdict(trace, "check").status == ("ok" if measure == 1.0 else "failed")
@@ -229,7 +267,10 @@ def staged_config(
     threshold: float, op: str = ">=", gated: str = "left-out", on: str = "score", **late: Any
 ) -> dict[str, Any]:
     """Return a config with a model question, `late`, behind the first question."""
-    use = {**model_evaluator("late", **late), "when": {"question": "first", "threshold": threshold, "op": op, "on": on}}
+    use = {
+        **model_evaluator("late", **late),
+        "when": {"question": "first", "threshold": threshold, "op": op, "on": on},
+    }
     inputs = {
         "first": {"verdicts_of": "first", "if_skipped": gated},
         "late": {"verdicts_of": "late", "if_skipped": gated},
@@ -258,7 +299,10 @@ def test_a_penalty_behind_a_screen_counts_in_full() -> None:
         "reward": {"first": 0.25, "harm": -1.0},
     }
     assert first_trace(config, task(), empty_response("a")).reward.value == -1.0
-    assert first_trace(config, task(), response("b", HONEST, first=1.0, harm=1.0)).reward.value == -0.75
+    assert (
+        first_trace(config, task(), response("b", HONEST, first=1.0, harm=1.0)).reward.value
+        == -0.75
+    )
     assert first_trace(config, task(), response("b", HONEST, first=0.0)).reward.value == 0.0
 
 
@@ -268,7 +312,9 @@ def test_a_penalty_behind_a_screen_counts_in_full() -> None:
 def test_recalled_verdicts_of_a_stopped_response_are_settled_again() -> None:
     survey = make_plan({"evaluators": [model_evaluator("tone")]}, task()).survey
     (question,) = survey.questions
-    known = make_stamp(question, survey.views[question.view])(Verdict(score=1.0), VerdictKey("tone", "a", ("a",), 0))
+    known = make_stamp(question, survey.views[question.view])(
+        Verdict(score=1.0), VerdictKey("tone", "a", ("a",), 0)
+    )
     recalled = ReusedResults({known.key: known}, {})
     for text, outcome in (("", ("empty-response", 0.0)), (HONEST, (None, 1.0))):
         work, _ = next_work(survey, 0, [response("a", text)], [], [], recalled)
@@ -291,11 +337,17 @@ def worst_cases(draw: st.DrawFn) -> tuple[Scene, dict[Place, RecordedVerdict]]:
         evaluator_use("fact"),
     ]
     if about.stakeholders:
-        evaluators += [model_evaluator("kind", audience="stakeholder"), evaluator_use("real", audience="stakeholder")]
+        evaluators += [
+            model_evaluator("kind", audience="stakeholder"),
+            evaluator_use("real", audience="stakeholder"),
+        ]
     homes = {"judge": "rubric", "check": "rubric", "kind": "stakeholders", "real": "stakeholders"}
     names = dict.fromkeys(homes.get(use["name"], use["name"]) for use in evaluators)
     product = {
-        "inputs": {"t": {"verdicts_of": "tone", "reduce": draw(st.sampled_from(["mean", "min", "max"]))}, "f": "fact"}
+        "inputs": {
+            "t": {"verdicts_of": "tone", "reduce": draw(st.sampled_from(["mean", "min", "max"]))},
+            "f": "fact",
+        }
     }
     config = {
         "evaluators": evaluators,
@@ -304,14 +356,24 @@ def worst_cases(draw: st.DrawFn) -> tuple[Scene, dict[Place, RecordedVerdict]]:
         "gates": draw(st.sampled_from([[], FACTUAL])),
         "scale": draw(st.sampled_from([1.0, 0.3])),
         "clip": draw(st.sampled_from([None, [0.0, 1.0], [-0.7, 0.4]])),
-        "weights": {"method": "uniform", "welfare": draw(st.sampled_from(["stakeholders", "egalitarian", "nash"]))},
-        "rubric": {"aggregation": draw(st.sampled_from(["flat", "gear", "hard-local", "hard-transitive"]))},
-        "failure": {"rule": draw(st.sampled_from(RULES)), "min_coverage": draw(st.sampled_from([0.0, 0.5, 1.0]))},
+        "weights": {
+            "method": "uniform",
+            "welfare": draw(st.sampled_from(["stakeholders", "egalitarian", "nash"])),
+        },
+        "rubric": {
+            "aggregation": draw(st.sampled_from(["flat", "gear", "hard-local", "hard-transitive"]))
+        },
+        "failure": {
+            "rule": draw(st.sampled_from(RULES)),
+            "min_coverage": draw(st.sampled_from([0.0, 0.5, 1.0])),
+        },
     }
     plan = plan_of(config, about)
     said = judgements()
     verdicts = {place: draw(said) for one in plan.survey.questions for place in places(one, ("a",))}
-    verdicts = {place: verdict for place, verdict in verdicts.items() if verdict.status != "not_applicable"}
+    verdicts = {
+        place: verdict for place, verdict in verdicts.items() if verdict.status != "not_applicable"
+    }
     return Scene(config, about, plan, verdicts), verdicts_when_stopped(plan.survey, verdicts)
 
 
@@ -322,11 +384,15 @@ FACTUAL = [
 """Gates of the recipe that look at nothing a model says."""
 
 
-def verdicts_when_stopped(survey: Survey, verdicts: Mapping[Place, RecordedVerdict]) -> dict[Place, RecordedVerdict]:
+def verdicts_when_stopped(
+    survey: Survey, verdicts: Mapping[Place, RecordedVerdict]
+) -> dict[Place, RecordedVerdict]:
     """Return the same verdicts of checks, and those of a gate for all model questions."""
     work, _ = next_work(survey, 0, [empty_response("a")], [], [])
     question_ids = {task.question.id for tasks in work.evaluator_tasks.values() for task in tasks}
-    assert question_ids == {question.id for question in survey.questions if question.layer == "check"}
+    assert question_ids == {
+        question.id for question in survey.questions if question.layer == "check"
+    }
     kept = {place: verdict for place, verdict in verdicts.items() if place[0] in question_ids}
     return kept | {(one.question, "a", (), 0): one for one in work.settled_verdicts}
 
@@ -342,10 +408,14 @@ def test_a_stopped_response_is_never_better_off_than_by_any_verdict_of_a_model(
     every question is asked of every response: a question that is left out counts for nobody.
     """
     scene, stopped_verdicts = drawn
-    honest, worst = (scene.rewards(("a",), verdicts)["a"] for verdicts in (scene.verdicts, stopped_verdicts))
+    honest, worst = (
+        scene.rewards(("a",), verdicts)["a"] for verdicts in (scene.verdicts, stopped_verdicts)
+    )
     if worst.value is not None and honest.value is not None:
         assert worst.value <= honest.value + 1e-12
-    question_ids = {question.id for question in scene.plan.survey.questions if question.layer == "model"}
+    question_ids = {
+        question.id for question in scene.plan.survey.questions if question.layer == "model"
+    }
     assert worst.counts.judged >= len(question_ids)
 
 

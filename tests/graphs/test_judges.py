@@ -13,7 +13,12 @@ from jurygraph.schema import Question, Trace
 from jurygraph.testing import ScriptedJudge
 
 CRITERIA = {"clear": 1.0, "kind": 2.0, "rude": -1.0}
-RUBRIC = {"criteria": [{"id": name, "text": f"It is {name}.", "weight": weight} for name, weight in CRITERIA.items()]}
+RUBRIC = {
+    "criteria": [
+        {"id": name, "text": f"It is {name}.", "weight": weight}
+        for name, weight in CRITERIA.items()
+    ]
+}
 TASK = jg.Task.model_validate({"id": "t", "query": "Write.", "rubric": RUBRIC})
 TEXTS = [f"Text {number}." for number in range(12)]
 QUALITY = {"best": 0.95, "middling": 0.8, "weak": 0.65}
@@ -34,17 +39,26 @@ def scripted(name: str, quality: float, failing: float = 0.0) -> ScriptedJudge:
 
         return answer
 
-    return ScriptedJudge({f"It is {criterion}.": answer_about(criterion) for criterion in CRITERIA}, name)
+    return ScriptedJudge(
+        {f"It is {criterion}.": answer_about(criterion) for criterion in CRITERIA}, name
+    )
 
 
 def models() -> dict[str, Any]:
     failing = {"model": scripted("failing", 0.9, failing=0.3), "calls": {"parameters": {"seed": 1}}}
-    return {**{name: scripted(name, quality) for name, quality in QUALITY.items()}, "failing": failing}
+    return {
+        **{name: scripted(name, quality) for name, quality in QUALITY.items()},
+        "failing": failing,
+    }
 
 
-def score(fold: str | None, judges: Mapping[str, Any], texts: Sequence[str] = TEXTS, **settings: Any) -> list[Trace]:
+def score(
+    fold: str | None, judges: Mapping[str, Any], texts: Sequence[str] = TEXTS, **settings: Any
+) -> list[Trace]:
     use = {"use": "criteria", "judges": list(judges), "fold": fold}
-    with jg.Jury(models=judges, evaluators=[use], rubric={"aggregation": "flat"}, **settings) as jury:
+    with jg.Jury(
+        models=judges, evaluators=[use], rubric={"aggregation": "flat"}, **settings
+    ) as jury:
         return jury.score(TASK, texts)
 
 
@@ -82,7 +96,9 @@ def test_a_fold_is_that_of_all_seats_and_a_failed_judge_never_votes(fold: str) -
     assert failed > 5
 
 
-def test_a_consensus_weighs_each_judge_by_how_it_errs_and_a_missing_vote_counts_at_its_worst() -> None:
+def test_a_consensus_weighs_each_judge_by_how_it_errs_and_a_missing_vote_counts_at_its_worst() -> (
+    None
+):
     errs = {"careful": 0.1, "careless": 0.4}
     matrices = {name: [[1 - share, share], [share, 1 - share]] for name, share in errs.items()}
     confusions = {"classes": [0, 1], "prior": [0.7, 0.3], "annotators": matrices}
@@ -97,21 +113,32 @@ def test_a_consensus_weighs_each_judge_by_how_it_errs_and_a_missing_vote_counts_
         "params": {"confusions": confusions},
     }
     judges = {name: judge(place, name) for place, name in enumerate(errs)}
-    counted = {"components": {"clear": component}, "reward": {"clear": 1.0}, "failure": {"min_coverage": 0.0}}
+    counted = {
+        "components": {"clear": component},
+        "reward": {"clear": 1.0},
+        "failure": {"min_coverage": 0.0},
+    }
     traces = score(None, judges, list(votes), **counted)
     divided = 0.3 * 0.9 * 0.4 / (0.3 * 0.9 * 0.4 + 0.7 * 0.1 * 0.6)  # careful says yes, careless no
     other = 0.3 * 0.1 * 0.6 / (0.3 * 0.1 * 0.6 + 0.7 * 0.9 * 0.4)
-    assert [trace.reward.value for trace in traces] == [pytest.approx(one) for one in (divided, other, divided)]
+    assert [trace.reward.value for trace in traces] == [
+        pytest.approx(one) for one in (divided, other, divided)
+    ]
     assert traces[0].reward.parts["clear"] == {"careful": 1.0, "careless": 0.0}
     assert "careful 1, careless 0" in str(traces[0].explain())
 
 
 def test_judges_that_disagree_give_no_credit_and_lack_nothing() -> None:
-    judges = {name: ScriptedJudge({"It is": met}, name) for name, met in (("yes", 0.9), ("no", 0.2))}
+    judges = {
+        name: ScriptedJudge({"It is": met}, name) for name, met in (("yes", 0.9), ("no", 0.2))
+    }
     (trace,) = score("majority", judges, ["A text."])
     assert trace.reward.coverage == 1.0
     assert trace.reward.value == -1 / 3  # clear and kind count 0, rude in full
-    agreeing = {name: ScriptedJudge({"It is rude.": 0.1, "It is": met}, name) for name, met in (("a", 0.9), ("b", 0.7))}
+    agreeing = {
+        name: ScriptedJudge({"It is rude.": 0.1, "It is": met}, name)
+        for name, met in (("a", 0.9), ("b", 0.7))
+    }
     (trace,) = score("majority", agreeing, ["A text."])
     assert trace.reward.value == 1.0  # they vote on `met`, whatever their probabilities
 
@@ -126,7 +153,9 @@ def test_a_question_that_all_judges_fail_follows_the_failure_rule() -> None:
 def test_one_judge_alone_counts_as_the_model_does() -> None:
     alone = score(None, {"best": scripted("best", 0.9)})
     use = {"use": "criteria"}
-    with jg.Jury(model=scripted("best", 0.9), evaluators=[use], rubric={"aggregation": "flat"}) as jury:
+    with jg.Jury(
+        model=scripted("best", 0.9), evaluators=[use], rubric={"aggregation": "flat"}
+    ) as jury:
         plain = jury.score(TASK, TEXTS)
     assert [trace.reward for trace in alone] == [trace.reward for trace in plain]
     assert {one.judge for trace in plain for one in trace.verdicts} == {None}
@@ -136,7 +165,9 @@ def test_judges_and_model_share_one_budget_and_batches_ask_one_model() -> None:
     judges = models()
     with jg.Jury(models=judges, evaluators=[{"use": "criteria", "judges": list(judges)}]) as jury:
         jury.score(TASK, TEXTS[:2])
-        assert {name: len(jury.gateways[name].backend.requests) for name in QUALITY} == dict.fromkeys(QUALITY, 2)
+        assert {
+            name: len(jury.gateways[name].backend.requests) for name in QUALITY
+        } == dict.fromkeys(QUALITY, 2)
         calls = sum(len(gateway.backend.requests) for gateway in jury.gateways.values())
         assert jury.gateways.budget.calls == calls
     with pytest.raises(BudgetExceeded, match="limit of 5 calls"):
@@ -153,26 +184,39 @@ def test_the_order_of_judges_in_the_config_changes_nothing() -> None:
 
 def test_each_judge_answers_each_sample() -> None:
     question = Question(id="q", evaluator="e", version="1", subject="s", view="v")
-    assert (question.seats, question.model_copy(update={"judges": ("a", "b"), "samples": 3}).seats) == (1, 6)
+    assert (
+        question.seats,
+        question.model_copy(update={"judges": ("a", "b"), "samples": 3}).seats,
+    ) == (1, 6)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"judges": ["beest"]}, r"evaluators\[0\].judges: there is no model 'beest'; did you mean best\?"),
+        (
+            {"judges": ["beest"]},
+            r"evaluators\[0\].judges: there is no model 'beest'; did you mean best\?",
+        ),
         ({"judges": ["best", "best"]}, "names 'best' twice"),
-        ({"use": "maths.length", "judges": ["best"]}, "'maths.length' asks no model, so leave them out"),
+        (
+            {"use": "maths.length", "judges": ["best"]},
+            "'maths.length' asks no model, so leave them out",
+        ),
         ({}, "models.best: is a judge of no evaluator"),
     ],
 )
 def test_judges_that_cannot_judge_are_refused(settings: Mapping[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        jg.Jury(models={"best": scripted("best", 1.0)}, evaluators=[{"use": "criteria", **settings}])
+        jg.Jury(
+            models={"best": scripted("best", 1.0)}, evaluators=[{"use": "criteria", **settings}]
+        )
 
 
 def test_two_judges_whose_requests_could_not_be_told_apart_are_refused() -> None:
     same = {name: ScriptedJudge({"It is": True}) for name in ("a", "b")}
-    with pytest.raises(ConfigError, match=r"models.b: is the same model as models.a, with the same parameters"):
+    with pytest.raises(
+        ConfigError, match=r"models.b: is the same model as models.a, with the same parameters"
+    ):
         score("mean", same)
     hot = {"model": same["b"], "calls": {"parameters": {"temperature": 1.0}}}
     assert len(score("mean", {"a": same["a"], "b": hot}, TEXTS[:1])[0].calls) == 2
@@ -181,10 +225,15 @@ def test_two_judges_whose_requests_could_not_be_told_apart_are_refused() -> None
 class TestEscalation:
     """A dearer judge is asked where the first ones are not enough, and its answers count there."""
 
-    def score(self, first: Mapping[str, Any], then: Any, when: str, **settings: Any) -> tuple[Trace, ScriptedJudge]:
+    def score(
+        self, first: Mapping[str, Any], then: Any, when: str, **settings: Any
+    ) -> tuple[Trace, ScriptedJudge]:
         judges = {name: ScriptedJudge(answers, name) for name, answers in first.items()}
         last = ScriptedJudge(then, "last")
-        use = {"use": "criteria", "escalate": {"first": list(judges), "then": "last", "when": when, **settings}}
+        use = {
+            "use": "criteria",
+            "escalate": {"first": list(judges), "then": "last", "when": when, **settings},
+        }
         models: Mapping[str, Any] = {**judges, "last": last}
         with jg.Jury(models=models, evaluators=[use], rubric={"aggregation": "flat"}) as jury:
             (trace,) = jury.score(TASK, ["A text."])
@@ -208,9 +257,12 @@ class TestEscalation:
         assert (len(narrow.verdicts), unasked.requests) == (3, [])
 
     @pytest.mark.parametrize(
-        ("answer", "status"), [(UNUSABLE, "failed"), ({"met": None, "probability": None}, "abstained")]
+        ("answer", "status"),
+        [(UNUSABLE, "failed"), ({"met": None, "probability": None}, "abstained")],
     )
-    def test_a_judge_without_an_answer_is_followed_and_costs_no_coverage(self, answer: Any, status: str) -> None:
+    def test_a_judge_without_an_answer_is_followed_and_costs_no_coverage(
+        self, answer: Any, status: str
+    ) -> None:
         trace, last = self.score({"tiny": {"It is": answer}}, {"It is": 0.75}, "unsure")
         assert [one.status for one in trace.verdicts if one.superseded] == [status] * 3
         assert (trace.reward.coverage, trace.reward.status, len(last.requests)) == (1.0, "ok", 1)
@@ -226,7 +278,9 @@ class TestEscalation:
         assert len(last.requests) == 1
 
     def test_one_judge_that_cannot_disagree_and_judges_named_twice_are_refused(self) -> None:
-        with pytest.raises(ConfigError, match=r"evaluators\[0\].escalate: one judge cannot disagree"):
+        with pytest.raises(
+            ConfigError, match=r"evaluators\[0\].escalate: one judge cannot disagree"
+        ):
             self.score({"a": {"It is": 1.0}}, {"It is": 1.0}, "disagree")
         with pytest.raises(ConfigError, match="names a judge twice"):
             self.score({"last": {"It is": 1.0}}, {"It is": 1.0}, "unsure")
@@ -249,10 +303,14 @@ class TestEscalation:
         ]
         reward = {"gate": 1.0, "late": 1.0}
         components = {
-            name: {"inputs": {name: {"verdicts_of": name, "if_skipped": "left-out"}}} for name in ("gate", "late")
+            name: {"inputs": {name: {"verdicts_of": name, "if_skipped": "left-out"}}}
+            for name in ("gate", "late")
         }
         with jg.Jury(
-            models={"tiny": tiny, "last": last}, evaluators=uses, reward=reward, components=components
+            models={"tiny": tiny, "last": last},
+            evaluators=uses,
+            reward=reward,
+            components=components,
         ) as jury:
             (trace,) = jury.score(jg.Task(id="t", query="Write."), ["A text."])
         asked = {(one.subject, one.judge): one.status for one in trace.verdicts}

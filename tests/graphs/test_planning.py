@@ -68,7 +68,10 @@ class Hen(Measure):
 
 
 def test_a_cycle_of_materials_is_named() -> None:
-    config = {"evaluators": [evaluator_use("first")], "derivers": [f"{__name__}:Egg", f"{__name__}:Hen"]}
+    config = {
+        "evaluators": [evaluator_use("first")],
+        "derivers": [f"{__name__}:Egg", f"{__name__}:Hen"],
+    }
     message = refusal_message(config)
     assert "egg -> hen -> egg" in message or "hen -> egg -> hen" in message
 
@@ -76,7 +79,10 @@ def test_a_cycle_of_materials_is_named() -> None:
 def test_an_unknown_gate_names_the_nearest_question() -> None:
     late = {**evaluator_use("late"), "when": {"question": "frist", "threshold": 0.5}}
     message = refusal_message({"evaluators": [evaluator_use("first"), late]})
-    assert "'late' waits for question 'frist', which no evaluator asks; did you mean 'first'?" in message
+    assert (
+        "'late' waits for question 'frist', which no evaluator asks; did you mean 'first'?"
+        in message
+    )
     late["when"]["question"] = "zzz"
     message = refusal_message({"evaluators": [evaluator_use("first"), late]})
     assert "question 'zzz', which no evaluator asks; there are first, late" in message
@@ -85,7 +91,11 @@ def test_an_unknown_gate_names_the_nearest_question() -> None:
 @pytest.mark.parametrize("how", [{"needs": ["mesure"]}, {"material": "mesure"}])
 def test_unknown_material_names_the_nearest(how: dict[str, Any]) -> None:
     uses = [evaluator_use("zero"), evaluator_use("first", **how)]
-    config = {"evaluators": uses, "derivers": ["tests.graphs.scripted:Measure"], "reward": {"first": 1.0}}
+    config = {
+        "evaluators": uses,
+        "derivers": ["tests.graphs.scripted:Measure"],
+        "reward": {"first": 1.0},
+    }
     with pytest.raises(ConfigError) as error:
         make_plan(config, task())
     problem = "'first' needs material 'mesure', which no deriver gives; did you mean 'measure'?"
@@ -93,7 +103,10 @@ def test_unknown_material_names_the_nearest(how: dict[str, Any]) -> None:
 
 
 def test_two_derivers_of_one_material_are_refused() -> None:
-    twice = ["tests.graphs.scripted:Measure", {"use": "tests.graphs.scripted:Measure", "name": "again"}]
+    twice = [
+        "tests.graphs.scripted:Measure",
+        {"use": "tests.graphs.scripted:Measure", "name": "again"},
+    ]
     assert (
         "'measure', which another source gives already; leave it out, or let it give another name"
         in refusal_message({"evaluators": [evaluator_use("first")], "derivers": twice})
@@ -132,26 +145,44 @@ class Spy(ScriptedEvaluator):
 
 def test_a_question_of_another_evaluator_is_refused() -> None:
     config = {"evaluators": [{"use": f"{__name__}:Impostor", "name": "first"}]}
-    assert "lists a question of 'somebody.else'; make each with `self.question`" in refusal_message(config)
+    assert "lists a question of 'somebody.else'; make each with `self.question`" in refusal_message(
+        config
+    )
 
 
 def test_a_question_with_the_view_of_another_member_is_refused() -> None:
-    config = {"evaluators": [{"use": f"{__name__}:Spy", "name": "first"}], "weights": {"method": "uniform"}}
-    with pytest.raises(PlanError, match=r"another view .*; make it with `self.question` of that view"):
+    config = {
+        "evaluators": [{"use": f"{__name__}:Spy", "name": "first"}],
+        "weights": {"method": "uniform"},
+    }
+    with pytest.raises(
+        PlanError, match=r"another view .*; make it with `self.question` of that view"
+    ):
         make_plan(config, task(stakeholders=PEOPLE))
 
 
 def test_a_view_contains_only_its_own_member() -> None:
-    about = task(criterion("clear"), criterion("short"), stakeholders=PEOPLE, reviewers=["r2", "r1"])
+    about = task(
+        criterion("clear"), criterion("short"), stakeholders=PEOPLE, reviewers=["r2", "r1"]
+    )
     config = {
-        "evaluators": [evaluator_use(a, audience=a) for a in ("task", "stakeholder", "criterion", "reviewer")],
+        "evaluators": [
+            evaluator_use(a, audience=a) for a in ("task", "stakeholder", "criterion", "reviewer")
+        ],
         "reward": {"task": 1.0},
         "weights": {"method": "uniform"},
     }
     survey = make_plan(config, about).survey
     members = {question.id: survey.views[question.view] for question in survey.questions}
     assert sorted(members) == [
-        *("criterion@clear", "criterion@short", "reviewer@r1", "reviewer@r2", "stakeholder@ann", "stakeholder@bob"),
+        *(
+            "criterion@clear",
+            "criterion@short",
+            "reviewer@r1",
+            "reviewer@r2",
+            "stakeholder@ann",
+            "stakeholder@bob",
+        ),
         "task",
     ]
     for question, view in members.items():
@@ -161,9 +192,16 @@ def test_a_view_contains_only_its_own_member() -> None:
 
 
 def test_when_and_samples_of_the_config_override_the_evaluator() -> None:
-    use = {"use": SCRIPTED, "name": "tone", "params": {"samples": 2, "when": {"question": "x", "threshold": 0.1}}}
+    use = {
+        "use": SCRIPTED,
+        "name": "tone",
+        "params": {"samples": 2, "when": {"question": "x", "threshold": 0.1}},
+    }
     own = {"question": "gate", "threshold": 0.9}
-    config = {"evaluators": [evaluator_use("gate"), {**use, "samples": 5, "when": own}], "reward": {"gate": 1.0}}
+    config = {
+        "evaluators": [evaluator_use("gate"), {**use, "samples": 5, "when": own}],
+        "reward": {"gate": 1.0},
+    }
     question = next(q for q in make_plan(config, task()).survey.questions if q.id == "tone")
     assert question.samples == 5
     assert question.when is not None
@@ -174,7 +212,10 @@ def test_a_view_shows_only_the_sign_of_a_weight() -> None:
     light = task(criterion("a", 1.0), criterion("b", -1.0))
     heavy = task(criterion("a", 7.0), criterion("b", -0.5))
     assert view_task(light, ["criterion"]) == view_task(heavy, ["criterion"])
-    assert [getattr(view.about, "weight", None) for view in view_task(heavy, ["criterion"])] == [1.0, -1.0]
+    assert [getattr(view.about, "weight", None) for view in view_task(heavy, ["criterion"])] == [
+        1.0,
+        -1.0,
+    ]
 
 
 class StandbyEvaluator(ScriptedEvaluator):
@@ -191,7 +232,10 @@ def standby_evaluator(*subjects: str, **params: Any) -> dict[str, Any]:
 
 def planned_questions(*uses: Any, **fields: Any) -> set[str]:
     config = {"evaluators": list(uses), "weights": {"method": "uniform"}}
-    return {question.id for question in make_plan(config, task(stakeholders=PEOPLE, **fields)).survey.questions}
+    return {
+        question.id
+        for question in make_plan(config, task(stakeholders=PEOPLE, **fields)).survey.questions
+    }
 
 
 def test_a_standby_question_runs_if_no_other_question_covers_the_same_member_and_subject() -> None:
@@ -206,7 +250,13 @@ def test_a_standby_question_runs_if_no_other_question_covers_the_same_member_and
 PEOPLE = (
     Stakeholder(id="bob", profile="walks"),
     Stakeholder.model_validate(
-        {"id": "ann", "constraints": [{"id": "z", "kind": "soft"}, {"id": "a", "kind": "hard", "restrictiveness": 3.0}]}
+        {
+            "id": "ann",
+            "constraints": [
+                {"id": "z", "kind": "soft"},
+                {"id": "a", "kind": "hard", "restrictiveness": 3.0},
+            ],
+        }
     ),
 )
 
@@ -215,7 +265,10 @@ def test_the_view_of_everyone_is_sorted_by_id_and_has_no_weights() -> None:
     about = task(stakeholders=PEOPLE)
     (whole, view) = view_task(about, ["task", "everyone"])[::-1]
     assert (view.audience, view.about, whole.people) == ("everyone", None, ())
-    assert [(one.id, [c.id for c in one.constraints]) for one in view.people] == [("ann", ["a", "z"]), ("bob", [])]
+    assert [(one.id, [c.id for c in one.constraints]) for one in view.people] == [
+        ("ann", ["a", "z"]),
+        ("bob", []),
+    ]
     assert {c.restrictiveness for one in view.people for c in one.constraints} == {1.0}
     turned = about.model_copy(update={"stakeholders": PEOPLE[::-1]})
     assert view_task(turned, ["everyone"]) == (view,)

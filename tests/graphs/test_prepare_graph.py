@@ -32,7 +32,9 @@ CONFIG = {
         evaluator_use("tone"),
         {**evaluator_use("rank", scope="pair"), "when": {"question": "tone", "threshold": 0.1}},
     ],
-    "components": {"order": {"inputs": {"x": {"verdicts_of": "rank", "if_skipped": "zero"}, "y": "tone"}}},
+    "components": {
+        "order": {"inputs": {"x": {"verdicts_of": "rank", "if_skipped": "zero"}, "y": "tone"}}
+    },
     "reward": {"stakeholders": 1.0, "rubric": 0.5, "order": -0.25},
     "gates": [
         {"kind": "repetition", "component": "tone", "above": 0.9},
@@ -45,11 +47,22 @@ CONFIG = {
 def full_task(reverse: bool = False) -> Task:
     """A task with everything that has no order, in one order or the reverse."""
     step = -1 if reverse else 1
-    constraints = [Constraint(id=f"c{i}", kind="hard" if i % 2 else "soft", restrictiveness=i / 7) for i in range(5)]
-    people = [Stakeholder(id=name, constraints=tuple(constraints[::step])) for name in ("ann", "bob", "cy")]
-    tensions = [{"between": ["ann", "bob"][::step], "strength": 0.3}, {"between": ["cy", "ann"][::step]}]
+    constraints = [
+        Constraint(id=f"c{i}", kind="hard" if i % 2 else "soft", restrictiveness=i / 7)
+        for i in range(5)
+    ]
+    people = [
+        Stakeholder(id=name, constraints=tuple(constraints[::step]))
+        for name in ("ann", "bob", "cy")
+    ]
+    tensions = [
+        {"between": ["ann", "bob"][::step], "strength": 0.3},
+        {"between": ["cy", "ann"][::step]},
+    ]
     return task(
-        *[criterion(name, weight) for name, weight in (("x", 0.1), ("y", 0.7), ("z", -0.3))][::step],
+        *[criterion(name, weight) for name, weight in (("x", 0.1), ("y", 0.7), ("z", -0.3))][
+            ::step
+        ],
         edges=[("x", "y", "weak"), ("x", "z", "activation"), ("y", "z", 0.3)][::step],
         stakeholders=people[::step],
         tensions=tensions[::step],
@@ -58,15 +71,24 @@ def full_task(reverse: bool = False) -> Task:
 
 
 def reversed_config() -> dict[str, Any]:
-    turned = {key: list(value)[::-1] if isinstance(value, list) else value for key, value in CONFIG.items()}
+    turned = {
+        key: list(value)[::-1] if isinstance(value, list) else value
+        for key, value in CONFIG.items()
+    }
     for key in ("components", "reward"):
         turned[key] = dict(reversed(CONFIG[key].items()))  # type: ignore[attr-defined]
-    turned["components"]["order"] = {"inputs": dict(reversed(CONFIG["components"]["order"]["inputs"].items()))}  # type: ignore[index]
+    turned["components"]["order"] = {
+        "inputs": dict(reversed(CONFIG["components"]["order"]["inputs"].items()))
+    }  # type: ignore[index]
     return dict(reversed(turned.items()))
 
 
 def test_the_plan_is_the_same_in_any_order_of_the_task_and_the_config() -> None:
-    plans = [make_plan(c, t) for c in (CONFIG, reversed_config()) for t in (full_task(), full_task(reverse=True))]
+    plans = [
+        make_plan(c, t)
+        for c in (CONFIG, reversed_config())
+        for t in (full_task(), full_task(reverse=True))
+    ]
     assert len({plan.digest for plan in plans}) == 1
     assert len({plan.model_dump_json() for plan in plans}) == 1
 
@@ -79,9 +101,17 @@ def test_a_dry_run_returns_the_plan_of_the_graph() -> None:
 
 
 def test_there_is_no_field_in_which_a_response_could_lie() -> None:
-    channels = {*prepare_graph.build().channels, *PrepareState.__annotations__, *TaskPlanning.__annotations__}
-    assert not [name for name in channels if "response" in name or "material" in name or "verdict" in name]
-    assert "responses" in PlannedGroup._fields, "the score graph's state has one, so the name is the right one"
+    channels = {
+        *prepare_graph.build().channels,
+        *PrepareState.__annotations__,
+        *TaskPlanning.__annotations__,
+    }
+    assert not [
+        name for name in channels if "response" in name or "material" in name or "verdict" in name
+    ]
+    assert "responses" in PlannedGroup._fields, (
+        "the score graph's state has one, so the name is the right one"
+    )
 
 
 def test_a_response_cannot_reach_prepare() -> None:
@@ -96,7 +126,11 @@ def test_a_response_cannot_reach_prepare() -> None:
     assert "responses" not in {*given_one, *given_one["tasks"][0]}
 
 
-SCRIPT = {f"{name}@{who}": score for who, score in (("ann", 0.3), ("bob", 0.9)) for name in ("kind", "fair")}
+SCRIPT = {
+    f"{name}@{who}": score
+    for who, score in (("ann", 0.3), ("bob", 0.9))
+    for name in ("kind", "fair")
+}
 ISOLATED = {
     "evaluators": [
         evaluator_use("kind", audience="stakeholder"),
@@ -108,7 +142,10 @@ ISOLATED = {
 
 def stakeholders_with(profile: str, **constraint: Any) -> list[Stakeholder]:
     wish = Constraint(id="wish", kind="soft", **constraint)
-    return [Stakeholder(id="ann", profile="likes tea"), Stakeholder(id="bob", profile=profile, constraints=(wish,))]
+    return [
+        Stakeholder(id="ann", profile="likes tea"),
+        Stakeholder(id="bob", profile=profile, constraints=(wish,)),
+    ]
 
 
 def test_changing_one_stakeholder_leaves_questions_and_answers_of_others_unchanged() -> None:
@@ -120,8 +157,12 @@ def test_changing_one_stakeholder_leaves_questions_and_answers_of_others_unchang
         @settings(max_examples=15, deadline=None)
         @given(st.text(), st.text(), st.floats(0.0, 9.0))
         def check(profile: str, text: str, restrictiveness: float) -> None:
-            after = task(stakeholders=stakeholders_with(profile, text=text, restrictiveness=restrictiveness))
-            for question, other in zip(questions, made.prepare(after).survey.questions, strict=True):
+            after = task(
+                stakeholders=stakeholders_with(profile, text=text, restrictiveness=restrictiveness)
+            )
+            for question, other in zip(
+                questions, made.prepare(after).survey.questions, strict=True
+            ):
                 assert question.id == other.id
                 if question.id.endswith("@ann"):
                     assert question.digest == other.digest
@@ -129,7 +170,8 @@ def test_changing_one_stakeholder_leaves_questions_and_answers_of_others_unchang
                     assert question.digest != other.digest
             for name, trace in by_id(made.score(after, group)).items():
                 of_ann, unchanged = (
-                    [v.model_dump_json() for v in t.verdicts if v.stakeholder == "ann"] for t in (trace, traces[name])
+                    [v.model_dump_json() for v in t.verdicts if v.stakeholder == "ann"]
+                    for t in (trace, traces[name])
                 )
                 assert of_ann == unchanged
                 assert len(of_ann) == 2
@@ -149,7 +191,10 @@ class SeesAll(jg.Deriver):
 
 
 def test_a_deriver_sees_one_view_and_one_response() -> None:
-    config = {"evaluators": [{"use": SCRIPTED, "name": "tone"}], "derivers": [f"{__name__}:SeesAll"]}
+    config = {
+        "evaluators": [{"use": SCRIPTED, "name": "tone"}],
+        "derivers": [f"{__name__}:SeesAll"],
+    }
     named = response("a", agent="gpt", tone=1.0).model_copy(update={"labels": {"correct": True}})
     (trace,) = score_responses(config, task(stakeholders=stakeholders_with("x")), named)
     assert [(m.status, m.data) for m in trace.material] == [("ok", "task")]

@@ -68,7 +68,9 @@ def subgraph_of(node: Any) -> Any:
 
 SUBGRAPH = subgraph_of(measure)
 SYNC_SUBGRAPH = subgraph_of(measure_sync)
-RUNNABLE = RunnableLambda(lambda state: {"score": len(state["response"].text) / 10, "reason": state["query"]})
+RUNNABLE = RunnableLambda(
+    lambda state: {"score": len(state["response"].text) / 10, "reason": state["query"]}
+)
 
 
 def invokes(task: TaskView, response: Response) -> float:
@@ -104,7 +106,9 @@ class Opens(Evaluator):
 @pytest.mark.parametrize("name", ["SUBGRAPH", "SYNC_SUBGRAPH", "invokes", "invokes_later"])
 def test_a_nested_graph_sees_nothing_of_the_machine_around_it(name: str) -> None:
     SEEN.clear()
-    (trace,) = score_responses({"evaluators": [f"{__name__}.{name}"]}, task(), Response(id="a", text="abcde"))
+    (trace,) = score_responses(
+        {"evaluators": [f"{__name__}.{name}"]}, task(), Response(id="a", text="abcde")
+    )
     assert trace.reward.value == 0.5
     assert SEEN
     for seen in SEEN:
@@ -112,7 +116,9 @@ def test_a_nested_graph_sees_nothing_of_the_machine_around_it(name: str) -> None
         assert not isinstance(seen["context"], RunContext)
         assert "plan" not in str(seen["config"])
         assert seen["config"].get("metadata", {}).get("langgraph_node") in (None, "inner")
-        names = {key for key in seen["config"].get("configurable", {}) if key.startswith("__pregel")}
+        names = {
+            key for key in seen["config"].get("configurable", {}) if key.startswith("__pregel")
+        }
         assert "jurygraph" not in str([seen["config"]["configurable"][key] for key in names])
 
 
@@ -195,7 +201,12 @@ def test_no_request_leaves_the_machine_unless_the_config_asks_for_it(langsmith: 
         }
         scene = SCENE.format(langsmith=langsmith)
         done = subprocess.run(
-            [sys.executable, "-c", scene], env=surroundings, cwd=PROJECT, capture_output=True, text=True, timeout=120
+            [sys.executable, "-c", scene],
+            env=surroundings,
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
         assert done.returncode == 0, done.stderr
         posted = [path for path in server.heard if "runs" in path]  # type: ignore[attr-defined]

@@ -20,8 +20,18 @@ TENSIONS = [tension(1, 2, "high")]
 BY_HAND: dict[str, Any] = {
     "task": "trip",
     "stakeholders": [
-        {"id": "ben", "constraints": [{"id": "zz", "text": "Cheap.", "kind": "soft"}, {"id": "aa", "kind": "hard"}]},
-        {"id": "ann", "profile": ANN, "constraints": [{"id": "nuts", "kind": "hard", "restrictiveness": 2.0}]},
+        {
+            "id": "ben",
+            "constraints": [
+                {"id": "zz", "text": "Cheap.", "kind": "soft"},
+                {"id": "aa", "kind": "hard"},
+            ],
+        },
+        {
+            "id": "ann",
+            "profile": ANN,
+            "constraints": [{"id": "nuts", "kind": "hard", "restrictiveness": 2.0}],
+        },
     ],
     "tensions": [{"between": ["ben", "ann"], "strength": 0.75, "reason": "the sea is dear"}],
 }
@@ -32,7 +42,9 @@ def profiles_line(**change: Any) -> ProfilesLine:
     return ProfilesLine.model_validate({**BY_HAND, **change})
 
 
-def plan_of(about: Task, by_hand: ProfilesLine | None = None, requests: int | None = None, **fields: Any) -> Plan:
+def plan_of(
+    about: Task, by_hand: ProfilesLine | None = None, requests: int | None = None, **fields: Any
+) -> Plan:
     """Return the plan made with a model that reads profiles; `requests` is the expected number of requests."""
     with run_server(parser_script(tensions=TENSIONS)) as server:
         with jg.Jury.from_config({**settings(server.url), **fields}) as jury:
@@ -63,7 +75,11 @@ def test_traces_equal_those_of_a_task_with_the_parsed_constraints() -> None:
 
 def test_only_profiles_in_text_alone_are_read() -> None:
     people = [
-        {"id": "ann", "profile": ANN, "constraints": [{"id": "own", "text": "Its own.", "kind": "soft"}]},
+        {
+            "id": "ann",
+            "profile": ANN,
+            "constraints": [{"id": "own", "text": "Its own.", "kind": "soft"}],
+        },
         {"id": "ben", "profile": BEN},
         {"id": "cy"},
     ]
@@ -82,8 +98,13 @@ class TestByHand:
         for model in ({}, {"model": "none"}):
             found = profiles_of(plan_of(trip(ANN, BEN), profiles_line(), requests=0, **model))
             assert found.by == {"ann": READ_FROM_FILE, "ben": READ_FROM_FILE}
-            assert [[one.id for one in each.constraints] for each in found.stakeholders] == [["nuts"], ["aa", "zz"]]
-            assert [(one.between, one.strength) for one in found.tensions] == [(("ann", "ben"), 0.75)]
+            assert [[one.id for one in each.constraints] for each in found.stakeholders] == [
+                ["nuts"],
+                ["aa", "zz"],
+            ]
+            assert [(one.between, one.strength) for one in found.tensions] == [
+                (("ann", "ben"), 0.75)
+            ]
 
     def test_missing_profiles_and_tensions_are_requested_from_the_model(self) -> None:
         own = {"stakeholders": BY_HAND["stakeholders"][:1]}
@@ -91,14 +112,24 @@ class TestByHand:
         assert found.by == {"ben": READ_FROM_FILE, "ann": "tiny, prompt profile 2"}
         assert (found.tensions[0].strength, found.tensions_by) == (0.75, READ_FROM_FILE)
         assert [one.id for one in found.stakeholders] == ["ann", "ben"]
-        found = profiles_of(plan_of(trip(ANN, BEN), profiles_line(**own, tensions=None), requests=2))
+        found = profiles_of(
+            plan_of(trip(ANN, BEN), profiles_line(**own, tensions=None), requests=2)
+        )
         assert (found.tensions[0].strength, found.tensions_by) == (1.5, "tiny, prompt tensions 1")
-        assert profiles_of(plan_of(trip(ANN, BEN), profiles_line(**own, tensions=[]), requests=1)).tensions == ()
+        assert (
+            profiles_of(
+                plan_of(trip(ANN, BEN), profiles_line(**own, tensions=[]), requests=1)
+            ).tensions
+            == ()
+        )
 
     @pytest.mark.parametrize(
         ("change", "wrong"),
         [
-            ({"task": "tour"}, "field task: is 'tour'; name task 'trip', or give it the line of that"),
+            (
+                {"task": "tour"},
+                "field task: is 'tour'; name task 'trip', or give it the line of that",
+            ),
             (
                 {"tensions": [{"between": ["ann", "zoe"]}]},
                 r"field tensions\[0\].between\[1\]: names 'zoe', which is no",
@@ -106,7 +137,9 @@ class TestByHand:
         ],
         ids=["another task", "nobody"],
     )
-    def test_profiles_that_do_not_fit_the_task_are_refused(self, change: dict[str, Any], wrong: str) -> None:
+    def test_profiles_that_do_not_fit_the_task_are_refused(
+        self, change: dict[str, Any], wrong: str
+    ) -> None:
         with pytest.raises(InputError, match=f"^profiles of task 'trip', {wrong}"):
             plan_of(trip(ANN, BEN), profiles_line(**change))
 
@@ -130,7 +163,10 @@ def test_another_decision_uses_the_task_with_the_parsed_profiles() -> None:
 
 class TestBeforeAnythingIsSent:
     def test_a_dry_run_lists_the_first_requests_and_sends_nothing(self) -> None:
-        with run_server(parser_script()) as server, jg.Jury.from_config(settings(server.url)) as jury:
+        with (
+            run_server(parser_script()) as server,
+            jg.Jury.from_config(settings(server.url)) as jury,
+        ):
             plan, first = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, BEN)))
             assert plan is None
             assert [request.prompt for request in first] == ["profile", "profile"]

@@ -80,7 +80,15 @@ CONFIG = {
     ],
     "derivers": [f"{HERE}:{name}" for name in ("CountedMeasure", "CountedHalf", "CountedVersions")],
     "components": {"late": {"inputs": {"late": {"verdicts_of": "late", "if_skipped": "zero"}}}},
-    "reward": {"tone": 1.0, "late": 0.5, "better": 0.3, "once": 0.1, "rank": 0.7, "same": -0.2, "sized": 0.3},
+    "reward": {
+        "tone": 1.0,
+        "late": 0.5,
+        "better": 0.3,
+        "once": 0.1,
+        "rank": 0.7,
+        "same": -0.2,
+        "sized": 0.3,
+    },
     "failure": {"min_coverage": 0.1},
 }
 RESTS = {"same": ("versions",), "sized": ("half",)}
@@ -88,7 +96,15 @@ NEEDS = {"measure": (), "half": ("measure",), "versions": ()}
 GROUP = [
     response_with(
         name,
-        {"tone": [x, 1 - x / 2], "late": x, "better": x, "once": x, "rank": x, "measure": x, "sized": x / 3}
+        {
+            "tone": [x, 1 - x / 2],
+            "late": x,
+            "better": x,
+            "once": x,
+            "rank": x,
+            "measure": x,
+            "sized": x / 3,
+        }
         | {"versions": [[f"{name}{i}", {"same": x / i}] for i in (1, 2)]},
     )
     for name, x in (("a", 0.1), ("b", 0.4), ("c", 0.9))
@@ -101,7 +117,9 @@ def results_of(traces: Sequence[Trace]) -> ReusedResults:
     return ReusedResults(verdicts, {(m.name, m.response): m for t in traces for m in t.material})
 
 
-def score_again(config: dict[str, Any], recalled: ReusedResults, group: Sequence[Response] = GROUP) -> list[Trace]:
+def score_again(
+    config: dict[str, Any], recalled: ReusedResults, group: Sequence[Response] = GROUP
+) -> list[Trace]:
     """Return the traces with recalled results, after clearing the records of requests."""
     REQUESTED.clear()
     DERIVED.clear()
@@ -120,8 +138,12 @@ def drop_results(
 
 def test_with_all_results_known_nothing_is_called_and_the_traces_are_equal() -> None:
     first = score_responses(CONFIG, task(), *GROUP)
-    assert {question for question, _, _ in REQUESTED} == {use["name"] for use in CONFIG["evaluators"]}
-    assert [t.model_dump_json() for t in score_again(CONFIG, results_of(first))] == [t.model_dump_json() for t in first]
+    assert {question for question, _, _ in REQUESTED} == {
+        use["name"] for use in CONFIG["evaluators"]
+    }
+    assert [t.model_dump_json() for t in score_again(CONFIG, results_of(first))] == [
+        t.model_dump_json() for t in first
+    ]
     assert (REQUESTED, DERIVED) == ([], [])
 
 
@@ -129,7 +151,9 @@ def test_only_unknown_verdicts_are_requested_and_the_traces_are_equal() -> None:
     first = score_again(CONFIG, NO_REUSED_RESULTS)
     whole, slots = results_of(first), list(REQUESTED)
 
-    @settings(max_examples=at_most(15, quick=6), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=at_most(15, quick=6), deadline=None, suppress_health_check=list(HealthCheck)
+    )
     @given(st.data())
     def check(data: st.DataObject) -> None:
         gone = data.draw(st.sets(st.sampled_from(sorted(whole.verdicts))))
@@ -140,7 +164,9 @@ def test_only_unknown_verdicts_are_requested_and_the_traces_are_equal() -> None:
             slot for slot in slots if set(places(slot)) & gone or set(material_of(slot)) & lost
         )
         assert set(DERIVED) == {
-            (name, of) for name, of in whole.material if {(name, of), *((need, of) for need in NEEDS[name])} & lost
+            (name, of)
+            for name, of in whole.material
+            if {(name, of), *((need, of) for need in NEEDS[name])} & lost
         }
 
     check()
@@ -162,10 +188,18 @@ def test_screening_is_computed_again() -> None:
     """Screening may now skip a question that was requested, or request one that was skipped."""
     first = score_responses(CONFIG, task(), *GROUP)
     assert late_statuses(first) == {"a": "ok", "b": "ok", "c": "ok"}
-    strict = {**CONFIG, "evaluators": [use for use in CONFIG["evaluators"] if use["name"] != "late"]}
-    strict["evaluators"].append({**counted_evaluator("late"), "when": {"question": "tone", "threshold": 0.7}})
+    strict = {
+        **CONFIG,
+        "evaluators": [use for use in CONFIG["evaluators"] if use["name"] != "late"],
+    }
+    strict["evaluators"].append(
+        {**counted_evaluator("late"), "when": {"question": "tone", "threshold": 0.7}}
+    )
     second = score_again(strict, results_of(first))
-    assert (REQUESTED, late_statuses(second)) == ([], {"a": "not_applicable", "b": "not_applicable", "c": "ok"})
+    assert (REQUESTED, late_statuses(second)) == (
+        [],
+        {"a": "not_applicable", "b": "not_applicable", "c": "ok"},
+    )
     third = score_again(CONFIG, results_of(second))
     assert (sorted(REQUESTED), late_statuses(third)) == (
         [("late", ("a",), 0), ("late", ("b",), 0)],
@@ -174,18 +208,38 @@ def test_screening_is_computed_again() -> None:
 
 
 def late_statuses(traces: Sequence[Trace]) -> dict[str, str]:
-    return {t.response_id: next(v.status for v in t.verdicts if v.question == "late") for t in traces}
+    return {
+        t.response_id: next(v.status for v in t.verdicts if v.question == "late") for t in traces
+    }
 
 
 def test_a_recalled_verdict_has_the_identity_of_the_present_question() -> None:
     config = {"evaluators": [counted_evaluator("tone")]}
     old = RecordedVerdict(
-        question="tone", evaluator="old", version="0", layer="human", subject="x", score=0.75, reason="kept"
+        question="tone",
+        evaluator="old",
+        version="0",
+        layer="human",
+        subject="x",
+        score=0.75,
+        reason="kept",
     )
-    (trace,) = score_again(config, ReusedResults({VerdictKey("tone", "a", ("a",), 0): old}, {}), GROUP[:1])
+    (trace,) = score_again(
+        config, ReusedResults({VerdictKey("tone", "a", ("a",), 0): old}, {}), GROUP[:1]
+    )
     (verdict,) = trace.verdicts
-    assert (verdict.evaluator, verdict.version, verdict.layer, verdict.subject) == ("tone", "1", "check", "tone")
-    assert (verdict.about, verdict.responses, verdict.score, verdict.reason) == ("a", ("a",), 0.75, "kept")
+    assert (verdict.evaluator, verdict.version, verdict.layer, verdict.subject) == (
+        "tone",
+        "1",
+        "check",
+        "tone",
+    )
+    assert (verdict.about, verdict.responses, verdict.score, verdict.reason) == (
+        "a",
+        ("a",),
+        0.75,
+        "kept",
+    )
     assert REQUESTED == []
 
 
@@ -198,7 +252,9 @@ def test_changed_material_discards_the_verdicts_that_depend_on_it() -> None:
     other = recalled.material["half", "a"].model_copy(update={"data": 0.9})
     spoiled = ReusedResults(recalled.verdicts, {**recalled.material, ("half", "a"): other})
     lost = drop_results(spoiled, material=[("measure", "a")])
-    assert by_id(score_again(config, lost))["a"].reward.value == 0.05  # half of its measure, derived and read again
+    assert (
+        by_id(score_again(config, lost))["a"].reward.value == 0.05
+    )  # half of its measure, derived and read again
     assert DERIVED == [("measure", "a"), ("half", "a")]
     assert by_id(score_again(config, recalled))["a"].reward.value == 0.05
 
@@ -217,7 +273,10 @@ def test_each_of_many_groups_recalls_its_own_results() -> None:
     async def rewards() -> list[float | None]:
         with jury(*config["evaluators"]) as made:
             plans = [await made.aprepare(about) for about, _ in groups]
-            work = (Group(*group, plan, recall(group[0])) for group, plan in zip(groups, plans, strict=True))
+            work = (
+                Group(*group, plan, recall(group[0]))
+                for group, plan in zip(groups, plans, strict=True)
+            )
             return [traces[0].reward.value async for traces in made.ascore_many(work)]
 
     assert asyncio.run(rewards()) == [0.5, 1.0]

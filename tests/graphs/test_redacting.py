@@ -29,7 +29,9 @@ class Says(Evaluator):
             Evidence(quote=f"the key {SECRET}"),
             Evidence(quote=SECRET, source="a table", verified=True, start=3, end=9),
         )
-        return Verdict(score=0.5, reason=f"it says {SECRET}", native=SECRET, evidence=evidence, call=SECRET)
+        return Verdict(
+            score=0.5, reason=f"it says {SECRET}", native=SECRET, evidence=evidence, call=SECRET
+        )
 
 
 class Fails(Evaluator):
@@ -54,9 +56,13 @@ class Leaks(Deriver):
     gives = "leaks"
 
     def derive(self, inputs: DeriverInput) -> Material:
-        variant = Variant(response=Response(id="v", text=SECRET, data={SECRET: [SECRET]}), edit=SECRET)
+        variant = Variant(
+            response=Response(id="v", text=SECRET, data={SECRET: [SECRET]}), edit=SECRET
+        )
         quoted = (Evidence(quote=SECRET),)
-        return Material(name="leaks", data={"a": [SECRET]}, variants=(variant,), evidence=quoted, note=SECRET)
+        return Material(
+            name="leaks", data={"a": [SECRET]}, variants=(variant,), evidence=quoted, note=SECRET
+        )
 
 
 class Reads(Evaluator):
@@ -75,7 +81,9 @@ class Quiet(Evaluator):
 class Breaks(Mean):
     name = f"{HERE}.Breaks"
 
-    def combine(self, cells: Mapping[str, jg.ScoreMatrix], params: Mapping[str, Any]) -> jg.Component:
+    def combine(
+        self, cells: Mapping[str, jg.ScoreMatrix], params: Mapping[str, Any]
+    ) -> jg.Component:
         raise ValueError(SECRET)
 
 
@@ -91,7 +99,11 @@ def verdict_of(evaluator: str, text: str = "a") -> RecordedVerdict:
 
 def test_every_text_of_a_verdict_is_redacted() -> None:
     verdict = verdict_of("Says")
-    assert (verdict.score, verdict.reason, verdict.native) == (0.5, "it says [redacted]", "[redacted]")
+    assert (verdict.score, verdict.reason, verdict.native) == (
+        0.5,
+        "it says [redacted]",
+        "[redacted]",
+    )
     assert verdict.call == "[redacted]"
     first, second = verdict.evidence
     assert (first.quote, first.verified) == ("the key [redacted]", False)
@@ -100,7 +112,9 @@ def test_every_text_of_a_verdict_is_redacted() -> None:
 
 def test_a_quotation_of_the_response_stays_with_its_place() -> None:
     verdict = verdict_of("Says", f"Here is the key {SECRET}.")
-    assert verdict.evidence[0] == Evidence(quote=f"the key {SECRET}", start=8, end=16 + len(SECRET), verified=True)
+    assert verdict.evidence[0] == Evidence(
+        quote=f"the key {SECRET}", start=8, end=16 + len(SECRET), verified=True
+    )
     assert verdict.reason == "it says [redacted]"
 
 
@@ -120,7 +134,9 @@ def test_a_verdict_that_cannot_be_redacted_is_failed(monkeypatch: pytest.MonkeyP
     verdict = verdict_of("FailsAtLength")
     assert verdict.failure is not None
     assert verdict.failure.kind == "malformed"
-    assert verdict.reason.startswith("it holds a secret where none can be struck out: failure.kind: String should have")
+    assert verdict.reason.startswith(
+        "it holds a secret where none can be struck out: failure.kind: String should have"
+    )
     assert SHORT not in verdict.model_dump_json()
 
 
@@ -135,7 +151,10 @@ def test_material_is_redacted_before_anybody_reads_it() -> None:
 
 
 def test_exceptions_of_a_combiner_are_redacted() -> None:
-    config = {"evaluators": [{"use": f"{HERE}:Quiet", "name": "quiet"}], "components": {"quiet": BROKEN}}
+    config = {
+        "evaluators": [{"use": f"{HERE}:Quiet", "name": "quiet"}],
+        "components": {"quiet": BROKEN},
+    }
     with pytest.raises(PlanError, match=r"failed: ValueError: \[redacted\]; fix it"):
         score_responses(config, task(), response("a"))
 
@@ -143,4 +162,6 @@ def test_exceptions_of_a_combiner_are_redacted() -> None:
 def test_a_config_that_holds_a_secret_is_refused_with_its_place() -> None:
     with pytest.raises(ConfigError) as caught:
         jg.Jury.from_config({"evaluators": [{"use": f"{HERE}:Quiet", "params": {"key": SECRET}}]})
-    assert str(caught.value).startswith(f"evaluators[0].params.key: holds the secret of {NAME}, which a run would keep")
+    assert str(caught.value).startswith(
+        f"evaluators[0].params.key: holds the secret of {NAME}, which a run would keep"
+    )

@@ -21,17 +21,29 @@ PEOPLE = {"stakeholders": [Stakeholder(id="ann"), Stakeholder(id="bob")]}
 
 def test_response_scope_scores_each_response_by_itself() -> None:
     one, other = score_responses(
-        {"evaluators": [evaluator_use("tone")]}, task(), response("a", tone=0.25), response("b", tone=1.0)
+        {"evaluators": [evaluator_use("tone")]},
+        task(),
+        response("a", tone=0.25),
+        response("b", tone=1.0),
     )
     assert (one.reward.value, other.reward.value) == (0.25, 1.0)
     assert (one.reward.status, one.reward.coverage, one.reward.range) == ("ok", 1.0, (0.25, 0.25))
     verdict = find_verdict(one, "tone")
-    assert (verdict.evaluator, verdict.about, verdict.responses, verdict.subject) == ("tone", "a", ("a",), "tone")
+    assert (verdict.evaluator, verdict.about, verdict.responses, verdict.subject) == (
+        "tone",
+        "a",
+        ("a",),
+        "tone",
+    )
 
 
 def test_group_scope_sees_the_group_and_answers_for_each() -> None:
     config = {"evaluators": [evaluator_use("rank", scope="group")]}
-    traces = by_id(score_responses(config, task(), *(response(n, rank=s) for n, s in (("a", 1.0), ("b", "abstained")))))
+    traces = by_id(
+        score_responses(
+            config, task(), *(response(n, rank=s) for n, s in (("a", 1.0), ("b", "abstained")))
+        )
+    )
     assert traces["a"].reward.value == 1.0
     assert find_verdict(traces["b"], "rank").status == "abstained"
     assert set(find_verdict(traces["a"], "rank").responses) == {"a", "b"}
@@ -46,25 +58,37 @@ def test_a_group_of_one_has_nothing_to_compare_and_says_so(scope: str) -> None:
     (trace,) = score_responses(config, task(), response("a", rank=1.0, tone=0.5))
     verdict = find_verdict(trace, "rank")
     assert (verdict.status, verdict.gated_by) == ("not_applicable", "group-of-one")
-    assert (trace.reward.status, trace.reward.value, trace.reward.coverage) == ("degraded", 0.5, 1.0)
+    assert (trace.reward.status, trace.reward.value, trace.reward.coverage) == (
+        "degraded",
+        0.5,
+        1.0,
+    )
     assert trace.reward.counts.not_applicable == 1
     assert any("one response" in note for note in trace.reward.notes)
 
 
 @pytest.mark.parametrize(
     ("audience", "members"),
-    [("stakeholder", ["ann", "bob"]), ("criterion", ["clear", "short"]), ("reviewer", ["r1", "r2"])],
+    [
+        ("stakeholder", ["ann", "bob"]),
+        ("criterion", ["clear", "short"]),
+        ("reviewer", ["r1", "r2"]),
+    ],
 )
 def test_each_member_of_an_audience_has_its_own_question(audience: str, members: list[str]) -> None:
     about = task(criterion("clear"), criterion("short", 3.0), reviewers=["r2", "r1"], **PEOPLE)
-    config = {"evaluators": [evaluator_use("kind", audience=audience)], "weights": {"method": "uniform"}}
+    config = {
+        "evaluators": [evaluator_use("kind", audience=audience)],
+        "weights": {"method": "uniform"},
+    }
     script = {f"kind@{member}": score for member, score in zip(members, (0.0, 1.0), strict=True)}
     (trace,) = score_responses(config, about, response_with("a", script))
     assert [v.question for v in trace.verdicts] == [f"kind@{member}" for member in members]
     assert trace.reward.value == (0.75 if audience == "criterion" else 0.5)
     stamped = [(v.subject, v.stakeholder, v.reviewer) for v in trace.verdicts]
     assert stamped == [
-        (m, m if audience == "stakeholder" else None, m if audience == "reviewer" else None) for m in members
+        (m, m if audience == "stakeholder" else None, m if audience == "reviewer" else None)
+        for m in members
     ]
 
 
@@ -75,7 +99,9 @@ GATED = {
         {**evaluator_use("third"), "when": {"question": "second", "op": "<", "threshold": 0.5}},
     ],
     "components": {
-        "chain": {"inputs": {"1": "first", "2": {"verdicts_of": "second", "if_skipped": "left-out"}}},
+        "chain": {
+            "inputs": {"1": "first", "2": {"verdicts_of": "second", "if_skipped": "left-out"}}
+        },
         "end": {"inputs": {"3": {"verdicts_of": "third", "if_skipped": "zero"}}},
     },
     "reward": {"chain": 1.0, "end": 1.0},
@@ -91,7 +117,11 @@ def test_a_chain_of_gates_questions_only_responses_that_pass() -> None:
         response("stopped at once", first=0.4),
     )
     statuses = [[find_verdict(t, q).status for q in ("first", "second", "third")] for t in traces]
-    assert statuses == [["ok"] * 3, ["ok", "ok", "not_applicable"], ["ok", "not_applicable", "not_applicable"]]
+    assert statuses == [
+        ["ok"] * 3,
+        ["ok", "ok", "not_applicable"],
+        ["ok", "not_applicable", "not_applicable"],
+    ]
     assert find_verdict(traces[1], "third").gated_by == "second"
     assert find_verdict(traces[2], "third").gated_by == "second"
     assert [t.reward.components for t in traces] == [
@@ -109,7 +139,9 @@ def test_a_gate_that_needs_a_missing_model_does_not_remove_a_penalty() -> None:
             {**evaluator_use("harm"), "when": {"question": "gate", "threshold": 0.5}},
             evaluator_use("tone"),
         ],
-        "components": {"harmful": {"inputs": {"h": {"verdicts_of": "harm", "if_skipped": "left-out"}}}},
+        "components": {
+            "harmful": {"inputs": {"h": {"verdicts_of": "harm", "if_skipped": "left-out"}}}
+        },
         "reward": {"tone": 1.0, "harmful": -0.1},
     }
     (trace,) = score_responses(config, task(), response("a", tone=1.0, harm=1.0))
@@ -151,7 +183,12 @@ def test_a_question_that_does_not_apply_leaves_what_the_judged_ones_give() -> No
     assert (verdict.gated_by, verdict.responses) == (None, ("a",))
     assert (trace.reward.value, trace.reward.status, trace.reward.coverage) == (0.25, "ok", 1.0)
     assert trace.reward.range == (0.25, 0.25)
-    assert trace.reward.counts.model_dump() == {"judged": 1, "abstained": 0, "failed": 0, "not_applicable": 1}
+    assert trace.reward.counts.model_dump() == {
+        "judged": 1,
+        "abstained": 0,
+        "failed": 0,
+        "not_applicable": 1,
+    }
 
 
 MATERIAL = {
@@ -161,10 +198,15 @@ MATERIAL = {
 
 
 def test_an_evaluator_gets_the_material_that_it_names_and_material_is_made_from_material() -> None:
-    one, other = score_responses(MATERIAL, task(), response("a", measure=0.4), response("b", measure=0.8))
+    one, other = score_responses(
+        MATERIAL, task(), response("a", measure=0.4), response("b", measure=0.8)
+    )
     assert (one.reward.value, other.reward.value) == (pytest.approx(0.3), pytest.approx(0.6))
     assert find_verdict(one, "reads").reason == "[['half', 'measure']]"
-    assert [(m.name, m.response, m.data) for m in one.material] == [("half", "a", 0.2), ("measure", "a", 0.4)]
+    assert [(m.name, m.response, m.data) for m in one.material] == [
+        ("half", "a", 0.2),
+        ("measure", "a", 0.4),
+    ]
 
 
 VARIANTS = {
@@ -193,14 +235,22 @@ def test_a_response_without_variants_is_not_excused_from_the_question() -> None:
     (trace,) = score_responses(VARIANTS, task(), response("a", tone=1.0, versions=[]))
     verdict = find_verdict(trace, "same")
     assert (verdict.status, verdict.gated_by) == ("not_applicable", "no-variant")
-    assert (trace.reward.components["same"], trace.reward.counts.total, trace.reward.coverage) == (0.0, 2, 1.0)
+    assert (trace.reward.components["same"], trace.reward.counts.total, trace.reward.coverage) == (
+        0.0,
+        2,
+        1.0,
+    )
 
 
 @pytest.mark.parametrize("scope", ["pair", "group"])
-def test_a_comparison_that_lost_its_other_side_is_not_judged_rather_than_left_out(scope: str) -> None:
+def test_a_comparison_that_lost_its_other_side_is_not_judged_rather_than_left_out(
+    scope: str,
+) -> None:
     use = {"use": DATA_READER, "name": "reads", "params": {"needs": ["measure"], "scope": scope}}
     config = {"evaluators": [use], "derivers": ["tests.graphs.scripted:Measure"]}
-    left, _ = score_responses(config, task(), response("a", measure=1.0), response("b", measure="Exception"))
+    left, _ = score_responses(
+        config, task(), response("a", measure=1.0), response("b", measure="Exception")
+    )
     verdict = find_verdict(left, "reads")
     assert verdict.status == "failed"
     assert verdict.failure is not None
@@ -211,12 +261,16 @@ def test_every_branch_runs_and_is_in_the_trace_in_canonical_order() -> None:
     about = task(criterion("clear"), reviewers=["r1"], stakeholders=[Stakeholder(id="ann")])
     audiences = {"t": "task", "s": "stakeholder", "c": "criterion", "r": "reviewer"}
     config = {
-        "evaluators": [evaluator_use(name, audience=audience) for name, audience in audiences.items()]
+        "evaluators": [
+            evaluator_use(name, audience=audience) for name, audience in audiences.items()
+        ]
         + [{"use": SCRIPTED, "name": "p", "params": {"scope": "pair"}}],
         "reward": {"t": 1.0, "stakeholders": 1.0, "rubric": 1.0, "r": 1.0, "p": 1.0},
         "weights": {"method": "uniform"},
     }
     script = {"t": 1.0, "s@ann": 0.5, "c@clear": 0.25, "r@r1": 0.0, "p": 1.0}
-    trace, _ = score_responses(config, about, response_with("a", script), response_with("b", {**script, "p": 0.0}))
+    trace, _ = score_responses(
+        config, about, response_with("a", script), response_with("b", {**script, "p": 0.0})
+    )
     assert [v.question for v in trace.verdicts] == ["c@clear", "p", "r@r1", "s@ann", "t"]
     assert trace.reward.value == 1.0 + 0.5 + 0.25 + 0.0 + 1.0

@@ -64,7 +64,11 @@ def make_task(drawn: Mapping[str, Any]) -> Task:
         {"id": name, "text": f"{name}, {drawn['text']}", "weight": weight}
         for name, weight in zip(names, drawn["weights"], strict=True)
     ]
-    edges = [] if edge is None else [{"parent": "x", "child": "y", "retention": drawn["retention"], **edge}]
+    edges = (
+        []
+        if edge is None
+        else [{"parent": "x", "child": "y", "retention": drawn["retention"], **edge}]
+    )
     constraints = zip(("ann", "bo"), drawn["kinds"], (drawn["restrictiveness"], 1.0), strict=True)
     return Task.model_validate(
         {
@@ -90,7 +94,9 @@ def similar_tasks(draw: st.DrawFn) -> list[Task]:
 
 @settings(max_examples=at_most(60, quick=5), deadline=None)
 @given(similar_tasks(), st.sampled_from([1, 2, 512]))
-def test_a_plan_does_not_depend_on_the_tasks_planned_before(several: list[Task], most_shared: int) -> None:
+def test_a_plan_does_not_depend_on_the_tasks_planned_before(
+    several: list[Task], most_shared: int
+) -> None:
     with pytest.MonkeyPatch.context() as patched, jg.Jury(**settings_of_jury()) as one:
         patched.setattr(state, "_MAX_SHARED", most_shared)
         for task in several:

@@ -146,13 +146,22 @@ def test_a_call_that_hangs_is_a_named_failure_and_the_others_are_scored(name: st
     assert "'it' ran past its time limit of 0.3 s" in verdicts[1].reason
 
 
-def test_a_graph_that_hangs_is_a_named_failure_and_its_step_that_never_ended_has_no_duration() -> None:
-    with jg.Jury.from_config({"evaluators": [{"use": f"{HERE}.graph", "name": "it", "timeout": LIMIT}]}) as jury:
-        verdicts = [jury.score(TASK, respond(text))[0].verdicts[0] for text in ("fine", "hang", "fine")]
+def test_a_graph_that_hangs_is_a_named_failure_and_its_step_that_never_ended_has_no_duration() -> (
+    None
+):
+    with jg.Jury.from_config(
+        {"evaluators": [{"use": f"{HERE}.graph", "name": "it", "timeout": LIMIT}]}
+    ) as jury:
+        verdicts = [
+            jury.score(TASK, respond(text))[0].verdicts[0] for text in ("fine", "hang", "fine")
+        ]
     assert [outcome(verdict) for verdict in verdicts] == [1.0, "time-limit", 1.0]
     assert "'it' ran past its time limit of 0.3 s" in verdicts[1].reason
     fine, hung, _ = (verdict.steps for verdict in verdicts)
-    assert [(step.name, step.duration is None) for step in (*fine, *hung)] == [("node", False), ("node", True)]
+    assert [(step.name, step.duration is None) for step in (*fine, *hung)] == [
+        ("node", False),
+        ("node", True),
+    ]
 
 
 class HangsOutside(jg.Evaluator):
@@ -188,16 +197,18 @@ def test_other_methods_of_an_evaluator_have_the_default_limit(
 ) -> None:
     monkeypatch.setattr("jurygraph.graphs.state.CODE_LIMIT", LIMIT)
     use = {"use": f"{HERE}.HangsOutside", "name": "it", "params": {"where": where}}
-    problem = f"`{where}` of 'it' ran past its time limit of 0.3 s; correct it, or raise its `timeout`"
+    problem = (
+        f"`{where}` of 'it' ran past its time limit of 0.3 s; correct it, or raise its `timeout`"
+    )
     with jg.Jury.from_config({"evaluators": [use]}) as jury:
         if where == "close":
             assert jury.score(TASK, respond("a"))[0].reward.value == 1.0
         else:
             with pytest.raises(TimeLimitExceeded, match=re.escape(problem)):
                 jury.score(TASK, respond("a"))
-    assert [record.getMessage() for record in caplog.records if record.name == "jurygraph.jury"] == (
-        [f"{problem}; it is left behind"] if where == "close" else []
-    )
+    assert [
+        record.getMessage() for record in caplog.records if record.name == "jurygraph.jury"
+    ] == ([f"{problem}; it is left behind"] if where == "close" else [])
 
 
 def test_a_response_cannot_escape_a_penalty_by_provoking_a_time_limit() -> None:
@@ -209,17 +220,25 @@ def test_a_response_cannot_escape_a_penalty_by_provoking_a_time_limit() -> None:
         "reward": {"bad": -0.1, "ok": 1.0},
     }
     with jg.Jury.from_config(config) as jury:
-        traces = jury.score(TASK, [Response(id="honest", text="fine"), Response(id="hostile", text="slow")])
+        traces = jury.score(
+            TASK, [Response(id="honest", text="fine"), Response(id="hostile", text="slow")]
+        )
     assert [trace.reward.value for trace in traces] == [0.9, 0.9]
 
 
 @pytest.mark.parametrize("name", ["hangs", "waits"])
 def test_a_late_result_is_not_accepted(name: str) -> None:
-    assert [outcome(verdict) for verdict in score("slow", "fine", use=f"{HERE}.{name}")] == ["time-limit", 1.0]
+    assert [outcome(verdict) for verdict in score("slow", "fine", use=f"{HERE}.{name}")] == [
+        "time-limit",
+        1.0,
+    ]
 
 
 def test_a_deriver_has_a_limit_too() -> None:
-    config = {"evaluators": [f"{HERE}.reads_words"], "derivers": [{"use": f"{HERE}.HangingDeriver", "timeout": LIMIT}]}
+    config = {
+        "evaluators": [f"{HERE}.reads_words"],
+        "derivers": [{"use": f"{HERE}.HangingDeriver", "timeout": LIMIT}],
+    }
     with jg.Jury.from_config(config) as jury:
         (trace,) = jury.score(TASK, respond("fine"))
     assert trace.material[0].failure is not None
@@ -228,7 +247,9 @@ def test_a_deriver_has_a_limit_too() -> None:
 
 @pytest.mark.parametrize("name", ["hangs", "graph"])
 def test_an_evaluator_that_keeps_hanging_is_not_called_any_more(name: str) -> None:
-    with jg.Jury.from_config({"evaluators": [{"use": f"{HERE}.{name}", "name": "it", "timeout": LIMIT}]}) as jury:
+    with jg.Jury.from_config(
+        {"evaluators": [{"use": f"{HERE}.{name}", "name": "it", "timeout": LIMIT}]}
+    ) as jury:
         for _ in range(MAX_HANGING):
             jury.score(TASK, respond("hang"))
         RELEASE.set()

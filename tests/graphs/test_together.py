@@ -41,9 +41,14 @@ def verdicts_of(planted: ModuleType, answer_all: Any, *names: str) -> list[Recor
     return sorted(trace.verdicts, key=lambda verdict: verdict.subject)
 
 
-def test_a_batched_evaluator_gets_all_inputs_at_once_and_answers_in_order(planted: ModuleType) -> None:
+def test_a_batched_evaluator_gets_all_inputs_at_once_and_answers_in_order(
+    planted: ModuleType,
+) -> None:
     async def answer_all(self: Evaluator, batch: Sequence[EvaluatorInput]) -> list[Any]:
-        return [{"a": 0.25, "b": True, "c": Verdict.abstain("who knows")}[inputs.question.subject] for inputs in batch]
+        return [
+            {"a": 0.25, "b": True, "c": Verdict.abstain("who knows")}[inputs.question.subject]
+            for inputs in batch
+        ]
 
     verdicts = verdicts_of(planted, answer_all)
     assert [(one.subject, one.score, one.status) for one in verdicts] == [
@@ -70,10 +75,23 @@ class Longer(Broken):
 
 @pytest.mark.parametrize(
     "given",
-    [[], [0.5], [0.5] * 4, None, 0.5, True, {0.1, 0.2, 0.3}, {"a": 1, "b": 1, "c": 1}, iter([0.5] * 3), Longer()],
+    [
+        [],
+        [0.5],
+        [0.5] * 4,
+        None,
+        0.5,
+        True,
+        {0.1, 0.2, 0.3},
+        {"a": 1, "b": 1, "c": 1},
+        iter([0.5] * 3),
+        Longer(),
+    ],
     ids=lambda given: type(given).__name__,
 )
-def test_a_batch_with_another_number_of_answers_fails_completely(planted: ModuleType, given: Any) -> None:
+def test_a_batch_with_another_number_of_answers_fails_completely(
+    planted: ModuleType, given: Any
+) -> None:
     for verdict in verdicts_of(planted, lambda self, asks: given):
         assert (verdict.status, verdict.score) == ("failed", None)
         assert verdict.reason == "expected 3 answers from `answer_all`, one for each input"
@@ -129,4 +147,6 @@ def test_an_evaluator_cannot_change_its_input(planted: ModuleType, empty: bool) 
         return [] if empty else answers
 
     verdicts = verdicts_of(planted, answer_all)
-    assert [verdict.failure and verdict.failure.kind for verdict in verdicts] == ["AttributeError"] * 3
+    assert [verdict.failure and verdict.failure.kind for verdict in verdicts] == [
+        "AttributeError"
+    ] * 3

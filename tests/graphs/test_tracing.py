@@ -62,5 +62,11 @@ def test_the_group_digest_depends_only_on_the_ids_and_contents_of_its_members() 
     labelled = Response(id="a", text=one.text, data=one.data, agent="gpt", labels={"x": 1})
     same = [[one, two], [two, one], [labelled, two]]
     assert len({score_responses(config, task(), *group)[0].group for group in same}) == 1
-    others = [[one], [one, two.model_copy(update={"text": "!"})], [one, two.model_copy(update={"id": "c"})]]
-    assert len({score_responses(config, task(), *group)[0].group for group in [*others, same[0]]}) == 4
+    others = [
+        [one],
+        [one, two.model_copy(update={"text": "!"})],
+        [one, two.model_copy(update={"id": "c"})],
+    ]
+    assert (
+        len({score_responses(config, task(), *group)[0].group for group in [*others, same[0]]}) == 4
+    )

@@ -31,7 +31,9 @@ class UserCombiner(jg.Combiner):
         result: dict[str, Any] = self.frozen()
         return result
 
-    def combine(self, cells: Mapping[str, jg.ScoreMatrix], params: Mapping[str, Any]) -> jg.Component:
+    def combine(
+        self, cells: Mapping[str, jg.ScoreMatrix], params: Mapping[str, Any]
+    ) -> jg.Component:
         result: jg.Component = self.combined(*next(iter(cells.values())).mean())
         return result
 
@@ -57,7 +59,12 @@ def half(task: jg.TaskView, response: jg.Response) -> float:
 @pytest.fixture(autouse=True)
 def planted(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = ModuleType("planted")
-    for name, part in {"Own": UserCombiner, "Asker": UserEvaluator, "half": half, "Rash": UserDeriver}.items():
+    for name, part in {
+        "Own": UserCombiner,
+        "Asker": UserEvaluator,
+        "half": half,
+        "Rash": UserDeriver,
+    }.items():
         setattr(module, name, part)
     monkeypatch.setitem(sys.modules, "planted", module)
     return module
@@ -70,21 +77,33 @@ def score_task(**config: Any) -> list[jg.Trace]:
 
 def score_with_combiner() -> list[jg.Trace]:
     inputs = {"half": {"verdicts_of": "planted.half"}}
-    return score_task(components={"it": {"combiner": "planted.Own", "inputs": inputs}}, reward={"it": 1.0})
+    return score_task(
+        components={"it": {"combiner": "planted.Own", "inputs": inputs}}, reward={"it": 1.0}
+    )
 
 
-def test_a_combiner_that_returns_a_number_for_each_response_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(UserCombiner, "combined", staticmethod(lambda value, some: jg.Component(value, some, {})))
+def test_a_combiner_that_returns_a_number_for_each_response_is_accepted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        UserCombiner, "combined", staticmethod(lambda value, some: jg.Component(value, some, {}))
+    )
     assert [trace.reward.value for trace in score_with_combiner()] == [0.5, 0.5]
 
 
 @pytest.mark.parametrize(
     ("made", "wrong"),
     [
-        (lambda value, some: 1 / 0, "ZeroDivisionError: division by zero; fix it, or use another one"),
+        (
+            lambda value, some: 1 / 0,
+            "ZeroDivisionError: division by zero; fix it, or use another one",
+        ),
         (lambda value, some: None, "AttributeError"),
         (lambda value, some: jg.Component(value[:1], some, {}), "one number for each response"),
-        (lambda value, some: jg.Component(value, some, {"part": value[:1]}), "one number for each response"),
+        (
+            lambda value, some: jg.Component(value, some, {"part": value[:1]}),
+            "one number for each response",
+        ),
     ],
 )
 def test_an_exception_in_a_combiner_ends_scoring_and_names_it(
@@ -95,7 +114,9 @@ def test_an_exception_in_a_combiner_ends_scoring_and_names_it(
         score_with_combiner()
 
 
-def test_a_group_of_a_batch_that_fails_leaves_the_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_of_a_batch_that_fails_leaves_the_others_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def combine_one(value: Floats, some: Bools) -> jg.Component:
         (one,) = value
         return jg.Component(value, some, {"seen": np.array([one])})
@@ -108,13 +129,18 @@ def test_a_group_of_a_batch_that_fails_leaves_the_others_alone(monkeypatch: pyte
     groups = [plan_group(jg.Group(TASK, RESPONSES[:size]), plan) for size in (1, 2, 1)]
     first, second, third = asyncio.run(score_groups(groups, BatchContext([context] * 3)))
     assert [[trace.response_id for trace in traces] for traces in (first, third)] == [["a"], ["a"]]  # type: ignore[union-attr]
-    assert re.match(r"combiner 'planted\.Own' failed: ValueError: too many values to unpack", str(second))
+    assert re.match(
+        r"combiner 'planted\.Own' failed: ValueError: too many values to unpack", str(second)
+    )
 
 
-def test_a_combiner_that_raises_in_freeze_is_named_with_its_component(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_combiner_that_raises_in_freeze_is_named_with_its_component(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(UserCombiner, "frozen", staticmethod(lambda: {}["weights"]))
     with pytest.raises(
-        PlanError, match=r"task 't', component 'it': combiner 'planted\.Own' failed: KeyError: 'weights'"
+        PlanError,
+        match=r"task 't', component 'it': combiner 'planted\.Own' failed: KeyError: 'weights'",
     ):
         score_with_combiner()
 
@@ -128,7 +154,9 @@ def test_an_evaluator_that_raises_outside_of_a_question_is_named_with_its_method
 
     fail.__name__ = method
     monkeypatch.setattr(UserEvaluator, method, fail)
-    with pytest.raises(PlanError, match=rf"^`{method}` of 'planted\.Asker' failed: KeyError: 'nobody'; fix it"):
+    with pytest.raises(
+        PlanError, match=rf"^`{method}` of 'planted\.Asker' failed: KeyError: 'nobody'; fix it"
+    ):
         score_task(evaluators=["planted.Asker"])
 
 
@@ -156,15 +184,21 @@ def test_all_evaluators_are_closed_though_one_raises(monkeypatch: pytest.MonkeyP
         raise KeyError(self.name)
 
     monkeypatch.setattr(UserEvaluator, "close", close)
-    made = jg.Jury(evaluators=[{"use": UserEvaluator, "name": name} for name in "abc"], reward={"a": 1.0})
+    made = jg.Jury(
+        evaluators=[{"use": UserEvaluator, "name": name} for name in "abc"], reward={"a": 1.0}
+    )
     with pytest.raises(PlanError, match="`close` of"):
         made.close()
     assert sorted(closed) == ["a", "b", "c"]
 
 
-def test_a_deriver_that_does_not_declare_the_model_gets_none_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deriver_that_does_not_declare_the_model_gets_none_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(UserEvaluator, "needs", ("rash",))
-    with jg.Jury.from_config({"evaluators": ["planted.Asker"], "derivers": ["planted.Rash"]}) as jury:
+    with jg.Jury.from_config(
+        {"evaluators": ["planted.Asker"], "derivers": ["planted.Rash"]}
+    ) as jury:
         (material,) = jury.score(TASK, RESPONSES)[0].material
     assert material.failure is not None
     assert "uses the config's model and does not declare it" in material.failure.message

@@ -29,7 +29,9 @@ DISTANCES = {
     "linear": np.abs(LABELS[:, None] - LABELS),
     "quadratic": (LABELS[:, None] - LABELS) ** 2,
 }
-tables = st.lists(st.integers(0, 9), min_size=16, max_size=16).map(lambda cells: np.array(cells).reshape(4, 4))
+tables = st.lists(st.integers(0, 9), min_size=16, max_size=16).map(
+    lambda cells: np.array(cells).reshape(4, 4)
+)
 
 
 @given(tables, st.sampled_from([None, "linear", "quadratic"]))
@@ -39,7 +41,9 @@ def test_the_value_equals_statsmodels(table: np.ndarray, weights: str | None) ->
     value = kappa(table, distances) if table.any() else math.nan
     if math.isnan(value):
         return
-    with np.errstate(invalid="ignore", divide="ignore"):  # its z-value is 0 / 0 where the variance is 0
+    with np.errstate(
+        invalid="ignore", divide="ignore"
+    ):  # its z-value is 0 / 0 where the variance is 0
         expected = cohens_kappa(table, wt=weights)
     assert value == pytest.approx(expected.kappa, abs=1e-12)
 
@@ -51,10 +55,16 @@ def test_labels_at_uneven_steps_count_by_their_numbers() -> None:
     table = label_table(codes[0], codes[1], 3)
     for weights in ("linear", "quadratic"):
         expected = cohens_kappa(table, weights=steps, wt=weights).kappa
-        assert cohen_kappa(steps[codes[0]], steps[codes[1]], weights) == pytest.approx(expected, abs=1e-12)
+        assert cohen_kappa(steps[codes[0]], steps[codes[1]], weights) == pytest.approx(
+            expected, abs=1e-12
+        )
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 5)), min_size=2, max_size=40))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 5)), min_size=2, max_size=40
+    )
+)
 def test_the_error_is_the_jackknife_over_tasks(items: list[tuple[int, int, int]]) -> None:
     """Cluster by cluster, with kappa computed anew; the interval contains kappa and stays within [-1, 1]."""
     first, second, tasks = (np.array(column) for column in zip(*items, strict=True))
@@ -64,7 +74,9 @@ def test_the_error_is_the_jackknife_over_tasks(items: list[tuple[int, int, int]]
         assert math.isnan(value)
         return
     without = [
-        cohen_kappa(first[tasks != one], second[tasks != one], "linear") if (tasks != one).any() else math.nan
+        cohen_kappa(first[tasks != one], second[tasks != one], "linear")
+        if (tasks != one).any()
+        else math.nan
         for one in np.unique(tasks)
     ]
     if found.error is None:
@@ -73,7 +85,9 @@ def test_the_error_is_the_jackknife_over_tasks(items: list[tuple[int, int, int]]
         return
     changes = np.array(without) - value
     if (first != second).any() and len(without) > 6:
-        assert found.error**2 == pytest.approx((1 - 1 / len(without)) * np.sum(changes**2), abs=1e-9)
+        assert found.error**2 == pytest.approx(
+            (1 - 1 / len(without)) * np.sum(changes**2), abs=1e-9
+        )
     assert -1.0 <= found.low <= value + 1e-12
     assert value - 1e-12 <= found.high <= 1.0
 
@@ -91,9 +105,13 @@ def test_full_agreement_has_an_interval_of_positive_width() -> None:
 def test_without_a_second_label_or_task_there_is_no_interval() -> None:
     assert kappa_interval([1, 1], [1, 1]) is None
     assert kappa_interval([0, 1, 0], [0, 1, 1], tasks=["a", "a", "a"])[1:] == (None, None, None, 1)
-    alone = kappa_interval([0, 0, 1, 0], [0, 0, 0, 1], tasks=[1, 1, 2, 2])  # without task 2 only one label is left
+    alone = kappa_interval(
+        [0, 0, 1, 0], [0, 0, 0, 1], tasks=[1, 1, 2, 2]
+    )  # without task 2 only one label is left
     assert alone[1:] == (None, None, None, 2)
-    assert kappa_interval([0, 1, 0], [0, 0, 0]) == (0.0, None, None, None, 3), "one annotator never varies"
+    assert kappa_interval([0, 1, 0], [0, 0, 0]) == (0.0, None, None, None, 3), (
+        "one annotator never varies"
+    )
 
 
 @pytest.mark.parametrize(("size", "true"), [(20, 0.0), (20, 0.8), (50, 0.4)])
@@ -134,7 +152,9 @@ def test_alpha_of_pairs_is_alpha_and_takes_many_tables_at_once(level: AlphaLevel
     for table, (first, second) in zip(tables, pairs, strict=False):
         np.add.at(table, (first, second), 1.0)
     expected = [krippendorff_alpha(positions[one], level) for one in pairs]
-    np.testing.assert_allclose(alpha_of_pairs(tables, positions, level), [*expected, np.nan], rtol=1e-12)
+    np.testing.assert_allclose(
+        alpha_of_pairs(tables, positions, level), [*expected, np.nan], rtol=1e-12
+    )
 
 
 def test_jaccard_compares_what_each_rater_rates_above_the_own_median() -> None:
@@ -150,7 +170,10 @@ def test_jaccard_compares_what_each_rater_rates_above_the_own_median() -> None:
 
 def test_the_jaccard_of_chance_is_the_mean_over_all_orders_of_the_items() -> None:
     ratings = np.array([[1, 2, 3, 4, 5], [5, 1, 4, 0, 0]], dtype=np.float64)
-    every = [jaccard_above_median([ratings[0], list(order)], least=5)[0, 1] for order in permutations(ratings[1])]
+    every = [
+        jaccard_above_median([ratings[0], list(order)], least=5)[0, 1]
+        for order in permutations(ratings[1])
+    ]
     assert jaccard_by_chance(ratings, least=5)[0, 1] == pytest.approx(np.mean(every), abs=1e-12)
 
 
@@ -162,7 +185,9 @@ def test_the_excess_of_jaccard_is_a_jackknife_over_clusters() -> None:
     assert found.clusters == 12
     assert found.value == pytest.approx(1.0 - jaccard_by_chance(ratings)[0, 1])
     assert jaccard_excess(ratings, np.arange(48) // 4, least=49) is None
-    noisy = np.random.default_rng(7).normal(size=(3, 200)) + np.random.default_rng(8).normal(size=200)
+    noisy = np.random.default_rng(7).normal(size=(3, 200)) + np.random.default_rng(8).normal(
+        size=200
+    )
     excess = jaccard_excess(noisy, np.arange(200))
     assert excess is not None
     assert excess.low is not None

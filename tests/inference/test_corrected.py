@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from benchmarks.simulation.need import exact_sample
 from jurygraph.inference.clusters import ratio_interval, share_interval, unseen_share
-from jurygraph.inference.corrected import LabelledSample, labels_needed, ppi_mean, ppi_weight, rogan_gladen
+from jurygraph.inference.corrected import (
+    LabelledSample,
+    labels_needed,
+    ppi_mean,
+    ppi_weight,
+    rogan_gladen,
+)
 from tests.rows import all_rows
 
 
@@ -17,7 +23,9 @@ def sample(labels: list[float], predictions: list[float], others: list[float]) -
     """Every item is a task of its own."""
     numbers = np.arange(len(labels) + len(others))
     columns = [np.array(column, dtype=np.float64) for column in (labels, predictions, others)]
-    return LabelledSample(columns[0], columns[1], numbers[: len(labels)], columns[2], numbers[len(labels) :])
+    return LabelledSample(
+        columns[0], columns[1], numbers[: len(labels)], columns[2], numbers[len(labels) :]
+    )
 
 
 # Value and interval by `ppi_mean_pointestimate` and `ppi_mean_ci` of ppi-python 0.2.3.
@@ -34,13 +42,25 @@ RECORDED = [
         [3.0, 1.5, 4.5, 2.5, 5.0, 4.0, 4.5, 2.0],
         *(3.1391018619934283, 2.264620357862918, 4.013583366123939),
     ),
-    ([1.0, 2.0, 3.0, 4.0], [4.0, 3.0, 2.5, 1.0], [2.0, 2.0, 3.5], 2.5, 1.404346824279273, 3.5956531757207273),
+    (
+        [1.0, 2.0, 3.0, 4.0],
+        [4.0, 3.0, 2.5, 1.0],
+        [2.0, 2.0, 3.5],
+        2.5,
+        1.404346824279273,
+        3.5956531757207273,
+    ),
 ]
 
 
 @all_rows("labels, predictions, others, value, low, high", RECORDED)
 def test_the_mean_is_that_of_ppi_python(
-    labels: list[float], predictions: list[float], others: list[float], value: float, low: float, high: float
+    labels: list[float],
+    predictions: list[float],
+    others: list[float],
+    value: float,
+    low: float,
+    high: float,
 ) -> None:
     found = ppi_mean(sample(labels, predictions, others))
     assert found.value == pytest.approx(value, abs=1e-9)
@@ -81,7 +101,9 @@ def test_the_true_rate_by_hand() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=30))
-def test_where_all_is_labelled_the_true_rate_is_that_of_the_labels(pairs: list[tuple[bool, bool]]) -> None:
+def test_where_all_is_labelled_the_true_rate_is_that_of_the_labels(
+    pairs: list[tuple[bool, bool]],
+) -> None:
     labels = [float(label) for label, _ in pairs]
     predictions = [float(said) for _, said in pairs]
     found = rogan_gladen(sample(labels, predictions, []))
@@ -97,7 +119,9 @@ def test_a_judge_that_says_nothing_has_no_true_rate() -> None:
 @all_rows("accuracy, expected", [(0.6, 2174), (0.75, 1804), (0.85, 1321), (0.9, 980), (0.95, 549)])
 def test_a_better_judge_needs_fewer_labels(accuracy: float, expected: int) -> None:
     """Of 10,000 independent items with a mean of .37, for ±.02: the normal formula, of which t is a little above."""
-    assert labels_needed(exact_sample(accuracy), 0.02, (0.0, 1.0)) == pytest.approx(expected, rel=0.03)
+    assert labels_needed(exact_sample(accuracy), 0.02, (0.0, 1.0)) == pytest.approx(
+        expected, rel=0.03
+    )
 
 
 def test_labels_are_needed_up_to_all_items() -> None:
@@ -110,7 +134,9 @@ def test_labels_are_needed_up_to_all_items() -> None:
 
 
 @all_rows("said", [[0.0, 1.0] * 20, [0.0] * 40])
-def test_the_needed_labels_of_one_kind_and_of_a_perfect_judge_show_what_they_must(said: list[float]) -> None:
+def test_the_needed_labels_of_one_kind_and_of_a_perfect_judge_show_what_they_must(
+    said: list[float],
+) -> None:
     """Labels like these, as many as needed, have the wanted interval, and one less has not."""
     labels = said if np.ptp(said) else [0.0] * 40
     needed = labels_needed(sample(labels, labels, labels * 200), 0.04, (0.0, 1.0))
@@ -130,8 +156,14 @@ labelled = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_siz
 
 
 @given(labelled, st.lists(st.booleans(), max_size=9))
-def test_rates_and_their_intervals_are_from_0_to_1(pairs: list[tuple[bool, bool]], others: list[bool]) -> None:
-    drawn = sample([float(label) for label, _ in pairs], [float(said) for _, said in pairs], list(map(float, others)))
+def test_rates_and_their_intervals_are_from_0_to_1(
+    pairs: list[tuple[bool, bool]], others: list[bool]
+) -> None:
+    drawn = sample(
+        [float(label) for label, _ in pairs],
+        [float(said) for _, said in pairs],
+        list(map(float, others)),
+    )
     for found in (ppi_mean(drawn, (0.0, 1.0)), rogan_gladen(drawn)):
         if found is not None:
             ends = (found.value,) if found.low is None else (found.low, found.value, found.high)
@@ -154,7 +186,10 @@ def test_a_judge_without_an_error_is_not_taken_for_one_that_never_errs() -> None
     """Of 30 tasks none shows an error, so that 11.6 % of all may; a thousand verdicts more say nothing of that."""
     said = [0.0, 1.0] * 15
     drawn = sample(said, said, [0.0, 1.0] * 500)
-    for found, reach in ((ppi_mean(drawn, (0.0, 1.0)), unseen_share(30)), (rogan_gladen(drawn), unseen_share(15) / 2)):
+    for found, reach in (
+        (ppi_mean(drawn, (0.0, 1.0)), unseen_share(30)),
+        (rogan_gladen(drawn), unseen_share(15) / 2),
+    ):
         assert found is not None
         assert found.low is not None
         assert found.high is not None
@@ -170,9 +205,17 @@ def test_the_intervals_cover_the_true_rate(size: int) -> None:
     covered = np.zeros(2)
     for _ in range(300):
         labels = rng.random(size + 2000) < 0.3
-        said = np.where(labels, rng.random(len(labels)) < 0.85, rng.random(len(labels)) < 0.1).astype(np.float64)
+        said = np.where(
+            labels, rng.random(len(labels)) < 0.85, rng.random(len(labels)) < 0.1
+        ).astype(np.float64)
         tasks = np.arange(len(labels)) // 2
-        columns = (labels[:size].astype(np.float64), said[:size], tasks[:size], said[size:], tasks[size:])
+        columns = (
+            labels[:size].astype(np.float64),
+            said[:size],
+            tasks[:size],
+            said[size:],
+            tasks[size:],
+        )
         drawn = LabelledSample(*columns)
         for place, found in enumerate((ppi_mean(drawn), rogan_gladen(drawn))):
             assert found is not None

@@ -40,8 +40,13 @@ def looped_variance(values: Floats, rows: Ints, columns: Ints) -> float:
     return max(of_rows + of_columns - of_cells, of_rows, of_columns)
 
 
-@all_rows("row_count, column_count, share", [(8, 5, 1.0), (3, 30, 1.0), (20, 30, 0.4), (12, 40, 0.1), (6, 6, 0.7)])
-def test_the_variance_is_that_of_plain_loops(row_count: int, column_count: int, share: float) -> None:
+@all_rows(
+    "row_count, column_count, share",
+    [(8, 5, 1.0), (3, 30, 1.0), (20, 30, 0.4), (12, 40, 0.1), (6, 6, 0.7)],
+)
+def test_the_variance_is_that_of_plain_loops(
+    row_count: int, column_count: int, share: float
+) -> None:
     rng = np.random.default_rng(row_count)
     table = rng.normal(size=(row_count, 1)) + rng.normal(size=(1, column_count))
     table = table + rng.normal(size=(row_count, column_count))
@@ -50,10 +55,14 @@ def test_the_variance_is_that_of_plain_loops(row_count: int, column_count: int, 
     estimate = crossed_interval(table[chosen], rows, columns)
     assert estimate is not None
     assert estimate.error is not None
-    assert estimate.error**2 == pytest.approx(looped_variance(table[chosen], rows, columns), rel=1e-12)
+    assert estimate.error**2 == pytest.approx(
+        looped_variance(table[chosen], rows, columns), rel=1e-12
+    )
     clusters = min(len(set(rows.tolist())), len(set(columns.tolist())))
     half_width = float(stats.t.ppf(0.975, clusters - 1)) * estimate.error
-    assert (estimate.low, estimate.high) == pytest.approx((estimate.value - half_width, estimate.value + half_width))
+    assert (estimate.low, estimate.high) == pytest.approx(
+        (estimate.value - half_width, estimate.value + half_width)
+    )
     assert estimate.clusters == clusters
     expected = 2.0 * stats.t.sf(abs(estimate.value) / estimate.error, clusters - 1)
     assert t_test_p(estimate) == pytest.approx(float(expected))

@@ -28,7 +28,9 @@ def estimate(means: list[float], responses: int = 3) -> Estimate:
 
 
 @given(means, margins, st.floats(0.0, 2.0))
-def test_p_is_the_level_at_which_the_lowest_value_is_the_margin(means: list[float], margin: float, loss: float) -> None:
+def test_p_is_the_level_at_which_the_lowest_value_is_the_margin(
+    means: list[float], margin: float, loss: float
+) -> None:
     found = estimate(means)
     p = no_worse_p(found, margin, loss)
     if 1e-12 < p < 1.0:
@@ -44,7 +46,9 @@ def test_without_any_difference_p_is_exact(tasks: int, margin: float, loss: floa
 
 
 @given(means, margins, st.floats(0.0, 2.0))
-def test_the_needed_tasks_are_the_least_that_would_do(means: list[float], margin: float, loss: float) -> None:
+def test_the_needed_tasks_are_the_least_that_would_do(
+    means: list[float], margin: float, loss: float
+) -> None:
     found = estimate(means)
     needed = needed_clusters(found, margin, loss)
     if needed is None:
@@ -59,7 +63,12 @@ def test_a_loss_of_one_in_rare_tasks_takes_183_tasks_to_exclude_from_a_mean_of_2
 
 
 @pytest.mark.parametrize(
-    "rough", [Estimate(0.1, None, None, None, 1), Estimate(0.1, None, None, 0.0, 20), Estimate(0.1, -0.2, 0.4, 0.1, 9)]
+    "rough",
+    [
+        Estimate(0.1, None, None, None, 1),
+        Estimate(0.1, None, None, 0.0, 20),
+        Estimate(0.1, -0.2, 0.4, 0.1, 9),
+    ],
 )
 def test_without_spread_or_ten_tasks_there_is_no_detectable_difference(rough: Estimate) -> None:
     assert detectable_difference(rough) is None
@@ -74,7 +83,9 @@ LOSSES: dict[str, Callable[[np.random.Generator, int, float], Floats]] = {
 
 @pytest.mark.parametrize("tasks", [6, 10, 30, 100])
 @pytest.mark.parametrize("kind", LOSSES)
-def test_a_loss_of_exactly_the_margin_passes_in_at_most_a_twentieth_of_400_pairs(kind: str, tasks: int) -> None:
+def test_a_loss_of_exactly_the_margin_passes_in_at_most_a_twentieth_of_400_pairs(
+    kind: str, tasks: int
+) -> None:
     """An interval alone passes rare losses in .73, .60, .21 and .12 of the pairs, lognormal ones in .18 to .08."""
     rng = np.random.default_rng(tasks)
     passed = 0
@@ -90,5 +101,7 @@ def test_a_loss_of_exactly_the_margin_passes_in_at_most_a_twentieth_of_400_pairs
 def test_the_detectable_difference_is_statsmodels(tasks: int) -> None:
     error = 0.3 / np.sqrt(tasks)
     found = detectable_difference(Estimate(0.0, -1.0, 1.0, error, tasks))
-    expected = 0.3 * TTestPower().solve_power(nobs=tasks, alpha=0.05, power=0.8, alternative="two-sided")
+    expected = 0.3 * TTestPower().solve_power(
+        nobs=tasks, alpha=0.05, power=0.8, alternative="two-sided"
+    )
     assert found == pytest.approx(expected, rel=1e-5)

@@ -12,7 +12,11 @@ from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import Share, share_interval, t_quantile, wilson
 
 counts = st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
-tasks = st.lists(st.integers(1, 8).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=2, max_size=12)
+tasks = st.lists(
+    st.integers(1, 8).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
+    min_size=2,
+    max_size=12,
+)
 
 
 def share_of(tasks: list[tuple[int, int]]) -> Share:
@@ -32,7 +36,11 @@ def test_wilsons_interval_equals_those_of_scipy_and_statsmodels(seen: tuple[int,
     assert found == pytest.approx(proportion_confint(*seen, method="wilson"), abs=1e-9)
 
 
-@given(st.lists(st.sampled_from([0, 1]), min_size=2, max_size=60).filter(lambda hits: 0 < sum(hits) < len(hits)))
+@given(
+    st.lists(st.sampled_from([0, 1]), min_size=2, max_size=60).filter(
+        lambda hits: 0 < sum(hits) < len(hits)
+    )
+)
 def test_tasks_of_one_response_have_wilsons_interval_with_students_t(hits: list[int]) -> None:
     found = share_interval(hits, [1] * len(hits))
     assert found.effective == pytest.approx(len(hits))
@@ -41,9 +49,13 @@ def test_tasks_of_one_response_have_wilsons_interval_with_students_t(hits: list[
 
 
 @given(tasks)
-def test_a_share_is_within_its_interval_and_the_interval_within_0_and_1(tasks: list[tuple[int, int]]) -> None:
+def test_a_share_is_within_its_interval_and_the_interval_within_0_and_1(
+    tasks: list[tuple[int, int]],
+) -> None:
     found = share_of(tasks)
-    assert found.value == pytest.approx(sum(hits for hits, _ in tasks) / sum(size for _, size in tasks))
+    assert found.value == pytest.approx(
+        sum(hits for hits, _ in tasks) / sum(size for _, size in tasks)
+    )
     assert 0.0 <= found.low <= found.value <= found.high <= 1.0
     assert found.high - found.low > 0.0
     assert 0.0 < found.effective <= sum(size for _, size in tasks)
@@ -51,12 +63,16 @@ def test_a_share_is_within_its_interval_and_the_interval_within_0_and_1(tasks: l
 
 
 @pytest.mark.parametrize("clusters", [2, 3, 10, 200])
-def test_tasks_that_have_only_hits_or_none_have_the_exact_interval_of_as_many_trials(clusters: int) -> None:
+def test_tasks_that_have_only_hits_or_none_have_the_exact_interval_of_as_many_trials(
+    clusters: int,
+) -> None:
     """Clopper and Pearson's: Wilson's with Student's t would begin at .01 for 2 of 2 tasks."""
     sizes = np.arange(clusters) + 1
     for hits, successes in ((0 * sizes, 0), (sizes, clusters)):
         found = share_interval(hits, sizes)
-        assert (found.low, found.high) == pytest.approx(proportion_confint(successes, clusters, method="beta"))
+        assert (found.low, found.high) == pytest.approx(
+            proportion_confint(successes, clusters, method="beta")
+        )
         assert found.effective == clusters
 
 
@@ -66,7 +82,9 @@ def test_rare_hits_that_happen_to_be_spread_evenly_are_not_taken_for_independent
     assert found.effective < 120
 
 
-@pytest.mark.parametrize(("tasks", "responses", "icc", "p"), [(30, 8, 0.7, 0.05), (10, 20, 0.7, 0.1), (5, 8, 0.3, 0.5)])
+@pytest.mark.parametrize(
+    ("tasks", "responses", "icc", "p"), [(30, 8, 0.7, 0.05), (10, 20, 0.7, 0.1), (5, 8, 0.3, 0.5)]
+)
 def test_the_interval_covers_the_share(tasks: int, responses: int, icc: float, p: float) -> None:
     """With the variance between tasks alone, the first two cover .88 and .87; 1,000 draws tell .93 from them."""
     rng, covered = np.random.default_rng(7), 0
@@ -92,6 +110,8 @@ def test_one_task_has_no_interval_and_none_no_share() -> None:
         ([1.0], [2.0, 2.0], "sizes has shape"),
     ],
 )
-def test_invalid_hits_and_sizes_are_refused(hits: list[float], sizes: list[float], message: str) -> None:
+def test_invalid_hits_and_sizes_are_refused(
+    hits: list[float], sizes: list[float], message: str
+) -> None:
     with pytest.raises(PlanError, match=message):
         share_interval(hits, sizes)

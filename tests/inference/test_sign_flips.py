@@ -23,7 +23,9 @@ def enumerated(sums: list[float]) -> float | None:
     """Return P(|Σ ± t| >= |Σ t|) over all 2^G vectors of signs; sums are compared with 9 decimals."""
     observed = round(abs(math.fsum(sums)), 9)
     signs = np.array(list(product((-1, 1), repeat=len(sums))))
-    return float((np.abs(signs @ np.array(sums)).round(9) >= observed).mean()) if any(sums) else None
+    return (
+        float((np.abs(signs @ np.array(sums)).round(9) >= observed).mean()) if any(sums) else None
+    )
 
 
 @given(whole)
@@ -60,7 +62,9 @@ def test_tasks_of_one_response_have_mcnemars_exact_p(gained: int, lost: int) -> 
 
 
 @given(free, st.sampled_from([1e-3, -1.0, 1e290]), st.integers(0, 11))
-def test_neither_scale_direction_order_nor_unchanged_tasks_matter(sums: list[float], scale: float, turn: int) -> None:
+def test_neither_scale_direction_order_nor_unchanged_tasks_matter(
+    sums: list[float], scale: float, turn: int
+) -> None:
     moved = [scale * value for value in sums[turn:] + sums[:turn]]
     assert sign_flip_p([*moved, 0.0]) == pytest.approx(sign_flip_p(sums))
 
@@ -83,7 +87,9 @@ def test_the_level_holds_where_responses_of_a_task_belong_together() -> None:
     """10 tasks x 8 responses, intra-class correlation .7: a t-test over responses rejects .43 of the time at .05."""
     rng, rejected = np.random.default_rng(2), 0
     for _ in range(400):
-        differences = math.sqrt(0.7) * rng.normal(size=(10, 1)) + math.sqrt(0.3) * rng.normal(size=(10, 8))
+        differences = math.sqrt(0.7) * rng.normal(size=(10, 1)) + math.sqrt(0.3) * rng.normal(
+            size=(10, 8)
+        )
         p = sign_flip_p(differences.sum(axis=1))
         rejected += p <= 0.05
     assert rejected / 400 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)

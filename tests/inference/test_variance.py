@@ -32,18 +32,31 @@ def test_three_levels_equal_the_pastes_of_davies() -> None:
     assert same_cask.value == pytest.approx(10.091 / 10.769, abs=1e-4)
 
 
-@pytest.mark.filterwarnings("ignore:Argument xtol:FutureWarning")  # it is passed on to SciPy's Powell
+@pytest.mark.filterwarnings(
+    "ignore:Argument xtol:FutureWarning"
+)  # it is passed on to SciPy's Powell
 @pytest.mark.parametrize("levels", [2, 3])
 def test_balanced_data_have_the_components_of_reml(levels: int) -> None:
     rng = np.random.default_rng(levels)
     task, response = np.repeat(range(12), 12), np.repeat(range(48), 3)
-    values = 5.0 + rng.normal(size=12)[task] + 0.8 * rng.normal(size=48)[response] + 0.5 * rng.normal(size=144)
+    values = (
+        5.0
+        + rng.normal(size=12)[task]
+        + 0.8 * rng.normal(size=48)[response]
+        + 0.5 * rng.normal(size=144)
+    )
     table = {"value": values, "task": task, "response": response}
     places, inner = [task, response], {"response": "0 + C(response)"}
     if levels == 2:
-        table, places, inner = {name: column[::3] for name, column in table.items()}, [task[::3]], {}
+        table, places, inner = (
+            {name: column[::3] for name, column in table.items()},
+            [task[::3]],
+            {},
+        )
     frame = pandas.DataFrame(table)
-    model = MixedLM.from_formula("value ~ 1", frame, groups="task", re_formula="1", vc_formula=inner)
+    model = MixedLM.from_formula(
+        "value ~ 1", frame, groups="task", re_formula="1", vc_formula=inner
+    )
     fitted = model.fit(reml=True, method=["powell"], xtol=1e-9, ftol=1e-13)
     expected = [float(np.asarray(fitted.cov_re)[0, 0]), *fitted.vcomp, fitted.scale]
     found = split_variance(table["value"], *places)
@@ -52,14 +65,22 @@ def test_balanced_data_have_the_components_of_reml(levels: int) -> None:
 
 
 @given(sizes, st.integers(0, 2**32 - 1))
-def test_unbalanced_data_set_sums_of_squares_equal_to_their_expectations(design: list[list[int]], seed: int) -> None:
+def test_unbalanced_data_set_sums_of_squares_equal_to_their_expectations(
+    design: list[list[int]], seed: int
+) -> None:
     """By dense matrices: E[y'Ay] = Σ_i σ²_i tr(A Z_i Z_i')."""
     counts = [samples for task in design for samples in task]
     response = np.repeat(range(len(counts)), counts)
     task = np.repeat(range(len(design)), [sum(one) for one in design])
     values = np.random.default_rng(seed).normal(size=len(task)) + task
-    units = [(level[:, None] == np.unique(level)).astype(float) for level in (task, response, np.arange(len(task)))]
-    means = [np.full((len(task),) * 2, 1 / len(task)), *(one @ np.diag(1 / one.sum(axis=0)) @ one.T for one in units)]
+    units = [
+        (level[:, None] == np.unique(level)).astype(float)
+        for level in (task, response, np.arange(len(task)))
+    ]
+    means = [
+        np.full((len(task),) * 2, 1 / len(task)),
+        *(one @ np.diag(1 / one.sum(axis=0)) @ one.T for one in units),
+    ]
     forms = [inner - outer for outer, inner in pairwise(means)]
     expected = np.array([[np.trace(form @ one @ one.T) for one in units] for form in forms])
     found = split_variance(values, task, response)
@@ -107,14 +128,18 @@ def test_what_cannot_be_split_has_no_components_or_no_interval() -> None:
 
 
 def test_levels_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(PlanError, match="unit a of level 2 is in several units of level 1; give each unit an id"):
+    with pytest.raises(
+        PlanError, match="unit a of level 2 is in several units of level 1; give each unit an id"
+    ):
         split_variance([1.0, 2.0, 3.0, 4.0], ["t1", "t1", "t2", "t2"], ["a", "b", "a", "b"])
     with pytest.raises(PlanError, match=r"level 1 has shape \(1,\)"):
         split_variance([1.0, 2.0], ["t"])
 
 
 @given(st.floats(0.0, 1.0), st.integers(1, 50))
-def test_the_reliability_of_a_mean_is_that_of_spearman_and_brown(correlation: float, count: int) -> None:
+def test_the_reliability_of_a_mean_is_that_of_spearman_and_brown(
+    correlation: float, count: int
+) -> None:
     """σ²_a / (σ²_a + σ²_e / k) for σ²_a = ρ, σ²_e = 1 - ρ."""
     own, other = correlation, (1.0 - correlation) / count
     expected = own / (own + other) if own + other else 0.0

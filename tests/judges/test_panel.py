@@ -32,10 +32,16 @@ STAGED: Mapping[str, Any] = {
 # A panel, and what its judges say
 
 
-def plan(*reviewers: str, samples: int = 3, dimensions: Mapping[str, Any] = QUALITY, **settings: Any) -> Plan:
+def plan(
+    *reviewers: str, samples: int = 3, dimensions: Mapping[str, Any] = QUALITY, **settings: Any
+) -> Plan:
     """Return the plan of a judge for each of these reviewers, without model calls."""
     judge = {"use": JUDGE, "params": {"dimensions": dimensions, "samples": samples}}
-    config = {"model": "openai-compatible:http://127.0.0.1:9/v1#tiny", "evaluators": [judge], **settings}
+    config = {
+        "model": "openai-compatible:http://127.0.0.1:9/v1#tiny",
+        "evaluators": [judge],
+        **settings,
+    }
     with Jury.from_config(config) as jury:
         return jury.prepare(task(*reviewers))
 
@@ -46,7 +52,9 @@ def make_verdict(score: float, confidence: float | None = 0.9) -> Verdict:
 
 def compute_reward(of: Plan, verdicts: Mapping[str, Sequence[Verdict]]) -> Reward:
     """The reward of one response; verdicts by question, one for each sample, or one for a question left out."""
-    (reward,) = compute_rewards(of.decision, of.survey.questions, ["r"], stamp(of, verdicts), COMBINERS)
+    (reward,) = compute_rewards(
+        of.decision, of.survey.questions, ["r"], stamp(of, verdicts), COMBINERS
+    )
     return reward
 
 
@@ -54,7 +62,13 @@ def explained_trace(of: Plan, verdicts: Mapping[str, Sequence[Verdict]]) -> Trac
     """The trace of one response with these verdicts."""
     reward, stamped = compute_reward(of, verdicts), stamp(of, verdicts)
     return Trace(
-        task_id="t", response_id="r", group="g", plan_digest=of.digest, reward=reward, verdicts=tuple(stamped), plan=of
+        task_id="t",
+        response_id="r",
+        group="g",
+        plan_digest=of.digest,
+        reward=reward,
+        verdicts=tuple(stamped),
+        plan=of,
     )
 
 
@@ -100,21 +114,32 @@ VOTES: Mapping[str, tuple[Sequence[Verdict], float | None]] = {
         None,
     ),
     "three of five, two fail": (
-        [make_verdict(0.5), INFRASTRUCTURE_FAILURE, make_verdict(0.5), RESPONSE_FAILURE, make_verdict(0.5)],
+        [
+            make_verdict(0.5),
+            INFRASTRUCTURE_FAILURE,
+            make_verdict(0.5),
+            RESPONSE_FAILURE,
+            make_verdict(0.5),
+        ],
         0.5,
     ),
     "a failure keeps its seat": (
         [make_verdict(0.5), make_verdict(0.5), INFRASTRUCTURE_FAILURE, INFRASTRUCTURE_FAILURE],
         None,
     ),
-    "an outage makes no majority of the one left": ([make_verdict(0.5), UNSURE, INFRASTRUCTURE_FAILURE], None),
+    "an outage makes no majority of the one left": (
+        [make_verdict(0.5), UNSURE, INFRASTRUCTURE_FAILURE],
+        None,
+    ),
     "nobody votes": ([ABSTENTION] * 3, None),
     "one alone": ([make_verdict(0.25)], 0.25),
 }
 
 
 @all_rows(("given", "value"), VOTES.values())
-def test_more_than_half_of_the_predictions_left_must_agree(given: Sequence[Verdict], value: float | None) -> None:
+def test_more_than_half_of_the_predictions_left_must_agree(
+    given: Sequence[Verdict], value: float | None
+) -> None:
     reward = reward_of_samples(*given)
     assert reward.value == value
     assert reward.coverage == (0.0 if value is None else 1.0)
@@ -134,7 +159,9 @@ OF_ALL: Mapping[str, float | None] = {
 
 
 @all_rows(("case", "value"), OF_ALL.items())
-def test_by_the_vote_of_all_seats_they_must_be_more_than_half_of_all(case: str, value: float | None) -> None:
+def test_by_the_vote_of_all_seats_they_must_be_more_than_half_of_all(
+    case: str, value: float | None
+) -> None:
     assert reward_of_samples(*VOTES[case][0], vote="all-seats").value == value
 
 
@@ -155,7 +182,9 @@ votes = st.sampled_from(
     st.lists(votes, min_size=2, max_size=5),
     st.randoms(use_true_random=False),
 )
-def test_the_majority_is_of_confident_judges_in_any_order(vote: str, given: list[Verdict], random: Any) -> None:
+def test_the_majority_is_of_confident_judges_in_any_order(
+    vote: str, given: list[Verdict], random: Any
+) -> None:
     of = PLANS[vote, len(given)]
     reward = compute_reward(of, {question_id("ann"): given})
     counted = [one.score for one in given if one.status == "ok" and (one.confidence or 0) >= 0.8]
@@ -188,8 +217,15 @@ def test_a_reviewer_whose_predictions_are_all_discarded_is_missing_by_the_failur
     of = plan("ann", "bob", failure={"min_coverage": 0.5})
     verdicts = {question_id("ann"): [UNSURE] * 3, question_id("bob"): [make_verdict(0.5)] * 3}
     reward = compute_reward(of, verdicts)
-    assert (reward.value, reward.status, reward.coverage, reward.range) == (0.25, "degraded", 0.5, (0.25, 0.75))
-    assert reward.notes == ("0.5 of the weight was judged; the rest counts as the conservative rule says",)
+    assert (reward.value, reward.status, reward.coverage, reward.range) == (
+        0.25,
+        "degraded",
+        0.5,
+        (0.25, 0.75),
+    )
+    assert reward.notes == (
+        "0.5 of the weight was judged; the rest counts as the conservative rule says",
+    )
 
 
 def test_a_majority_for_exclusion_leaves_the_reviewer_out_and_says_so() -> None:
@@ -200,13 +236,24 @@ def test_a_majority_for_exclusion_leaves_the_reviewer_out_and_says_so() -> None:
     of = plan("ann", "bob")
     trace = explained_trace(of, verdicts)
     majority = "the majority is"
-    assert (trace.reward.value, trace.reward.coverage, trace.reward.parts[JUDGE]) == (0.75, 1.0, {"bob": 0.75})
+    assert (trace.reward.value, trace.reward.coverage, trace.reward.parts[JUDGE]) == (
+        0.75,
+        1.0,
+        {"bob": 0.75},
+    )
     lines = [line for line in trace_lines(ExplainedTrace(trace, of.decision)) if "vote on" in line]
-    assert any(f"quality of ann: 2 × not applicable, 1 × 0.5; {majority} not applicable" in line for line in lines)
-    assert any(f"quality of bob: 2 × 0.75, 1 × not applicable; {majority} 0.75" in line for line in lines)
+    assert any(
+        f"quality of ann: 2 × not applicable, 1 × 0.5; {majority} not applicable" in line
+        for line in lines
+    )
+    assert any(
+        f"quality of bob: 2 × 0.75, 1 × not applicable; {majority} 0.75" in line for line in lines
+    )
 
 
-@pytest.mark.parametrize(("confidence", "value"), [(0.8, 0.5), (0.7999, None), (1.0, 0.5), (0.0, None), (None, 0.5)])
+@pytest.mark.parametrize(
+    ("confidence", "value"), [(0.8, 0.5), (0.7999, None), (1.0, 0.5), (0.0, None), (None, 0.5)]
+)
 def test_a_confidence_at_the_threshold_suffices_and_none_counts_as_sure(
     confidence: float | None, value: float | None
 ) -> None:
@@ -217,10 +264,16 @@ def test_a_confidence_at_the_threshold_suffices_and_none_counts_as_sure(
 
 
 @pytest.mark.parametrize(
-    ("reduce", "value"), [("mean", 0.5), ("median", 0.5), ("min", 0.0), ("max", 1.0), ("majority", None)]
+    ("reduce", "value"),
+    [("mean", 0.5), ("median", 0.5), ("min", 0.0), ("max", 1.0), ("majority", None)],
 )
 def test_samples_may_be_combined_by_another_rule(reduce: str, value: float | None) -> None:
-    assert reward_of_samples(make_verdict(0.0), make_verdict(0.5), make_verdict(1.0), reduce=reduce).value == value
+    assert (
+        reward_of_samples(
+            make_verdict(0.0), make_verdict(0.5), make_verdict(1.0), reduce=reduce
+        ).value
+        == value
+    )
 
 
 # Staged screening
@@ -265,16 +318,23 @@ def test_the_diagnostics_contain_the_differences() -> None:
 
 
 @st.composite
-def draw_panels(draw: st.DrawFn) -> tuple[dict[str, ScoreMatrix], dict[str, ScoreMatrix], dict[str, ScoreMatrix]]:
+def draw_panels(
+    draw: st.DrawFn,
+) -> tuple[dict[str, ScoreMatrix], dict[str, ScoreMatrix], dict[str, ScoreMatrix]]:
     """Cells of up to four judges for up to three responses: filled in some way, by 0 and by 1."""
     rows, made = draw(st.integers(1, 3)), ({}, {}, {})
     for name in "abcd"[: draw(st.integers(1, 4))]:
         size = draw(st.integers(1, 2))
-        value = np.array(draw(st.lists(st.floats(0, 1), min_size=rows * size, max_size=rows * size)))
-        live, judged = (
-            np.array(draw(st.lists(st.booleans(), min_size=rows * size, max_size=rows * size))) for _ in range(2)
+        value = np.array(
+            draw(st.lists(st.floats(0, 1), min_size=rows * size, max_size=rows * size))
         )
-        weight = np.array(draw(st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=size, max_size=size)))
+        live, judged = (
+            np.array(draw(st.lists(st.booleans(), min_size=rows * size, max_size=rows * size)))
+            for _ in range(2)
+        )
+        weight = np.array(
+            draw(st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=size, max_size=size))
+        )
         value, live, judged = (one.reshape(rows, size) for one in (value, live, judged))
         for cells, fill in zip(made, (value, 0.0, 1.0), strict=True):
             filled = np.where(judged, value, fill)

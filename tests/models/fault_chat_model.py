@@ -28,11 +28,15 @@ class OpenAIChat(BaseChatModel):
         raise NotImplementedError
 
     async def _agenerate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
-        told: Any = [{"role": _ROLES.get(one.type, one.type), "content": one.content} for one in messages]
+        told: Any = [
+            {"role": _ROLES.get(one.type, one.type), "content": one.content} for one in messages
+        ]
         settings: dict[str, Any] = {"temperature": self.temperature, "max_tokens": self.max_tokens}
         settings = {name: value for name, value in settings.items() if value is not None}
         async with openai.AsyncOpenAI(base_url=self.url, api_key=KEY, max_retries=0) as client:
-            answer = await client.chat.completions.create(model=self.model_name, messages=told, **settings)
+            answer = await client.chat.completions.create(
+                model=self.model_name, messages=told, **settings
+            )
         choice = answer.choices[0]
         usage = answer.usage
         counts = usage and {

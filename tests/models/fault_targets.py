@@ -70,8 +70,13 @@ class Target(NamedTuple):
 
 
 def _request(provider: str, model: str) -> Request:
-    asked = (Message(role="system", content="You judge."), Message(role="user", content="Is it so?"))
-    return Request(provider=provider, model=model, messages=asked, answer=Answered.model_json_schema())
+    asked = (
+        Message(role="system", content="You judge."),
+        Message(role="user", content="Is it so?"),
+    )
+    return Request(
+        provider=provider, model=model, messages=asked, answer=Answered.model_json_schema()
+    )
 
 
 async def _complete(backend: Backend) -> None:
@@ -185,7 +190,9 @@ def planted_reply(mode: str) -> tuple[str, str]:
     """Return the text and finish reason of a mode's reply; those of a valid reply for any other name."""
     if mode not in REPLY:
         return RIGHT, "stop"
-    text, finish = json.loads(REPLY[mode].reply(lambda text, finish="stop": json.dumps([text, finish]).encode()))
+    text, finish = json.loads(
+        REPLY[mode].reply(lambda text, finish="stop": json.dumps([text, finish]).encode())
+    )
     return text, finish
 
 

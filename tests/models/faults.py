@@ -62,11 +62,15 @@ def json_body(content: bytes, code: int = 200, headers: Mapping[str, str] = {}) 
     return status(code, headers, content)
 
 
-def streamed(pieces: Callable[[], Iterator[bytes]], code: int = 200, headers: Mapping[str, str] = {}) -> Answer:
+def streamed(
+    pieces: Callable[[], Iterator[bytes]], code: int = 200, headers: Mapping[str, str] = {}
+) -> Answer:
     """Return a body of unknown length, sent piece by piece until the client leaves."""
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
-        response = web.StreamResponse(status=code, headers={"Content-Type": "application/json", **headers})
+        response = web.StreamResponse(
+            status=code, headers={"Content-Type": "application/json", **headers}
+        )
         await response.prepare(request)
         try:
             for piece in pieces():
@@ -93,7 +97,9 @@ def wire(content: bytes) -> Answer:
 
 
 def head(*lines: str) -> bytes:
-    return "\r\n".join(("HTTP/1.1 200 OK", "Content-Type: application/json", *lines, "", "")).encode()
+    return "\r\n".join(
+        ("HTTP/1.1 200 OK", "Content-Type: application/json", *lines, "", "")
+    ).encode()
 
 
 def redirect(code: int) -> Callable[[Planted], Answer]:
@@ -173,36 +179,53 @@ HTTP: Mapping[str, HttpMode] = {
     "status-429-without-funds": HttpMode(
         _kinds("unauthorised"),
         lambda planted: json_body(
-            b'{"error": {"message": "no money", "type": "insufficient_quota", "code": "insufficient_quota"}}', 429
+            b'{"error": {"message": "no money", "type": "insufficient_quota", "code": "insufficient_quota"}}',
+            429,
         ),
     ),
-    **{f"redirect-{code}": HttpMode(_kinds("rejected"), redirect(code)) for code in (301, 302, 303, 307, 308)},
+    **{
+        f"redirect-{code}": HttpMode(_kinds("rejected"), redirect(code))
+        for code in (301, 302, 303, 307, 308)
+    },
     "reset": HttpMode(CONNECTION, lambda planted: reset()),
     "cut": HttpMode(CONNECTION, lambda planted: cut_off()),
     "closed-after-headers": HttpMode(CONNECTION, lambda planted: wire(head("Content-Length: 40"))),
     "length-too-long": HttpMode(
-        CONNECTION, lambda planted: wire(head(f"Content-Length: {len(planted.body) + 9}") + planted.body)
+        CONNECTION,
+        lambda planted: wire(head(f"Content-Length: {len(planted.body) + 9}") + planted.body),
     ),
     "length-too-short": HttpMode(
         CUT, lambda planted: wire(head(f"Content-Length: {len(planted.body) - 9}") + planted.body)
     ),
-    "length-no-number": HttpMode(CUT, lambda planted: wire(head("Content-Length: many") + planted.body)),
-    "chunk-broken": HttpMode(CUT, lambda planted: wire(head("Transfer-Encoding: chunked") + b"zz\r\n" + planted.body)),
+    "length-no-number": HttpMode(
+        CUT, lambda planted: wire(head("Content-Length: many") + planted.body)
+    ),
+    "chunk-broken": HttpMode(
+        CUT, lambda planted: wire(head("Transfer-Encoding: chunked") + b"zz\r\n" + planted.body)
+    ),
     "no-http": HttpMode(CUT, lambda planted: wire(b"220 mail.example ESMTP\r\n")),
     "header-huge": HttpMode(
         CUT,
-        lambda planted: wire(head(f"X-Long: {'a' * 300_000}", f"Content-Length: {len(planted.body)}") + planted.body),
+        lambda planted: wire(
+            head(f"X-Long: {'a' * 300_000}", f"Content-Length: {len(planted.body)}") + planted.body
+        ),
     ),
     "headers-many": HttpMode(
         CUT,
         lambda planted: wire(
-            head(*(f"X-{place}: a" for place in range(200_000)), f"Content-Length: {len(planted.body)}") + planted.body
+            head(
+                *(f"X-{place}: a" for place in range(200_000)),
+                f"Content-Length: {len(planted.body)}",
+            )
+            + planted.body
         ),
     ),
     "hang": HttpMode(_kinds("timeout"), lambda planted: hang(passing=TIMEOUT)),
     "drip": HttpMode(_kinds("timeout"), lambda planted: drip_body(planted.body, TIMEOUT / 4)),
     "huge": HttpMode(TOO_LARGE, lambda planted: streamed(lambda: padded(planted.body, 9))),
-    "endless": HttpMode(TOO_LARGE, lambda planted: streamed(lambda: padded(planted.body, _ENDLESS))),
+    "endless": HttpMode(
+        TOO_LARGE, lambda planted: streamed(lambda: padded(planted.body, _ENDLESS))
+    ),
     "endless-error": HttpMode(
         _kinds("server"), lambda planted: streamed(lambda: padded(planted.body, _ENDLESS), code=500)
     ),
@@ -219,28 +242,56 @@ HTTP: Mapping[str, HttpMode] = {
     "gzip-cut": HttpMode(CUT, packed(lambda body: gzip.compress(body)[:-12], "gzip")),
     "html": HttpMode(
         UNREADABLE,
-        lambda planted: status(200, {"Content-Type": "text/html"}, b"<html>" + planted.body + b"</html>"),
+        lambda planted: status(
+            200, {"Content-Type": "text/html"}, b"<html>" + planted.body + b"</html>"
+        ),
     ),
     "empty": HttpMode(UNREADABLE, lambda planted: json_body(b"")),
     "null": HttpMode(UNREADABLE, lambda planted: json_body(b"null")),
     "list": HttpMode(UNREADABLE, lambda planted: json_body(b"[" + planted.body + b"]")),
     "number": HttpMode(UNREADABLE, lambda planted: json_body(b"7")),
-    "text": HttpMode(UNREADABLE, lambda planted: json_body(json.dumps(planted.body.decode()).encode())),
+    "text": HttpMode(
+        UNREADABLE, lambda planted: json_body(json.dumps(planted.body.decode()).encode())
+    ),
     "object-empty": HttpMode(UNREADABLE, lambda planted: json_body(b"{}")),
     "half": HttpMode(UNREADABLE, lambda planted: json_body(planted.body[:-2])),
     "twice": HttpMode(UNREADABLE, lambda planted: json_body(planted.body * 2)),
-    "not-utf-8": HttpMode(UNREADABLE, lambda planted: json_body(planted.body[:-1] + b', "x": "\xff\xfe"}')),
+    "not-utf-8": HttpMode(
+        UNREADABLE, lambda planted: json_body(planted.body[:-1] + b', "x": "\xff\xfe"}')
+    ),
     "nested": HttpMode(UNREADABLE | TOO_LARGE, lambda planted: json_body(b"[" * (4 * _MEGABYTE))),
     "nested-objects": HttpMode(UNREADABLE, lambda planted: json_body(b'{"choices":' * 500_000)),
     "many-values": HttpMode(
-        UNREADABLE | TOO_LARGE, lambda planted: json_body(b'{"choices": [' + b"{}," * 2_500_000 + b"{}]}")
+        UNREADABLE | TOO_LARGE,
+        lambda planted: json_body(b'{"choices": [' + b"{}," * 2_500_000 + b"{}]}"),
     ),
-    "number-huge": HttpMode(UNREADABLE, lambda planted: json_body(b'{"choices": ' + b"9" * (7 * _MEGABYTE) + b"}")),
+    "number-huge": HttpMode(
+        UNREADABLE, lambda planted: json_body(b'{"choices": ' + b"9" * (7 * _MEGABYTE) + b"}")
+    ),
 }
 
 QUICK = (
-    *("status-500", "status-404", "status-429-without-funds", "redirect-302", "redirect-307", "reset", "huge", "html"),
-    *("hang", "drip", "gzip-bomb", "gzip-cut", "gzip-not-packed", "half", "no-http", "not-utf-8", "endless-error"),
+    *(
+        "status-500",
+        "status-404",
+        "status-429-without-funds",
+        "redirect-302",
+        "redirect-307",
+        "reset",
+        "huge",
+        "html",
+    ),
+    *(
+        "hang",
+        "drip",
+        "gzip-bomb",
+        "gzip-cut",
+        "gzip-not-packed",
+        "half",
+        "no-http",
+        "not-utf-8",
+        "endless-error",
+    ),
     *("reply-truncated", "reply-think", "reply-fenced"),
 )
 """A few modes, which are tried on every target in each run of the tests."""
@@ -297,14 +348,25 @@ def openai_chat(text: str, finish: str = "stop", refusal: str | None = None) -> 
     message = {"role": "assistant", "content": text, "refusal": refusal}
     choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
     usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
-    whole = {"id": "1", "object": "chat.completion", "created": 1, "model": "tiny", "choices": [choice], "usage": usage}
+    whole = {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "tiny",
+        "choices": [choice],
+        "usage": usage,
+    }
     return json.dumps(whole).encode()
 
 
 def anthropic_chat(text: str, finish: str = "stop") -> bytes:
     reason = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}[finish]
     whole: dict[str, Any] = {"id": "1", "type": "message", "role": "assistant", "model": "tiny"}
-    whole |= {"content": [{"type": "text", "text": text}], "stop_reason": reason, "stop_sequence": None}
+    whole |= {
+        "content": [{"type": "text", "text": text}],
+        "stop_reason": reason,
+        "stop_sequence": None,
+    }
     return json.dumps(whole | {"usage": {"input_tokens": 11, "output_tokens": 7}}).encode()
 
 
@@ -317,16 +379,26 @@ def ollama_generate(text: str, finish: str = "stop") -> bytes:
 
 
 def _ollama(said: Mapping[str, Any], finish: str) -> bytes:
-    whole = {"model": "tiny", "created_at": "2026-01-01T00:00:00Z", **said, "done": True, "done_reason": finish}
+    whole = {
+        "model": "tiny",
+        "created_at": "2026-01-01T00:00:00Z",
+        **said,
+        "done": True,
+        "done_reason": finish,
+    }
     return json.dumps(whole | {"prompt_eval_count": 11, "eval_count": 7}).encode()
 
 
 def embeddings() -> bytes:
     vector = {"object": "embedding", "index": 0, "embedding": [0.6, 0.8]}
     usage = {"prompt_tokens": 3, "total_tokens": 3}
-    return json.dumps({"object": "list", "model": "tiny", "data": [vector], "usage": usage}).encode()
+    return json.dumps(
+        {"object": "list", "model": "tiny", "data": [vector], "usage": usage}
+    ).encode()
 
 
 def ranking() -> bytes:
     result = {"index": 0, "relevance_score": 0.9}
-    return json.dumps({"id": "1", "model": "tiny", "results": [result], "usage": {"total_tokens": 3}}).encode()
+    return json.dumps(
+        {"id": "1", "model": "tiny", "results": [result], "usage": {"total_tokens": 3}}
+    ).encode()

@@ -49,7 +49,9 @@ def response_in(body: Mapping[str, Any]) -> str:
     return found["inside"]
 
 
-_FENCE = re.compile(r"<<<response (?P<mark>[0-9a-f]{16})\n(?P<inside>.*)\nresponse (?P=mark)>>>", re.DOTALL)
+_FENCE = re.compile(
+    r"<<<response (?P<mark>[0-9a-f]{16})\n(?P<inside>.*)\nresponse (?P=mark)>>>", re.DOTALL
+)
 
 
 def quotable(text: str) -> list[str]:

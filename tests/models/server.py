@@ -54,7 +54,9 @@ class Server:
         self._seen: list[ReceivedRequest] = []
         self._arrival = threading.Condition()
         self._released = asyncio.Event()
-        self._socket = _at_a_fresh_port() if port is None else _listening(port)  # clients may come from here on
+        self._socket = (
+            _at_a_fresh_port() if port is None else _listening(port)
+        )  # clients may come from here on
         self.port: int = self._socket.getsockname()[1]
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
@@ -114,14 +116,20 @@ class Server:
         """Return the body of a request, None if nothing is at its path."""
         if request.method != "POST" or request.path != "/v1/chat/completions":
             return None
-        body: dict[str, Any] = json.loads(await request.content.read())  # read so, a body may be of any size
+        body: dict[str, Any] = json.loads(
+            await request.content.read()
+        )  # read so, a body may be of any size
         return body
 
     async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
         if (body := await self._read(request)) is None:
             return web.Response(status=404)
         with self._arrival:
-            self._seen.append(ReceivedRequest(body, {name.lower(): value for name, value in request.headers.items()}))
+            self._seen.append(
+                ReceivedRequest(
+                    body, {name.lower(): value for name, value in request.headers.items()}
+                )
+            )
             self._arrival.notify_all()
         if len(self._seen) >= self._together:
             self._released.set()
@@ -171,10 +179,14 @@ def raw_body(text: str) -> Answer:
     return status(200, body=text)
 
 
-def status(code: int, headers: Mapping[str, str] = {}, body: str | bytes | Mapping[str, Any] | None = None) -> Answer:
+def status(
+    code: int, headers: Mapping[str, str] = {}, body: str | bytes | Mapping[str, Any] | None = None
+) -> Answer:
     """Return a status with a body: as it is, as JSON, or else an error as OpenAI words it."""
     if body is None:
-        body = {"error": {"message": f"planted {code}", "type": "planted", "param": None, "code": None}}
+        body = {
+            "error": {"message": f"planted {code}", "type": "planted", "param": None, "code": None}
+        }
     if isinstance(body, Mapping):
         body = json.dumps(body)
     content = body.encode() if isinstance(body, str) else body
@@ -190,7 +202,9 @@ def cut_off() -> Answer:
     """Close the connection in the middle of the body."""
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": "1000"})
+        response = web.StreamResponse(
+            headers={"Content-Type": "application/json", "Content-Length": "1000"}
+        )
         await response.prepare(request)
         await response.write(b'{"choices": [{"message": {"content": "ye')
         _transport(request).close()
@@ -323,15 +337,32 @@ def _envelope(
     refusal: str | None = None,
     served: str = "tiny-1",
 ) -> str:
-    tokens = [{"token": token, "logprob": number, "top_logprobs": _top(top)} for token, number, top in logprobs or ()]
+    tokens = [
+        {"token": token, "logprob": number, "top_logprobs": _top(top)}
+        for token, number, top in logprobs or ()
+    ]
     message = {"role": "assistant", "content": text, "refusal": refusal}
-    choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": {"content": tokens}}
+    choice = {
+        "index": 0,
+        "message": message,
+        "finish_reason": finish,
+        "logprobs": {"content": tokens},
+    }
     if logprobs is None:
         choice["logprobs"] = None
-    whole: dict[str, Any] = {"id": "1", "object": "chat.completion", "model": served, "choices": [choice]}
+    whole: dict[str, Any] = {
+        "id": "1",
+        "object": "chat.completion",
+        "model": served,
+        "choices": [choice],
+    }
     if usage:
         total = TOKENS_IN + TOKENS_OUT
-        whole["usage"] = {"prompt_tokens": TOKENS_IN, "completion_tokens": TOKENS_OUT, "total_tokens": total}
+        whole["usage"] = {
+            "prompt_tokens": TOKENS_IN,
+            "completion_tokens": TOKENS_OUT,
+            "total_tokens": total,
+        }
     return json.dumps(whole)
 
 

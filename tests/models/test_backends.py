@@ -36,7 +36,9 @@ from tests.models.server import (
 from tests.rows import all_rows
 from tests.virtual_time import run_held
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning"
+)
 
 BACKENDS: dict[str, Callable[[str], Backend]] = {
     "openai-compatible": lambda url: OpenAICompatible(url, "tiny", KEY),
@@ -54,7 +56,10 @@ SCHEMA: dict[str, Any] = {
     "required": ["met"],
     "additionalProperties": False,
 }
-MESSAGES = [{"role": "system", "content": "You judge."}, {"role": "user", "content": "Is it so? ünïcode 素数"}]
+MESSAGES = [
+    {"role": "system", "content": "You judge."},
+    {"role": "user", "content": "Is it so? ünïcode 素数"},
+]
 
 
 @pytest.fixture(autouse=True)
@@ -97,22 +102,32 @@ def fault_of(name: str, answer: Answer, timeout: float = 30.0) -> Fault:
 
 def error(number: int, **fields: Any) -> Answer:
     return status(
-        number, body={"error": {"message": "planted", "type": "invalid_request_error", "code": None} | fields}
+        number,
+        body={
+            "error": {"message": "planted", "type": "invalid_request_error", "code": None} | fields
+        },
     )
 
 
 @every_backend
 def test_a_reply_has_its_text_its_end_its_model_and_its_tokens(name: str) -> None:
     whole = reply_to(name, reply_with("yes", served="tiny-1"))
-    assert whole == Reply(text="yes", finish="stop", served="tiny-1", tokens_in=TOKENS_IN, tokens_out=TOKENS_OUT)
+    assert whole == Reply(
+        text="yes", finish="stop", served="tiny-1", tokens_in=TOKENS_IN, tokens_out=TOKENS_OUT
+    )
     cut_short = reply_to(name, reply_with('{"met": tr', finish="length", usage=False))
     assert cut_short == Reply(text='{"met": tr', finish="length", served="tiny-1")
-    assert reply_to(name, reply_with("yes", refusal="I would rather not.")).refusal == "I would rather not."
+    assert (
+        reply_to(name, reply_with("yes", refusal="I would rather not.")).refusal
+        == "I would rather not."
+    )
 
 
 @every_reader
 def test_the_tokens_of_a_reply_come_with_the_likeliest_others_first(name: str) -> None:
-    reply = reply_to(name, reply_with("no!", logprobs=[("no", -2.5, {"no": -2.5, "yes": -0.25}), ("!", -1, {})]))
+    reply = reply_to(
+        name, reply_with("no!", logprobs=[("no", -2.5, {"no": -2.5, "yes": -0.25}), ("!", -1, {})])
+    )
     assert [(token.text, token.logprob, token.others) for token in reply.tokens] == [
         ("no", -2.5, (("yes", -0.25), ("no", -2.5))),
         ("!", -1.0, ()),
@@ -135,14 +150,20 @@ def test_the_schema_is_sent_in_the_native_form_only(name: str) -> None:
         for form in ("native", "instructed", "text"):
             ask(name, server, answer=SCHEMA, form=form)
     native, *others = (seen.body.get("response_format") for seen in server.requests)
-    assert native == {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": SCHEMA}}
+    assert native == {
+        "type": "json_schema",
+        "json_schema": {"name": "verdict", "strict": True, "schema": SCHEMA},
+    }
     assert others == [None, None]
 
 
 STATUS_KINDS = ("rejected", "unauthorised", "unknown-model", "timeout", "server", "rate-limit")
 FAULTS: Sequence[tuple[Answer, str]] = [
     *zip(map(status, (400, 401, 404, 504, 409, 429)), STATUS_KINDS, strict=True),
-    *((error(code, type="insufficient_quota", code="insufficient_quota"), "unauthorised") for code in (429, 400)),
+    *(
+        (error(code, type="insufficient_quota", code="insufficient_quota"), "unauthorised")
+        for code in (429, 400)
+    ),
     (raw_body("<html>"), "unreadable"),
     (cut_off(), "connection"),
     (reset(), "connection"),
@@ -168,7 +189,9 @@ def test_each_failure_is_a_fault_of_its_kind(name: str, answer: Answer, kind: st
 
 @every_reader
 @all_rows(("answer", "kind"), FAULTS_IN_THE_BODY)
-def test_each_failure_in_the_body_is_a_fault_of_its_kind(name: str, answer: Answer, kind: str) -> None:
+def test_each_failure_in_the_body_is_a_fault_of_its_kind(
+    name: str, answer: Answer, kind: str
+) -> None:
     assert fault_of(name, answer).kind == kind
 
 
@@ -224,7 +247,9 @@ FORMS = [
 
 
 @every_backend
-def test_an_echoed_key_of_several_lines_is_not_in_the_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_echoed_key_of_several_lines_is_not_in_the_fault(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = (KEY, KEY[::-1])
     key = "\n".join(["-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----"])
     monkeypatch.setenv("SOME_PRIVATE_KEY", key)

@@ -29,14 +29,18 @@ def longest(part: dict[str, Any]) -> int:
 
 def test_strings_share_the_reply_and_keep_a_closer_bound_of_their_own() -> None:
     short = {"type": "string", "maxLength": 50}
-    bounded = bound_values(schema(a=TEXT, b={"type": "array", "items": TEXT, "maxItems": 3}, c=short), 500)
+    bounded = bound_values(
+        schema(a=TEXT, b={"type": "array", "items": TEXT, "maxItems": 3}, c=short), 500
+    )
     properties = bounded["properties"]
     assert properties["a"]["maxLength"] == properties["b"]["items"]["maxLength"] == 1000 // 5
     assert properties["c"]["maxLength"] == 50
 
 
 def test_a_judges_reply_on_four_criteria_fits_into_its_tokens() -> None:
-    model = _reply_model(tuple((f"criterion_{n}", Binary().reply_model(compact=False)) for n in range(1, 5)))
+    model = _reply_model(
+        tuple((f"criterion_{n}", Binary().reply_model(compact=False)) for n in range(1, 5))
+    )
     assert longest(bound_values(answer_schema(model), 1024)) <= 2 * 1024
 
 
@@ -48,21 +52,34 @@ def test_names_of_choices_and_schemas_without_a_limit_of_tokens_stay_as_they_are
 
 def test_a_string_may_always_have_some_letters() -> None:
     fields = {f"f{n}": TEXT for n in range(100)}
-    assert {each["maxLength"] for each in bound_values(schema(**fields), 100)["properties"].values()} == {40}
+    assert {
+        each["maxLength"] for each in bound_values(schema(**fields), 100)["properties"].values()
+    } == {40}
 
 
 def test_a_number_has_an_end_and_keeps_bounds_of_its_own() -> None:
     share = {"type": "number", "minimum": 0, "exclusiveMaximum": 1}
-    bounded = bound_values(schema(price={"type": "number"}, share=share, count={"type": "integer"}), 100)["properties"]
-    assert bounded["price"] == {"type": "number", "multipleOf": 1e-6, "minimum": -(10**12), "maximum": 10**12}
+    bounded = bound_values(
+        schema(price={"type": "number"}, share=share, count={"type": "integer"}), 100
+    )["properties"]
+    assert bounded["price"] == {
+        "type": "number",
+        "multipleOf": 1e-6,
+        "minimum": -(10**12),
+        "maximum": 10**12,
+    }
     assert bounded["share"] == {**share, "multipleOf": 1e-6}
     assert bounded["count"] == {"type": "integer", "minimum": -(10**12), "maximum": 10**12}
 
 
-def test_an_engine_answers_before_it_may_be_unloaded_and_has_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_answers_before_it_may_be_unloaded_and_has_a_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """One that is unloaded before its loop began would wait for ever."""
     sent: list[str] = []
-    parameters = SimpleNamespace(**{part: SimpleNamespace() for part in ("model", "cpuparams", "cpuparams_batch")})
+    parameters = SimpleNamespace(
+        **{part: SimpleNamespace() for part in ("model", "cpuparams", "cpuparams_batch")}
+    )
     server = SimpleNamespace(handle_metrics=lambda: sent.append("metrics"))
     library = SimpleNamespace(CommonParams=lambda: parameters, Server=lambda _: server)
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0}, raising=False)

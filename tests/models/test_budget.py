@@ -99,7 +99,9 @@ async def send_request(budget: Budget, most: float, cost: float) -> str:
 
 
 async def send_requests(budget: Budget, most: float, cost: float, number: int) -> list[str]:
-    return await asyncio.wait_for(asyncio.gather(*(send_request(budget, most, cost) for _ in range(number))), 10.0)
+    return await asyncio.wait_for(
+        asyncio.gather(*(send_request(budget, most, cost) for _ in range(number))), 10.0
+    )
 
 
 def test_a_call_that_may_fit_later_waits_for_others() -> None:
@@ -131,7 +133,9 @@ def test_a_waiting_call_may_be_cancelled() -> None:
     assert asyncio.run(given_up()) == ["sent"]
 
 
-costs = st.one_of(st.just(0.1), st.floats(0.0, 2.0), st.integers(0, 200).map(lambda cents: cents / 100))
+costs = st.one_of(
+    st.just(0.1), st.floats(0.0, 2.0), st.integers(0, 200).map(lambda cents: cents / 100)
+)
 
 
 class InAnyOrder(RuleBasedStateMachine):
@@ -180,17 +184,24 @@ class InAnyOrder(RuleBasedStateMachine):
         assert self.budget.unpriced == self.charged.count(None)
 
     def _fits(self, cost: float | None) -> bool:
-        if self.max_calls is not None and len(self.charged) + len(self.reserved) + 1 > self.max_calls:
+        if (
+            self.max_calls is not None
+            and len(self.charged) + len(self.reserved) + 1 > self.max_calls
+        ):
             return False
         if self.max_cost is None:
             return True
-        return cost is not None and self._spent() + self._held() + Fraction(str(cost)) <= Fraction(str(self.max_cost))
+        return cost is not None and self._spent() + self._held() + Fraction(str(cost)) <= Fraction(
+            str(self.max_cost)
+        )
 
     def _spent(self) -> Fraction:
         return sum((Fraction(str(cost)) for cost in self.charged if cost is not None), Fraction())
 
     def _held(self) -> Fraction:
-        return sum((Fraction(str(cost)) for cost in self.reserved.values() if cost is not None), Fraction())
+        return sum(
+            (Fraction(str(cost)) for cost in self.reserved.values() if cost is not None), Fraction()
+        )
 
 
 TestInAnyOrder = InAnyOrder.TestCase
@@ -212,7 +223,9 @@ def test_a_price_is_for_a_million_tokens() -> None:
     assert cost(MINI, 1000, 100) == pytest.approx(0.00045)
 
 
-@pytest.mark.parametrize(("price", "tokens_in", "tokens_out"), [(None, 1, 1), (MINI, None, 1), (MINI, 1, None)])
+@pytest.mark.parametrize(
+    ("price", "tokens_in", "tokens_out"), [(None, 1, 1), (MINI, None, 1), (MINI, 1, None)]
+)
 def test_a_cost_with_an_unknown_part_is_unknown(
     price: Price | None, tokens_in: int | None, tokens_out: int | None
 ) -> None:
@@ -231,12 +244,20 @@ def test_the_maximum_cost_counts_every_byte_and_message() -> None:
 
 @given(dollars, dollars, counts, st.integers(1, 100), counts, st.data())
 def test_no_reply_costs_more_than_the_maximum_of_its_request(
-    input_: float, output: float, prompt_bytes: int, messages: int, max_tokens: int, data: st.DataObject
+    input_: float,
+    output: float,
+    prompt_bytes: int,
+    messages: int,
+    max_tokens: int,
+    data: st.DataObject,
 ) -> None:
     price = Price(input=input_, output=output)
     tokens_in = data.draw(st.integers(0, prompt_bytes + TEMPLATE_TOKENS * messages))
     tokens_out = data.draw(st.integers(0, max_tokens))
-    billed, bound = cost(price, tokens_in, tokens_out), highest_cost(price, prompt_bytes, messages, max_tokens)
+    billed, bound = (
+        cost(price, tokens_in, tokens_out),
+        highest_cost(price, prompt_bytes, messages, max_tokens),
+    )
     assert billed is not None
     assert bound is not None
     assert billed <= bound
@@ -268,5 +289,7 @@ def test_only_the_provider_is_removed_from_a_model_name() -> None:
         ({"max_tokens": 20, "extra_body": {"n": 3, "best_of": 4}}, 240),
     ],
 )
-def test_a_reply_may_have_as_many_tokens_as_any_parameter_allows(parameters: dict[str, Any], limit: int) -> None:
+def test_a_reply_may_have_as_many_tokens_as_any_parameter_allows(
+    parameters: dict[str, Any], limit: int
+) -> None:
     assert reply_limit(parameters, 100) == limit

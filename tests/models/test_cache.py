@@ -20,7 +20,9 @@ from jurygraph.models.request import Reply, Token
 from tests.examples import at_most
 
 KEY, OTHER = "a" * 64, "b" * 64
-YES = CachedReply(Reply(text="yes", finish="stop", served="m-1", tokens_in=9, tokens_out=1), 0.00012)
+YES = CachedReply(
+    Reply(text="yes", finish="stop", served="m-1", tokens_in=9, tokens_out=1), 0.00012
+)
 NO = CachedReply(Reply(text="no"), None)
 
 
@@ -68,7 +70,10 @@ texts = st.text(st.characters(codec="utf-8"))
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 counts = st.none() | st.integers(0, 10**6)
 tokens = st.builds(
-    Token, text=texts, logprob=numbers, others=st.lists(st.tuples(texts, numbers), max_size=3).map(tuple)
+    Token,
+    text=texts,
+    logprob=numbers,
+    others=st.lists(st.tuples(texts, numbers), max_size=3).map(tuple),
 )
 replies = st.builds(
     Reply,
@@ -80,10 +85,16 @@ replies = st.builds(
     tokens_out=counts,
     tokens=st.lists(tokens, max_size=3).map(tuple),
 )
-stored = st.builds(CachedReply, replies, st.none() | st.floats(0.0, allow_infinity=False, allow_nan=False))
+stored = st.builds(
+    CachedReply, replies, st.none() | st.floats(0.0, allow_infinity=False, allow_nan=False)
+)
 
 
-@settings(max_examples=at_most(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=at_most(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(stored)
 def test_get_returns_what_put_stored(cache: Cache, one: CachedReply) -> None:
     cache.put({KEY: one})
@@ -124,9 +135,15 @@ def test_a_planted_pickle_is_a_miss_and_never_unpickled(
     assert len(warnings(caplog)) == 1
 
 
-@settings(max_examples=at_most(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=at_most(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(st.data())
-def test_a_changed_character_never_gives_another_reply(cache: Cache, folder: Path, data: st.DataObject) -> None:
+def test_a_changed_character_never_gives_another_reply(
+    cache: Cache, folder: Path, data: st.DataObject
+) -> None:
     cache.put({KEY: YES})
     value = value_of(folder)
     at = data.draw(st.integers(0, len(value) - 1))
@@ -135,7 +152,9 @@ def test_a_changed_character_never_gives_another_reply(cache: Cache, folder: Pat
     assert cache.get(KEY) is None
 
 
-def test_the_reply_to_another_request_is_a_miss(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_reply_to_another_request_is_a_miss(
+    cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     cache.put({OTHER: YES})
     changed(folder, key=KEY)
     assert cache.get(KEY) is None
@@ -144,7 +163,9 @@ def test_the_reply_to_another_request_is_a_miss(cache: Cache, folder: Path, capl
     ]
 
 
-def test_another_schema_version_is_a_miss(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_another_schema_version_is_a_miss(
+    cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     cache.put({KEY: YES})
     changed(folder, value=sealed(KEY, '[{"text":"yes"},null]', version=2))
     assert cache.get(KEY) is None
@@ -170,7 +191,9 @@ def test_a_valid_envelope_without_a_reply_is_a_cache_miss(
     assert "a stored reply is damaged" in warnings(caplog)[0]
 
 
-def test_no_text_of_a_reply_is_logged(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_text_of_a_reply_is_logged(
+    cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     cache.put({KEY: YES})
     changed(folder, value=sealed(KEY, '[{"text":7,"canary":"canary"},"canary"]'))
@@ -183,7 +206,9 @@ def test_no_text_of_a_reply_is_logged(cache: Cache, folder: Path, caplog: pytest
     assert "canary" not in caplog.text
 
 
-def test_an_unwritable_call_does_not_lose_others(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unwritable_call_does_not_lose_others(
+    cache: Cache, caplog: pytest.LogCaptureFixture
+) -> None:
     cache.put({KEY: YES, "bad": CachedReply(Reply(text="\ud800"), None), OTHER: NO})
     assert (cache.get(KEY), cache.get("bad"), cache.get(OTHER)) == (YES, None, NO)
     assert len(warnings(caplog)) == 1
@@ -200,8 +225,14 @@ def test_a_deleted_entry_is_gone_for_all_users_of_the_folder(cache: Cache, folde
 def test_nothing_is_ever_evicted(folder: Path) -> None:
     with closing(Cache(folder)) as opened:
         opened.put({KEY: YES})
-    with database(folder) as connection:  # as diskcache has it where nobody says otherwise, and smaller
-        for name, value in (("eviction_policy", "least-recently-used"), ("cull_limit", 10), ("size_limit", 1)):
+    with database(
+        folder
+    ) as connection:  # as diskcache has it where nobody says otherwise, and smaller
+        for name, value in (
+            ("eviction_policy", "least-recently-used"),
+            ("cull_limit", 10),
+            ("size_limit", 1),
+        ):
             connection.execute("UPDATE Settings SET value = ? WHERE key = ?", (value, name))
     with closing(Cache(folder)) as opened:
         for number in range(30):
@@ -247,7 +278,10 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 def test_a_damaged_database_is_named_and_left_unchanged(folder: Path) -> None:
     folder.mkdir(mode=0o700)
     (folder / "cache.db").write_bytes(b"no database " * 1000)
-    with pytest.raises(InputError, match=rf"{folder}: cannot be used as a cache \(file is not a database\); delete it"):
+    with pytest.raises(
+        InputError,
+        match=rf"{folder}: cannot be used as a cache \(file is not a database\); delete it",
+    ):
         Cache(folder)
     assert (folder / "cache.db").read_bytes() == b"no database " * 1000
 

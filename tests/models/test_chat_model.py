@@ -55,8 +55,13 @@ listed = FakeListChatModel(responses=["yes", "no"])
 
 
 def request(**others: Any) -> Request:
-    asked = (Message(role="system", content="You judge."), Message(role="user", content="Is it so?"))
-    return Request.model_validate({"provider": "langchain:Judge", "model": "judge-1", "messages": asked, **others})
+    asked = (
+        Message(role="system", content="You judge."),
+        Message(role="user", content="Is it so?"),
+    )
+    return Request.model_validate(
+        {"provider": "langchain:Judge", "model": "judge-1", "messages": asked, **others}
+    )
 
 
 def ask(model: BaseChatModel, timeout: float = 5.0, **others: Any) -> Reply:
@@ -74,7 +79,11 @@ def fault(raised: BaseException) -> Fault:
 
 def test_the_provider_is_the_class_and_the_model_its_name() -> None:
     backend = ChatModel(Judge(answer=lambda _: AIMessage("ok")))
-    assert (backend.provider, backend.endpoint, backend.model) == ("langchain:Judge", None, "judge-1")
+    assert (backend.provider, backend.endpoint, backend.model) == (
+        "langchain:Judge",
+        None,
+        "judge-1",
+    )
     assert ChatModel(listed).model == "FakeListChatModel"
 
 
@@ -86,7 +95,12 @@ def test_provider_data_of_a_reply_is_kept() -> None:
         additional_kwargs={"refusal": "no way"},
     )
     assert ask(Judge(answer=lambda _: told)) == Reply(
-        text="yes", finish="stop", refusal="no way", served="judge-1-2026", tokens_in=11, tokens_out=7
+        text="yes",
+        finish="stop",
+        refusal="no way",
+        served="judge-1-2026",
+        tokens_in=11,
+        tokens_out=7,
     )
 
 
@@ -106,7 +120,9 @@ def test_provider_data_of_a_reply_is_kept() -> None:
     ],
 )
 def test_the_finish_reason_uses_common_words(metadata: dict[str, Any], finish: str | None) -> None:
-    assert ask(Judge(answer=lambda _: AIMessage("yes", response_metadata=metadata))).finish == finish
+    assert (
+        ask(Judge(answer=lambda _: AIMessage("yes", response_metadata=metadata))).finish == finish
+    )
 
 
 def test_a_model_gets_only_parameters_that_it_has_fields_for() -> None:
@@ -148,7 +164,10 @@ def test_langchain_caches_are_not_used() -> None:
     set_llm_cache(InMemoryCache())
     try:
         backend = ChatModel(FakeListChatModel(responses=["yes", "no"]))
-        assert [asyncio.run(backend.complete(request(), 5.0)).text for _ in range(2)] == ["yes", "no"]
+        assert [asyncio.run(backend.complete(request(), 5.0)).text for _ in range(2)] == [
+            "yes",
+            "no",
+        ]
     finally:
         set_llm_cache(None)
 
@@ -192,7 +211,9 @@ def test_each_error_is_mapped_to_its_kind_of_fault(raised: Exception, kind: str)
 
 
 def http(code: int, headers: dict[str, str]) -> httpx.Response:
-    return httpx.Response(code, headers=headers, request=httpx.Request("POST", "http://judge:8000/v1"))
+    return httpx.Response(
+        code, headers=headers, request=httpx.Request("POST", "http://judge:8000/v1")
+    )
 
 
 def error_caused_by(cause: Exception) -> Exception:
@@ -229,7 +250,9 @@ OTHER = "sk-other-9876543210"
 
 
 def test_a_model_is_loaded_by_its_name() -> None:
-    assert ChatModel("tests.models.test_chat_model.listed").provider == "langchain:FakeListChatModel"
+    assert (
+        ChatModel("tests.models.test_chat_model.listed").provider == "langchain:FakeListChatModel"
+    )
 
 
 @pytest.mark.parametrize(
@@ -238,7 +261,10 @@ def test_a_model_is_loaded_by_its_name() -> None:
         ("tests.models.test_chat_model.nothing", "cannot be loaded: AttributeError"),
         ("tests.no_such_module.judge", "cannot be loaded: .*no_such_module"),
         ("", "cannot be loaded"),
-        ("tests.models.test_chat_model.Judge", "no langchain-core chat model; name one that is set up"),
+        (
+            "tests.models.test_chat_model.Judge",
+            "no langchain-core chat model; name one that is set up",
+        ),
         ("json.dumps", "no langchain-core chat model"),
     ],
 )
@@ -262,7 +288,10 @@ class ModelWithRetries(FakeListChatModel):
 
 
 def test_a_model_with_its_own_retries_is_refused() -> None:
-    assert ChatModel(ModelWithRetries(responses=["x"], max_retries=0)).provider == "langchain:ModelWithRetries"
+    assert (
+        ChatModel(ModelWithRetries(responses=["x"], max_retries=0)).provider
+        == "langchain:ModelWithRetries"
+    )
     for retries in (2, None):
         problem = f"ModelWithRetries.*has max_retries={retries}.*make it with max_retries=0"
         with pytest.raises(ConfigError, match=problem):

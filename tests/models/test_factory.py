@@ -73,7 +73,9 @@ def ask(opened: Gateway, asked: Request) -> Reply:
 
 def request(**others: Any) -> Request:
     asked = {"provider": "openai-compatible", "endpoint": "http://judge:8000/v1", "model": "qwen"}
-    return Request.model_validate(asked | {"messages": (Message(role="user", content="Is it so?"),)} | others)
+    return Request.model_validate(
+        asked | {"messages": (Message(role="user", content="Is it so?"),)} | others
+    )
 
 
 def recording(path: Path, *requests: Request) -> Path:
@@ -92,12 +94,16 @@ def test_the_identity_of_a_server_is_its_url_and_model() -> None:
     assert found == ("openai-compatible", "http://127.0.0.1:8000/v1", "org/qwen:4b")
 
 
-@pytest.mark.parametrize("model", ["openai/gpt-5-mini", "ollama/llama3:8b", "together_ai/org/m-7b", "xai/m"])
+@pytest.mark.parametrize(
+    "model", ["openai/gpt-5-mini", "ollama/llama3:8b", "together_ai/org/m-7b", "xai/m"]
+)
 def test_provider_and_model_open_litellm(model: str) -> None:
     assert identity(model) == ("litellm", None, model)
 
 
-def test_an_unknown_provider_is_refused_with_the_nearest_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_provider_is_refused_with_the_nearest_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class BadRequestError(Exception):
         pass
 
@@ -111,20 +117,30 @@ def test_an_unknown_provider_is_refused_with_the_nearest_one(monkeypatch: pytest
     monkeypatch.setattr("jurygraph.models.backends.litellm.library", lambda: library)
     for model in ("rare/m", "mine/m"):
         assert identity(model) == ("litellm", None, model)
-    with pytest.raises(ConfigError, match="model: 'opnai' is not a provider that litellm knows; did you mean openai"):
+    with pytest.raises(
+        ConfigError,
+        match="model: 'opnai' is not a provider that litellm knows; did you mean openai",
+    ):
         backend("opnai/gpt-5")
-    with pytest.raises(ConfigError, match="'zzz' is not a provider that litellm knows; write provider/model, such as"):
+    with pytest.raises(
+        ConfigError,
+        match="'zzz' is not a provider that litellm knows; write provider/model, such as",
+    ):
         backend("zzz/gpt-5")
 
 
 def test_the_form_of_a_provider_is_configured_or_known() -> None:
     assert backend("groq/llama").capabilities.form == "instructed"
     assert backend("groq/llama", form="native").capabilities.form == "native"
-    assert backend("openai/gpt-4o", form="instructed").capabilities == Capabilities("instructed", logprobs=True)
+    assert backend("openai/gpt-4o", form="instructed").capabilities == Capabilities(
+        "instructed", logprobs=True
+    )
 
 
 def test_a_form_that_a_model_cannot_have_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"calls\.form: .* schema as instructions, so leave the form out"):
+    with pytest.raises(
+        ConfigError, match=r"calls\.form: .* schema as instructions, so leave the form out"
+    ):
         open_gateway("langchain:tests.models.test_factory.listed", CallsConfig(form="native"))
 
 
@@ -165,7 +181,11 @@ WRONG = {
 
 
 @pytest.mark.parametrize(
-    "model", [pytest.param(one, marks=pytest.mark.heavy if one.startswith("gguf:") else ()) for one in WRONG]
+    "model",
+    [
+        pytest.param(one, marks=pytest.mark.heavy if one.startswith("gguf:") else ())
+        for one in WRONG
+    ],
 )
 def test_an_invalid_model_is_refused_in_one_line_with_the_valid_forms(
     model: str, monkeypatch: pytest.MonkeyPatch
@@ -244,14 +264,18 @@ HEAVY = {"aiohttp", "litellm", "diskcache", "xllamacpp", "jinja2"}
 def loaded_by(*steps: str) -> list[set[str]]:
     """Return the libraries for models that a new interpreter has loaded after each of these steps."""
     script = "".join(f"{step}\nimport sys; print(*sys.modules)\n" for step in steps)
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     return [HEAVY & set(line.split()) for line in done.stdout.splitlines()]
 
 
 @pytest.mark.landing
 def test_each_kind_of_model_imports_only_what_it_needs() -> None:
     opening = "from jurygraph.models.factory import open_backend as o; from jurygraph.schema import CallsConfig"
-    loaded = loaded_by(f"{opening}; o('openai/gpt-5-mini', CallsConfig())", f"o({SERVER!r}, CallsConfig())")
+    loaded = loaded_by(
+        f"{opening}; o('openai/gpt-5-mini', CallsConfig())", f"o({SERVER!r}, CallsConfig())"
+    )
     assert loaded == [{"aiohttp", "diskcache"}, {"aiohttp", "diskcache"}]
 
 
@@ -286,8 +310,14 @@ def test_a_file_is_found_without_running_the_package(packages: Path) -> None:
     [
         ("one_model/tiny.guf", "package 'one_model' has no such file; did you mean tiny.gguf?"),
         ("one_model", "package 'one_model' has no such file; it has __init__.py, tiny.gguf"),
-        ("absent_model/tiny.gguf", "no package is imported as 'absent_model'; install it, and write its import name"),
-        ("one-model/tiny.gguf", "no package is imported as 'one-model'; install it, and write its import name"),
+        (
+            "absent_model/tiny.gguf",
+            "no package is imported as 'absent_model'; install it, and write its import name",
+        ),
+        (
+            "one-model/tiny.gguf",
+            "no package is imported as 'one-model'; install it, and write its import name",
+        ),
         ("json/__init__.py/x", "package 'json' has no such file"),
     ],
 )
@@ -304,7 +334,9 @@ def test_a_zipped_model_is_unpacked_once(packages: Path) -> None:
     before = folder.stat().st_mtime_ns
     assert find_model_folder("zipped_model") == folder
     assert folder.stat().st_mtime_ns == before
-    assert [path.name for path in folder.parent.iterdir()] == [folder.name], "nothing half unpacked is left"
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name], (
+        "nothing half unpacked is left"
+    )
 
 
 def test_a_package_may_hold_its_model_as_it_is(packages: Path) -> None:
@@ -316,6 +348,8 @@ def test_a_package_without_a_model_and_a_broken_zip_are_refused(packages: Path) 
     with pytest.raises(ConfigError, match="holds no model: it has no modules"):
         open_embedder("sentence-transformers:package:no_model")
     (packages / "zipped_model" / "model.zip").write_bytes(b"PK, cut short")
-    with pytest.raises(ConfigError, match=r"model.zip: cannot be unpacked .*; install its package again"):
+    with pytest.raises(
+        ConfigError, match=r"model.zip: cannot be unpacked .*; install its package again"
+    ):
         find_model_folder("zipped_model")
     assert list((packages / "cache" / "models").iterdir()) == []

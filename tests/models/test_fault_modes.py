@@ -27,18 +27,31 @@ from tests.models.fault_targets import (
     each_of,
     outcome,
 )
-from tests.models.faults import HTTP, QUICK, REPLY, VECTORS, Planted, gzip_bomb, json_body, make_bombs
+from tests.models.faults import (
+    HTTP,
+    QUICK,
+    REPLY,
+    VECTORS,
+    Planted,
+    gzip_bomb,
+    json_body,
+    make_bombs,
+)
 from tests.models.server import Answer, Server
 from tests.virtual_time import run_held
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning"
+)
 
 MOST_MEMORY = 500.0
 """MiB that a process may have at once, litellm's own 170 included: pydantic builds all of a reply that lacks a key."""
 
 _ADDRESSES = ("OPENAI_API_BASE", "HOSTED_VLLM_API_BASE", "COHERE_API_BASE")
 _BEYOND_LIMITS = [
-    mode for mode in HTTP if "too-large" in HTTP[mode].kinds or mode.startswith(("redirect-", "endless", "gzip-bomb"))
+    mode
+    for mode in HTTP
+    if "too-large" in HTTP[mode].kinds or mode.startswith(("redirect-", "endless", "gzip-bomb"))
 ]
 every_target = each_of("name", HTTP_TARGETS)
 every_local = each_of("name", IN_PROCESS_TARGETS)
@@ -70,7 +83,9 @@ def provider(name: str) -> Iterator[tuple[Server, Server]]:
             return HTTP[mode].answer(Planted(target.valid_body, other.url))
         assert target.wrap_text is not None or mode == "right"
         return json_body(
-            REPLY[mode].reply(target.wrap_text) if mode in REPLY and target.wrap_text else target.valid_body
+            REPLY[mode].reply(target.wrap_text)
+            if mode in REPLY and target.wrap_text
+            else target.valid_body
         )
 
     gzip_bomb(target.valid_body)  # which takes a while, once
@@ -101,7 +116,10 @@ def environment_of_targets(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_fault_mode_over_http_is_its_kind_of_fault(name: str) -> None:
     modes = [mode for mode in QUICK if mode in modes_of(name)]
     with provider(name) as (server, other):
-        met = {mode: run_held(outcome(HTTP_TARGETS[name].call, address(server), mode)) for mode in ("right", *modes)}
+        met = {
+            mode: run_held(outcome(HTTP_TARGETS[name].call, address(server), mode))
+            for mode in ("right", *modes)
+        }
         assert met.pop("right") == COUNTED
         assert {mode: found for mode, found in met.items() if found not in kinds(mode)} == {}
         assert [seen.body["model"] for seen in server.requests] == ["right", *modes]  # each once
@@ -118,7 +136,11 @@ def test_each_fault_mode_in_process_is_its_kind_of_fault(name: str, tmp_path: Pa
 
 def outcomes_in_new_process(name: str, place: str, *modes: str) -> dict[str, tuple[str, float]]:
     """Return the outcome of each mode, and the peak memory of the process until then."""
-    environment = {**os.environ, **dict.fromkeys(KEYS, "sk-0123456789"), "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {
+        **os.environ,
+        **dict.fromkeys(KEYS, "sk-0123456789"),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
     made = subprocess.run(
         [sys.executable, "-m", "tests.models.fault_targets", name, place, *modes],
         env=environment,

@@ -37,7 +37,11 @@ from tests.virtual_time import now, pass_time_later, run, run_held
 T = TypeVar("T")
 PRICE = Price(input=1.0, output=10.0)
 COST = (TOKENS_IN * PRICE.input + TOKENS_OUT * PRICE.output) / 1_000_000
-SCHEMA: dict[str, Any] = {"type": "object", "properties": {"met": {"type": "boolean"}}, "required": ["met"]}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"met": {"type": "boolean"}},
+    "required": ["met"],
+}
 LONG = 20.0
 """Seconds of a held clock: what ends earlier does so because a test let time pass."""
 
@@ -118,7 +122,9 @@ class TestAskedOnce:
         with run_server(lambda body, number: reply_with(f"reply {number}")) as server:
             answers = with_gateway(
                 server.url,
-                lambda gateway: asyncio.gather(*(gateway.ask(make_request(), sink=kept) for _ in range(20))),
+                lambda gateway: asyncio.gather(
+                    *(gateway.ask(make_request(), sink=kept) for _ in range(20))
+                ),
             )
         assert server.count == 1
         assert {answered.reply.text for answered in answers} == {"reply 1"}
@@ -130,32 +136,42 @@ class TestAskedOnce:
         with run_server(lambda body, number: reply_with(f"reply {number}")) as server:
             answers = with_gateway(
                 server.url,
-                lambda gateway: asyncio.gather(*(gateway.ask(make_request(), sink=sink) for sink in sinks * 2)),
+                lambda gateway: asyncio.gather(
+                    *(gateway.ask(make_request(), sink=sink) for sink in sinks * 2)
+                ),
             )
         assert [sink.calls[make_request().digest] for sink in sinks * 2] == answers
         assert [sink.times for sink in sinks] == [1, 1]
 
-    def test_equal_requests_one_after_another_come_from_the_cache_and_bill_nothing(self, tmp_path: Path) -> None:
+    def test_equal_requests_one_after_another_come_from_the_cache_and_bill_nothing(
+        self, tmp_path: Path
+    ) -> None:
         budget = Budget()
 
         async def thrice(gateway: Gateway) -> list[AnsweredCall]:
             return [await gateway.ask(make_request()) for _ in range(3)]
 
         with run_server(yes) as server:
-            first, *others = with_gateway(server.url, thrice, cache=Cache(tmp_path), price=PRICE, budget=budget)
+            first, *others = with_gateway(
+                server.url, thrice, cache=Cache(tmp_path), price=PRICE, budget=budget
+            )
         assert server.count == 1
         assert (first.call.cache_hit, first.call.attempts, first.call.cost) == (False, 1, COST)
-        assert [(one.reply, one.call.cache_hit, one.call.attempts, one.call.cost) for one in others] == [
-            (first.reply, True, 0, COST)
-        ] * 2
+        assert [
+            (one.reply, one.call.cache_hit, one.call.attempts, one.call.cost) for one in others
+        ] == [(first.reply, True, 0, COST)] * 2
         assert (budget.calls, budget.spent) == (1, COST)
 
     def test_a_fault_is_not_remembered(self, tmp_path: Path) -> None:
         async def twice(gateway: Gateway) -> tuple[Fault, AnsweredCall]:
-            return await fault_of(gateway.ask(make_request(), sink=kept)), await gateway.ask(make_request(), sink=kept)
+            return await fault_of(gateway.ask(make_request(), sink=kept)), await gateway.ask(
+                make_request(), sink=kept
+            )
 
         kept = Kept()
-        with run_server(lambda body, number: status(400) if number == 1 else reply_with("yes")) as server:
+        with run_server(
+            lambda body, number: status(400) if number == 1 else reply_with("yes")
+        ) as server:
             fault, answered = with_gateway(server.url, twice, cache=Cache(tmp_path))
         assert server.count == 2
         assert (fault.kind, answered.reply.text, kept.times) == ("rejected", "yes", 1)
@@ -164,7 +180,9 @@ class TestAskedOnce:
 class TestTryingAgain:
     def test_a_permanent_429_with_three_attempts_is_exactly_three_requests(self) -> None:
         with run_server(lambda body, number: status(429, {"retry-after-ms": "0"})) as server:
-            fault = with_gateway(server.url, lambda gateway: fault_of(gateway.ask(make_request())), attempts=3)
+            fault = with_gateway(
+                server.url, lambda gateway: fault_of(gateway.ask(make_request())), attempts=3
+            )
         assert server.count == 3
         assert (fault.kind, fault.cause, fault.attempts) == ("rate-limit", "infrastructure", 3)
 
@@ -181,11 +199,17 @@ class TestTryingAgain:
         ],
         ids=["500", "503", "429", "cut", "reset", "unreadable", "aborted"],
     )
-    def test_a_retryable_fault_is_sent_again_and_the_call_counts_attempts(self, fault: Answer) -> None:
+    def test_a_retryable_fault_is_sent_again_and_the_call_counts_attempts(
+        self, fault: Answer
+    ) -> None:
         with run_server(lambda body, number: fault if number == 1 else reply_with("yes")) as server:
             answered = with_gateway(server.url, lambda gateway: gateway.ask(make_request()))
         assert server.count == 2
-        assert (answered.reply.text, answered.call.attempts, answered.call.cache_hit) == ("yes", 2, False)
+        assert (answered.reply.text, answered.call.attempts, answered.call.cache_hit) == (
+            "yes",
+            2,
+            False,
+        )
 
     def test_a_wait_holds_no_slot(self) -> None:
         backend = Throttled(Fault("server", "later", 200.0))
@@ -224,7 +248,9 @@ async def ask_backend(backend: Throttled, *requests: Request, concurrency: int =
 class TestTime:
     def test_the_deadline_ends_a_request_that_hangs(self) -> None:
         with run_server(lambda body, number: hang(passing=0.5)) as server:
-            fault = with_gateway(server.url, lambda gateway: fault_of(gateway.ask(make_request(), deadline_in(0.5))))
+            fault = with_gateway(
+                server.url, lambda gateway: fault_of(gateway.ask(make_request(), deadline_in(0.5)))
+            )
         assert server.count == 1
         assert (fault.kind, fault.cause) == ("deadline", "infrastructure")
 
@@ -245,7 +271,9 @@ class TestTime:
     @pytest.mark.parametrize("left", [-1.0, 0.0])
     def test_after_the_deadline_nothing_is_sent(self, left: float) -> None:
         with run_server(yes) as server:
-            fault = with_gateway(server.url, lambda gateway: fault_of(gateway.ask(make_request(), deadline_in(left))))
+            fault = with_gateway(
+                server.url, lambda gateway: fault_of(gateway.ask(make_request(), deadline_in(left)))
+            )
         assert server.count == 0
         assert fault.kind == "deadline"
 
@@ -259,7 +287,9 @@ class TestTime:
             return await asyncio.gather(hurried, gateway.ask(make_request(), deadline_in(LONG)))
 
         for way in (both, together):
-            with run_server(lambda body, number: hang(passing=0.1) if number == 1 else reply_with("yes")) as server:
+            with run_server(
+                lambda body, number: hang(passing=0.1) if number == 1 else reply_with("yes")
+            ) as server:
                 fault, answered = with_gateway(server.url, way)
             assert (fault.kind, answered.reply.text, server.count) == ("deadline", "yes", 2)
 
@@ -326,14 +356,18 @@ class TestTwoLoops:
         async def use_twice(gateway: Gateway) -> list[list[str]]:
             first = asyncio.create_task(ask(gateway, "one", "two", "three"))
             await server.wait_for(1)
-            second = asyncio.create_task(asyncio.to_thread(asyncio.run, ask(gateway, "one", "four")))
+            second = asyncio.create_task(
+                asyncio.to_thread(asyncio.run, ask(gateway, "one", "four"))
+            )
             await server.wait_for(2)
             server.release()
             return [await first, await second]
 
         unbilled = reply_with("yes", usage=False)
         with run_server(lambda body, number: unbilled, together=math.inf) as server:
-            replies = with_gateway(server.url, use_twice, concurrency=1, budget=Budget(max_cost=1.0), price=PRICE)
+            replies = with_gateway(
+                server.url, use_twice, concurrency=1, budget=Budget(max_cost=1.0), price=PRICE
+            )
         assert (replies, server.count) == ([["yes"] * 3, ["yes"] * 2], 5)
 
     def test_requests_of_an_abandoned_loop_are_forgotten(self) -> None:
@@ -354,7 +388,11 @@ class TestTwoLoops:
 def envelope(tokens_out: int) -> str:
     """Return a reply to two tokens whose usage reports this number."""
     usage = {"prompt_tokens": 2, "completion_tokens": tokens_out, "total_tokens": 2 + tokens_out}
-    choice = {"index": 0, "message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": "yes"},
+        "finish_reason": "stop",
+    }
     return json.dumps({"model": "tiny-1", "choices": [choice], "usage": usage})
 
 
@@ -369,7 +407,9 @@ def most_expensive_reply(body: Mapping[str, Any], number: int) -> Answer:
 
 async def request_64(gateway: Gateway) -> list[AnsweredCall | Fault]:
     """Send 64 different requests, all in flight at once."""
-    asking = (gateway.ask(make_request(f"{number:02}", answer=None, form="text")) for number in range(64))
+    asking = (
+        gateway.ask(make_request(f"{number:02}", answer=None, form="text")) for number in range(64)
+    )
     return await asyncio.gather(*asking, return_exceptions=True)  # type: ignore[return-value]
 
 
@@ -379,7 +419,9 @@ class TestBudget:
         budget = Budget(max_cost=10.5 * one)
         with run_server(most_expensive_reply, together=10) as server:
             results = with_gateway(server.url, request_64, budget=budget, price=PRICE)
-        billed = sum(answered.call.cost or 0.0 for answered in results if isinstance(answered, AnsweredCall))
+        billed = sum(
+            answered.call.cost or 0.0 for answered in results if isinstance(answered, AnsweredCall)
+        )
         assert server.count == 10
         assert billed == pytest.approx(10 * one)
         assert budget.spent == pytest.approx(billed)
@@ -389,7 +431,9 @@ class TestBudget:
         one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
         budget, concurrency = Budget(max_cost=1000 * one), 4
         with run_server(lambda body, number: raw_body(envelope(tokens_out=160))) as server:
-            results = with_gateway(server.url, request_64, budget=budget, price=PRICE, concurrency=concurrency)
+            results = with_gateway(
+                server.url, request_64, budget=budget, price=PRICE, concurrency=concurrency
+            )
         faults = [fault for fault in results if isinstance(fault, Fault)]
         assert server.count <= concurrency
         assert len(faults) >= 64 - concurrency
@@ -399,18 +443,26 @@ class TestBudget:
     def test_a_reply_too_large_to_read_stops_all_sending(self) -> None:
         budget = Budget(max_cost=1.0)
         with run_server(lambda body, number: huge(9)) as server:
-            results = with_gateway(server.url, request_64, budget=budget, price=PRICE, concurrency=1)
+            results = with_gateway(
+                server.url, request_64, budget=budget, price=PRICE, concurrency=1
+            )
         kinds = [fault.kind for fault in results if isinstance(fault, Fault)]
         assert (server.count, kinds.count("too-large"), kinds.count("budget")) == (1, 1, 63)
 
     @pytest.mark.parametrize(
-        ("answer", "billed"), [(cut_off(), 3.0), (status(429, {"retry-after-ms": "0"}), 0.0)], ids=["cut", "429"]
+        ("answer", "billed"),
+        [(cut_off(), 3.0), (status(429, {"retry-after-ms": "0"}), 0.0)],
+        ids=["cut", "429"],
     )
-    def test_a_broken_reply_is_charged_and_a_429_is_not(self, answer: Answer, billed: float) -> None:
+    def test_a_broken_reply_is_charged_and_a_429_is_not(
+        self, answer: Answer, billed: float
+    ) -> None:
         most = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
         budget, asked = Budget(), make_request("07", answer=None, form="text")
         with run_server(lambda body, number: answer) as server:
-            with_gateway(server.url, lambda gateway: fault_of(gateway.ask(asked)), budget=budget, price=PRICE)
+            with_gateway(
+                server.url, lambda gateway: fault_of(gateway.ask(asked)), budget=budget, price=PRICE
+            )
         assert budget.calls == server.count == 3
         assert budget.spent == pytest.approx(billed * most)
 
@@ -440,7 +492,9 @@ class TestFullDisk:
         assert server.count == 2, "the second request was not sent"
 
 
-def test_a_request_without_a_reply_is_stored_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_without_a_reply_is_stored_without_secrets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("SOME_API_KEY", "sk-canary-0123456789")
     stored: list[str] = []
 
@@ -491,7 +545,9 @@ class TestDryRun:
                 await gateway.ask(request, sink=kept)
             _, dry = gateway.for_dry_run(4, kept)
             for request in requests:
-                dry.first_replies.note(await dry.ask(request), Fault("malformed", "the reply is not valid JSON"))
+                dry.first_replies.note(
+                    await dry.ask(request), Fault("malformed", "the reply is not valid JSON")
+                )
             assert dry.first_replies.problem is None
 
         with run_server(lambda body, number: reply_with("It is fine.")) as server:

@@ -24,7 +24,9 @@ SECRET = "sk-0123456789abcdef"
 ONCE = RequestLimits(retries=RetryPolicy(1, 0.0, 0.0))
 
 
-def with_gateway(do: Callable[[Gateway], Awaitable[T]], backend: Bills | None = None, **parts: Any) -> T:
+def with_gateway(
+    do: Callable[[Gateway], Awaitable[T]], backend: Bills | None = None, **parts: Any
+) -> T:
     async def whole() -> T:
         gateway = Gateway(backend or Bills(11, 7), Limiter(4), ONCE, **parts)  # type: ignore[arg-type]
         try:
@@ -35,11 +37,17 @@ def with_gateway(do: Callable[[Gateway], Awaitable[T]], backend: Bills | None = 
     return run(whole())
 
 
-async def sources_before_and_after(gateway: Gateway, sink: Kept | None = None) -> tuple[str | None, ...]:
+async def sources_before_and_after(
+    gateway: Gateway, sink: Kept | None = None
+) -> tuple[str | None, ...]:
     before = gateway.reply_source(make_request(), sink)
     await gateway.ask(make_request(), sink=sink)
     await asyncio.sleep(0)  # what came is put into the cache on the next turn of the loop
-    return before, gateway.reply_source(make_request(), sink), gateway.reply_source(make_request("another"), sink)
+    return (
+        before,
+        gateway.reply_source(make_request(), sink),
+        gateway.reply_source(make_request("another"), sink),
+    )
 
 
 def test_a_cached_reply_is_used_until_deleted(tmp_path: Path) -> None:
@@ -91,7 +99,9 @@ def test_a_secret_is_redacted_wherever_a_server_echoes_it(field: str) -> None:
 def test_a_redactor_that_is_given_decides_what_is_redacted() -> None:
     backend = Bills(1, 1)
     backend.reply = Reply(text=f"it is {SECRET}")
-    answered = with_gateway(lambda gateway: gateway.ask(make_request()), backend, redactor=Redactor((SECRET,)))
+    answered = with_gateway(
+        lambda gateway: gateway.ask(make_request()), backend, redactor=Redactor((SECRET,))
+    )
     assert answered.reply.text == "it is [redacted]"
 
 
@@ -104,7 +114,11 @@ def test_a_secret_in_a_fault_is_redacted_and_the_errors_behind_it_are_left_out()
 
     with pytest.raises(Fault, match=r"^the key \[redacted\] is not known$") as caught:
         with_gateway(lambda gateway: gateway.ask(make_request()), backend=Refuses(1, 1))
-    assert (caught.value.kind, caught.value.attempts, caught.value.__cause__) == ("unauthorised", 1, None)
+    assert (caught.value.kind, caught.value.attempts, caught.value.__cause__) == (
+        "unauthorised",
+        1,
+        None,
+    )
 
 
 def test_a_request_with_a_secret_is_sent_unchanged_and_stored_redacted(tmp_path: Path) -> None:
@@ -122,11 +136,16 @@ def test_a_request_with_a_secret_is_sent_unchanged_and_stored_redacted(tmp_path:
         async def store(self, request: Request, answered: AnsweredCall) -> None:
             kept.append(request)
 
-    messages = (Message(role="system", content="Grade."), Message(role="user", content=f"Is {SECRET} a prime?"))
+    messages = (
+        Message(role="system", content="Grade."),
+        Message(role="user", content=f"Is {SECRET} a prime?"),
+    )
     clean = (messages[0], Message(role="user", content="Is [redacted] a prime?"))
     request = make_request(messages=messages)
     for _ in range(2):  # the second time it comes from the cache
-        with_gateway(lambda gateway: gateway.ask(request, sink=Store()), Listens(1, 1), cache=Cache(tmp_path))
+        with_gateway(
+            lambda gateway: gateway.ask(request, sink=Store()), Listens(1, 1), cache=Cache(tmp_path)
+        )
     assert sent == [request]
     assert [(one.messages, one.model) for one in kept] == [(clean, request.model)] * 2
 
@@ -139,7 +158,9 @@ def test_wait_for_pending_waits_for_failing_requests_too() -> None:
             raise Fault("rejected", "no")
 
     async def leave(gateway: Gateway) -> int:
-        asking = [asyncio.create_task(gateway.ask(make_request(text))) for text in ("first", "second")]
+        asking = [
+            asyncio.create_task(gateway.ask(make_request(text))) for text in ("first", "second")
+        ]
         await asyncio.sleep(0)
         for one in asking:
             one.cancel()
@@ -181,8 +202,12 @@ async def _known(gateway: Gateway, text: str) -> bool:
 
 
 def test_a_call_records_its_request_its_model_and_its_cost() -> None:
-    request = make_request(prompt="primes", prompt_version="2", endpoint="http://e", parameters={"seed": 1})
-    answered = with_gateway(lambda gateway: gateway.ask(request), price=Price(input=1.0, output=10.0))
+    request = make_request(
+        prompt="primes", prompt_version="2", endpoint="http://e", parameters={"seed": 1}
+    )
+    answered = with_gateway(
+        lambda gateway: gateway.ask(request), price=Price(input=1.0, output=10.0)
+    )
     call = answered.call.model_dump()
     assert call.pop("latency") >= 0.0
     assert call == {
@@ -209,7 +234,9 @@ PROSE = Fault("malformed", "the reply is not valid JSON")
 
 
 def answered(number: int) -> AnsweredCall:
-    return AnsweredCall(Reply(text=f"It is fine, no. {number}."), Call(id=f"c{number}", provider="p", model="m"))
+    return AnsweredCall(
+        Reply(text=f"It is fine, no. {number}."), Call(id=f"c{number}", provider="p", model="m")
+    )
 
 
 def read(first: FirstReplies, *faults: Fault | None) -> None:
@@ -288,7 +315,9 @@ def test_all_backends_are_closed_though_one_cannot_be() -> None:
             if self.name == "first":
                 raise OSError("it is gone")
 
-    gateways = Gateways({name: Gateway(Closes(name), Limiter(1), ONCE) for name in ("first", "second")})
+    gateways = Gateways(
+        {name: Gateway(Closes(name), Limiter(1), ONCE) for name in ("first", "second")}
+    )
     with pytest.raises(OSError, match="it is gone"):
         run(gateways.close())
     assert closed == ["first", "second"]
@@ -310,9 +339,18 @@ def gateway_of(model: str, **parameters: Any) -> Gateway:
     return Gateway(Named(model), Limiter(1), ONCE, parameters=parameters)  # type: ignore[arg-type]
 
 
-def test_a_call_is_billed_to_the_model_that_it_names_and_of_two_to_the_one_with_its_parameters() -> None:
-    gateways = Gateways({None: gateway_of("m"), "seeded": gateway_of("m", seed=1), "other": gateway_of("n")})
-    requests = [make_request(), make_request(parameters={"seed": 1}), make_request(model="n"), make_request(model="?")]
+def test_a_call_is_billed_to_the_model_that_it_names_and_of_two_to_the_one_with_its_parameters() -> (
+    None
+):
+    gateways = Gateways(
+        {None: gateway_of("m"), "seeded": gateway_of("m", seed=1), "other": gateway_of("n")}
+    )
+    requests = [
+        make_request(),
+        make_request(parameters={"seed": 1}),
+        make_request(model="n"),
+        make_request(model="?"),
+    ]
     assert [gateways.name_of(request) for request in requests] == [None, "seeded", "other", None]
     assert Gateways({"only": gateway_of("n")}).name_of(make_request(model="?")) == "only"
 
@@ -327,6 +365,9 @@ def test_a_dry_run_of_all_models_has_the_replies_that_the_run_stored() -> None:
         assert (await dry["m"].ask(make_request())).reply.text == "yes"
         with pytest.raises(Fault, match="noted and not sent"):
             await dry["n"].ask(make_request(model="n"))
-        assert [(backend.model, backend.lacks_reply) for backend in backends] == [("m", False), ("n", True)]
+        assert [(backend.model, backend.lacks_reply) for backend in backends] == [
+            ("m", False),
+            ("n", True),
+        ]
 
     run(note())

@@ -76,7 +76,9 @@ def model(tiny: Path) -> Iterator[Gguf]:
     asyncio.run(model.close())
 
 
-def ask(model: Gguf, prompt: str = "Is it?", answer: dict[str, Any] | None = None, **parameters: Any) -> Request:
+def ask(
+    model: Gguf, prompt: str = "Is it?", answer: dict[str, Any] | None = None, **parameters: Any
+) -> Request:
     return Request(
         provider=model.provider,
         endpoint=model.endpoint,
@@ -88,7 +90,9 @@ def ask(model: Gguf, prompt: str = "Is it?", answer: dict[str, Any] | None = Non
     )
 
 
-def reply(model: Gguf, prompt: str = "Is it?", answer: dict[str, Any] | None = None, **parameters: Any) -> Reply:
+def reply(
+    model: Gguf, prompt: str = "Is it?", answer: dict[str, Any] | None = None, **parameters: Any
+) -> Reply:
     return asyncio.run(model.complete(ask(model, prompt, answer, **parameters), LONG))
 
 
@@ -101,7 +105,9 @@ def fault(attempt: Coroutine[Any, Any, Reply]) -> Fault:
 # The file
 
 
-def test_a_model_is_known_by_its_name_and_its_bytes(tmp_path: Path, tiny: Path, model: Gguf) -> None:
+def test_a_model_is_known_by_its_name_and_its_bytes(
+    tmp_path: Path, tiny: Path, model: Gguf
+) -> None:
     assert (model.provider, model.model) == ("gguf", "tiny.gguf")
     assert model.endpoint == "sha256:" + hashlib.sha256(tiny.read_bytes()).hexdigest()
     other = Gguf(write_tiny(tmp_path / "tiny.gguf", CHAT + " "))
@@ -117,7 +123,9 @@ def test_a_model_is_known_by_its_name_and_its_bytes(tmp_path: Path, tiny: Path, 
         (b"hello there", r"is no GGUF file, it begins with b'hell'; name a model"),
     ],
 )
-def test_a_file_that_is_no_model_is_refused_at_once(tmp_path: Path, content: bytes | None, wrong: str) -> None:
+def test_a_file_that_is_no_model_is_refused_at_once(
+    tmp_path: Path, content: bytes | None, wrong: str
+) -> None:
     path = tmp_path / "model.gguf"
     if content is not None:
         path.write_bytes(content)
@@ -127,18 +135,26 @@ def test_a_file_that_is_no_model_is_refused_at_once(tmp_path: Path, content: byt
 
 
 @pytest.mark.parametrize("length", [4, 24, 3_000, 200_000, -1])
-def test_a_model_that_is_cut_short_is_refused_when_it_is_loaded(tmp_path: Path, tiny: Path, length: int) -> None:
+def test_a_model_that_is_cut_short_is_refused_when_it_is_loaded(
+    tmp_path: Path, tiny: Path, length: int
+) -> None:
     path = tmp_path / "cut.gguf"
     path.write_bytes(tiny.read_bytes()[:length])
     model = Gguf(path, threads=1)
-    with pytest.raises(ConfigError, match=r"cut\.gguf: llama\.cpp cannot load it; it may be cut short"):
+    with pytest.raises(
+        ConfigError, match=r"cut\.gguf: llama\.cpp cannot load it; it may be cut short"
+    ):
         model.open()
     assert fault(model.complete(ask(model), LONG)).kind == "unknown-model"
 
 
-def test_without_the_library_the_extra_is_named(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_extra_is_named(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    with pytest.raises(ConfigError, match=r"^gguf: needs xllamacpp: pip install 'jurygraph\[local\]'$"):
+    with pytest.raises(
+        ConfigError, match=r"^gguf: needs xllamacpp: pip install 'jurygraph\[local\]'$"
+    ):
         Gguf(tiny)
 
 
@@ -174,7 +190,11 @@ def test_only_a_request_of_the_form_grammar_is_held_to_its_schema(model: Gguf) -
 
 def test_a_reply_tells_its_end_its_tokens_and_the_engine(model: Gguf) -> None:
     given = reply(model, "abc", max_tokens=7)
-    assert (given.finish, given.tokens_in, given.tokens_out) == ("length", 6, 7)  # <s><|user|>abc<|assistant|>
+    assert (given.finish, given.tokens_in, given.tokens_out) == (
+        "length",
+        6,
+        7,
+    )  # <s><|user|>abc<|assistant|>
     assert given.served is not None
     assert given.served.startswith("xllamacpp ")
 
@@ -196,7 +216,9 @@ def test_text_marked_as_thought_by_a_template_is_part_of_the_reply(tmp_path: Pat
 
 
 def test_a_thinking_model_is_configured_not_to_think(tmp_path: Path) -> None:
-    thoughtful = CHAT + "{% if enable_thinking is defined and enable_thinking is false %}!!!{% endif %}"
+    thoughtful = (
+        CHAT + "{% if enable_thinking is defined and enable_thinking is false %}!!!{% endif %}"
+    )
     told = Gguf(write_tiny(tmp_path / "thoughtful.gguf", thoughtful), threads=1)
     assert reply(told, "abc", max_tokens=1).tokens_in == 9
     asyncio.run(told.close())
@@ -207,7 +229,9 @@ def test_a_thinking_model_is_configured_not_to_think(tmp_path: Path) -> None:
 
 def probability_of_prefixes(word: str, others: tuple[tuple[str, float], ...]) -> float:
     """Return the probability of the tokens with which a word may begin."""
-    return math.fsum(math.exp(logprob) for text, logprob in others if text and word.startswith(text))
+    return math.fsum(
+        math.exp(logprob) for text, logprob in others if text and word.startswith(text)
+    )
 
 
 def share_of_yes(others: tuple[tuple[str, float], ...]) -> float:
@@ -217,7 +241,9 @@ def share_of_yes(others: tuple[tuple[str, float], ...]) -> float:
 
 @pytest.mark.parametrize("prompt", PROMPTS[:8])
 def test_yes_and_no_share_the_probability_as_the_model_has_it(model: Gguf, prompt: str) -> None:
-    everything = reply(model, prompt, max_tokens=1, logprobs=True, top_logprobs=1000).tokens[0].others
+    everything = (
+        reply(model, prompt, max_tokens=1, logprobs=True, top_logprobs=1000).tokens[0].others
+    )
     right = share_of_yes(everything)
     assert 0.0 < right < 1.0
     for seed in range(6):
@@ -225,9 +251,13 @@ def test_yes_and_no_share_the_probability_as_the_model_has_it(model: Gguf, promp
         assert share_of_yes(given.others) == pytest.approx(right, abs=1e-3)
 
 
-def test_log_probabilities_are_the_models_own_whatever_the_grammar_and_the_temperature(model: Gguf) -> None:
+def test_log_probabilities_are_the_models_own_whatever_the_grammar_and_the_temperature(
+    model: Gguf,
+) -> None:
     free = reply(model, max_tokens=1, logprobs=True, top_logprobs=1000).tokens[0]
-    assert math.fsum(math.exp(logprob) for _, logprob in free.others) == pytest.approx(1.0, abs=1e-3)
+    assert math.fsum(math.exp(logprob) for _, logprob in free.others) == pytest.approx(
+        1.0, abs=1e-3
+    )
     held = reply(model, answer=MET, temperature=1.0, logprobs=True, top_logprobs=1000).tokens[0]
     assert held.text == "{"
     assert dict(held.others) == pytest.approx(dict(free.others), abs=1e-2)
@@ -238,7 +268,10 @@ def test_the_tokens_of_a_reply_are_its_text(model: Gguf) -> None:
     given = reply(model, answer=VERDICTS, logprobs=True, top_logprobs=3)
     assert "".join(token.text for token in given.tokens) == given.text
     assert all(token.logprob <= 0.0 and len(token.others) in (0, 3) for token in given.tokens)
-    assert [token.text for token in given.tokens if token.others][:2] == ["{", "["]  # and not the name between them
+    assert [token.text for token in given.tokens if token.others][:2] == [
+        "{",
+        "[",
+    ]  # and not the name between them
     assert all(token.others[0][1] >= token.others[-1][1] for token in given.tokens if token.others)
 
 
@@ -259,13 +292,17 @@ def test_a_prompt_beyond_the_context_overflows(model: Gguf) -> None:
         {"tools": 1},
     ],
 )
-def test_a_request_rejected_by_the_engine_is_not_retried(model: Gguf, parameters: dict[str, Any]) -> None:
+def test_a_request_rejected_by_the_engine_is_not_retried(
+    model: Gguf, parameters: dict[str, Any]
+) -> None:
     wrong = fault(model.complete(ask(model, **parameters), LONG))
     assert wrong.kind == "rejected"
 
 
 def test_messages_that_the_template_refuses_are_rejected(tmp_path: Path) -> None:
-    strict = "{% if messages[0].content == 'no' %}{{ raise_exception('not this') }}{% endif %}" + CHAT
+    strict = (
+        "{% if messages[0].content == 'no' %}{{ raise_exception('not this') }}{% endif %}" + CHAT
+    )
     model = Gguf(write_tiny(tmp_path / "strict.gguf", strict), threads=1)
     wrong = fault(model.complete(ask(model, "no"), LONG))
     asyncio.run(model.close())
@@ -280,7 +317,9 @@ class RecordingServer:
         self._server = server
         self.pieces: list[dict[str, Any]] = []
 
-    def handle_chat_completions(self, body: dict[str, Any], take: Callable[[dict[str, Any]], bool]) -> None:
+    def handle_chat_completions(
+        self, body: dict[str, Any], take: Callable[[dict[str, Any]], bool]
+    ) -> None:
         def overhear(piece: dict[str, Any]) -> bool:
             self.pieces.append(piece)
             return take(piece)
@@ -306,7 +345,9 @@ def test_requests_that_take_too_long_time_out_and_are_given_up(
 
     async def crowd() -> list[Reply | BaseException]:
         requests = (ask(model, f"{number}", max_tokens=20_000) for number in range(6))
-        return await asyncio.gather(*(model.complete(each, 0.05) for each in requests), return_exceptions=True)
+        return await asyncio.gather(
+            *(model.complete(each, 0.05) for each in requests), return_exceptions=True
+        )
 
     ends = asyncio.run(crowd())
     assert [end.kind for end in ends if isinstance(end, Fault)] == ["timeout"] * 6
@@ -315,14 +356,20 @@ def test_requests_that_take_too_long_time_out_and_are_given_up(
     assert len(recording_server.pieces) < 20_000
 
 
-def test_the_first_replies_say_how_long_later_ones_may_take(roomy: tuple[Gguf, RecordingServer]) -> None:
+def test_the_first_replies_say_how_long_later_ones_may_take(
+    roomy: tuple[Gguf, RecordingServer],
+) -> None:
     """A limit that is too short for this machine is no failure of a model that does answer."""
     model, _ = roomy
     for _ in range(3):
-        assert asyncio.run(model.complete(ask(model, "yes", max_tokens=200), 1e-9)).tokens_out == 200
+        assert (
+            asyncio.run(model.complete(ask(model, "yes", max_tokens=200), 1e-9)).tokens_out == 200
+        )
 
 
-def test_a_cancelled_request_ends_as_cancelled_and_is_given_up(roomy: tuple[Gguf, RecordingServer]) -> None:
+def test_a_cancelled_request_ends_as_cancelled_and_is_given_up(
+    roomy: tuple[Gguf, RecordingServer],
+) -> None:
     model, recording_server = roomy
 
     async def cancelled() -> None:
@@ -366,7 +413,9 @@ def test_a_model_can_be_closed_as_soon_as_it_is_open(tiny: Path) -> None:
 
 def test_an_interrupt_is_still_pythons(tiny: Path) -> None:
     """A server in the process that took the signals for itself would make Ctrl-C end nothing."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell's background job ignores it
     model = Gguf(tiny, threads=1)
     try:
         model.open()

@@ -15,7 +15,15 @@ import pytest
 from jurygraph import Jury
 from jurygraph.models.limits import RetryPolicy
 from jurygraph.schema import Call, Task, Trace
-from tests.models.judge_scripts import Script, config, judge_reply, jury, requested_items, responses, rubric
+from tests.models.judge_scripts import (
+    Script,
+    config,
+    judge_reply,
+    jury,
+    requested_items,
+    responses,
+    rubric,
+)
 from tests.models.server import (
     TOKENS_IN,
     TOKENS_OUT,
@@ -64,18 +72,26 @@ class TestAWarmCache:
         with run_server(right_reply) as server:
             cold = scored(server.url, "one", "two", task=task, prices=PRICES)
             sent = server.count
-            with Jury.from_config(config(server.url, prices=PRICES), max_calls=0, max_cost=0.0) as made:
+            with Jury.from_config(
+                config(server.url, prices=PRICES), max_calls=0, max_cost=0.0
+            ) as made:
                 warm = made.score(task, responses("one", "two"))
                 assert made.gateway is not None
                 billed = made.gateway.budget.spent
         assert (sent, server.count, billed) == (4, 4, 0.0)
-        assert [(call.cache_hit, call.cost) for trace in cold for call in trace.calls] == [(False, COST)] * 4
-        assert [(call.cache_hit, call.cost) for trace in warm for call in trace.calls] == [(True, COST)] * 4
+        assert [(call.cache_hit, call.cost) for trace in cold for call in trace.calls] == [
+            (False, COST)
+        ] * 4
+        assert [(call.cache_hit, call.cost) for trace in warm for call in trace.calls] == [
+            (True, COST)
+        ] * 4
         assert [trace.verdicts for trace in warm] == [trace.verdicts for trace in cold]
         assert [trace.reward for trace in warm] == [trace.reward for trace in cold]
 
     @pytest.mark.parametrize("unwanted", [False, None])
-    def test_an_endpoint_that_takes_no_log_probabilities_is_told_nothing_of_them(self, unwanted: bool | None) -> None:
+    def test_an_endpoint_that_takes_no_log_probabilities_is_told_nothing_of_them(
+        self, unwanted: bool | None
+    ) -> None:
         with run_server(lambda body, number: judge_reply(body)) as server:
             scored(server.url, "Dear all", parameters={"logprobs": unwanted, "top_logprobs": 5})
             scored(server.url, "Dear all")
@@ -85,7 +101,12 @@ class TestAWarmCache:
 
 
 def criterion_verdict(probability: float) -> dict[str, Any]:
-    return {"reason": "so it is", "quotes": ["Dear all"], "met": probability >= 0.5, "probability": probability}
+    return {
+        "reason": "so it is",
+        "quotes": ["Dear all"],
+        "met": probability >= 0.5,
+        "probability": probability,
+    }
 
 
 CREDIT = json.dumps({"criterion_1": criterion_verdict(1.0)})
@@ -94,9 +115,13 @@ MALFORMED = {
     "fenced, with words": f"Here it is:\n```json\n{CREDIT}\n```",
     "thought without end": f"<think>It may be {CREDIT}",
     "another schema": json.dumps({"score": 1.0}),
-    "a field too many": json.dumps({"criterion_1": criterion_verdict(1.0), "criterion_2": criterion_verdict(1.0)}),
+    "a field too many": json.dumps(
+        {"criterion_1": criterion_verdict(1.0), "criterion_2": criterion_verdict(1.0)}
+    ),
     "out of range": json.dumps({"criterion_1": criterion_verdict(1.5)}),
-    "at odds with itself": json.dumps({"criterion_1": {**criterion_verdict(1.0), "probability": None}}),
+    "at odds with itself": json.dumps(
+        {"criterion_1": {**criterion_verdict(1.0), "probability": None}}
+    ),
 }
 
 
@@ -122,8 +147,12 @@ def test_a_reply_in_a_fence_or_after_a_thought_is_read_as_without_them(text: str
 
 class TestARepair:
     @all_rows("text", MALFORMED.values())
-    def test_a_malformed_reply_is_shown_once_with_its_error_and_the_second_counts(self, text: str) -> None:
-        with run_server(lambda body, number: reply_with(text) if number == 1 else judge_reply(body)) as server:
+    def test_a_malformed_reply_is_shown_once_with_its_error_and_the_second_counts(
+        self, text: str
+    ) -> None:
+        with run_server(
+            lambda body, number: reply_with(text) if number == 1 else judge_reply(body)
+        ) as server:
             (trace,) = scored(server.url, "Dear all")
         assert server.count == 2
         first, second = (seen.body["messages"] for seen in server.requests)
@@ -135,11 +164,16 @@ class TestARepair:
         (verdict,) = trace.verdicts
         assert (verdict.score, verdict.status) == (0.9, "ok")
         repair, repaired = repair_and_repaired(trace)
-        assert (verdict.call, {repair.id, repaired.id}) == (repair.id, {call.id for call in trace.calls})
+        assert (verdict.call, {repair.id, repaired.id}) == (
+            repair.id,
+            {call.id for call in trace.calls},
+        )
 
     @all_rows("text", MALFORMED.values())
     def test_a_second_malformed_reply_is_a_failure_that_names_its_call(self, text: str) -> None:
-        trace, count = score_one_response(lambda body, number: reply_with(text, served=f"version {number}"))
+        trace, count = score_one_response(
+            lambda body, number: reply_with(text, served=f"version {number}")
+        )
         (verdict,) = trace.verdicts
         assert count == 2
         assert kind_of(trace) == ("failed", "malformed", "response")
@@ -149,7 +183,9 @@ class TestARepair:
 
     def test_a_fault_in_the_repair_keeps_its_own_kind(self) -> None:
         trace, count = score_one_response(
-            lambda body, number: reply_with("It is clear.") if number == 1 else reply_with(CREDIT, finish="length")
+            lambda body, number: (
+                reply_with("It is clear.") if number == 1 else reply_with(CREDIT, finish="length")
+            )
         )
         assert count == 2
         assert kind_of(trace) == ("failed", "truncated", "response")
@@ -158,7 +194,10 @@ class TestARepair:
         )
         assert count == 2
         assert kind_of(trace) == ("failed", "rejected", "infrastructure")
-        first, repair = (next(call for call in trace.calls if call.id == use.id) for use in trace.verdicts[0].calls)
+        first, repair = (
+            next(call for call in trace.calls if call.id == use.id)
+            for use in trace.verdicts[0].calls
+        )
         assert (trace.verdicts[0].call, first.served) == (first.id, "tiny-1")  # it was paid for
         assert (first.fault, repair.fault, repair.served) == (None, "rejected", None)
 
@@ -175,7 +214,9 @@ class TestARepair:
             (reply_with(" \n"), "empty"),
         ],
     )
-    def test_truncated_refused_or_empty_replies_are_not_repaired(self, answer: Answer, kind: str) -> None:
+    def test_truncated_refused_or_empty_replies_are_not_repaired(
+        self, answer: Answer, kind: str
+    ) -> None:
         trace, count = score_one_response(lambda body, number: answer)
         (verdict,) = trace.verdicts
         assert count == 1
@@ -194,7 +235,9 @@ class TestARepair:
         ],
     )
     def test_a_useless_reply_is_not_cached_for_the_next_run(self, bad: tuple[Answer, ...]) -> None:
-        with run_server(lambda body, number: bad[number - 1] if number <= len(bad) else judge_reply(body)) as server:
+        with run_server(
+            lambda body, number: bad[number - 1] if number <= len(bad) else judge_reply(body)
+        ) as server:
             (failed,) = scored(server.url, "Dear all")
             (better,) = scored(server.url, "Dear all")
             scored(server.url, "Dear all")
@@ -223,7 +266,9 @@ def kind_of(trace: Trace) -> tuple[str, str | None, str | None]:
 def held_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no time pass but what a test says, and retry at once."""
     monkeypatch.setattr("jurygraph.concurrency.uvloop.new_event_loop", HeldLoop)
-    monkeypatch.setattr("jurygraph.models.factory.RetryPolicy", lambda attempts: RetryPolicy(attempts, 0.0, 0.0))
+    monkeypatch.setattr(
+        "jurygraph.models.factory.RetryPolicy", lambda attempts: RetryPolicy(attempts, 0.0, 0.0)
+    )
 
 
 @pytest.mark.usefixtures("held_clock")
@@ -232,7 +277,9 @@ class TestWhatIsNoReply:
         with run_server(lambda body, number: hang(passing=0.5)) as server:
             traces = scored(server.url, "one", "two", "three", concurrency=1, deadline=0.5)
         assert server.count == 1
-        assert [kind_of(trace) for trace in traces] == [("failed", "deadline", "infrastructure")] * 3
+        assert [kind_of(trace) for trace in traces] == [
+            ("failed", "deadline", "infrastructure")
+        ] * 3
 
     def test_a_cancelled_group_leaves_the_jury_usable(self) -> None:
         async def given_up(server: Server) -> Trace:
@@ -249,7 +296,9 @@ class TestWhatIsNoReply:
             finally:
                 await made.aclose()
 
-        with run_server(lambda body, number: hang() if number == 1 else judge_reply(body)) as server:
+        with run_server(
+            lambda body, number: hang() if number == 1 else judge_reply(body)
+        ) as server:
             trace = run_held(given_up(server))
         assert trace.verdicts[0].score == 0.9
 
@@ -279,7 +328,9 @@ PLACES: Mapping[str, Callable[[str, Mapping[str, Any]], Answer]] = {
 
 
 def reply_of_model(body: Mapping[str, Any], served: str) -> Answer:
-    return reply_with(json.dumps({name: criterion_verdict(0.9) for name in requested_items(body)}), served=served)
+    return reply_with(
+        json.dumps({name: criterion_verdict(0.9) for name in requested_items(body)}), served=served
+    )
 
 
 class TestSecrets:
@@ -287,7 +338,9 @@ class TestSecrets:
     @pytest.mark.parametrize(
         ("place", "form"),
         [
-            pytest.param(place, form, marks=() if (row + column) % 3 == 0 else pytest.mark.exhaustive)
+            pytest.param(
+                place, form, marks=() if (row + column) % 3 == 0 else pytest.mark.exhaustive
+            )
             for row, place in enumerate(PLACES)
             for column, form in enumerate(SENT_BACK)
         ],
@@ -304,11 +357,19 @@ class TestSecrets:
         monkeypatch.setenv("JURYGRAPH_API_KEY", CANARY)
         key = SENT_BACK[form](CANARY)
         record = str(tmp_path / "record.jsonl")
-        with caplog.at_level(logging.DEBUG), run_server(lambda body, number: PLACES[place](key, body)) as server:
+        with (
+            caplog.at_level(logging.DEBUG),
+            run_server(lambda body, number: PLACES[place](key, body)) as server,
+        ):
             (trace,) = scored(server.url, "Dear all", attempts=1, record=record)
         assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
         files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
-        records = [trace.model_dump_json(), repr(trace), caplog.text, *(each.decode("latin-1") for each in files)]
+        records = [
+            trace.model_dump_json(),
+            repr(trace),
+            caplog.text,
+            *(each.decode("latin-1") for each in files),
+        ]
         assert [record for record in records if contains_canary(record)] == []
 
 

@@ -55,7 +55,9 @@ async def serve_requests(limiter: Limiter, requests: int) -> None:
 
 class TestTurns:
     @given(concurrency=st.integers(1, 5), lasting=st.lists(SECONDS, max_size=20))
-    def test_turns_start_in_order_within_the_concurrency(self, concurrency: int, lasting: list[float]) -> None:
+    def test_turns_start_in_order_within_the_concurrency(
+        self, concurrency: int, lasting: list[float]
+    ) -> None:
         async def begun() -> list[float]:
             limiter = Limiter(concurrency)
             return await asyncio.gather(*(start_time(limiter, lasting=each) for each in lasting))
@@ -68,7 +70,10 @@ class TestTurns:
 
 
 class TestBudgets:
-    @given(st.integers(1, 5000), st.lists(st.tuples(st.integers(0, 400), SECONDS), min_size=1, max_size=15))
+    @given(
+        st.integers(1, 5000),
+        st.lists(st.tuples(st.integers(0, 400), SECONDS), min_size=1, max_size=15),
+    )
     def test_a_turn_starts_exactly_when_the_tokens_allow_it(
         self, per_minute: int, asked: list[tuple[int, float]]
     ) -> None:
@@ -92,7 +97,9 @@ class TestBudgets:
             assert at == pytest.approx(max([arrivals[j], *begun_at[:j], *paid]), abs=1e-6)
 
     def test_an_oversized_request_starts_and_later_ones_wait_for_its_debt(self) -> None:
-        assert run(start_times(Limiter(9, tokens_per_minute=600), [6000, 0, 20])) == pytest.approx([0, 598, 600])
+        assert run(start_times(Limiter(9, tokens_per_minute=600), [6000, 0, 20])) == pytest.approx(
+            [0, 598, 600]
+        )
 
     @pytest.mark.parametrize(("used", "next_at"), [(0, 0.0), (50, 4.0), (100, 9.0), (150, 14.0)])
     def test_actual_tokens_replace_the_estimate(self, used: int, next_at: float) -> None:
@@ -109,8 +116,12 @@ class TestBudgets:
 
 
 class TestThrottling:
-    @pytest.mark.parametrize(("asked", "held"), [(MAX_WAIT, MAX_WAIT), (MAX_WAIT + 1.0, HOLD), (999_999.0, HOLD)])
-    def test_a_retry_after_beyond_the_longest_wait_holds_nothing(self, asked: float, held: float) -> None:
+    @pytest.mark.parametrize(
+        ("asked", "held"), [(MAX_WAIT, MAX_WAIT), (MAX_WAIT + 1.0, HOLD), (999_999.0, HOLD)]
+    )
+    def test_a_retry_after_beyond_the_longest_wait_holds_nothing(
+        self, asked: float, held: float
+    ) -> None:
         async def begun() -> float:
             limiter = Limiter(8)
             await throttle(limiter, retry_after=asked)
@@ -119,7 +130,9 @@ class TestThrottling:
         assert run(begun()) == held
 
     @pytest.mark.parametrize(("bursts", "left"), [(0, 8), (1, 4), (2, 2), (3, 1), (4, 1)])
-    def test_each_burst_of_429s_halves_concurrency_once_down_to_one(self, bursts: int, left: int) -> None:
+    def test_each_burst_of_429s_halves_concurrency_once_down_to_one(
+        self, bursts: int, left: int
+    ) -> None:
         async def allowed() -> int:
             limiter = Limiter(8)
             for burst in range(bursts):
@@ -139,7 +152,9 @@ class TestThrottling:
 
         assert run(allowed()) == (5.0, 4)
 
-    @pytest.mark.parametrize(("waits", "logged"), [((10.0,), 0), ((11.0,), 1), ((60.0, 65.0), 1), ((60.0, 71.0), 2)])
+    @pytest.mark.parametrize(
+        ("waits", "logged"), [((10.0,), 0), ((11.0,), 1), ((60.0, 65.0), 1), ((60.0, 71.0), 2)]
+    )
     def test_a_long_hold_is_logged_once_unless_the_next_one_ends_much_later(
         self, waits: Sequence[float], logged: int, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -151,11 +166,16 @@ class TestThrottling:
 
         run(hold())
         assert [record.getMessage() for record in caplog.records] == [
-            f"pausing for {seconds:.0f} s: rate limited by the provider (429)" for seconds in waits[:logged]
+            f"pausing for {seconds:.0f} s: rate limited by the provider (429)"
+            for seconds in waits[:logged]
         ]
 
-    @pytest.mark.parametrize(("served", "allowed"), [(3, 4), (4, 5), (8, 5), (9, 6), (22, 8), (200, 8)])
-    def test_each_round_of_successes_adds_one_turn_up_to_the_limit(self, served: int, allowed: int) -> None:
+    @pytest.mark.parametrize(
+        ("served", "allowed"), [(3, 4), (4, 5), (8, 5), (9, 6), (22, 8), (200, 8)]
+    )
+    def test_each_round_of_successes_adds_one_turn_up_to_the_limit(
+        self, served: int, allowed: int
+    ) -> None:
         async def after() -> int:
             limiter = Limiter(8)
             await throttle(limiter)
@@ -180,7 +200,9 @@ class TestCancellation:
 
     @pytest.mark.landing
     @settings(max_examples=25)
-    @given(st.randoms(use_true_random=False), st.integers(1, 5), st.sampled_from([None, 600.0, 3000.0]))
+    @given(
+        st.randoms(use_true_random=False), st.integers(1, 5), st.sampled_from([None, 600.0, 3000.0])
+    )
     def test_cancellation_never_loses_a_slot(
         self, chance: random.Random, concurrency: int, per_minute: float | None
     ) -> None:
@@ -191,7 +213,9 @@ class TestCancellation:
         assert run(stressed()) == concurrency
 
 
-async def stress(limiter: Limiter, concurrency: int, chance: random.Random, turns: int, longest: float) -> int:
+async def stress(
+    limiter: Limiter, concurrency: int, chance: random.Random, turns: int, longest: float
+) -> int:
     """Run turns that fail, are refused or cancelled at any moment; return the concurrency afterwards."""
     running = 0
 
@@ -204,7 +228,9 @@ async def stress(limiter: Limiter, concurrency: int, chance: random.Random, turn
                 await asyncio.sleep(chance.choice([0.0, chance.random() * longest]))
                 limiter.charge_tokens(turn, chance.randrange(30))
                 throttled = Fault("rate-limit", "429", 0.0)
-                limiter.report_fault(turn, throttled) if chance.random() < 0.1 else limiter.report_success(turn)
+                limiter.report_fault(
+                    turn, throttled
+                ) if chance.random() < 0.1 else limiter.report_success(turn)
                 assert chance.random() < 0.9
             finally:
                 running -= 1

@@ -12,7 +12,9 @@ __all__ = ["environment_of_targets"]
 
 pytestmark = [
     pytest.mark.heavy,
-    pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning"
+    ),
 ]
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
@@ -54,11 +56,16 @@ def measured_cell(start: str, mode: str) -> str:
 
 @pytest.mark.usefixtures("environment_of_targets")
 def test_the_page_states_the_limits_that_hold() -> None:
-    table = PAGE.read_text("utf-8").split("## Limits of each backend")[1].split("\n\n")[2].splitlines()
+    table = (
+        PAGE.read_text("utf-8").split("## Limits of each backend")[1].split("\n\n")[2].splitlines()
+    )
     heads = [head.strip(" `").replace("`", "") for head in table[0].split("|")[2:-1]]
     assert heads == list(COLUMNS)
     stated = {}
     for line in table[2:]:
         row, *cells = [cell.strip() for cell in line.split("|")[1:-1]]
         stated[row] = cells
-    assert stated == {row: [measured_cell(start, mode) for start in COLUMNS.values()] for row, mode in ROWS.items()}
+    assert stated == {
+        row: [measured_cell(start, mode) for start in COLUMNS.values()]
+        for row, mode in ROWS.items()
+    }

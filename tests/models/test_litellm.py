@@ -28,7 +28,9 @@ from tests.models.server import (
 
 pytestmark = [
     pytest.mark.heavy,
-    pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning"
+    ),
 ]
 
 SECRET = "sk-canary-0123456789"
@@ -45,8 +47,13 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def request(model: str = "openai/tiny", **others: Any) -> Request:
-    asked = (Message(role="system", content="You judge."), Message(role="user", content="Is it so?"))
-    return Request.model_validate({"provider": "litellm", "model": model, "messages": asked, **others})
+    asked = (
+        Message(role="system", content="You judge."),
+        Message(role="user", content="Is it so?"),
+    )
+    return Request.model_validate(
+        {"provider": "litellm", "model": model, "messages": asked, **others}
+    )
 
 
 async def complete(backend: LiteLLM, asked: Request, timeout: float) -> Reply:
@@ -75,7 +82,10 @@ def clients() -> int:
         ("openrouter/openai/gpt-5", {"max_tokens", "seed", "n"}),
         ("gemini/gemini-2.5-flash", {"temperature", "max_tokens", "seed", "n"}),
         ("openai/gpt-4.1", {"temperature", "max_tokens", "seed", "n", "logprobs", "top_logprobs"}),
-        ("unheard-of/model", {"temperature", "max_tokens", "seed", "n", "logprobs", "top_logprobs"}),
+        (
+            "unheard-of/model",
+            {"temperature", "max_tokens", "seed", "n", "logprobs", "top_logprobs"},
+        ),
     ],
 )
 def test_unsupported_parameters_of_a_model_are_omitted(
@@ -89,7 +99,14 @@ def test_unsupported_parameters_of_a_model_are_omitted(
         raise ValueError("nothing is sent")
 
     monkeypatch.setattr(litellm, "acompletion", record_arguments)
-    given = {"temperature": 0.0, "max_tokens": 9, "seed": 1, "n": 1, "logprobs": True, "top_logprobs": 5}
+    given = {
+        "temperature": 0.0,
+        "max_tokens": 9,
+        "seed": 1,
+        "n": 1,
+        "logprobs": True,
+        "top_logprobs": 5,
+    }
     with pytest.raises(Fault, match="nothing is sent"):
         asyncio.run(complete(LiteLLM(model), request(model, parameters=given), 9.0))
     sent = {name: arguments[name] for name in given if name in arguments}
@@ -123,7 +140,9 @@ def test_capabilities_of_a_provider_are_known(model: str, form: str, logprobs: b
 
 
 @pytest.mark.parametrize("model", ["openai/tiny", "anthropic/claude-sonnet-4-5"])
-def test_a_missing_key_is_reported_without_a_request(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+def test_a_missing_key_is_reported_without_a_request(
+    monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     with run_server(lambda body, number: reply_with("yes")) as server:
@@ -146,7 +165,10 @@ def test_a_url_with_a_password_is_refused() -> None:
 def test_the_endpoint_is_the_address_without_possible_secrets() -> None:
     assert LiteLLM("openai/tiny").endpoint is None
     assert LiteLLM("openai/tiny", "http://judge:8000/v1/").endpoint == "http://judge:8000/v1"
-    assert LiteLLM("openai/tiny", f"http://judge:8000/v1?key={SECRET}").endpoint == "http://judge:8000/v1"
+    assert (
+        LiteLLM("openai/tiny", f"http://judge:8000/v1?key={SECRET}").endpoint
+        == "http://judge:8000/v1"
+    )
 
 
 def test_a_server_named_in_the_environment_has_another_identity(
@@ -160,7 +182,9 @@ def test_a_server_named_in_the_environment_has_another_identity(
     assert LiteLLM("openai/tiny", "http://judge:8000/v1").endpoint == "http://judge:8000/v1"
 
 
-@pytest.mark.parametrize("address", ["http://me:{}@judge:8000/v1", "me:{}@judge:8000", "https://{}@judge"])
+@pytest.mark.parametrize(
+    "address", ["http://me:{}@judge:8000/v1", "me:{}@judge:8000", "https://{}@judge"]
+)
 def test_an_address_of_the_environment_with_a_password_is_refused(
     monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
@@ -168,7 +192,10 @@ def test_an_address_of_the_environment_with_a_password_is_refused(
     with pytest.raises(ValueError, match=r"OPENAI_API_BASE: .* pass the key separately") as caught:
         LiteLLM("openai/tiny")
     assert SECRET not in str(caught.value)
-    assert LiteLLM("openai/tiny", "http://judge:8000/models@v1").endpoint == "http://judge:8000/models@v1"
+    assert (
+        LiteLLM("openai/tiny", "http://judge:8000/models@v1").endpoint
+        == "http://judge:8000/models@v1"
+    )
 
 
 @contextmanager
@@ -196,9 +223,31 @@ def listening() -> Iterator[tuple[str, list[str]]]:
 
 
 ASKED = (
-    *("openai/m", "anthropic/m", "azure/m", "bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0", "cohere_chat/m"),
-    *("deepseek/m", "featherless_ai/m", "fireworks_ai/m", "friendliai/m", "gemini/m", "groq/m", "hosted_vllm/m"),
-    *("lambda_ai/m", "litellm_proxy/m", "lm_studio/m", "meta_llama/m", "mistral/m", "nvidia_nim/m", "ollama/m"),
+    *(
+        "openai/m",
+        "anthropic/m",
+        "azure/m",
+        "bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0",
+        "cohere_chat/m",
+    ),
+    *(
+        "deepseek/m",
+        "featherless_ai/m",
+        "fireworks_ai/m",
+        "friendliai/m",
+        "gemini/m",
+        "groq/m",
+        "hosted_vllm/m",
+    ),
+    *(
+        "lambda_ai/m",
+        "litellm_proxy/m",
+        "lm_studio/m",
+        "meta_llama/m",
+        "mistral/m",
+        "nvidia_nim/m",
+        "ollama/m",
+    ),
     *("ollama_chat/m", "openrouter/m", "scx-ai/m", "together_ai/m", "xai/m", "xinference/m"),
 )
 """Models of providers that can be asked without a library of their own."""
@@ -207,7 +256,11 @@ ASKED = (
 def named_addresses() -> set[str]:
     """Return variables that might name the address of a server, for litellm or not."""
     providers = {model.partition("/")[0].upper().replace("-", "_") for model in ASKED}
-    guessed = {f"{provider}_{ending}" for provider in providers for ending in ("API_BASE", "BASE_URL", "API_URL")}
+    guessed = {
+        f"{provider}_{ending}"
+        for provider in providers
+        for ending in ("API_BASE", "BASE_URL", "API_URL")
+    }
     return guessed.union(*ADDRESSES.values())
 
 
@@ -217,7 +270,10 @@ def reached_by_litellm(model: str, paths: list[str]) -> str | None:
     async def asked() -> None:
         with contextlib.suppress(Exception):
             await litellm.acompletion(
-                model=model, messages=[{"role": "user", "content": "x"}], max_retries=0, num_retries=0
+                model=model,
+                messages=[{"role": "user", "content": "x"}],
+                max_retries=0,
+                num_retries=0,
             )
         await litellm.close_litellm_async_clients()
         litellm.in_memory_llm_clients_cache.flush_cache()
@@ -262,7 +318,9 @@ def test_the_server_is_the_one_that_litellm_finds_in_the_environment(
 
 
 @pytest.mark.usefixtures("nowhere_else")
-def test_a_litellm_proxy_in_the_environment_is_the_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_litellm_proxy_in_the_environment_is_the_endpoint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("LITELLM_PROXY_API_KEY", SECRET)
     with listening() as (address, paths):
         for name in ("LITELLM_PROXY_API_BASE", "GROQ_API_BASE"):
@@ -276,9 +334,13 @@ def test_a_litellm_proxy_in_the_environment_is_the_endpoint(monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("model", "path"), [("ollama/unheard-of", "/api/generate"), ("ollama_chat/own:4b", "/api/chat")]
 )
-def test_ollama_gets_one_request_per_reply(monkeypatch: pytest.MonkeyPatch, model: str, path: str) -> None:
+def test_ollama_gets_one_request_per_reply(
+    monkeypatch: pytest.MonkeyPatch, model: str, path: str
+) -> None:
     with listening() as (address, paths):
-        monkeypatch.setenv("OLLAMA_API_BASE", address)  # where litellm would ask what the model can do
+        monkeypatch.setenv(
+            "OLLAMA_API_BASE", address
+        )  # where litellm would ask what the model can do
         with pytest.raises(Fault):
             asyncio.run(complete(LiteLLM(model), request(model), 30.0))
         assert paths == [path]
@@ -303,11 +365,15 @@ def test_a_closed_backend_keeps_others_connected_and_can_be_reused() -> None:
         assert asyncio.run(both(server.url)) == ["1", "2", "3", "4"]
 
 
-def test_the_session_is_given_to_litellm_only_while_a_backend_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_session_is_given_to_litellm_only_while_a_backend_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def sessions(url: str) -> list[object]:
         backend = LiteLLM("openai/tiny", url)
         await backend.complete(request(), 30.0)
-        await litellm.close_litellm_async_clients()  # whoever does this, the backend still has its client
+        await (
+            litellm.close_litellm_async_clients()
+        )  # whoever does this, the backend still has its client
         await backend.complete(request(), 30.0)
         during = litellm.aclient_session
         await backend.close()
@@ -333,9 +399,16 @@ def test_a_provider_that_is_asked_by_openais_library_is_found_out_without_a_requ
 
 def test_a_reply_by_a_client_of_litellms_own_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OOBABOOGA_API_KEY", SECRET)
-    with run_server(lambda body, number: reply_with("yes")) as server, pytest.raises(Fault) as caught:
+    with (
+        run_server(lambda body, number: reply_with("yes")) as server,
+        pytest.raises(Fault) as caught,
+    ):
         asyncio.run(
-            complete(LiteLLM("oobabooga/tiny", server.url.removesuffix("/v1")), request("oobabooga/tiny"), 30.0)
+            complete(
+                LiteLLM("oobabooga/tiny", server.url.removesuffix("/v1")),
+                request("oobabooga/tiny"),
+                30.0,
+            )
         )
     assert caught.value.kind == "rejected"
     assert "openai-compatible:URL#model instead" in str(caught.value)
@@ -346,11 +419,15 @@ def test_requests_go_through_the_proxy_of_the_environment(monkeypatch: pytest.Mo
     with listening() as (proxy, paths):
         monkeypatch.setenv("HTTP_PROXY", proxy)
         with pytest.raises(Fault):
-            asyncio.run(complete(LiteLLM("openai/tiny", "http://judge.example/v1"), request(), 30.0))
+            asyncio.run(
+                complete(LiteLLM("openai/tiny", "http://judge.example/v1"), request(), 30.0)
+            )
         assert paths == ["http://judge.example/v1/chat/completions"]
 
 
-@pytest.mark.parametrize("model", ["hosted_vllm/qwen", "unheard-of/gpt-4.1", "openai/unheard-of", "", "openai/"])
+@pytest.mark.parametrize(
+    "model", ["hosted_vllm/qwen", "unheard-of/gpt-4.1", "openai/unheard-of", "", "openai/"]
+)
 def test_an_unknown_price_is_none(model: str) -> None:
     assert LiteLLM(model).list_price() is None
 
@@ -401,12 +478,19 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str
             "TOGETHERAI_API_KEY": SECRET,
         }
         made = subprocess.run(
-            [sys.executable, "-c", ALONE], cwd=folder, env=environment, capture_output=True, text=True, check=True
+            [sys.executable, "-c", ALONE],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
         )
     return json.loads(made.stdout.splitlines()[-1]), made.stdout + made.stderr
 
 
-def test_a_first_call_fetches_prints_and_reads_nothing_else(alone: tuple[dict[str, Any], str]) -> None:
+def test_a_first_call_fetches_prints_and_reads_nothing_else(
+    alone: tuple[dict[str, Any], str],
+) -> None:
     report, printed = alone
     assert report["met"] != []
     assert [host for host in report["met"] if "127.0.0.1" not in host] == []

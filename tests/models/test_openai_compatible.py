@@ -36,7 +36,9 @@ def request(**fields: Any) -> Request:
     return Request(**whole)
 
 
-def with_backend(backend: OpenAICompatible, do: Callable[[OpenAICompatible], Awaitable[Any]]) -> Any:
+def with_backend(
+    backend: OpenAICompatible, do: Callable[[OpenAICompatible], Awaitable[Any]]
+) -> Any:
     async def whole() -> Any:
         try:
             return await do(backend)
@@ -46,7 +48,9 @@ def with_backend(backend: OpenAICompatible, do: Callable[[OpenAICompatible], Awa
     return run_held(whole())
 
 
-def reply_to(answer: Answer, asked: Request | None = None, timeout: float = 5.0, key: str | None = KEY) -> Reply:
+def reply_to(
+    answer: Answer, asked: Request | None = None, timeout: float = 5.0, key: str | None = KEY
+) -> Reply:
     with run_server(lambda body, number: answer) as server:
         backend = OpenAICompatible(server.url, "tiny", key)
         reply: Reply = with_backend(backend, lambda one: one.complete(asked or request(), timeout))
@@ -60,15 +64,22 @@ def fault_of(answer: Answer, timeout: float = 5.0) -> Fault:
 
 
 def envelope(**fields: Any) -> str:
-    return json.dumps({"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}], **fields})
+    return json.dumps(
+        {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}], **fields}
+    )
 
 
 # What is sent
 
 
-def sent_body_and_headers(backend_fields: dict[str, Any], asked: Request) -> tuple[dict[str, Any], dict[str, str]]:
+def sent_body_and_headers(
+    backend_fields: dict[str, Any], asked: Request
+) -> tuple[dict[str, Any], dict[str, str]]:
     with run_server(lambda body, number: reply_with("yes")) as server:
-        with_backend(OpenAICompatible(server.url, "tiny", **backend_fields), lambda one: one.complete(asked, 5.0))
+        with_backend(
+            OpenAICompatible(server.url, "tiny", **backend_fields),
+            lambda one: one.complete(asked, 5.0),
+        )
         [seen] = server.requests
         return seen.body, seen.headers
 
@@ -93,7 +104,9 @@ def test_text_that_is_not_unicode_is_rejected_before_sending() -> None:
         assert (caught.value.kind, server.count) == ("rejected", 0)
 
 
-def test_cookies_proxies_and_netrc_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_cookies_proxies_and_netrc_are_not_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login somebody password something\n")
     netrc.chmod(0o600)
@@ -105,10 +118,14 @@ def test_cookies_proxies_and_netrc_are_not_used(monkeypatch: pytest.MonkeyPatch,
         await one.complete(request(), 5.0)
         await one.complete(request(), 5.0)
 
-    with run_server(lambda body, number: status(200, {"Set-Cookie": "who=1"}, envelope())) as server:
+    with run_server(
+        lambda body, number: status(200, {"Set-Cookie": "who=1"}, envelope())
+    ) as server:
         with_backend(OpenAICompatible(server.url, "tiny"), twice)
         assert server.count == 2
-        assert not any({"cookie", "authorization"} & seen.headers.keys() for seen in server.requests)
+        assert not any(
+            {"cookie", "authorization"} & seen.headers.keys() for seen in server.requests
+        )
 
 
 # What comes back
@@ -121,7 +138,9 @@ def test_parts_of_text_are_joined_and_thoughts_left_out() -> None:
         {"type": "text", "text": " true}"},
     ]
     message = {"content": parts, "reasoning_content": "let me see"}
-    assert reply_to(raw_body(json.dumps({"choices": [{"message": message}]}))).text == '{"met": true}'
+    assert (
+        reply_to(raw_body(json.dumps({"choices": [{"message": message}]}))).text == '{"met": true}'
+    )
 
 
 def test_a_minimal_reply_is_read() -> None:
@@ -146,31 +165,58 @@ def test_hidden_reasoning_that_only_the_total_counts_is_part_of_the_reply() -> N
 @pytest.mark.parametrize(
     ("message", "setting"),
     [
-        ("Use 'max_completion_tokens' instead", "calls.parameters: {max_tokens: null, max_completion_tokens: 1024}"),
+        (
+            "Use 'max_completion_tokens' instead",
+            "calls.parameters: {max_tokens: null, max_completion_tokens: 1024}",
+        ),
         ("Unsupported value: 'temperature'", "calls.parameters: {temperature: null}"),
         ("logprobs are not supported", "calls.parameters: {logprobs: false}"),
         ("response_format of type json_schema is unknown", "calls.form: instructed"),
     ],
 )
-def test_a_rejected_field_of_the_request_comes_with_the_setting_to_change(message: str, setting: str) -> None:
+def test_a_rejected_field_of_the_request_comes_with_the_setting_to_change(
+    message: str, setting: str
+) -> None:
     """Some servers say 500 of a field that they do not know: they would fail again."""
     for code in (400, 500):
         fault = fault_of(status(code, body={"error": {"message": message}}))
-        assert (fault.kind, str(fault).partition("; try ")[2]) == ("rejected", f"{setting} in the config")
-    assert fault_of(status(500, body={"error": {"message": f"{'x' * 400} {message}"}})).kind == "server"
+        assert (fault.kind, str(fault).partition("; try ")[2]) == (
+            "rejected",
+            f"{setting} in the config",
+        )
+    assert (
+        fault_of(status(500, body={"error": {"message": f"{'x' * 400} {message}"}})).kind
+        == "server"
+    )
 
 
 @all_rows(
     "error",
     [
         {"code": "context_length_exceeded", "message": "too much"},
-        {"type": "exceed_context_size_error", "code": 400, "message": "too much", "n_prompt_tokens": 9, "n_ctx": 8},
-        {"message": "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000."},
-        {"message": "Your input exceeds the context window of this model. Please adjust your input and try again."},
-        {"message": "The decoder prompt (length 9000) is longer than the maximum model length of 8192."},
-        {"message": "The input (9000 tokens) is longer than the model's context length (8192 tokens)."},
+        {
+            "type": "exceed_context_size_error",
+            "code": 400,
+            "message": "too much",
+            "n_prompt_tokens": 9,
+            "n_ctx": 8,
+        },
+        {
+            "message": "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000."
+        },
+        {
+            "message": "Your input exceeds the context window of this model. Please adjust your input and try again."
+        },
+        {
+            "message": "The decoder prompt (length 9000) is longer than the maximum model length of 8192."
+        },
+        {
+            "message": "The input (9000 tokens) is longer than the model's context length (8192 tokens)."
+        },
         {"message": "Input length (9000 tokens) exceeds the maximum allowed length (8192 tokens)."},
-        {"message": "request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it"},
+        {
+            "message": "request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it"
+        },
         {"message": "Requested tokens (9000) exceed context window of 8192"},
     ],
 )
@@ -212,7 +258,8 @@ def test_a_reply_that_is_not_a_chat_completion_is_unreadable(body: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "127.0.0.1:8000/v1", "ftp://host/v1", "http:///v1", "http://h:99999/v1", "http://[1/v1"]
+    "url",
+    ["", "127.0.0.1:8000/v1", "ftp://host/v1", "http:///v1", "http://h:99999/v1", "http://[1/v1"],
 )
 def test_an_invalid_web_address_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="not a web address"):
@@ -259,7 +306,10 @@ def test_it_can_be_closed_twice_and_used_again() -> None:
 
 
 def test_sessions_of_an_ended_loop_are_closed() -> None:
-    with run_server(lambda body, number: reply_with("yes")) as server, warnings.catch_warnings(record=True) as caught:
+    with (
+        run_server(lambda body, number: reply_with("yes")) as server,
+        warnings.catch_warnings(record=True) as caught,
+    ):
         warnings.simplefilter("always")
         backend = OpenAICompatible(server.url, "tiny")
         for _ in range(3):

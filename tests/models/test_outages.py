@@ -31,7 +31,9 @@ class Server(Backend):
     provider, endpoint, model = "openai-compatible", "http://127.0.0.1:1/v1", "tiny"
     capabilities = Capabilities("text")
 
-    def __init__(self, *away: tuple[float, float], fault: Callable[[], Fault] | None = None) -> None:
+    def __init__(
+        self, *away: tuple[float, float], fault: Callable[[], Fault] | None = None
+    ) -> None:
         self._away = away
         self._fault = fault or (lambda: Fault("connection", "refused"))
         self.sent: list[float] = []
@@ -42,7 +44,9 @@ class Server(Backend):
 
     @property
     def sent_while_away(self) -> list[float]:
-        return [time for time in self.sent if any(first <= time < last for first, last in self._away)]
+        return [
+            time for time in self.sent if any(first <= time < last for first, last in self._away)
+        ]
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         self.sent.append(now())
@@ -59,14 +63,18 @@ class Server(Backend):
 
 
 def make_request(number: int) -> Request:
-    return Request(provider="p", model="m", messages=(Message(role="user", content=f"Is {number} a prime?"),))
+    return Request(
+        provider="p", model="m", messages=(Message(role="user", content=f"Is {number} a prime?"),)
+    )
 
 
 def gateway_to(server: Server, concurrency: int = 32, **outage: Any) -> Gateway:
     return Gateway(server, Limiter(concurrency, **outage), RequestLimits())
 
 
-async def ask_all(gateway: Gateway, number: int, until: float | None = None) -> list[AnsweredCall | Fault]:
+async def ask_all(
+    gateway: Gateway, number: int, until: float | None = None
+) -> list[AnsweredCall | Fault]:
     asking = (gateway.ask(make_request(each), until) for each in range(number))
     results: list[Any] = await asyncio.gather(*asking, return_exceptions=True)
     return results
@@ -80,7 +88,9 @@ def kinds(results: Sequence[AnsweredCall | Fault]) -> set[str]:
 FOREVER = 1e9
 
 
-async def send_by(limiter: Limiter, send: Callable[[], Awaitable[str]], until: float | None = None) -> str | None:
+async def send_by(
+    limiter: Limiter, send: Callable[[], Awaitable[str]], until: float | None = None
+) -> str | None:
     """Send a request in a turn, and return its result; None if the server is away."""
     async with limiter.turn(0, until) as turn:
         try:
@@ -108,7 +118,9 @@ async def answer() -> str:
     return "yes"
 
 
-async def repeat(limiter: Limiter, send: Callable[[], Awaitable[str]], until: float | None = None) -> str:
+async def repeat(
+    limiter: Limiter, send: Callable[[], Awaitable[str]], until: float | None = None
+) -> str:
     """Send until the server answers."""
     result = None
     while result is None:
@@ -119,7 +131,9 @@ async def repeat(limiter: Limiter, send: Callable[[], Awaitable[str]], until: fl
 class TestWaiting:
     @all_rows("seconds", [0.5, 4.8, 60.0, 290.0])
     @all_rows("concurrency", [1, 4, 32])
-    def test_an_outage_shorter_than_the_limit_fails_no_request(self, seconds: float, concurrency: int) -> None:
+    def test_an_outage_shorter_than_the_limit_fails_no_request(
+        self, seconds: float, concurrency: int
+    ) -> None:
         server = Server((0.25, 0.25 + seconds))
         results = run(ask_all(gateway_to(server, concurrency), 240))
         assert kinds(results) == set()
@@ -183,10 +197,14 @@ class TestRefusal:
     def test_after_a_refusal_no_further_request_is_sent(self, kind: str, concurrency: int) -> None:
         server = Server((0.0, FOREVER), fault=lambda: Fault(kind, "planted"))
         results = run(ask_all(gateway_to(server, concurrency), 100))
-        assert [(one.kind, str(one)) for one in results if isinstance(one, Fault)] == [(kind, "planted")] * 100
+        assert [(one.kind, str(one)) for one in results if isinstance(one, Fault)] == [
+            (kind, "planted")
+        ] * 100
         assert len(server.sent) == concurrency
 
-    def test_one_probe_in_ten_seconds_notices_that_the_server_accepts_again(self, kind: str) -> None:
+    def test_one_probe_in_ten_seconds_notices_that_the_server_accepts_again(
+        self, kind: str
+    ) -> None:
         async def later() -> list[set[str]]:
             gateway, found = gateway_to(server), []
             for seconds in (0.0, 5.0, 6.0, 11.0):
@@ -224,7 +242,9 @@ class TestOpening:
     def test_a_timeout_at_the_deadline_is_no_evidence_of_an_outage(self) -> None:
         async def impatient() -> int:
             limiter = Limiter(9, after=2)
-            await ask_all(Gateway(Server(), limiter, RequestLimits()), 20, until=now() + LATENCY / 2)
+            await ask_all(
+                Gateway(Server(), limiter, RequestLimits()), 20, until=now() + LATENCY / 2
+            )
             return limiter.outages
 
         assert run(impatient()) == 0
@@ -275,7 +295,8 @@ class TestGivingUp:
         assert all(later - earlier >= 7.0 for earlier, later in itertools.pairwise(probes))
 
     @pytest.mark.parametrize(
-        ("wait", "ends"), [(300.0, "answers again, after 62 s"), (20.0, "for 20 s (refused): requests fail")]
+        ("wait", "ends"),
+        [(300.0, "answers again, after 62 s"), (20.0, "for 20 s (refused): requests fail")],
     )
     def test_an_outage_is_timed_from_its_own_first_failure(
         self, caplog: pytest.LogCaptureFixture, wait: float, ends: str
@@ -285,11 +306,21 @@ class TestGivingUp:
             return await ask_all(gateway_to(Server((1000.0, 1060.0)), wait=wait), 40)
 
         with caplog.at_level(logging.WARNING):
-            faults = [result for result in run(late()) if isinstance(result, Fault) and result.kind == "outage"]
+            faults = [
+                result
+                for result in run(late())
+                if isinstance(result, Fault) and result.kind == "outage"
+            ]
         assert any(ends in record.getMessage() for record in caplog.records)
-        assert caplog.records[0].getMessage().startswith("the model server has not answered for 1 s (refused)")
+        assert (
+            caplog.records[0]
+            .getMessage()
+            .startswith("the model server has not answered for 1 s (refused)")
+        )
         # a question whose own pause before its next attempt, which is drawn at random, ends later is told a later time
-        assert all(re.match(r"the model server .* for 2\d s \(refused\);", str(fault)) for fault in faults)
+        assert all(
+            re.match(r"the model server .* for 2\d s \(refused\);", str(fault)) for fault in faults
+        )
         assert bool(faults) == (wait == 20.0)
 
 
@@ -339,10 +370,14 @@ def test_every_request_ends_and_nothing_leaks_over_repeated_outages(
         gateway = gateway_to(server, concurrency, after=after)
         results = await ask_all(gateway, number)
         await asyncio.sleep(1000.0)
-        return results, await ask_all(gateway, 100)  # equal ones are asked again: nothing keeps them here
+        return results, await ask_all(
+            gateway, 100
+        )  # equal ones are asked again: nothing keeps them here
 
     results, later = run(whole())
-    assert kinds(results) <= {"connection"}  # who was unlucky at every attempt, while the circuit was closed
+    assert kinds(results) <= {
+        "connection"
+    }  # who was unlucky at every attempt, while the circuit was closed
     assert kinds(later) == set()
     assert server.in_flight == 0
     if after == 1:  # no attempt fails while the circuit is closed

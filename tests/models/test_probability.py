@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.models.judge_client import offset_of_boolean, p_true, read_tokens, token_texts, value_token_indices
+from jurygraph.models.judge_client import (
+    offset_of_boolean,
+    p_true,
+    read_tokens,
+    token_texts,
+    value_token_indices,
+)
 from jurygraph.models.request import Reply, Token
 from tests.examples import at_most
 from tests.rows import all_rows
@@ -23,7 +29,11 @@ def make_reply(*tokens: str | tuple[str, float, dict[str, float]]) -> Reply:
     made = [
         Token(text=one, logprob=0.0)
         if isinstance(one, str)
-        else Token(text=one[0], logprob=math.log(one[1]), others=tuple((t, math.log(p)) for t, p in one[2].items()))
+        else Token(
+            text=one[0],
+            logprob=math.log(one[1]),
+            others=tuple((t, math.log(p)) for t, p in one[2].items()),
+        )
         for one in tokens
     ]
     return Reply(text="".join(token.text for token in made), tokens=tuple(made))
@@ -41,9 +51,13 @@ def test_p_true_compares_the_tokens_true_and_false() -> None:
     assert p_met('{"met":', ("false", 0.6, {"true": 0.2}), "}") == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize("other", ["false", '"unmet":false', '"mat":false', '"met"', ":false", '"me":false'])
+@pytest.mark.parametrize(
+    "other", ["false", '"unmet":false', '"mat":false', '"met"', ":false", '"me":false']
+)
 def test_an_alternative_with_other_text_before_the_boolean_does_not_count(other: str) -> None:
-    assert p_met("{", ('"met":true', 0.5, {other: 0.3, '"met":false': 0.1}), "}") == pytest.approx(0.5 / 0.6)
+    assert p_met("{", ('"met":true', 0.5, {other: 0.3, '"met":false': 0.1}), "}") == pytest.approx(
+        0.5 / 0.6
+    )
 
 
 def test_only_the_boolean_at_the_path_counts() -> None:
@@ -59,9 +73,20 @@ def test_only_the_boolean_at_the_path_counts() -> None:
 
 
 def test_extreme_log_probabilities_neither_overflow_nor_vanish() -> None:
-    for true, false, expected in [(-9999.0, -9999.0, 0.5), (1e308, -1e308, 1.0), (-9999.0, 0.0, 0.0), (900, 900, 0.5)]:
-        tokens = (Token(text="[", logprob=0.0), Token(text="true", logprob=true, others=(("false", false),)))
-        assert p_true(Reply(text="[true]", tokens=(*tokens, Token(text="]", logprob=0.0))), (0,)) == expected
+    for true, false, expected in [
+        (-9999.0, -9999.0, 0.5),
+        (1e308, -1e308, 1.0),
+        (-9999.0, 0.0, 0.0),
+        (900, 900, 0.5),
+    ]:
+        tokens = (
+            Token(text="[", logprob=0.0),
+            Token(text="true", logprob=true, others=(("false", false),)),
+        )
+        assert (
+            p_true(Reply(text="[true]", tokens=(*tokens, Token(text="]", logprob=0.0))), (0,))
+            == expected
+        )
 
 
 # where nothing can be said
@@ -103,11 +128,18 @@ def test_tokens_that_do_not_spell_the_text_give_no_probability() -> None:
 def test_omitted_white_space_of_a_server_does_not_shift_tokens() -> None:
     """llama.cpp lets a reply to a schema stand in a fence, and others give the tokens of thoughts too."""
     thought = ('{"met":true}', 0.9, {'{"met":false}': 0.1})
-    reply = make_reply(thought, "```json\n", '{"met":', ("true", 0.6, {"false": 0.2}), "}", "\n```", "")
-    assert p_true(reply.model_copy(update={"text": '{"met":true}'}), ("met",)) == pytest.approx(0.75)
+    reply = make_reply(
+        thought, "```json\n", '{"met":', ("true", 0.6, {"false": 0.2}), "}", "\n```", ""
+    )
+    assert p_true(reply.model_copy(update={"text": '{"met":true}'}), ("met",)) == pytest.approx(
+        0.75
+    )
 
 
-@all_rows("path", [("other",), (), (0,), ("met", "x"), ("met", 0), ("list", 2), ("list", -1), ("list", "0")])
+@all_rows(
+    "path",
+    [("other",), (), (0,), ("met", "x"), ("met", 0), ("list", 2), ("list", -1), ("list", "0")],
+)
 def test_a_path_without_a_boolean_gives_no_probability(path: Path) -> None:
     reply = make_reply('{"list":[1,"true"],"met":', ("true", 0.6, {"false": 0.2}), "}")
     assert p_true(reply, path) is None
@@ -116,12 +148,17 @@ def test_a_path_without_a_boolean_gives_no_probability(path: Path) -> None:
 # every boolean of any document, however it is written and cut into tokens
 
 LEAVES = st.one_of(
-    st.booleans(), st.none(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=8)
+    st.booleans(),
+    st.none(),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=8),
 )
 DOCUMENTS = st.recursive(
     LEAVES,
     lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5) | st.just("true"), inner, max_size=4)
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(max_size=5) | st.just("true"), inner, max_size=4)
     ),
     max_leaves=20,
 )
@@ -147,7 +184,9 @@ class Written:
         self._space()
         if isinstance(value, dict | list):
             self.text += "{" if isinstance(value, dict) else "["
-            for number, (step, inner) in enumerate(value.items() if isinstance(value, dict) else enumerate(value)):
+            for number, (step, inner) in enumerate(
+                value.items() if isinstance(value, dict) else enumerate(value)
+            ):
                 self.text += "," if number else ""
                 if isinstance(value, dict):
                     self._space()
@@ -167,13 +206,19 @@ def booleans(value: Any, path: Path = ()) -> Iterator[tuple[Path, bool]]:
     if isinstance(value, bool):
         yield path, value
     for step, inner in (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
     ):
         yield from booleans(inner, (*path, step))
 
 
 @given(DOCUMENTS, st.randoms(use_true_random=False))
-def test_every_boolean_of_a_document_is_found_where_it_was_written(document: Any, chance: random.Random) -> None:
+def test_every_boolean_of_a_document_is_found_where_it_was_written(
+    document: Any, chance: random.Random
+) -> None:
     written = Written(document, chance)
     assert json.loads(written.text) == document
     for path, value in booleans(document):
@@ -188,10 +233,19 @@ def split_randomly(text: str, chance: random.Random) -> list[str]:
     return [text[start:end] for start, end in zip([0, *edges], [*edges, len(text)], strict=True)]
 
 
-def plant_alternatives(piece: str, lead: str, chance: random.Random) -> tuple[dict[str, float], float, float]:
+def plant_alternatives(
+    piece: str, lead: str, chance: random.Random
+) -> tuple[dict[str, float], float, float]:
     """Return alternatives to a token with their probabilities, and the shares of true and of false."""
     held = lead.rstrip(" \t\n\r")
-    wrong = [held, held + "null", held + "True", held + '"true"', "?" + held + "true", held + ",false"]
+    wrong = [
+        held,
+        held + "null",
+        held + "True",
+        held + '"true"',
+        "?" + held + "true",
+        held + ",false",
+    ]
     wrong += [held[:-1] + "?false"] if held else []
     right = [
         (held + space + word[:length] + (end if length == len(word) else ""), word)
@@ -200,7 +254,9 @@ def plant_alternatives(piece: str, lead: str, chance: random.Random) -> tuple[di
         for length in (1, 3, len(word))
         for end in ("", ",", "}]", " ")
     ]
-    others: dict[str, float] = {text: chance.uniform(1e-6, 1) for text in chance.sample(wrong, chance.randint(1, 5))}
+    others: dict[str, float] = {
+        text: chance.uniform(1e-6, 1) for text in chance.sample(wrong, chance.randint(1, 5))
+    }
     totals = {"true": 0.0, "false": 0.0}
     for text, word in dict(chance.sample(right, chance.randint(0, 8))).items():
         if text != piece:
@@ -211,8 +267,12 @@ def plant_alternatives(piece: str, lead: str, chance: random.Random) -> tuple[di
 
 
 @settings(max_examples=at_most(150))
-@given(st.lists(st.booleans() | DOCUMENTS, min_size=1, max_size=5), st.randoms(use_true_random=False))
-def test_planted_probabilities_are_found_however_the_text_is_cut(document: list[Any], chance: random.Random) -> None:
+@given(
+    st.lists(st.booleans() | DOCUMENTS, min_size=1, max_size=5), st.randoms(use_true_random=False)
+)
+def test_planted_probabilities_are_found_however_the_text_is_cut(
+    document: list[Any], chance: random.Random
+) -> None:
     written = Written({"verdicts": document, "met": chance.random() < 0.5}, chance)
     pieces = split_randomly(written.text, chance)
     path, place = chance.choice(sorted(written.booleans.items(), key=str))
@@ -228,7 +288,9 @@ def test_planted_probabilities_are_found_however_the_text_is_cut(document: list[
             expected = None if unseen > 0.05 * (true + false + unseen) else true / (true + false)
             if chance.random() < 0.5:
                 others[piece] = own
-        ranked = sorted(((text, math.log(p)) for text, p in others.items()), key=lambda one: -one[1])
+        ranked = sorted(
+            ((text, math.log(p)) for text, p in others.items()), key=lambda one: -one[1]
+        )
         tokens.append(Token(text=piece, logprob=math.log(own), others=tuple(ranked)))
         start += len(piece)
     assert expected != -1.0
@@ -238,31 +300,66 @@ def test_planted_probabilities_are_found_however_the_text_is_cut(document: list[
 # where alternatives are kept
 
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
 
 def paths(value: Any, path: Path = ()) -> Iterator[Path]:
     """Yield the path of every value inside a value."""
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    parts = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for step, part in parts:
         yield (*path, step)
         yield from paths(part, (*path, step))
 
 
 def test_alternatives_are_kept_at_the_first_character_of_a_text_value_only() -> None:
-    tokens = ["{", '"', "reason", '":', '"', "It", " is", " true", ", ", 'so"', ',"choice":', '"', "A", '"', "}"]
+    tokens = [
+        "{",
+        '"',
+        "reason",
+        '":',
+        '"',
+        "It",
+        " is",
+        " true",
+        ", ",
+        'so"',
+        ',"choice":',
+        '"',
+        "A",
+        '"',
+        "}",
+    ]
     assert sorted(value_token_indices("".join(tokens), tokens)) == [0, 4, 5, 11, 12]
 
 
 # what a server says
 
 
-def entry(token: str, logprob: Any, *others: tuple[str, Any], raw: bytes | None = None) -> dict[str, Any]:
+def entry(
+    token: str, logprob: Any, *others: tuple[str, Any], raw: bytes | None = None
+) -> dict[str, Any]:
     top = [{"token": other, "logprob": number} for other, number in others]
-    return {"token": token, "logprob": logprob, "top_logprobs": top, "bytes": None if raw is None else list(raw)}
+    return {
+        "token": token,
+        "logprob": logprob,
+        "top_logprobs": top,
+        "bytes": None if raw is None else list(raw),
+    }
 
 
 def test_log_probabilities_are_finite_and_at_most_0() -> None:

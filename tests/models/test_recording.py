@@ -21,13 +21,19 @@ from jurygraph.schema import Message
 
 SECRET = "sk-canary-0123456789"
 REPLY = Reply(
-    text='{"met": true}', finish="stop", tokens_in=11, tokens_out=7, tokens=(Token(text="yes", logprob=-0.1),)
+    text='{"met": true}',
+    finish="stop",
+    tokens_in=11,
+    tokens_out=7,
+    tokens=(Token(text="yes", logprob=-0.1),),
 )
 
 
 def request(text: str = "Is it so?", **others: object) -> Request:
     message = Message(role="user", content=text)
-    return Request.model_validate({"provider": "litellm", "model": "openai/tiny", "messages": [message], **others})
+    return Request.model_validate(
+        {"provider": "litellm", "model": "openai/tiny", "messages": [message], **others}
+    )
 
 
 @pytest.fixture
@@ -42,7 +48,11 @@ def record(path: Path, *requests: Request, secrets: tuple[str, ...] = ()) -> Non
 
 
 def test_a_recorded_call_is_read_back(path: Path) -> None:
-    asked = request(parameters={"temperature": 0.0, "top": [1, None, "é"]}, answer={"type": "object"}, form="native")
+    asked = request(
+        parameters={"temperature": 0.0, "top": [1, None, "é"]},
+        answer={"type": "object"},
+        form="native",
+    )
     record(path, asked)
     (call,) = read_recording(path).calls.values()
     assert (call.key, call.request, call.reply, call.cost) == (asked.digest, asked, REPLY, 0.25)
@@ -57,13 +67,23 @@ def test_a_call_is_in_the_file_as_soon_as_it_is_added(path: Path) -> None:
 def test_a_call_is_recorded_once_even_by_two_recorders(path: Path) -> None:
     record(path, request("a"), request("a"), request("b"))
     record(path, request("b"), request("c"))
-    assert [json.loads(line)["request"]["messages"][0]["content"] for line in path.read_text().splitlines()] == [*"abc"]
+    assert [
+        json.loads(line)["request"]["messages"][0]["content"]
+        for line in path.read_text().splitlines()
+    ] == [*"abc"]
 
 
 def test_no_secret_reaches_the_file(path: Path) -> None:
-    asked = request(f"key {SECRET}", parameters={"user": SECRET}, answer={SECRET: {}}, endpoint=f"http://{SECRET}/v1")
+    asked = request(
+        f"key {SECRET}",
+        parameters={"user": SECRET},
+        answer={SECRET: {}},
+        endpoint=f"http://{SECRET}/v1",
+    )
     reply = Reply(
-        text=f"it is {SECRET}", refusal=SECRET, tokens=(Token(text=SECRET, logprob=-1.0, others=((SECRET, -1.0),)),)
+        text=f"it is {SECRET}",
+        refusal=SECRET,
+        tokens=(Token(text=SECRET, logprob=-1.0, others=((SECRET, -1.0),)),),
     )
     with closing(Recorder(path, Redactor([SECRET]))) as recorder:
         recorder.add(asked, reply, None)
@@ -75,7 +95,9 @@ def test_no_secret_reaches_the_file(path: Path) -> None:
 
 
 @given(cut=st.integers(1, 10_000))
-def test_a_torn_last_line_is_left_out_and_then_cut_off(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
+def test_a_torn_last_line_is_left_out_and_then_cut_off(
+    tmp_path_factory: pytest.TempPathFactory, cut: int
+) -> None:
     path = tmp_path_factory.mktemp("torn") / "calls.jsonl"
     record(path, request("first"))
     whole = path.read_bytes()
@@ -86,7 +108,10 @@ def test_a_torn_last_line_is_left_out_and_then_cut_off(tmp_path_factory: pytest.
     assert (len(held.calls), held.size, held.torn) == (1, len(whole), True)
     record(path, request("third"))
     assert path.read_bytes().startswith(whole)
-    assert [call.request.messages[0].content for call in read_recording(path).calls.values()] == ["first", "third"]
+    assert [call.request.messages[0].content for call in read_recording(path).calls.values()] == [
+        "first",
+        "third",
+    ]
 
 
 def test_a_last_line_without_a_newline_is_complete(path: Path) -> None:
@@ -110,7 +135,9 @@ def broken(line: str) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("place", range(6))
 @pytest.mark.parametrize("end", ["\n", "\n\n", "\n{}"])
-def test_a_line_that_is_no_call_is_refused_with_its_number(path: Path, place: int, end: str) -> None:
+def test_a_line_that_is_no_call_is_refused_with_its_number(
+    path: Path, place: int, end: str
+) -> None:
     record(path, request("before"), request())
     first, second = path.read_text().splitlines()
     wrong, told = list(broken(second))[place]
@@ -197,7 +224,11 @@ def refusal(backend: Replay, asked: Request) -> str:
 def test_a_recorded_request_gets_its_reply_again_and_again(tmp_path: Path) -> None:
     first, second = judged("a"), judged("a", sample=1)
     backend = Replay(recording(tmp_path, first, second))
-    assert [reply_of(backend, one).text for one in (second, first, first)] == ["reply 1", "reply 0", "reply 0"]
+    assert [reply_of(backend, one).text for one in (second, first, first)] == [
+        "reply 1",
+        "reply 0",
+        "reply 0",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -208,9 +239,15 @@ def test_a_recorded_request_gets_its_reply_again_and_again(tmp_path: Path) -> No
         ({"parameters": {"temperature": 0.7, "max_tokens": 512}}, "it differs in temperature;"),
         ({"parameters": {"temperature": 0, "max_tokens": 512}}, "it differs in temperature;"),
         ({"parameters": {"temperature": 0.0}}, "it differs in max_tokens;"),
-        ({"parameters": {"temperature": 0.0, "max_tokens": 512, "top_p": None}}, "it differs in top_p;"),
+        (
+            {"parameters": {"temperature": 0.0, "max_tokens": 512, "top_p": None}},
+            "it differs in top_p;",
+        ),
         ({"answer": {"type": "array"}, "sample": 3}, "it differs in answer, sample;"),
-        ({"messages": (Message(role="user", content="Is the sky blue?"),)}, "it differs in messages;"),
+        (
+            {"messages": (Message(role="user", content="Is the sky blue?"),)},
+            "it differs in messages;",
+        ),
         ({"messages": (Message(role="user", content="Is it?"),)}, "the question is not in it;"),
     ],
 )
@@ -223,9 +260,12 @@ def test_a_request_that_was_not_recorded_fails_and_what_differs_is_named(
 
 
 def test_a_recording_of_several_models_needs_a_model_name(tmp_path: Path) -> None:
-    path = recording(tmp_path, judged(), judged(provider="litellm", endpoint=None, model="openai/tiny"))
+    path = recording(
+        tmp_path, judged(), judged(provider="litellm", endpoint=None, model="openai/tiny")
+    )
     with pytest.raises(
-        ConfigError, match=r"several models.*litellm#openai/tiny, openai-compatible:http://judge:8000/v1#qwen"
+        ConfigError,
+        match=r"several models.*litellm#openai/tiny, openai-compatible:http://judge:8000/v1#qwen",
     ):
         Replay(path)
     backend = Replay(path, "litellm#openai/tiny")
@@ -235,7 +275,11 @@ def test_a_recording_of_several_models_needs_a_model_name(tmp_path: Path) -> Non
 def test_form_and_logprobs_are_those_of_the_request(tmp_path: Path) -> None:
     logprobs = {"logprobs": True, "top_logprobs": 5}
     backend = Replay(
-        recording(tmp_path, judged(form="instructed", parameters=logprobs), judged(answer=None, form="text"))
+        recording(
+            tmp_path,
+            judged(form="instructed", parameters=logprobs),
+            judged(answer=None, form="text"),
+        )
     )
     able = backend.capabilities
     assert (able.form, able.logprobs, able.top_logprobs) == ("instructed", True, 5)

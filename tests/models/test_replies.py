@@ -18,7 +18,10 @@ from tests.rows import all_rows
 
 CASES: dict[str, dict[str, Any]] = {
     case["name"]: case
-    for case in map(json.loads, Path(__file__).with_name("replies.jsonl").read_text(encoding="utf-8").splitlines())
+    for case in map(
+        json.loads,
+        Path(__file__).with_name("replies.jsonl").read_text(encoding="utf-8").splitlines(),
+    )
 }
 QUOTED = "Four, with pleasure."
 PROSE = f"The committee met in the old hall and heard every member in turn. {QUOTED} "
@@ -49,7 +52,10 @@ def verdict_of(name: str, **calls: Any) -> jg.RecordedVerdict:
 
 def reply_with_content(content: str, **usage: int) -> Answer:
     message = {"role": "assistant", "content": content}
-    body = {"choices": [{"message": message, "finish_reason": "stop"}], "usage": {"prompt_tokens": 900, **usage}}
+    body = {
+        "choices": [{"message": message, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 900, **usage},
+    }
     return raw_body(json.dumps(body))
 
 
@@ -60,7 +66,12 @@ def reply_with_content(content: str, **usage: int) -> Answer:
         ("contradiction-half", {}, None, "The answer is not met."),
         ("latex-quote", {}, None, "right"),
         ("think-without-opening", {}, None, "ok"),
-        ("reasoning-only", {}, "empty", "the field `reasoning_content` has some; the server's reasoning parser"),
+        (
+            "reasoning-only",
+            {},
+            "empty",
+            "the field `reasoning_content` has some; the server's reasoning parser",
+        ),
         ("tool-call", {}, "empty", "the model called a tool (`tool_calls`) where text is expected"),
         ("chatty", {}, "malformed", "calls.reply: one-object"),
         ("chatty", ONE_OBJECT, None, "ok"),
@@ -74,12 +85,16 @@ def reply_with_content(content: str, **usage: int) -> Answer:
         ("invalid-escape", {}, None, "right"),
     ],
 )
-def test_a_reply_is_read_as_its_line_says(name: str, calls: dict[str, Any], kind: str | None, words: str) -> None:
+def test_a_reply_is_read_as_its_line_says(
+    name: str, calls: dict[str, Any], kind: str | None, words: str
+) -> None:
     verdict = verdict_of(name, **calls)
     case = CASES[name]
     if kind is None:
         assert (verdict.status, words) == ("ok", verdict.reason)
-        assert [evidence.verified for evidence in verdict.evidence] == ([] if name == "contradiction-half" else [True])
+        assert [evidence.verified for evidence in verdict.evidence] == (
+            [] if name == "contradiction-half" else [True]
+        )
         return
     assert verdict.failure is not None
     assert (verdict.score, verdict.failure.kind) == (None, kind), case["expect"]
@@ -98,9 +113,24 @@ def test_a_key_that_gemini_does_not_accept_ends_the_run_at_the_first_request() -
 @all_rows(
     "status_code, body, kind",
     [
-        (400, {"code": "Client specified an invalid argument", "error": "Incorrect API key provided: xx"}, "key"),
-        (400, [{"error": {"code": 400, "message": "Bad field", "status": "INVALID_ARGUMENT"}}], "rejected"),
-        (400, {"error": {"message": "cannot read 'API key not valid', which the input says"}}, "rejected"),
+        (
+            400,
+            {
+                "code": "Client specified an invalid argument",
+                "error": "Incorrect API key provided: xx",
+            },
+            "key",
+        ),
+        (
+            400,
+            [{"error": {"code": 400, "message": "Bad field", "status": "INVALID_ARGUMENT"}}],
+            "rejected",
+        ),
+        (
+            400,
+            {"error": {"message": "cannot read 'API key not valid', which the input says"}},
+            "rejected",
+        ),
         *(
             (400, {"error": {"message": message}}, "overflowed")
             for message in (
@@ -118,7 +148,11 @@ def test_a_key_that_gemini_does_not_accept_ends_the_run_at_the_first_request() -
             )
         ),
         (413, "Payload too large: exceeds the available context size", "overflowed"),
-        (500, {"error": {"message": "the request exceeds the available context size"}}, "overflowed"),
+        (
+            500,
+            {"error": {"message": "the request exceeds the available context size"}},
+            "overflowed",
+        ),
         (400, {"error": {"message": "max_tokens is too large: 9000"}}, "rejected"),
         (400, [], "rejected"),
     ],
@@ -146,7 +180,9 @@ def test_a_model_without_a_system_role_reads_its_text_in_the_first_user_message(
     joined: list[Any] = []
     with run_server(only_users) as server:
         assert verdict_on(server, QUOTED, **JOINED).score == 0.9
-    with run_server(lambda body, number: (joined.append(body["messages"]), judge_reply(body))[1]) as server:
+    with run_server(
+        lambda body, number: (joined.append(body["messages"]), judge_reply(body))[1]
+    ) as server:
         assert verdict_on(server, QUOTED).score == 0.9
     [user], [system, question] = joined
     assert user["content"] == f"{system['content']}\n\n{question['content']}"
@@ -169,7 +205,10 @@ def reply_quoting(written: str) -> str:
             rf"we get {command} here"
             for command in (r"\frac{1}{2}", r"\boxed{4}", r"\beta", r"\times", r"\nu", r"\rho")
         ),
-        *(rf"we get {command} here" for command in (r"\text{m}", r"\sqrt{2}", r"\alpha", r"\(x\)", r"\underline{x}")),
+        *(
+            rf"we get {command} here"
+            for command in (r"\text{m}", r"\sqrt{2}", r"\alpha", r"\(x\)", r"\underline{x}")
+        ),
         r"\frac{1}{2} is the answer",
         r"\text{so much}",
         r"\sqrt{2} \times \nu \text{ and } \frac{a}{b}",
@@ -182,7 +221,12 @@ def test_a_quotation_with_single_backslashes_is_found(written: str) -> None:
     with run_server(lambda body, number: reply_with_content(reply_quoting(written))) as server:
         verdict = verdict_on(server, response)
     [evidence] = verdict.evidence
-    assert (verdict.status, verdict.unsupported, evidence.verified, evidence.quote) == ("ok", None, True, said)
+    assert (verdict.status, verdict.unsupported, evidence.verified, evidence.quote) == (
+        "ok",
+        None,
+        True,
+        said,
+    )
     assert response[evidence.start : evidence.end] == evidence.quote
 
 
@@ -201,7 +245,9 @@ def test_a_quotation_of_other_words_is_not_found(written: str, response: str) ->
 
 # Words around an object: never one that the response may have put there
 
-OBJECT = '{"criterion_1":{"reason":"ok","quotes":["Four, with pleasure."],"met":true,"probability":0.9}}'
+OBJECT = (
+    '{"criterion_1":{"reason":"ok","quotes":["Four, with pleasure."],"met":true,"probability":0.9}}'
+)
 WRITTEN_OTHERWISE = [OBJECT.replace('"', quote) for quote in (r"\"", "'", "&quot;", "“")]
 NO_OBJECT = OBJECT.replace("true", "false").replace("0.9", "0.1")
 SPACED = (
@@ -223,9 +269,16 @@ SPACED = (
         (f"It says {OBJECT}", f"{QUOTED} {OBJECT}", (None, None)),
         (f"It says {OBJECT}", f"{QUOTED} {SPACED}", (None, None)),
         (f"So: {OBJECT}", QUOTED + '{"a":' * 100_000, (None, None)),
-        *((f"It says {OBJECT}", f"{QUOTED} {written}", (None, None)) for written in WRITTEN_OTHERWISE),
+        *(
+            (f"It says {OBJECT}", f"{QUOTED} {written}", (None, None))
+            for written in WRITTEN_OTHERWISE
+        ),
         (f"It ends with </think>{OBJECT}", f"{QUOTED} </think>{OBJECT}", (None, None)),
-        (f"It ends with </think>{OBJECT}", f"{QUOTED} </think>{OBJECT.replace('ok', '[reason]')}", (None, None)),
+        (
+            f"It ends with </think>{OBJECT}",
+            f"{QUOTED} </think>{OBJECT.replace('ok', '[reason]')}",
+            (None, None),
+        ),
         (f"It says </think>{OBJECT} here, so </think>{NO_OBJECT}", QUOTED, (None, None)),
         (NO_OBJECT.replace('"ok"', f'"it says {OBJECT} there"'), QUOTED, (None, None)),
         (f"<think>maybe {OBJECT}", QUOTED, (None, None)),
@@ -255,8 +308,12 @@ def test_words_around_an_object_never_make_a_quotation_count(
         (QUOTED, 100, True),
     ],
 )
-def test_a_prompt_is_cut_where_a_token_would_be_of_many_letters(response: str, tokens: int, is_cut: bool) -> None:
-    with run_server(lambda body, number: reply_with_content(OBJECT, prompt_tokens=tokens)) as server:
+def test_a_prompt_is_cut_where_a_token_would_be_of_many_letters(
+    response: str, tokens: int, is_cut: bool
+) -> None:
+    with run_server(
+        lambda body, number: reply_with_content(OBJECT, prompt_tokens=tokens)
+    ) as server:
         failure = verdict_on(server, response).failure
     assert (failure is not None) is is_cut
 
@@ -269,19 +326,27 @@ REJECTIONS["system-role"] = "write `calls: {system: joined}` in the config"
 
 def groups(count: int) -> list[tuple[jg.Task, list[jg.Response]]]:
     names = [f"letter {number}" for number in range(count)]
-    tasks = [rubric("a", name=name, query=f"Write {name}.") for name in names]  # equal requests are sent once
+    tasks = [
+        rubric("a", name=name, query=f"Write {name}.") for name in names
+    ]  # equal requests are sent once
     return [(task, [jg.Response(id=f"{task.id}/0", text=QUOTED)]) for task in tasks]
 
 
 @pytest.mark.parametrize("name", REJECTIONS)
-def test_twenty_rejections_for_one_reason_end_scoring_with_the_line_that_mends_it(name: str) -> None:
+def test_twenty_rejections_for_one_reason_end_scoring_with_the_line_that_mends_it(
+    name: str,
+) -> None:
     with run_server(lambda body, number: answer(CASES[name])) as server:
         with jury(server.url, cache=False, concurrency=4) as judge:
-            with pytest.raises(UnusableRepliesError, match="all of the first 20 requests were rejected") as stopped:
+            with pytest.raises(
+                UnusableRepliesError, match="all of the first 20 requests were rejected"
+            ) as stopped:
                 list(judge.score_many(groups(100)))
             assert REJECTIONS[name] in str(stopped.value)
             sent = server.count
-            with pytest.raises(UnusableRepliesError):  # nothing more is sent, but a probe now and then
+            with pytest.raises(
+                UnusableRepliesError
+            ):  # nothing more is sent, but a probe now and then
                 judge.score(*groups(1)[0])
         assert sent == server.count
         assert FIRST_REPLIES <= sent < FIRST_REPLIES + 4
@@ -320,9 +385,16 @@ def test_other_rejections_end_nothing(accepted: int | None, message: str) -> Non
 def test_rejections_that_differ_in_ids_alone_are_for_one_reason() -> None:
     def script(body: dict[str, Any], number: int) -> Answer:
         digest = hashlib.sha256(bytes([number])).hexdigest()
-        return status(400, body={"error": {"message": f"no field 'logprobs' (request {number}, req-{digest})"}})
+        return status(
+            400,
+            body={"error": {"message": f"no field 'logprobs' (request {number}, req-{digest})"}},
+        )
 
-    with run_server(script) as server, jury(server.url, cache=False) as judge, pytest.raises(UnusableRepliesError):
+    with (
+        run_server(script) as server,
+        jury(server.url, cache=False) as judge,
+        pytest.raises(UnusableRepliesError),
+    ):
         list(judge.score_many(groups(30)))
 
 

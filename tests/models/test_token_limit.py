@@ -55,7 +55,12 @@ class Bills:
 
 
 def make_request(text: str = "Is 7 a prime?", **fields: object) -> Request:
-    stated = {"provider": "p", "model": "m", "messages": (Message(role="user", content=text),), "form": "text"}
+    stated = {
+        "provider": "p",
+        "model": "m",
+        "messages": (Message(role="user", content=text),),
+        "form": "text",
+    }
     return Request.model_validate({**stated, **fields})
 
 
@@ -82,7 +87,9 @@ def test_a_request_is_charged_what_the_provider_read_and_wrote() -> None:
 
 
 @pytest.mark.parametrize(("tokens_in", "tokens_out"), [(None, None), (11, None), (None, 7)])
-def test_without_both_token_counts_the_estimate_stays(tokens_in: int | None, tokens_out: int | None) -> None:
+def test_without_both_token_counts_the_estimate_stays(
+    tokens_in: int | None, tokens_out: int | None
+) -> None:
     limiter = charges_of(Bills(tokens_in, tokens_out), make_request())
     assert limiter.charged == limiter.reserved == [13 // 4 + LONGEST]
     assert limiter.answered == 1
@@ -94,7 +101,9 @@ def test_the_estimate_counts_the_bytes_of_all_messages() -> None:
 
 
 def test_the_estimate_counts_a_schema_that_the_provider_adds() -> None:
-    assert request_size(make_request(answer=SCHEMA, form="native")) == 13 + len(canonical_json(SCHEMA))
+    assert request_size(make_request(answer=SCHEMA, form="native")) == 13 + len(
+        canonical_json(SCHEMA)
+    )
     for form in ("instructed", "text"):
         assert request_size(make_request(answer=SCHEMA, form=form)) == 13
     assert request_size(make_request(form="native")) == 13

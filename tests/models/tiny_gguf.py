@@ -38,14 +38,20 @@ def write_tiny(path: Path, chat: str = CHAT) -> Path:
     head += b"".join(_text(key) + _typed(value) for key, value in fields.items())
     contents = [_padded(tensor.values.tobytes()) for tensor in tensors]
     offsets = accumulate((len(content) for content in contents), initial=0)
-    head += b"".join(_described(tensor, offset) for tensor, offset in zip(tensors, offsets, strict=False))
+    head += b"".join(
+        _described(tensor, offset) for tensor, offset in zip(tensors, offsets, strict=False)
+    )
     path.write_bytes(_padded(head) + b"".join(contents))
     return path
 
 
 def _tokens() -> list[str]:
     """The 256 bytes in the characters of GPT-2, what the merges make of them, and the control tokens."""
-    return [*_bytes(), *(word[:end] for word in _WORDS for end in range(2, len(word) + 1)), *_CONTROL]
+    return [
+        *_bytes(),
+        *(word[:end] for word in _WORDS for end in range(2, len(word) + 1)),
+        *_CONTROL,
+    ]
 
 
 def _bytes() -> list[str]:
@@ -71,8 +77,12 @@ def _fields(tokens: Sequence[str]) -> dict[str, object]:
         "tokenizer.ggml.model": "gpt2",
         "tokenizer.ggml.pre": "gpt-2",
         "tokenizer.ggml.tokens": tokens,
-        "tokenizer.ggml.token_type": [_CONTROL_TYPE if token in _CONTROL else _NORMAL_TYPE for token in tokens],
-        "tokenizer.ggml.merges": [f"{word[:end]} {word[end]}" for word in _WORDS for end in range(1, len(word))],
+        "tokenizer.ggml.token_type": [
+            _CONTROL_TYPE if token in _CONTROL else _NORMAL_TYPE for token in tokens
+        ],
+        "tokenizer.ggml.merges": [
+            f"{word[:end]} {word[end]}" for word in _WORDS for end in range(1, len(word))
+        ],
         "tokenizer.ggml.bos_token_id": _U32(tokens.index(_BEGIN)),
         "tokenizer.ggml.eos_token_id": _U32(tokens.index(_END)),
         "tokenizer.ggml.add_bos_token": True,
@@ -128,7 +138,9 @@ def _tensors(tokens: Sequence[str]) -> Iterator[_Tensor]:
     yield output._replace(name="output.weight")
     yield _ones("output_norm.weight")
     for layer in range(_LAYERS):
-        yield from (tensor._replace(name=f"blk.{layer}.{tensor.name}.weight") for tensor in _block(noise))
+        yield from (
+            tensor._replace(name=f"blk.{layer}.{tensor.name}.weight") for tensor in _block(noise)
+        )
 
 
 def _block(noise: random.Random) -> Iterator[_Tensor]:
@@ -154,4 +166,6 @@ def _ones(name: str) -> _Tensor:
 
 
 def _noise(noise: random.Random, rows: int, columns: int) -> _Tensor:
-    return _Tensor("", (rows, columns), array("f", (noise.gauss(0.0, 0.08) for _ in range(rows * columns))))
+    return _Tensor(
+        "", (rows, columns), array("f", (noise.gauss(0.0, 0.08) for _ in range(rows * columns)))
+    )

@@ -59,10 +59,18 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("--seed", default="0", help="what the sample is drawn with (default: %(default)s)")
-    parser.add_argument("--sample", type=int, default=60, help="mutants of each room (default: %(default)s)")
-    parser.add_argument("--processes", type=int, default=2, help="mutants at a time (default: %(default)s)")
-    parser.add_argument("--room", action="append", choices=ROOMS, help="one room only; may be repeated")
+    parser.add_argument(
+        "--seed", default="0", help="what the sample is drawn with (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--sample", type=int, default=60, help="mutants of each room (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--processes", type=int, default=2, help="mutants at a time (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--room", action="append", choices=ROOMS, help="one room only; may be repeated"
+    )
     return parser.parse_args()
 
 
@@ -72,7 +80,10 @@ def _try_room(
     drawn = sample_mutants(room.modules, options.sample, f"{options.seed}:{name}")
     mutants = [mutant for mutant in drawn if mutant.identity not in known]
     control = harmless(mutants)
-    with tempfile.TemporaryDirectory(prefix="jurygraph-mutants-") as folder, ThreadPool(options.processes) as threads:
+    with (
+        tempfile.TemporaryDirectory(prefix="jurygraph-mutants-") as folder,
+        ThreadPool(options.processes) as threads,
+    ):
         reached = _measure(sorted({mutant.module for mutant in mutants}), room, Path(folder))
 
         def attempt(numbered: tuple[int, Mutant]) -> str:
@@ -81,7 +92,9 @@ def _try_room(
 
         *outcomes, how = threads.map(attempt, enumerate((*mutants, control)), chunksize=1)
     if how != "survived":
-        sys.exit(f"{name}: {how}, a change that does nothing ({control.module}:{control.line}): no figure would hold")
+        sys.exit(
+            f"{name}: {how}, a change that does nothing ({control.module}:{control.line}): no figure would hold"
+        )
     return Outcome(name, list(zip(mutants, outcomes, strict=True)), len(drawn) - len(mutants))
 
 
@@ -96,12 +109,16 @@ class Reached:
         """Return the tests that reach the statement, the quickest first, then the quickest others of their files."""
         by_line = self.tests.get(mutant.module, {})
         first, last = mutant.lines
-        reaching = {test for line in range(first, last + 1) for test in by_line.get(str(line), ()) if test}
+        reaching = {
+            test for line in range(first, last + 1) for test in by_line.get(str(line), ()) if test
+        }
         files = {_file(test) for test in reaching}
         quickest = sorted(self.seconds, key=self.seconds.__getitem__)
         others = [test for test in quickest if _file(test) in files and test not in reaching]
         spent = accumulate(self.seconds[test] for test in others)
-        affordable = [test for test, seconds in zip(others, spent, strict=True) if seconds <= OTHERS]
+        affordable = [
+            test for test, seconds in zip(others, spent, strict=True) if seconds <= OTHERS
+        ]
         return [*(test for test in quickest if test in reaching), *affordable]
 
 
@@ -112,7 +129,9 @@ def _file(test: str) -> str:
 def _measure(modules: list[str], room: Room, folder: Path) -> Reached:
     """Run the tests without a mutant."""
     baseline = folder / "baseline"
-    done, output = _run({"modules": modules, "baseline": str(baseline)}, folder / "job.json", room.tests, 3600.0)
+    done, output = _run(
+        {"modules": modules, "baseline": str(baseline)}, folder / "job.json", room.tests, 3600.0
+    )
     if done != 0:
         sys.exit(f"the tests fail without any mutant (exit {done}):\n{output}")
     return Reached(**json.loads(baseline.read_text(encoding="utf-8")))
@@ -123,17 +142,26 @@ def _try(mutant: Mutant, room: Room, reached: Reached, job: Path) -> str:
     tests = reached.select(mutant)
     limit = 60.0 + 3.0 * sum(reached.seconds[test] for test in tests or reached.seconds)
     files = sorted({_file(test) for test in tests}) or room.tests
-    code, _ = _run({"module": mutant.module, "source": mutant.source, "tests": tests}, job, files, limit)
+    code, _ = _run(
+        {"module": mutant.module, "source": mutant.source, "tests": tests}, job, files, limit
+    )
     return {0: "survived", None: "timeout"}.get(code, "killed")
 
 
-def _run(job: dict[str, Any], path: Path, tests: Sequence[str], limit: float) -> tuple[int | None, str]:
+def _run(
+    job: dict[str, Any], path: Path, tests: Sequence[str], limit: float
+) -> tuple[int | None, str]:
     """Return the exit status and the output of pytest; None for the status where the time is up."""
     path.write_text(json.dumps(job), encoding="utf-8")
     environment = {**os.environ, JOB: str(path), "HYPOTHESIS_PROFILE": "mutants"}
     with tempfile.TemporaryFile("w+") as out:
         ran = subprocess.Popen(
-            [*PYTEST, *tests], env=environment, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True
+            [*PYTEST, *tests],
+            env=environment,
+            stdout=out,
+            stderr=out,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
         )
         try:
             code = ran.wait(limit)

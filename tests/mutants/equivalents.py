@@ -14,7 +14,9 @@ def known_equivalents(path: Path = EQUIVALENT) -> dict[tuple[str, str, str, str]
         module = Path(one["module"])
         source = module.read_text(encoding="utf-8") if module.exists() else ""
         has_line = set(one["before"].splitlines()) <= {line.strip() for line in source.splitlines()}
-        has_function = all(re.search(rf"(def|class) {name}\b", source) for name in one["function"].split("."))
+        has_function = all(
+            re.search(rf"(def|class) {name}\b", source) for name in one["function"].split(".")
+        )
         if not (has_line and has_function):
             gone = f"{one['function']} with the line {one['before']!r}"
             print(f"{path.name}: {module} has no {gone} any more: delete the entry", flush=True)

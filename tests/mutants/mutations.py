@@ -42,7 +42,9 @@ class Mutant:
 def sample_mutants(modules: Sequence[str], size: int, seed: str) -> list[Mutant]:
     """Draw `size` different mutants of these modules (all of them where there are fewer)."""
     parsed = {str(path): _Parsed(path) for module in modules for path in _files(Path(module))}
-    places = [(path, index) for path, one in sorted(parsed.items()) for index in range(len(one.mutations))]
+    places = [
+        (path, index) for path, one in sorted(parsed.items()) for index in range(len(one.mutations))
+    ]
     random.Random(seed).shuffle(places)
     drawn: dict[tuple[str, str, str, str], Mutant] = {}
     for path, index in places:
@@ -59,7 +61,9 @@ def harmless(mutants: Sequence[Mutant]) -> Mutant:
     for mutant in mutants:
         lines = Path(mutant.module).read_text(encoding="utf-8").splitlines()
         first = lines[mutant.lines[0] - 1]
-        lines.insert(mutant.lines[0] - 1, f"{first[: len(first) - len(first.lstrip())]}harmless = 1")
+        lines.insert(
+            mutant.lines[0] - 1, f"{first[: len(first) - len(first.lstrip())]}harmless = 1"
+        )
         source = "\n".join(lines) + "\n"
         if _compiles(source):
             return replace(mutant, before="", after="harmless = 1", source=source)
@@ -145,9 +149,17 @@ def _difference(source: str, mutated: str) -> tuple[int, str, str]:
     """Return the first line that differs, and what stands there before and after."""
     old, new = source.splitlines(), mutated.splitlines()
     blocks = [
-        block for block in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if block[0] != "equal"
+        block
+        for block in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        if block[0] != "equal"
     ]
-    _, first, last, start, stop = blocks[0][0], blocks[0][1], blocks[-1][2], blocks[0][3], blocks[-1][4]
+    _, first, last, start, stop = (
+        blocks[0][0],
+        blocks[0][1],
+        blocks[-1][2],
+        blocks[0][3],
+        blocks[-1][4],
+    )
     return first + 1, _joined(old[first:last]), _joined(new[start:stop])
 
 
@@ -164,7 +176,10 @@ def _place(tree: ast.Module, line: int) -> tuple[str, tuple[int, int]]:
             names.append(node.name)
         lines = (node.lineno, _end_of_header(node))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and line < node.body[0].lineno:
-            lines = (node.body[0].lineno, node.end_lineno or line)  # a default: reached where the body is
+            lines = (
+                node.body[0].lineno,
+                node.end_lineno or line,
+            )  # a default: reached where the body is
     return ".".join(names), lines
 
 
@@ -172,11 +187,17 @@ def _around(tree: ast.AST, line: int) -> Iterator[ast.stmt]:
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
             yield node
-        if not isinstance(node, ast.stmt) or node.lineno <= line <= (node.end_lineno or node.lineno):
+        if not isinstance(node, ast.stmt) or node.lineno <= line <= (
+            node.end_lineno or node.lineno
+        ):
             yield from _around(node, line)
 
 
 def _end_of_header(node: ast.stmt) -> int:
     """Return the last line of a statement, without the statements inside it."""
     body = getattr(node, "body", None)
-    return body[0].lineno - 1 if body and body[0].lineno > node.lineno else node.end_lineno or node.lineno
+    return (
+        body[0].lineno - 1
+        if body and body[0].lineno > node.lineno
+        else node.end_lineno or node.lineno
+    )

@@ -22,12 +22,26 @@ from hypothesis import Phase, settings
 JOB = "JURYGRAPH_MUTANTS"
 """The environment variable with the path of a job: {"modules", "baseline"} or {"module", "source", "tests"}."""
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not exhaustive and not heavy"]
-PYTEST += ["-p", "tests.mutants.plugin", "-p", "no:xdist", "-p", "no:cacheprovider", "-p", "no:tests.gate"]
+PYTEST += [
+    "-p",
+    "tests.mutants.plugin",
+    "-p",
+    "no:xdist",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:tests.gate",
+]
 """The command that runs tests; a mutant is not to be killed by the gate's rules, which are about tests."""
 MEMORY = 8 << 30
 
 settings.register_profile(
-    "mutants", derandomize=True, deadline=None, max_examples=25, database=None, phases=(Phase.explicit, Phase.generate)
+    "mutants",
+    derandomize=True,
+    deadline=None,
+    max_examples=25,
+    database=None,
+    phases=(Phase.explicit, Phase.generate),
 )
 
 
@@ -42,7 +56,9 @@ def import_mutant(module: str, source: str) -> None:
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
 
 
-_job: dict[str, Any] = json.loads(Path(os.environ[JOB]).read_text(encoding="utf-8")) if JOB in os.environ else {}
+_job: dict[str, Any] = (
+    json.loads(Path(os.environ[JOB]).read_text(encoding="utf-8")) if JOB in os.environ else {}
+)
 if "source" in _job:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     import_mutant(_job["module"], _job["source"])
@@ -67,8 +83,12 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     coverage.start()
     seconds: dict[str, float] = {}
     kept = cached_functions(list(names))
-    for before, item, following in zip([None, *session.items], session.items, [*session.items[1:], None], strict=False):
-        if before is None or before.path != item.path:  # else one file alone would reach what is cached for all
+    for before, item, following in zip(
+        [None, *session.items], session.items, [*session.items[1:], None], strict=False
+    ):
+        if (
+            before is None or before.path != item.path
+        ):  # else one file alone would reach what is cached for all
             for one in kept:
                 one.cache_clear()
         coverage.switch_context(item.nodeid)
@@ -80,13 +100,19 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     coverage.stop()
     data = coverage.get_data()
     tests = {names[path]: data.contexts_by_lineno(path) for path in data.measured_files()}
-    Path(_job["baseline"]).write_text(json.dumps({"seconds": seconds, "tests": tests}), encoding="utf-8")
+    Path(_job["baseline"]).write_text(
+        json.dumps({"seconds": seconds, "tests": tests}), encoding="utf-8"
+    )
     return True
 
 
 def cached_functions(paths: Sequence[str]) -> list[Any]:
     """Return the functions of these modules that keep what they have returned."""
-    kept = [one for one in gc.get_objects() if type(one) is _CACHED and type(one.__wrapped__) is FunctionType]
+    kept = [
+        one
+        for one in gc.get_objects()
+        if type(one) is _CACHED and type(one.__wrapped__) is FunctionType
+    ]
     return [one for one in kept if one.__wrapped__.__code__.co_filename in paths]
 
 

@@ -11,7 +11,9 @@ class Room(NamedTuple):
 
 
 ROOMS: dict[str, Room] = {
-    "aggregation": Room(("jurygraph/aggregation",), ("tests/aggregation", "tests/inference/test_agreement.py")),
+    "aggregation": Room(
+        ("jurygraph/aggregation",), ("tests/aggregation", "tests/inference/test_agreement.py")
+    ),
     "decide": Room(
         tuple(f"jurygraph/decision/{name}.py" for name in ("decide", "table", "recipe")),
         (

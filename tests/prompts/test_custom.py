@@ -19,11 +19,21 @@ def write_prompt(folder: Path, front: str = FRONT, body: str = "## user\nIs it k
 def test_a_custom_prompt_is_the_question_of_its_base(tmp_path: Path) -> None:
     prompt = read_prompt(write_prompt(tmp_path))
     item = {"name": "item_1", "text": "It is kind.", "parts": False, "scale": None}
-    shown = {"query": "Write.", "reference": None, "response": "Dear Ann", "items": [item], "compact": False}
+    shown = {
+        "query": "Write.",
+        "reference": None,
+        "response": "Dear Ann",
+        "items": [item],
+        "compact": False,
+    }
     system, user = prompt.render(**shown).messages
     assert prompt.needs == load_prompt("criteria").needs
     assert system == load_prompt("criteria").render(**shown).messages[0]
-    assert user.content.index("Dear Ann") < user.content.index("Is it kind?") < user.content.index("item_1:")
+    assert (
+        user.content.index("Dear Ann")
+        < user.content.index("Is it kind?")
+        < user.content.index("item_1:")
+    )
 
 
 def test_a_prompt_without_a_version_gets_one_from_its_text(tmp_path: Path) -> None:
@@ -41,18 +51,32 @@ def test_a_version_in_the_front_matter_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("front", "body", "wrong"),
     [
-        (FRONT, "## user\n{{ house }}\n", "it uses 'house' and does not state it; write `variables: \\[house\\]`"),
+        (
+            FRONT,
+            "## user\n{{ house }}\n",
+            "it uses 'house' and does not state it; write `variables: \\[house\\]`",
+        ),
         (FRONT, "## user\n{{ query }}\n", "it uses 'query' and does not state it"),
         (FRONT, "## user\nA\n{{ 1 +\n", "line 2 of its section"),
         (FRONT, "## user\n{{ 'a' | fence }}\n", "No filter named 'fence'"),
-        ("id: own\npurpose: p\nextends: item\n", "## user\nA\n", "there is no prompt 'item'; did you mean items"),
-        ("id: own\npurpose: p\nextends: criteria\n", "## user\nA\n", "'criteria' has no place for a question"),
+        (
+            "id: own\npurpose: p\nextends: item\n",
+            "## user\nA\n",
+            "there is no prompt 'item'; did you mean items",
+        ),
+        (
+            "id: own\npurpose: p\nextends: criteria\n",
+            "## user\nA\n",
+            "'criteria' has no place for a question",
+        ),
         ("id: own\nextends: items\n", "## user\nA\n", "purpose: Field required"),
         ("- own\n", "## user\nA\n", "the front matter holds keys and values, such as `id: NAME`"),
         ("id: [\n", "## user\nA\n", "its front matter is no YAML: expected the node content"),
     ],
 )
-def test_an_invalid_prompt_is_refused_when_it_is_read(tmp_path: Path, front: str, body: str, wrong: str) -> None:
+def test_an_invalid_prompt_is_refused_when_it_is_read(
+    tmp_path: Path, front: str, body: str, wrong: str
+) -> None:
     with pytest.raises(InputError, match=f"^prompt own.md.*{wrong}"):
         read_prompt(write_prompt(tmp_path, front, body))
 

@@ -27,7 +27,9 @@ from jurygraph.prompts import (
 from tests.rows import all_rows
 
 FOLDER = files("jurygraph.prompts")
-SHIPPED = sorted(path.name.removesuffix(".md") for path in FOLDER.iterdir() if path.name.endswith(".md"))
+SHIPPED = sorted(
+    path.name.removesuffix(".md") for path in FOLDER.iterdir() if path.name.endswith(".md")
+)
 
 VERSIONS = {
     "checklist": ("1", "0f8a7e8b09e6a25b5ad6ed765eefc0b57a45e69defbdfc001fff2e5fde3de343"),
@@ -63,11 +65,19 @@ ITEMS = {
     "items": [
         {"name": "item_1", "text": "It is short.", "parts": False, "scale": None},
         {"name": "item_2", "text": "How kind?", "parts": False, "scale": ("1", "10")},
-        {"name": "item_3", "text": "Both.\npart_1: one\npart_2: other", "parts": True, "scale": None},
+        {
+            "name": "item_3",
+            "text": "Both.\npart_1: one\npart_2: other",
+            "parts": True,
+            "scale": None,
+        },
     ],
     "compact": False,
 }
-PEOPLE = [{"name": "person_1", "text": "- hard: no cats"}, {"name": "person_2", "text": "- soft: cats"}]
+PEOPLE = [
+    {"name": "person_1", "text": "- hard: no cats"},
+    {"name": "person_2", "text": "- soft: cats"},
+]
 COMPARED = {
     "query": "Write a letter.",
     "reference": "Dear Ann, …",
@@ -81,7 +91,15 @@ FILLED: dict[str, dict[str, Any]] = {
     "extract": {
         **SHOWN,
         "kinds": {
-            "meals": {"name": {"about": "its name", "number": False, "context": False, "optional": False, "one_of": ()}}
+            "meals": {
+                "name": {
+                    "about": "its name",
+                    "number": False,
+                    "context": False,
+                    "optional": False,
+                    "one_of": (),
+                }
+            }
         },
     },
     "tensions": {
@@ -115,7 +133,10 @@ FILLED: dict[str, dict[str, Any]] = {
         "exclusion": 0.0,
         "compact": False,
         "dimension": "kindness",
-        "examples": (Shot("reviewer 1", "Dear Ben", "4", "it is warm"), Shot("reviewer 2", "Sir", "2")),
+        "examples": (
+            Shot("reviewer 1", "Dear Ben", "4", "it is warm"),
+            Shot("reviewer 2", "Sir", "2"),
+        ),
     },
     "example": {"reviewer": "reviewer 1", "text": "Dear Ben", "score": "4", "reason": "it is warm"},
     "protocol": {**SHOWN, "people": PEOPLE, "question": "Is it kind?"},
@@ -144,8 +165,14 @@ FILLED: dict[str, dict[str, Any]] = {
 OURS = {"question", "domain", "worked_examples", "operation"}
 """Variables whose texts nobody else wrote: another prompt of ours, and what we or the user say of a field."""
 
-MANNERS = [RenderOptions(fence, reminder, b"a key") for fence in (True, False) for reminder in (True, False)]
-every_manner = pytest.mark.parametrize("manner", MANNERS, ids=lambda manner: f"{manner.fence}-{manner.reminder}")
+MANNERS = [
+    RenderOptions(fence, reminder, b"a key")
+    for fence in (True, False)
+    for reminder in (True, False)
+]
+every_manner = pytest.mark.parametrize(
+    "manner", MANNERS, ids=lambda manner: f"{manner.fence}-{manner.reminder}"
+)
 
 every_prompt = pytest.mark.parametrize("name", SHIPPED)
 every_request = pytest.mark.parametrize("name", [name for name in SHIPPED if name != "example"])
@@ -203,7 +230,9 @@ def test_a_prompt_names_exactly_the_variables_that_it_uses(name: str) -> None:
     prompt = load_prompt(name)
     environment = ImmutableSandboxedEnvironment()
     environment.filters["fenced"] = str
-    used = set().union(*(find_undeclared_variables(environment.parse(text)) for _, text in prompt.sections))
+    used = set().union(
+        *(find_undeclared_variables(environment.parse(text)) for _, text in prompt.sections)
+    )
     assert used - {"fence", "reminder"} == set(prompt.variables)
     assert len(set(prompt.needs)) == len(prompt.needs)
 
@@ -223,7 +252,9 @@ def test_a_prompt_needs_all_of_its_variables(name: str) -> None:
 def test_foreign_text_is_in_the_last_message_only(name: str) -> None:
     """So that a provider's cache of beginnings works, and a system message is ours alone."""
     system, _ = load_prompt(name).render(**FILLED[name]).messages
-    others = {key: "other" if isinstance(value, str) else value for key, value in FILLED[name].items()}
+    others = {
+        key: "other" if isinstance(value, str) else value for key, value in FILLED[name].items()
+    }
     assert load_prompt(name).render(**others).messages[0] == system
 
 
@@ -235,7 +266,8 @@ def test_foreign_text_is_fenced(name: str) -> None:
     texts += [one["text"] for value in filled.values() if isinstance(value, list) for one in value]
     texts += [text for one in filled.get("examples", ()) for text in (one.text, one.reason) if text]
     found = [
-        re.search(rf"<<<(\w+) ([0-9a-f]{{16}})\n{re.escape(text)}\n\1 \2>>>", message_texts(name)) for text in texts
+        re.search(rf"<<<(\w+) ([0-9a-f]{{16}})\n{re.escape(text)}\n\1 \2>>>", message_texts(name))
+        for text in texts
     ]
     assert None not in found
     marks = load_prompt(name).render(MANNERS[0], **FILLED[name]).marks
@@ -255,7 +287,9 @@ TEMPLATES = [
 @pytest.mark.parametrize("text", TEMPLATES)
 @every_request
 def test_a_template_in_foreign_text_is_not_rendered(name: str, text: str) -> None:
-    filled = {key: f"before {text} after" for key, value in FILLED[name].items() if isinstance(value, str)}
+    filled = {
+        key: f"before {text} after" for key, value in FILLED[name].items() if isinstance(value, str)
+    }
     assert message_texts(name, **filled).count(f"before {text} after") == len(filled)
 
 
@@ -288,7 +322,9 @@ def test_a_template_cannot_change_a_value() -> None:
     assert values == ["a"]
 
 
-@pytest.mark.parametrize("body", ["{{ nobody }}", "{% if nobody %}{% endif %}", "{{ text.nobody }}", "{{ text[3] }}"])
+@pytest.mark.parametrize(
+    "body", ["{{ nobody }}", "{% if nobody %}{% endif %}", "{{ text.nobody }}", "{{ text[3] }}"]
+)
 def test_a_missing_variable_is_an_error(body: str) -> None:
     with pytest.raises(UndefinedError):
         render_template(body, text="a")
@@ -316,7 +352,10 @@ def test_a_prompt_has_a_message_for_each_section() -> None:
         ('---\nid: own\nversion: "1"\npurpose: p\nvariables: []\n---\nno section\n', "sections"),
         ('---\nversion: "1"\npurpose: p\nvariables: []\n---\n## user\nHello\n', "id"),
         ("---\nid: own\nversion: 1\npurpose: p\nvariables: []\n---\n## user\nHello\n", "version"),
-        ('---\nid: own\nversion: "1"\npurpose: p\nvariables: []\nmore: 1\n---\n## user\nHello\n', "more"),
+        (
+            '---\nid: own\nversion: "1"\npurpose: p\nvariables: []\nmore: 1\n---\n## user\nHello\n',
+            "more",
+        ),
     ],
 )
 def test_missing_and_unknown_keys_of_the_front_matter_are_refused(text: str, wrong: str) -> None:
@@ -335,7 +374,12 @@ def test_front_matter_constructs_no_objects() -> None:
 def test_a_prompt_is_the_question_of_the_base_that_it_extends() -> None:
     text = message_texts("criteria")
     assert text.startswith("# Task\n")
-    assert text.index("# Response") < text.index("# Criteria") < text.index("item_1:") < text.index("# What to give")
+    assert (
+        text.index("# Response")
+        < text.index("# Criteria")
+        < text.index("item_1:")
+        < text.index("# What to give")
+    )
     assert (
         load_prompt("criteria").render(**FILLED["criteria"]).messages[0]
         == (load_prompt("judge").render(**FILLED["judge"]).messages[0])
@@ -345,12 +389,17 @@ def test_a_prompt_is_the_question_of_the_base_that_it_extends() -> None:
 def test_the_full_version_names_the_version_of_the_base() -> None:
     judge, items, criteria = (load_prompt(name) for name in ("judge", "items", "criteria"))
     assert judge.full_version == judge.version
-    assert criteria.full_version == f"{criteria.version} in items {items.version} in judge {judge.version}"
+    assert (
+        criteria.full_version
+        == f"{criteria.version} in items {items.version} in judge {judge.version}"
+    )
 
 
 def test_a_prompt_with_a_base_has_one_user_section() -> None:
     front = '---\nid: own\nversion: "1"\npurpose: p\nvariables: []\nextends: judge\n---\n'
-    with pytest.raises(ValueError, match="prompt 'own' extends 'judge'; give it one section, headed `## user`"):
+    with pytest.raises(
+        ValueError, match="prompt 'own' extends 'judge'; give it one section, headed `## user`"
+    ):
         parse_prompt(f"{front}## system\nA\n\n## user\nB\n")
 
 
@@ -361,14 +410,25 @@ def test_a_prompt_with_a_base_has_one_user_section() -> None:
 def test_a_prompt_mentions_the_fence_only_if_there_is_one(manner: RenderOptions) -> None:
     rendered = load_prompt("criteria").render(manner, **FILLED["criteria"])
     error_text = " ".join(message.content for message in rendered.messages)
-    assert bool(rendered.marks) == manner.fence == ("<<<" in error_text) == ("stands between two marks" in error_text)
+    assert (
+        bool(rendered.marks)
+        == manner.fence
+        == ("<<<" in error_text)
+        == ("stands between two marks" in error_text)
+    )
 
 
 def test_only_the_fence_marks_depend_on_the_key() -> None:
     def without_marks(rendered: RenderedPrompt) -> list[str]:
-        return [re.sub("|".join(rendered.marks), "mark", message.content) for message in rendered.messages]
+        return [
+            re.sub("|".join(rendered.marks), "mark", message.content)
+            for message in rendered.messages
+        ]
 
-    one, other = (load_prompt("criteria").render(RenderOptions(key=key), **FILLED["criteria"]) for key in (b"1", b"2"))
+    one, other = (
+        load_prompt("criteria").render(RenderOptions(key=key), **FILLED["criteria"])
+        for key in (b"1", b"2")
+    )
     assert set(one.marks).isdisjoint(other.marks)
     assert without_marks(one) == without_marks(other)
 
@@ -385,7 +445,9 @@ def test_prompts_about_a_task_share_a_prefix_up_to_the_response() -> None:
     beginnings = set()
     for name in JUDGING:
         for response in ("Dear Ann", "Dear Bo, and more of it"):
-            system, user = load_prompt(name).render(**FILLED[name] | {"response": response}).messages
+            system, user = (
+                load_prompt(name).render(**FILLED[name] | {"response": response}).messages
+            )
             beginnings.add((system.content, user.content.split("<<<response ")[0]))
     assert len(beginnings) == 1
 
@@ -394,5 +456,7 @@ def test_prompts_about_a_task_share_a_prefix_up_to_the_response() -> None:
 
 
 def test_an_unknown_prompt_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(InputError, match=r"there is no prompt 'criterias'; did you mean criteria\?"):
+    with pytest.raises(
+        InputError, match=r"there is no prompt 'criterias'; did you mean criteria\?"
+    ):
         load_prompt("criterias")

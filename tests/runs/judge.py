@@ -22,4 +22,6 @@ def judge_by_request(body: dict[str, Any], number: int) -> Answer:
 
 def request_identity(body: Mapping[str, Any]) -> str:
     """Return what distinguishes requests."""
-    return json.dumps([body["model"], body["messages"], body.get("temperature"), body.get("max_tokens")])
+    return json.dumps(
+        [body["model"], body["messages"], body.get("temperature"), body.get("max_tokens")]
+    )

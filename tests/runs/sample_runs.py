@@ -32,12 +32,16 @@ class RecordingEvaluator(ScriptedEvaluator):
     """A `Told` that records its requests, and gives a reason with a quotation."""
 
     def answer(self, inputs: EvaluatorInput) -> Any:
-        REQUESTED.append((inputs.question.id, tuple(response.id for response in inputs.responses), inputs.sample))
+        REQUESTED.append(
+            (inputs.question.id, tuple(response.id for response in inputs.responses), inputs.sample)
+        )
         given = super().answer(inputs)
         if isinstance(given, float):
             text = inputs.responses[0].text
             evidence = (jg.Evidence(quote=text[:9], start=0, end=len(text[:9])),)
-            return jg.Verdict(score=given, reason=f"{inputs.question.subject} of “{text}”", evidence=evidence)
+            return jg.Verdict(
+                score=given, reason=f"{inputs.question.subject} of “{text}”", evidence=evidence
+            )
         return given
 
 
@@ -91,7 +95,9 @@ def make_tasks(tasks: int = 4, size: int = 3, seed: int = 0) -> list[dict[str, A
                 ],
                 "edges": [{"parent": "core", "child": "more", "kind": "strong"}],
             },
-            "responses": [_response(f"t{t}/r{r}", draw, unjudged=t == 0 and r % 3 == 2) for r in range(size)],
+            "responses": [
+                _response(f"t{t}/r{r}", draw, unjudged=t == 0 and r % 3 == 2) for r in range(size)
+            ],
         }
         for t in range(tasks)
     ]
@@ -114,13 +120,20 @@ def _response(name: str, draw: random.Random, unjudged: bool) -> dict[str, Any]:
 
 def task_line(task: jg.Task, responses: Sequence[jg.Response]) -> dict[str, Any]:
     """Return a task with its responses as they stand on a line of a file of tasks."""
-    return {**task.model_dump(mode="json"), "responses": [response.model_dump(mode="json") for response in responses]}
+    return {
+        **task.model_dump(mode="json"),
+        "responses": [response.model_dump(mode="json") for response in responses],
+    }
 
 
-def write_tasks(folder: Path, content: Sequence[Mapping[str, Any]], name: str = "tasks.jsonl") -> Path:
+def write_tasks(
+    folder: Path, content: Sequence[Mapping[str, Any]], name: str = "tasks.jsonl"
+) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
-    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in content), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in content), encoding="utf-8"
+    )
     return path
 
 
@@ -182,7 +195,9 @@ def traces_of(folder: Path) -> list[Trace]:
 
 def trace_contents(folder: Path) -> list[str]:
     """Return the traces of a run as JSON, without their place in the chain."""
-    return [trace.model_copy(update={"previous": None}).model_dump_json() for trace in traces_of(folder)]
+    return [
+        trace.model_copy(update={"previous": None}).model_dump_json() for trace in traces_of(folder)
+    ]
 
 
 def verify_run(folder: Path, **expected: Any) -> VerificationResult:

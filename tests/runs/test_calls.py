@@ -21,7 +21,14 @@ from jurygraph.runs.workflows.erasure import erase
 from tests.models.judge_scripts import config, judge_reply, rubric
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, reply_with, run_server, slow
 from tests.runs.judge import judge_by_request, request_identity
-from tests.runs.sample_runs import REQUESTED, evaluator_config, scored_session, traces_of, verify_run, write_tasks
+from tests.runs.sample_runs import (
+    REQUESTED,
+    evaluator_config,
+    scored_session,
+    traces_of,
+    verify_run,
+    write_tasks,
+)
 
 CRITERIA = ("kind", "short", "clear", "right", "new")
 """One more criterion than fits into a call."""
@@ -33,9 +40,15 @@ UNCACHED: dict[str, Any] = {"cache": False}
 def tasks_with_rubrics(tasks: int = 3, size: int = 2) -> list[dict[str, Any]]:
     found = []
     for t in range(tasks):
-        task = rubric(*CRITERIA, name=f"t{t}", query=f"Write letter number {t}.").model_dump(mode="json")
+        task = rubric(*CRITERIA, name=f"t{t}", query=f"Write letter number {t}.").model_dump(
+            mode="json"
+        )
         task["responses"] = [
-            {"id": f"t{t}/r{r}", "text": f"Dear reader of letter {t}, this is try {r}.", "data": {"same": 0.5}}
+            {
+                "id": f"t{t}/r{r}",
+                "text": f"Dear reader of letter {t}, this is try {r}.",
+                "data": {"same": 0.5},
+            }
             for r in range(size)
         ]
         found.append(task)
@@ -61,7 +74,11 @@ def stored_calls(folder: Path) -> list[tuple[Request, Reply]]:
     with closing(Run.open(folder)) as run:
         found = {record.seq: record.content["texts"] for record in run.ledger.records("call")}
         texts = run.ledger.texts(found).values() if found else ()
-        return [(Request.model_validate_json(one[0]), Reply.model_validate_json(one[1])) for one in texts if one]
+        return [
+            (Request.model_validate_json(one[0]), Reply.model_validate_json(one[1]))
+            for one in texts
+            if one
+        ]
 
 
 def sent_requests(server: Server, start: int = 0) -> list[str]:
@@ -75,16 +92,24 @@ def request_text(request: Request) -> str:
 
 
 class TestStoredCalls:
-    def test_every_call_is_a_record_with_its_request_and_reply(self, server: Server, tmp_path: Path):
-        run_session(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics()), judge_config(server))
+    def test_every_call_is_a_record_with_its_request_and_reply(
+        self, server: Server, tmp_path: Path
+    ):
+        run_session(
+            tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics()), judge_config(server)
+        )
         found = stored_calls(tmp_path / "run")
         assert server.count == len(found) == 3 * 2 * CALLS_EACH
-        assert sorted(request_text(request) for request, _ in found) == sorted(sent_requests(server))
+        assert sorted(request_text(request) for request, _ in found) == sorted(
+            sent_requests(server)
+        )
         for _, reply in found:
             assert {"criterion_1"} <= json.loads(reply.text).keys()
 
     def test_the_key_of_a_call_is_the_digest_of_its_request(self, server: Server, tmp_path: Path):
-        run_session(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics(1)), judge_config(server))
+        run_session(
+            tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics(1)), judge_config(server)
+        )
         run = Run.open(tmp_path / "run")
         digests = sorted(request.digest for request, _ in stored_calls(tmp_path / "run"))
         assert sorted(run.ledger.keys("call")) == digests
@@ -113,12 +138,18 @@ class TestCache:
         paid = (TOKENS_IN * 2.0 + TOKENS_OUT * 10.0) / 1e6
         for name, hit in (("cold", False), ("warm", True)):
             calls = [call for trace in traces_of(tmp_path / name) for call in trace.calls]
-            assert {(call.cache_hit, call.cost, call.attempts) for call in calls} == {(hit, paid, int(not hit))}
+            assert {(call.cache_hit, call.cost, call.attempts) for call in calls} == {
+                (hit, paid, int(not hit))
+            }
         assert len(stored_calls(tmp_path / "warm")) == len(stored_calls(tmp_path / "cold"))
         verify_run(tmp_path / "warm")
 
-    @pytest.mark.parametrize("calls", [{"parameters": {"temperature": 0.5}}, {"max_tokens": 512}], ids=str)
-    def test_another_parameter_is_another_request(self, server: Server, tmp_path: Path, calls: dict[str, Any]):
+    @pytest.mark.parametrize(
+        "calls", [{"parameters": {"temperature": 0.5}}, {"max_tokens": 512}], ids=str
+    )
+    def test_another_parameter_is_another_request(
+        self, server: Server, tmp_path: Path, calls: dict[str, Any]
+    ):
         tasks = write_tasks(tmp_path, tasks_with_rubrics())
         run_session(tmp_path / "one", tasks, judge_config(server, cache=True))
         before = server.count
@@ -172,7 +203,11 @@ class TestChangedInputs:
 
     @pytest.fixture
     def scored_run(self, server: Server, tmp_path: Path) -> Path:
-        run_session(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics()), self.changed_config(server))
+        run_session(
+            tmp_path / "run",
+            write_tasks(tmp_path, tasks_with_rubrics()),
+            self.changed_config(server),
+        )
         return tmp_path / "run"
 
     @staticmethod
@@ -228,7 +263,11 @@ class TestChangedInputs:
 
     @staticmethod
     def assert_all_requested_again(
-        scored_run: Path, server: Server, tmp_path: Path, settings: Mapping[str, Any], difference: str
+        scored_run: Path,
+        server: Server,
+        tmp_path: Path,
+        settings: Mapping[str, Any],
+        difference: str,
     ) -> None:
         tasks, before = tmp_path / "tasks.jsonl", server.count
         with pytest.raises(InputError, match=f"was started with other settings: {difference}"):
@@ -269,10 +308,17 @@ class TestKilledRun:
         def commit_and_copy(ledger: Ledger) -> None:
             commit(ledger)
             without_index = shutil.ignore_patterns("*-shm")
-            left.append(shutil.copytree(ledger.path.parent, tmp_path / f"left-{len(left)}", ignore=without_index))
+            left.append(
+                shutil.copytree(
+                    ledger.path.parent, tmp_path / f"left-{len(left)}", ignore=without_index
+                )
+            )
 
         with run_server(judge_by_request) as server:
-            given = write_tasks(tmp_path, tasks_with_rubrics(4, 2)), judge_config(server, concurrency=IN_FLIGHT)
+            given = (
+                write_tasks(tmp_path, tasks_with_rubrics(4, 2)),
+                judge_config(server, concurrency=IN_FLIGHT),
+            )
             with monkeypatch.context() as patch:
                 patch.setattr(Ledger, "commit", commit_and_copy)
                 whole = run_session(tmp_path / "run", *given)
@@ -283,7 +329,9 @@ class TestKilledRun:
                 if log.exists() and number % 2:
                     os.truncate(log, log.stat().st_size // 2)  # torn
                 stored = set()
-                with suppress(InputError):  # torn within the first commit, so that there is no run yet
+                with suppress(
+                    InputError
+                ):  # torn within the first commit, so that there is no run yet
                     stored = {request_text(request) for request, _ in stored_calls(folder)}
                 before = server.count
                 assert run_session(folder, *given) == whole
@@ -306,7 +354,10 @@ class TestKilledRun:
             commit(ledger)
 
         with run_server(judge_by_request) as server:
-            given = write_tasks(tmp_path, tasks_with_rubrics(60, 4)), judge_config(server, concurrency=IN_FLIGHT)
+            given = (
+                write_tasks(tmp_path, tasks_with_rubrics(60, 4)),
+                judge_config(server, concurrency=IN_FLIGHT),
+            )
             with monkeypatch.context() as patch:
                 patch.setattr(Ledger, "commit", commit_until_full)
                 with pytest.raises(Exception, match="database or disk is full"):
@@ -354,22 +405,30 @@ def answer_with_quote(text: str) -> Callable[[dict[str, Any], int], Answer]:
 
 
 class TestErasedCalls:
-    @pytest.mark.parametrize("text", [WORD, f'{WORD}, and\n"a great deal" more than that: ü'], ids=["short", "long"])
+    @pytest.mark.parametrize(
+        "text", [WORD, f'{WORD}, and\n"a great deal" more than that: ü'], ids=["short", "long"]
+    )
     def test_erased_text_is_gone_from_the_calls(self, tmp_path: Path, text: str):
         content = tasks_with_rubrics(2)
         content[0]["responses"][1]["text"] = text
         with run_server(answer_with_quote(text)) as server:
-            before = run_session(tmp_path / "run", write_tasks(tmp_path, content), judge_config(server))
+            before = run_session(
+                tmp_path / "run", write_tasks(tmp_path, content), judge_config(server)
+            )
             assert server.count == 4 * CALLS_EACH + CALLS_EACH, "each of its calls was repaired"
         assert self.runs_containing(tmp_path / "run")
         calls = len(stored_calls(tmp_path / "run"))
         erase(tmp_path / "run", "response", "t0/r1", "")
         assert self.runs_containing(tmp_path / "run") == []
-        assert len(stored_calls(tmp_path / "run")) == calls - 2 * CALLS_EACH, "those about others stay"
+        assert len(stored_calls(tmp_path / "run")) == calls - 2 * CALLS_EACH, (
+            "those about others stay"
+        )
         assert read_rewards(tmp_path / "run") == before
         assert verify_run(tmp_path / "run").erased > 0
 
-    def test_an_erased_call_is_requested_again_for_an_equal_response(self, server: Server, tmp_path: Path):
+    def test_an_erased_call_is_requested_again_for_an_equal_response(
+        self, server: Server, tmp_path: Path
+    ):
         twins = tasks_with_rubrics(2, 1)
         for task in twins:
             task["query"] = "Write a letter."
@@ -386,17 +445,25 @@ class TestErasedCalls:
 
     @staticmethod
     def runs_containing(folder: Path) -> list[str]:
-        return [path.name for path in folder.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes()]
+        return [
+            path.name
+            for path in folder.rglob("*")
+            if path.is_file() and WORD.encode() in path.read_bytes()
+        ]
 
 
 class TestRecordings:
     def replay(self, folder: Path, tasks: Path, recording: Path) -> dict[str, Any]:
-        return run_session(folder, tasks, {"model": f"replay:{recording}", "evaluators": ["criteria"]})
+        return run_session(
+            folder, tasks, {"model": f"replay:{recording}", "evaluators": ["criteria"]}
+        )
 
     def test_a_recording_gives_the_same_rewards_without_the_server(self, tmp_path: Path):
         tasks, recording = write_tasks(tmp_path, tasks_with_rubrics()), tmp_path / "calls.jsonl"
         with run_server(judge_by_request) as server:
-            before = run_session(tmp_path / "run", tasks, judge_config(server, record=str(recording)))
+            before = run_session(
+                tmp_path / "run", tasks, judge_config(server, record=str(recording))
+            )
         assert self.replay(tmp_path / "again", tasks, recording) == before
         verify_run(tmp_path / "again")
 
@@ -406,4 +473,6 @@ class TestRecordings:
             run_session(tmp_path / "run", tasks, judge_config(server), max_calls=3)
         run_session(tmp_path / "run", tasks, judge_config(server, record=str(recording)))
         assert server.count == 3 * CALLS_EACH
-        assert len(recording.read_text().splitlines()) == 2 * CALLS_EACH, "of the two tasks that were not yet scored"
+        assert len(recording.read_text().splitlines()) == 2 * CALLS_EACH, (
+            "of the two tasks that were not yet scored"
+        )

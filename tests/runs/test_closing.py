@@ -27,7 +27,8 @@ def test_an_open_run_can_be_closed_early(tmp_path: Path, tasks: Path) -> None:
     closed = close_run(tmp_path / "run")
     assert (closed.traces, closed.head) == (6, verify_run(tmp_path / "run").head)
     with pytest.raises(
-        InputError, match=r"was closed when 2 of 4 tasks were scored; score into another --out, with --branch"
+        InputError,
+        match=r"was closed when 2 of 4 tasks were scored; score into another --out, with --branch",
     ):
         score(tmp_path / "run", tasks)
     assert score(tmp_path / "run", tasks, limit=2).is_finished

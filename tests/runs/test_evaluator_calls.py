@@ -5,9 +5,24 @@ from pathlib import Path
 import pytest
 
 from jurygraph.testing import ScriptedJudge
-from tests.graphs.test_evaluator_calls import CONFIG, GROUPS, MARK, REPAIRED, WITH_SUMMARY, config, listed
+from tests.graphs.test_evaluator_calls import (
+    CONFIG,
+    GROUPS,
+    MARK,
+    REPAIRED,
+    WITH_SUMMARY,
+    config,
+    listed,
+)
 from tests.models.server import reply_with, run_server
-from tests.runs.sample_runs import rescore_run, scored_session, task_line, traces_of, verify_deeply, write_tasks
+from tests.runs.sample_runs import (
+    rescore_run,
+    scored_session,
+    task_line,
+    traces_of,
+    verify_deeply,
+    write_tasks,
+)
 
 
 @pytest.fixture
@@ -25,7 +40,9 @@ def test_every_call_is_on_the_bill_once(tasks: Path, tmp_path: Path) -> None:
 
 
 def test_a_run_from_the_cache_lists_the_same_calls(tasks: Path, tmp_path: Path) -> None:
-    with run_server(lambda body, number: reply_with(MARK if "response_format" in body else "a text")) as server:
+    with run_server(
+        lambda body, number: reply_with(MARK if "response_format" in body else "a text")
+    ) as server:
         settings = {**CONFIG, "model": f"openai-compatible:{server.url}#tiny"}
         for name in ("cold", "warm"):
             with scored_session(tmp_path / name, tasks, settings):

@@ -21,7 +21,9 @@ def export_csv(run: Run, name: TableName = "rewards", texts: bool = False) -> st
         return b"".join(table_to_csv(table)).decode()
 
 
-def csv_rows(folder: Path, name: TableName = "rewards", texts: bool = False) -> list[dict[str, str]]:
+def csv_rows(
+    folder: Path, name: TableName = "rewards", texts: bool = False
+) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(export_csv(Run.open(folder), name, texts), newline="")))
 
 
@@ -35,7 +37,10 @@ def test_jsonl_escapes_invisible_characters(tmp_path: Path) -> None:
 
 
 def test_a_run_without_votes_of_judges_is_refused(plain: Path) -> None:
-    with closing(Run.open(plain)) as run, pytest.raises(InputError, match="has no votes, since no judge"):
+    with (
+        closing(Run.open(plain)) as run,
+        pytest.raises(InputError, match="has no votes, since no judge"),
+    ):
         list(export_votes(run))
 
 
@@ -62,11 +67,15 @@ def test_csv_counts_scores_set_by_a_gate_apart_from_judgements(tmp_path: Path) -
     task["responses"][0]["text"] = ""
     config = {"evaluators": [{"use": RECORDING, "name": "tone", "params": {"layer": "model"}}]}
     score(tmp_path / "run", write_tasks(tmp_path / "given", [task]), config)
-    assert [(row["judged"], row["gated"]) for row in csv_rows(tmp_path / "run")] == [("0", "1"), ("1", "0")]
+    assert [(row["judged"], row["gated"]) for row in csv_rows(tmp_path / "run")] == [
+        ("0", "1"),
+        ("1", "0"),
+    ]
 
 
 @pytest.mark.parametrize(
-    "name", ["a\r=1+1", "a\n@SUM(A1)", "a\t-1", "a;=1", "\r\n+1", "a\u2028=1", "tab\there", "cr\rhere"]
+    "name",
+    ["a\r=1+1", "a\n@SUM(A1)", "a\t-1", "a;=1", "\r\n+1", "a\u2028=1", "tab\there", "cr\rhere"],
 )
 def test_csv_quotes_line_breaks_and_escapes_formulas_after_them(tmp_path: Path, name: str) -> None:
     given = make_tasks(tasks=1, size=1)
@@ -77,7 +86,9 @@ def test_csv_quotes_line_breaks_and_escapes_formulas_after_them(tmp_path: Path, 
     assert content.split("\n", 1)[1].startswith(f'"{cell}","{cell}","{cell}",')
     for separator in ",;\t":
         table = csv.reader(io.StringIO(content, newline=""), delimiter=separator)
-        assert not [one for row in table for one in row if re.match(r"[=+\-@](?!\d)|[\t\r\n]+[=+\-@]", one)]
+        assert not [
+            one for row in table for one in row if re.match(r"[=+\-@](?!\d)|[\t\r\n]+[=+\-@]", one)
+        ]
     assert unescape_formulas(csv_rows(tmp_path / "run")[0]["agent"]) == name
 
 
@@ -87,7 +98,9 @@ def test_parquet_has_the_same_rows_with_types(plain: Path, tmp_path: Path) -> No
     with closing(Run.open(plain).read_table()) as table:
         write_parquet(table, tmp_path / "rewards.parquet")
     found = pq.read_table(tmp_path / "rewards.parquet").to_pylist()
-    shown = [{name: "" if value is None else str(value) for name, value in row.items()} for row in found]
+    shown = [
+        {name: "" if value is None else str(value) for name, value in row.items()} for row in found
+    ]
     assert shown == csv_rows(plain)
     assert {type(row["coverage"]) for row in found} == {float}
     assert {type(row["judged"]) for row in found} == {int}

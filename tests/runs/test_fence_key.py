@@ -59,9 +59,15 @@ def test_a_run_verifies_with_another_key(
     assert not any(found[2:])
 
 
-def test_the_key_is_not_stored(server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_is_not_stored(
+    server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     set_key(monkeypatch, "canary-of-a-fence")
-    run_session(tmp_path / "run", tasks, judge_config(server, record=str(tmp_path / "calls.jsonl"), cache=True))
+    run_session(
+        tmp_path / "run",
+        tasks,
+        judge_config(server, record=str(tmp_path / "calls.jsonl"), cache=True),
+    )
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert not any(b"canary-of-a-fence" in content for content in files)
 
@@ -71,12 +77,18 @@ SHORT = {"t0/r0": "42", "t0/r1": "It is 42, as\n42\nshows.", "t1/r0": "response 
 
 
 @pytest.mark.parametrize("name", ["t0/r0", "t1/r0"])
-def test_an_erasure_removes_the_calls_about_the_response_only(server: Server, tmp_path: Path, name: str) -> None:
+def test_an_erasure_removes_the_calls_about_the_response_only(
+    server: Server, tmp_path: Path, name: str
+) -> None:
     given: list[dict[str, Any]] = tasks_with_rubrics(2)
     for line in given:
         for response in line["responses"]:
             response["text"] = SHORT[response["id"]]
-    run_session(tmp_path / "run", write_tasks(tmp_path, given), {**judge_config(server), "safety": {"gates": []}})
+    run_session(
+        tmp_path / "run",
+        write_tasks(tmp_path, given),
+        {**judge_config(server), "safety": {"gates": []}},
+    )
     before = [response_in(read_body(request)) for request, _ in stored_calls(tmp_path / "run")]
     erase(tmp_path / "run", "response", name, "")
     after = [response_in(read_body(request)) for request, _ in stored_calls(tmp_path / "run")]

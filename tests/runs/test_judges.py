@@ -25,7 +25,9 @@ from jurygraph.testing import ScriptedJudge
 from tests.runs.sample_runs import scored_session, traces_of, verify_run, write_tasks
 
 WEIGHTS = {"clear": 2.0, "rude": -1.0}
-CRITERIA = [{"id": name, "text": f"It is {name}.", "weight": weight} for name, weight in WEIGHTS.items()]
+CRITERIA = [
+    {"id": name, "text": f"It is {name}.", "weight": weight} for name, weight in WEIGHTS.items()
+]
 ANSWERS: Mapping[str, Mapping[str, Any]] = {
     "kind": {"It is clear.": 0.9, "It is rude.": 0.2},
     "mild": {"It is clear.": 0.6, "It is rude.": 0.4},
@@ -41,7 +43,9 @@ def tasks(tmp_path: Path) -> Path:
             "id": f"t{number}",
             "query": f"Write about {number}.",
             "rubric": {"criteria": CRITERIA},
-            "responses": [{"id": f"t{number}/{place}", "text": text} for place, text in enumerate(texts)],
+            "responses": [
+                {"id": f"t{number}/{place}", "text": text} for place, text in enumerate(texts)
+            ],
         }
         for number in range(3)
     ]
@@ -52,7 +56,9 @@ class Clients(dict[str, ScriptedJudge]):
     """The judges of a config, to count what each was asked."""
 
     def __init__(self, **changed: Mapping[str, Any]) -> None:
-        super().__init__({name: ScriptedJudge(answers, name) for name, answers in (ANSWERS | changed).items()})
+        super().__init__(
+            {name: ScriptedJudge(answers, name) for name, answers in (ANSWERS | changed).items()}
+        )
 
     def config(self, fold: str = "mean", **calls: Any) -> dict[str, Any]:
         models = {name: {"model": judge, "calls": calls} for name, judge in self.items()}
@@ -69,11 +75,15 @@ def score(folder: Path, tasks: Path, config: Mapping[str, Any], **settings: Any)
         return session.summary
 
 
-def test_each_judge_has_its_own_bill_and_record_and_the_run_is_verified(tmp_path: Path, tasks: Path) -> None:
+def test_each_judge_has_its_own_bill_and_record_and_the_run_is_verified(
+    tmp_path: Path, tasks: Path
+) -> None:
     clients = Clients()
     summary = score(tmp_path / "run", tasks, clients.config(record=str(tmp_path / "calls.jsonl")))
     assert clients.asked == {"kind": 6, "mild": 6, "strict": 6}
-    assert {name: bill.tallies["sent"].number for name, bill in summary.bill.models.items()} == clients.asked
+    assert {
+        name: bill.tallies["sent"].number for name, bill in summary.bill.models.items()
+    } == clients.asked
     assert summary.bill.tallies["sent"].number == 18
     verify_run(tmp_path / "run")
     with Run.open(tmp_path / "run") as run:
@@ -83,7 +93,9 @@ def test_each_judge_has_its_own_bill_and_record_and_the_run_is_verified(tmp_path
     assert (deep.recomputed, deep.needing_model) == (36, 0)
     replayed = {name: f"replay:{tmp_path / 'calls.jsonl'}#scripted#{name}" for name in ANSWERS}
     again = score(tmp_path / "again", tasks, clients.config() | {"models": replayed})
-    assert [one.reward for one in traces_of(tmp_path / "again")] == [one.reward for one in traces_of(tmp_path / "run")]
+    assert [one.reward for one in traces_of(tmp_path / "again")] == [
+        one.reward for one in traces_of(tmp_path / "run")
+    ]
     assert again.bill.models["mild"].tallies["replayed"].number == 6
 
 
@@ -130,21 +142,29 @@ def test_after_a_kill_between_two_judges_nothing_recorded_is_asked_again(
     second = Clients()
     score(tmp_path / "run", tasks, second.config())
     assert second.asked == {"kind": 0, "mild": 0, "strict": 6}
-    for one, uninterrupted in zip(traces_of(tmp_path / "run"), traces_of(tmp_path / "whole"), strict=True):
+    for one, uninterrupted in zip(
+        traces_of(tmp_path / "run"), traces_of(tmp_path / "whole"), strict=True
+    ):
         assert (one.reward, one.verdicts) == (uninterrupted.reward, uninterrupted.verdicts)
 
 
-def test_a_branch_asks_a_new_judge_alone_and_another_model_is_refused(tmp_path: Path, tasks: Path) -> None:
+def test_a_branch_asks_a_new_judge_alone_and_another_model_is_refused(
+    tmp_path: Path, tasks: Path
+) -> None:
     two = Clients()
     two.pop("strict")
     score(tmp_path / "two", tasks, two.config())
     three = Clients()
     score(tmp_path / "three", tasks, three.config(), branch=tmp_path / "two")
     assert three.asked == {"kind": 0, "mild": 0, "strict": 6}
-    assert [one.reward for one in traces_of(tmp_path / "three")] == _rewards_of_three(tmp_path, tasks)
+    assert [one.reward for one in traces_of(tmp_path / "three")] == _rewards_of_three(
+        tmp_path, tasks
+    )
     other = Clients()
     other["kind"] = ScriptedJudge(ANSWERS["kind"], "kinder")
-    with pytest.raises(InputError, match=r"config models.kind.model is \"kind\" in the run and \"kinder\" here"):
+    with pytest.raises(
+        InputError, match=r"config models.kind.model is \"kind\" in the run and \"kinder\" here"
+    ):
         score(tmp_path / "three", tasks, other.config())
 
 
@@ -159,11 +179,23 @@ def test_rescoring_may_change_the_fold_and_asks_nobody(tmp_path: Path, tasks: Pa
     expected = {"mean": (1.6 / 3 * 2 - 0.5) / 2, "median": (1.2 - 0.4) / 2, "majority": 1.0}
     with closing(Run.open(tmp_path / "run")) as run:
         for fold, value in expected.items():
-            rescore(run, tmp_path / fold, apply_settings(run.config, [f"evaluators.0.fold={fold}"]), lambda count: None)
-            assert [one.reward.value for one in traces_of(tmp_path / fold)] == [pytest.approx(value)] * 6
+            rescore(
+                run,
+                tmp_path / fold,
+                apply_settings(run.config, [f"evaluators.0.fold={fold}"]),
+                lambda count: None,
+            )
+            assert [one.reward.value for one in traces_of(tmp_path / fold)] == [
+                pytest.approx(value)
+            ] * 6
             verify_run(tmp_path / fold)
         with pytest.raises(InputError, match=r"evaluators\[0\].samples changes the questions"):
-            rescore(run, tmp_path / "x", apply_settings(run.config, ["evaluators.0.samples=2"]), lambda count: None)
+            rescore(
+                run,
+                tmp_path / "x",
+                apply_settings(run.config, ["evaluators.0.samples=2"]),
+                lambda count: None,
+            )
 
 
 def test_rescoring_learns_how_each_judge_errs_and_weighs_their_votes_by_it(tmp_path: Path) -> None:
@@ -178,22 +210,32 @@ def test_rescoring_learns_how_each_judge_errs_and_weighs_their_votes_by_it(tmp_p
 
     rubric = {"criteria": CRITERIA}
     texts = [{"id": f"r{number}", "text": f"Text {number}"} for number in range(200)]
-    tasks = write_tasks(tmp_path, [{"id": "t", "query": "Write.", "rubric": rubric, "responses": texts}])
+    tasks = write_tasks(
+        tmp_path, [{"id": "t", "query": "Write.", "rubric": rubric, "responses": texts}]
+    )
     component = {"combiner": "consensus", "inputs": {"clear": {"verdicts_of": "criteria@clear"}}}
     config = Clients(**{name: answers_of(name) for name in wrong_at_every}).config()
-    score(tmp_path / "run", tasks, config | {"components": {"clear": component}, "reward": {"clear": 1.0}})
+    score(
+        tmp_path / "run",
+        tasks,
+        config | {"components": {"clear": component}, "reward": {"clear": 1.0}},
+    )
     with closing(Run.open(tmp_path / "run")) as run:
         learned = learn_confusions(run, run.config, "clear", lambda count: None)
         accuracy = {name: quality.accuracy for name, quality in learned.judges.items()}
         assert accuracy["kind"] > accuracy["mild"] > accuracy["strict"] > 0.5
         rescore(run, tmp_path / "learned", learned.config, lambda count: None)
-    by_vote, weighed = ([one.reward.value for one in traces_of(tmp_path / name)] for name in ("run", "learned"))
+    by_vote, weighed = (
+        [one.reward.value for one in traces_of(tmp_path / name)] for name in ("run", "learned")
+    )
     assert set(by_vote) == {0.0, 1.0}  # more than half
     assert set(by_vote).isdisjoint(weighed)
     verify_run(tmp_path / "learned")
 
 
-def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(tmp_path: Path, tasks: Path) -> None:
+def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(
+    tmp_path: Path, tasks: Path
+) -> None:
     score(tmp_path / "a", tasks, Clients().config())
     score(tmp_path / "b", tasks, Clients(mild={"It is clear.": 0.3, "It is rude.": 0.4}).config())
     with closing(Run.open(tmp_path / "a")) as a, closing(Run.open(tmp_path / "b")) as b:
@@ -202,7 +244,9 @@ def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(tmp_path
         with closing(a.read_table("verdicts")) as table:
             columns = table.columns
         lines = trace_lines(a.explain("t0/0").explained)
-    moved = {row["question"]: row["to_unmet"] for row in compared["questions"] if row["largest_delta"]}
+    moved = {
+        row["question"]: row["to_unmet"] for row in compared["questions"] if row["largest_delta"]
+    }
     assert moved == {"criteria@clear by mild": 6}
     votes = [vote for _, vote in read_votes(tmp_path / "votes.jsonl").rows]
     assert len(votes) == 36
@@ -243,13 +287,17 @@ class TestEscalation:
         again = self.clients()
         score(tmp_path / "branch", tasks, self.config(again), branch=tmp_path / "run")
         assert again.asked == {"kind": 0, "mild": 0, "strict": 0}
-        for one, before in zip(traces_of(tmp_path / "branch"), traces_of(tmp_path / "run"), strict=True):
+        for one, before in zip(
+            traces_of(tmp_path / "branch"), traces_of(tmp_path / "run"), strict=True
+        ):
             assert (one.reward, one.verdicts) == (before.reward, before.verdicts)
 
     def test_a_dry_run_ranges_from_none_to_all_escalated(self, tmp_path: Path, tasks: Path) -> None:
         clients = self.clients()
         with jg.Jury.from_config(self.config(clients)) as jury:
-            estimate = jg.estimate_costs(jury, [(task, responses) for task, responses in read_tasks(tasks)])
+            estimate = jg.estimate_costs(
+                jury, [(task, responses) for task, responses in read_tasks(tasks)]
+            )
         cases = {name: [load.calls for load in loads] for name, loads in estimate.by_model.items()}
         assert cases == {"kind": [6, 6, 12], "mild": [6, 6, 12], "strict": [0, 6, 12]}
         assert (estimate.low.calls, estimate.worst.calls) == (12, 36)

@@ -42,12 +42,16 @@ def better(task, first, second):
 def project(tmp_path: Path) -> Path:
     draw = random.Random(7)
     (tmp_path / "own.py").write_text(EVALUATORS)
-    (tmp_path / "jury.yaml").write_text("evaluators: [own.slow, own.better]\nreward: {slow: 1.0, better: 0.5}\n")
+    (tmp_path / "jury.yaml").write_text(
+        "evaluators: [own.slow, own.better]\nreward: {slow: 1.0, better: 0.5}\n"
+    )
     tasks = [
         {
             "id": f"t{t}",
             "query": "?",
-            "responses": [{"id": f"t{t}/r{r}", "text": "x" * draw.randrange(300)} for r in range(4)],
+            "responses": [
+                {"id": f"t{t}/r{r}", "text": "x" * draw.randrange(300)} for r in range(4)
+            ],
         }
         for t in range(250)
     ]
@@ -62,7 +66,9 @@ def command(project: Path, name: str) -> list[str]:
 
 def start(project: Path, name: str) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "ASKED": str(project / f"{name}.asked")}
-    return subprocess.Popen(command(project, name), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        command(project, name), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
 
 
 def finish(project: Path, name: str) -> None:
@@ -74,7 +80,9 @@ def finish(project: Path, name: str) -> None:
 def wait_for_lock(project: Path, name: str, process: subprocess.Popen[bytes]) -> None:
     """Wait until the process has written into the run's lock, or ended."""
     lock = project / name / "run.lock"
-    while process.poll() is None and f'"pid": {process.pid},' not in (lock.read_text() if lock.exists() else ""):
+    while process.poll() is None and f'"pid": {process.pid},' not in (
+        lock.read_text() if lock.exists() else ""
+    ):
         time.sleep(0.005)
 
 
@@ -103,7 +111,9 @@ def test_a_run_killed_at_fifty_moments_equals_an_uninterrupted_one(project: Path
     while kills < KILLS:
         process = start(project, name)
         wait_for_lock(project, name, process)
-        time.sleep(draw.uniform(0.0, length / 2))  # each start goes on where the one before ended: less is left to do
+        time.sleep(
+            draw.uniform(0.0, length / 2)
+        )  # each start goes on where the one before ended: less is left to do
         ended = process.poll() is not None
         process.send_signal(signal.SIGKILL)
         process.communicate()
@@ -115,7 +125,9 @@ def test_a_run_killed_at_fifty_moments_equals_an_uninterrupted_one(project: Path
             assert trace_contents(project / name) == whole
             again += 1
             name = f"killed-{again}"
-    assert midway >= KILLS / 5, "many kills came while traces were written, the others while it planned"
+    assert midway >= KILLS / 5, (
+        "many kills came while traces were written, the others while it planned"
+    )
     finish(project, name)
     assert trace_contents(project / name) == whole
     found = verify_run(project / name)

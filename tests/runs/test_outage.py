@@ -27,8 +27,12 @@ def test_an_outage_of_five_seconds_fails_none_of_240_questions(
 ) -> None:
     lines = []
     for number in range(TASKS):
-        task = rubric("kind", name=f"t{number}", query=f"Write letter {number}.").model_dump(mode="json")
-        texts = [{"id": f"t{number}/{n}", "text": f"Letter {number}, {n}."} for n in range(RESPONSES)]
+        task = rubric("kind", name=f"t{number}", query=f"Write letter {number}.").model_dump(
+            mode="json"
+        )
+        texts = [
+            {"id": f"t{number}/{n}", "text": f"Letter {number}, {n}."} for n in range(RESPONSES)
+        ]
         lines.append({**task, "responses": texts})
     tasks = write_tasks(tmp_path, lines)
     with run_server(judge_slowly) as first, ThreadPoolExecutor(1) as pool:
@@ -39,5 +43,8 @@ def test_an_outage_of_five_seconds_fails_none_of_240_questions(
         with run_server(judge_slowly, first.port) as second:
             rewards = scoring.result(timeout=180)
     assert [reward["status"] for reward in rewards.values()] == ["ok"] * QUESTIONS
-    assert ["wait for up to" in caplog.text, "the model server answers again" in caplog.text] == [True, True]
+    assert ["wait for up to" in caplog.text, "the model server answers again" in caplog.text] == [
+        True,
+        True,
+    ]
     assert first.count + second.count <= QUESTIONS + 32, "those that were cut off are sent again"

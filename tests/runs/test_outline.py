@@ -51,7 +51,14 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 def test_outlines_agree_with_their_traces(run: Run) -> None:
     found = [
-        (o.response_id, o.agent, o.value, o.status, o.coverage, [o.component(name) for name in o.names])
+        (
+            o.response_id,
+            o.agent,
+            o.value,
+            o.status,
+            o.coverage,
+            [o.component(name) for name in o.names],
+        )
         for o in read_outlines(run)
     ]
     assert found == [
@@ -70,16 +77,29 @@ def test_outlines_and_traces_give_the_same_summary(run: Run) -> None:
         questions = run.source.survey_outline(group.survey).questions
         for o in group.traces:
             texts = partial(run.source.ledger.texts_of, o.record)
-            summary.add(group.record.key, o.response_id, questions, o.body, o.reward, texts, o.names)
-    verdicts = [verdict for trace in traces for verdict in trace.verdicts if verdict.about == trace.response_id]
-    counts, failed = summary.to_json()["verdicts"], [v.failure for v in verdicts if v.failure and v.status == "failed"]
+            summary.add(
+                group.record.key, o.response_id, questions, o.body, o.reward, texts, o.names
+            )
+    verdicts = [
+        verdict
+        for trace in traces
+        for verdict in trace.verdicts
+        if verdict.about == trace.response_id
+    ]
+    counts, failed = (
+        summary.to_json()["verdicts"],
+        [v.failure for v in verdicts if v.failure and v.status == "failed"],
+    )
     assert counts["requested"] == len(verdicts)
     assert counts["judged"] == sum(verdict.status == "ok" for verdict in verdicts)
     assert (summary.responses, counts["failed"]) == (len(traces), len(failed))
     assert {(row.cause, row.kind, row.message) for row in summary.failures} == {
         (failure.cause, failure.kind, failure.message) for failure in failed
     }
-    assert {row.message for row in summary.failures} >= {"provoked by the response", "the server did not answer"}
+    assert {row.message for row in summary.failures} >= {
+        "provoked by the response",
+        "the server did not answer",
+    }
 
 
 @pytest.mark.parametrize(
@@ -105,22 +125,35 @@ def test_a_changed_record_is_refused(scored: Path, tmp_path: Path, statement: st
 def test_every_reward_was_possible_also_where_a_criterion_does_not_apply(tmp_path: Path) -> None:
     weights = {"clear": 1, "kind": 1, "rude": -1}
     rubric = {
-        "criteria": [{"id": name, "text": f"It is {name}.", "weight": weight} for name, weight in weights.items()]
+        "criteria": [
+            {"id": name, "text": f"It is {name}.", "weight": weight}
+            for name, weight in weights.items()
+        ]
     }
     answers = [{"met@clear": 1.0, "met@kind": 1.0, "met@rude": 0.0}]
     answers.append({"met@clear": 0.0, "met@kind": {"status": "not_applicable"}, "met@rude": 1.0})
     given = [
-        {"id": f"t{n}", "query": "?", "rubric": rubric, "responses": [{"id": f"r{n}", "text": "a", "data": data}]}
+        {
+            "id": f"t{n}",
+            "query": "?",
+            "rubric": rubric,
+            "responses": [{"id": f"r{n}", "text": "a", "data": data}],
+        }
         for n, data in enumerate(answers)
     ]
-    config = {"evaluators": [evaluator_config("met", audience="criterion")], "reward": {"rubric": 1.0}}
+    config = {
+        "evaluators": [evaluator_config("met", audience="criterion")],
+        "reward": {"rubric": 1.0},
+    }
     score(tmp_path / "run", write_tasks(tmp_path, given), config)
     with closing(Run.open(tmp_path / "run")) as run:
         assert [trace.reward.value for trace in run.traces()] == [1.0, -1.0]
         assert possible_rewards(run, run.load_combiners()) == [(-0.5, 1.0), (-1.0, 1.0)]
 
 
-def test_a_session_knows_the_possible_rewards_of_its_run_whenever_its_groups_were_scored(tmp_path: Path) -> None:
+def test_a_session_knows_the_possible_rewards_of_its_run_whenever_its_groups_were_scored(
+    tmp_path: Path,
+) -> None:
     content = make_tasks()
     content[1]["rubric"]["criteria"][1]["weight"] = 3.0
     tasks = write_tasks(tmp_path, content)

@@ -12,7 +12,14 @@ import pytest
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.runs.run import Run
 from jurygraph.sources.user_modules import plain_module_name
-from tests.runs.sample_runs import evaluator_config, make_tasks, rescore_run, score, verify_run, write_tasks
+from tests.runs.sample_runs import (
+    evaluator_config,
+    make_tasks,
+    rescore_run,
+    score,
+    verify_run,
+    write_tasks,
+)
 
 OWN_COMBINER = """\
 from jurygraph.decision.combiners import Component, Mean
@@ -46,7 +53,11 @@ def run(tmp_path: Path) -> Path:
     tasks = write_tasks(project, make_tasks(tasks=1))
     (project / "own.py").write_text(OWN_COMBINER)
     component = {"combiner": "own.Half", "inputs": {"same": "same"}}
-    config = {"evaluators": [evaluator_config("same")], "components": {"half": component}, "reward": {"half": 1.0}}
+    config = {
+        "evaluators": [evaluator_config("same")],
+        "components": {"half": component},
+        "reward": {"half": 1.0},
+    }
     (project / "jury.yaml").write_text(json.dumps(config))
     score(project / "run", tasks, project / "jury.yaml")
     forget_modules()
@@ -79,7 +90,11 @@ def test_a_combiner_is_imported_from_its_folder_at_scoring(
     ("source", "error", "message"),
     [
         (None, ConfigError, "unknown combiner 'own.Half'"),
-        (OWN_COMBINER.replace("* 0.5", "* 0.25"), InputError, "was decided with combiner own.Half of version"),
+        (
+            OWN_COMBINER.replace("* 0.5", "* 0.25"),
+            InputError,
+            "was decided with combiner own.Half of version",
+        ),
     ],
     ids=["missing", "changed"],
 )

@@ -34,7 +34,13 @@ from tests.agents.parser import (
 )
 from tests.agents.parser import settings as config
 from tests.models.server import Answer, Server, run_server, status
-from tests.runs.sample_runs import REQUESTED, evaluator_config, scored_session, verify_run, write_tasks
+from tests.runs.sample_runs import (
+    REQUESTED,
+    evaluator_config,
+    scored_session,
+    verify_run,
+    write_tasks,
+)
 
 TENSIONS = [tension(1, 2, "high", "stakeholder_1 loves the sea, and it is dear")]
 READS = 3
@@ -44,7 +50,9 @@ READS = 3
 def make_profile_tasks(tasks: int = 3, size: int = 2) -> list[dict[str, Any]]:
     found = []
     for t in range(tasks):
-        line = trip(ANN, BEN, name=f"t{t}", query=f"Plan weekend number {t}.").model_dump(mode="json")
+        line = trip(ANN, BEN, name=f"t{t}", query=f"Plan weekend number {t}.").model_dump(
+            mode="json"
+        )
         line["responses"] = [
             {
                 "id": f"t{t}/r{r}",
@@ -58,7 +66,10 @@ def make_profile_tasks(tasks: int = 3, size: int = 2) -> list[dict[str, Any]]:
 
 
 def profile_config(server: Server, **fields: Any) -> dict[str, Any]:
-    return {**config(server.url, **fields), "evaluators": [evaluator_config("kind", audience="stakeholder")]}
+    return {
+        **config(server.url, **fields),
+        "evaluators": [evaluator_config("kind", audience="stakeholder")],
+    }
 
 
 def score_profiles(folder: Path, *given: Any, **more: Any) -> Bill:
@@ -115,25 +126,40 @@ class TestPlans:
                 assert found.digest == made.digest
                 assert found.model_dump() == made.model_dump()
         with closing(Run.open(run)) as opened:
-            assert {trace.plan_digest for trace in opened.traces()} == {one.digest for one in read_plans(run).values()}
+            assert {trace.plan_digest for trace in opened.traces()} == {
+                one.digest for one in read_plans(run).values()
+            }
 
-    def test_a_second_run_reads_profiles_from_the_cache(self, tasks: Path, server: Server, tmp_path: Path) -> None:
+    def test_a_second_run_reads_profiles_from_the_cache(
+        self, tasks: Path, server: Server, tmp_path: Path
+    ) -> None:
         cached = profile_config(server, calls={"cache": True})
         first = score_profiles(tmp_path / "first", tasks, cached)
         second = score_profiles(tmp_path / "second", tasks, cached, max_calls=0)
         assert server.count == 3 * READS
-        digests = [[one.digest for one in read_plans(tmp_path / each).values()] for each in ("first", "second")]
+        digests = [
+            [one.digest for one in read_plans(tmp_path / each).values()]
+            for each in ("first", "second")
+        ]
         assert digests[0] == digests[1]
         assert read_rewards(tmp_path / "first") == read_rewards(tmp_path / "second")
-        assert {source: tally.number for source, tally in first.tallies.items() if tally.number} == {"sent": 9}
-        assert {source: tally.number for source, tally in second.tallies.items() if tally.number} == {"cached": 9}
+        assert {
+            source: tally.number for source, tally in first.tallies.items() if tally.number
+        } == {"sent": 9}
+        assert {
+            source: tally.number for source, tally in second.tallies.items() if tally.number
+        } == {"cached": 9}
         assert stored_keys(tmp_path / "second") == stored_keys(tmp_path / "first")
 
-    def test_calls_that_read_profiles_are_records_of_their_task(self, tasks: Path, tmp_path: Path) -> None:
+    def test_calls_that_read_profiles_are_records_of_their_task(
+        self, tasks: Path, tmp_path: Path
+    ) -> None:
         with run_server(parser_script(tensions=TENSIONS)) as server:
             score_profiles(tmp_path / "run", tasks, profile_config(server))
         with closing(Run.open(tmp_path / "run")) as opened:
-            named = [call for record in opened.ledger.records("task") for call in record.content["calls"]]
+            named = [
+                call for record in opened.ledger.records("task") for call in record.content["calls"]
+            ]
         assert sorted(call["id"] for call in named) == sorted(stored_keys(tmp_path / "run"))
         assert {call["prompt"] for call in named} == {"profile", "tensions"}
         found = verify_run(tmp_path / "run")
@@ -146,7 +172,11 @@ def answer_with_failure(answer: Answer, about: str = "number 1") -> Script:
     read = parser_script(tensions=TENSIONS)
 
     def script(body: dict[str, Any], number: int) -> Answer:
-        return answer if about in fenced_text(body, "task") and not asks_about_tensions(body) else read(body, number)
+        return (
+            answer
+            if about in fenced_text(body, "task") and not asks_about_tensions(body)
+            else read(body, number)
+        )
 
     return script
 
@@ -158,7 +188,11 @@ FAILURES: dict[str, tuple[Answer, type[Exception], str]] = {
         ModelError,
         rf"the profile of stakeholder 'ann' could not be read.*503.*{AGAIN}: it continues",
     ),
-    "empty": (constraints_reply(), PlanError, r"no constraint was found in the profile of stakeholder 'ann'"),
+    "empty": (
+        constraints_reply(),
+        PlanError,
+        r"no constraint was found in the profile of stakeholder 'ann'",
+    ),
 }
 
 
@@ -181,7 +215,9 @@ class TestInterrupted:
         assert verify_run(tmp_path / "run").closed
 
 
-def write_profiles(folder: Path, edit: Callable[[list[dict[str, Any]]], object] = lambda lines: None) -> Path:
+def write_profiles(
+    folder: Path, edit: Callable[[list[dict[str, Any]]], object] = lambda lines: None
+) -> Path:
     """Write a PROFILES file with the edited profiles of a run."""
     found = []
     with closing(Run.open(folder)) as run:
@@ -203,7 +239,9 @@ class TestEditedProfiles:
         self, run: Path, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
         requested = server.count
-        score_profiles(tmp_path / "again", tasks, profile_config(server), profiles=write_profiles(run))
+        score_profiles(
+            tmp_path / "again", tasks, profile_config(server), profiles=write_profiles(run)
+        )
         assert server.count == requested, "the model read nothing"
         assert read_rewards(tmp_path / "again") == read_rewards(run)
         for name, plan in read_plans(tmp_path / "again").items():
@@ -215,11 +253,22 @@ class TestEditedProfiles:
     def test_an_edited_task_changes_only_its_own_plan_and_requests(
         self, run: Path, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
-        score_profiles(tmp_path / "old", tasks, profile_config(server), profiles=write_profiles(run))
+        score_profiles(
+            tmp_path / "old", tasks, profile_config(server), profiles=write_profiles(run)
+        )
         edited, calls = write_profiles(run, change_task), server.count
-        with pytest.raises(InputError, match=r"the profiles file is profiles\.jsonl \(\w+\) in the run and .*--branch"):
+        with pytest.raises(
+            InputError,
+            match=r"the profiles file is profiles\.jsonl \(\w+\) in the run and .*--branch",
+        ):
             score_profiles(tmp_path / "old", tasks, profile_config(server), profiles=edited)
-        score_profiles(tmp_path / "new", tasks, profile_config(server), branch=tmp_path / "old", profiles=edited)
+        score_profiles(
+            tmp_path / "new",
+            tasks,
+            profile_config(server),
+            branch=tmp_path / "old",
+            profiles=edited,
+        )
         assert [question for question, _, _ in REQUESTED] == ["kind@ann"] * 2
         assert {response for _, shown, _ in REQUESTED for response in shown} == {"t1/r0", "t1/r1"}
         before, after = read_plans(tmp_path / "old"), read_plans(tmp_path / "new")
@@ -229,16 +278,24 @@ class TestEditedProfiles:
         verify_deeply(tmp_path / "new")
 
 
-def test_a_branch_reuses_read_profiles_and_reads_changed_ones(run: Path, server: Server, tmp_path: Path) -> None:
+def test_a_branch_reuses_read_profiles_and_reads_changed_ones(
+    run: Path, server: Server, tmp_path: Path
+) -> None:
     changed = make_profile_tasks()
     changed[2]["stakeholders"][1]["profile"] = ZOE
     before = server.count
     bill = score_profiles(
-        tmp_path / "new", write_tasks(tmp_path, changed, "changed.jsonl"), profile_config(server), branch=run
+        tmp_path / "new",
+        write_tasks(tmp_path, changed, "changed.jsonl"),
+        profile_config(server),
+        branch=run,
     )
     assert server.count - before == 2, "one profile, and what pulls the two apart"
     assert {response for _, shown, _ in REQUESTED for response in shown} == {"t2/r0", "t2/r1"}
-    assert {source: tally.number for source, tally in bill.tallies.items() if tally.number} == {"sent": 2, "carried": 7}
+    assert {source: tally.number for source, tally in bill.tallies.items() if tally.number} == {
+        "sent": 2,
+        "carried": 7,
+    }
     old, new = read_plans(run), read_plans(tmp_path / "new")
     assert [name for name in old if old[name].digest != new[name].digest] == ["t2"]
     assert len(stored_keys(tmp_path / "new")) == 2
@@ -257,7 +314,9 @@ class TestForecast:
             open_reused_run(more.get("branch"), jury) as reused,
             closing(ScoringSession(folder, jury, work, None, reused, by_hand)) as session,
         ):
-            return asdict(asyncio.run(session.forecast(lambda count: None))), session.tasks_needing_model
+            return asdict(
+                asyncio.run(session.forecast(lambda count: None))
+            ), session.tasks_needing_model
 
     def test_a_forecast_counts_profiles_and_not_what_depends_on_them(
         self, server: Server, tasks: Path, tmp_path: Path
@@ -266,7 +325,9 @@ class TestForecast:
         assert server.count == 0
         assert unread == 3
         assert (expected["tasks"], expected["responses"], expected["questions"]) == (3, 6, 0)
-        assert expected["model"]["expected"]["calls"] == 6, "two for each task; tensions hang on what comes of them"
+        assert expected["model"]["expected"]["calls"] == 6, (
+            "two for each task; tensions hang on what comes of them"
+        )
         assert not (tmp_path / "run").exists()
 
     def test_known_profiles_are_not_counted_as_calls(

@@ -13,7 +13,15 @@ from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.writable_run import RecordedCall, read_calls
 from tests.agents.extraction.plans import in_words
 from tests.models.judge_scripts import config, judge_reply, rubric
-from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, reply_with, run_server, status
+from tests.models.server import (
+    TOKENS_IN,
+    TOKENS_OUT,
+    Answer,
+    Server,
+    reply_with,
+    run_server,
+    status,
+)
 from tests.runs.integrity.test_deep_material import _scored_run, branch, run
 from tests.runs.sample_runs import rescore_run, score, verify_deeply, write_tasks
 
@@ -23,10 +31,14 @@ PRICES = {"tiny": {"input": 2.0, "output": 10.0}}
 TEXTS = {"ann": "Dear Ann,", "bob": "Dear Bob,", "cas": "Dear Cas,", "dan": ""}
 
 
-def calls_behind(folder: Path, response: str, question: str = "criteria@kind") -> list[RecordedCall]:
+def calls_behind(
+    folder: Path, response: str, question: str = "criteria@kind"
+) -> list[RecordedCall]:
     with closing(Run.open(folder)) as run:
         trace = run.find_trace(response)
-        return read_calls(run, trace, [verdict for verdict in trace.verdicts if verdict.question == question])
+        return read_calls(
+            run, trace, [verdict for verdict in trace.verdicts if verdict.question == question]
+        )
 
 
 def write_letters(folder: Path, texts: dict[str, str]) -> Path:
@@ -56,11 +68,17 @@ def letters(tmp_path: Path) -> tuple[Path, list[Any]]:
         return judge_reply(body)
 
     with run_server(reply) as server:
-        score(tmp_path / "run", write_letters(tmp_path, TEXTS), config(server.url, cache=False, prices=PRICES))
+        score(
+            tmp_path / "run",
+            write_letters(tmp_path, TEXTS),
+            config(server.url, cache=False, prices=PRICES),
+        )
         return tmp_path / "run", messages_of(server)
 
 
-def test_the_calls_are_those_that_the_server_got_with_their_bill(letters: tuple[Path, list[Any]]) -> None:
+def test_the_calls_are_those_that_the_server_got_with_their_bill(
+    letters: tuple[Path, list[Any]],
+) -> None:
     folder, sent = letters
     calls = [call for name in TEXTS for call in calls_behind(folder, f"{name}/a")]
     requests = [call.request["messages"] for call in calls if isinstance(call.request, dict)]
@@ -76,12 +94,18 @@ def test_the_calls_are_those_that_the_server_got_with_their_bill(letters: tuple[
 def test_erased_texts_say_so_and_the_bill_stays(letters: tuple[Path, list[Any]]) -> None:
     before = calls_behind(letters[0], "bob/a")
     erase(letters[0], "response", "bob/a", "")
-    assert calls_behind(letters[0], "bob/a") == [one._replace(request="erased", reply="erased") for one in before]
+    assert calls_behind(letters[0], "bob/a") == [
+        one._replace(request="erased", reply="erased") for one in before
+    ]
 
 
 def test_a_request_without_a_reply_is_shown_as_sent_until_it_is_erased(tmp_path: Path) -> None:
     with run_server(lambda body, number: status(400)) as server:
-        score(tmp_path / "run", write_letters(tmp_path, {"ann": "Dear Ann,"}), config(server.url, cache=False))
+        score(
+            tmp_path / "run",
+            write_letters(tmp_path, {"ann": "Dear Ann,"}),
+            config(server.url, cache=False),
+        )
     (call,) = calls_behind(tmp_path / "run", "ann/a")
     assert (call.call.fault, call.reply) == ("rejected", "none")
     assert isinstance(call.request, dict)
@@ -92,13 +116,17 @@ def test_a_request_without_a_reply_is_shown_as_sent_until_it_is_erased(tmp_path:
     assert b"Dear Ann" not in (tmp_path / "run" / "run.sqlite").read_bytes()
 
 
-def test_calls_for_material_and_those_of_another_run_are_found(run: Path, branch: Path, tmp_path: Path) -> None:
+def test_calls_for_material_and_those_of_another_run_are_found(
+    run: Path, branch: Path, tmp_path: Path
+) -> None:
     with closing(Run.open(run)) as opened:
         trace = opened.find_trace("13/bullets")
     question = next(one.question for one in trace.verdicts if one.evaluator == "facts.confirmed")
     (original,) = calls_behind(run, "13/bullets", question)
     assert original.purpose == "derive"
-    assert in_words("13", "bullets") in json.dumps(original.request, ensure_ascii=False).replace("\\n", "\n")
+    assert in_words("13", "bullets") in json.dumps(original.request, ensure_ascii=False).replace(
+        "\\n", "\n"
+    )
     for folder in (branch, rescore_run(run, tmp_path / "rescored", "reward.confirmed=2")):
         (again,) = calls_behind(folder, "13/bullets", question)
         assert (again.request, again.reply) == (original.request, original.reply)

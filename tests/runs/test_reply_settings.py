@@ -17,10 +17,18 @@ def test_stored_replies_are_read_by_the_settings_of_their_run(tmp_path: Path) ->
     (tmp_path / "tasks.jsonl").write_text(json.dumps(task))
 
     def score(out: str, model: str | None = None, **calls: Any) -> tuple[int, str, Any]:
-        settings = config(server.url, cache=False, **calls) | ({} if model is None else {"model": model})
+        settings = config(server.url, cache=False, **calls) | (
+            {} if model is None else {"model": model}
+        )
         (tmp_path / "jury.yaml").write_text(json.dumps(settings))
-        ended = run_command("score", "tasks.jsonl", "--config", "jury.yaml", "--out", out, "--json", cwd=tmp_path)
-        return ended.code, ended.err, json.loads(ended.out)["agents"][0]["mean"] if ended.out else None
+        ended = run_command(
+            "score", "tasks.jsonl", "--config", "jury.yaml", "--out", out, "--json", cwd=tmp_path
+        )
+        return (
+            ended.code,
+            ended.err,
+            json.loads(ended.out)["agents"][0]["mean"] if ended.out else None,
+        )
 
     with run_server(lambda body, number: answer(CASES["chatty"])) as server:
         assert score("run", record="calls.jsonl", **SETTINGS)[::2] == (0, 0.9)
@@ -29,7 +37,10 @@ def test_stored_replies_are_read_by_the_settings_of_their_run(tmp_path: Path) ->
             [(name, value)] = changed.items()
             code, message, _ = score("run", **{**SETTINGS, **changed})
             assert code == 2
-            assert f'config calls.{name} is "{SETTINGS[name]}" in the run and "{value}" here' in message
+            assert (
+                f'config calls.{name} is "{SETTINGS[name]}" in the run and "{value}" here'
+                in message
+            )
     verified = run_command("verify", "run", "--deep", "--json", cwd=tmp_path)
     assert (verified.code, json.loads(verified.out)["deep"]["recomputed"]) == (0, 1), verified.err
     replay = "replay:calls.jsonl"

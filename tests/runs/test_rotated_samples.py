@@ -24,11 +24,18 @@ def favour_the_first(body: dict[str, Any], number: int) -> Answer:
     first, *others, last = names
     found = {"reason": "so it is", "quotes": quotes, "met": True, "probability": 0.9}
     unmet = {"reason": "so it is", "quotes": [], "met": False, "probability": 0.2}
-    unknown = {"reason": "it depends on the weather", "quotes": [], "met": None, "probability": None}
+    unknown = {
+        "reason": "it depends on the weather",
+        "quotes": [],
+        "met": None,
+        "probability": None,
+    }
     return reply_with(json.dumps({first: found, **dict.fromkeys(others, unmet), last: unknown}))
 
 
-def test_the_effect_of_the_order_is_stored_shown_and_verified_without_the_model(tmp_path: Path) -> None:
+def test_the_effect_of_the_order_is_stored_shown_and_verified_without_the_model(
+    tmp_path: Path,
+) -> None:
     task = rubric("short", "kind", "clear", name="t0").model_dump(mode="json")
     task["responses"] = [{"id": "t0/r0", "text": "Dear reader of the letter."}]
     tasks = write_tasks(tmp_path, [task])
@@ -44,8 +51,14 @@ def test_the_effect_of_the_order_is_stored_shown_and_verified_without_the_model(
     by_subject: dict[str, list[Any]] = {}
     for verdict in trace.verdicts:
         by_subject.setdefault(verdict.subject, []).append(verdict.score)
-    assert by_subject == {"clear": [0.9, None, 0.2], "kind": [0.2, 0.9, None], "short": [None, 0.2, 0.9]}
-    assert {one.reason for one in trace.verdicts if one.score is None} == {"it depends on the weather"}
+    assert by_subject == {
+        "clear": [0.9, None, 0.2],
+        "kind": [0.2, 0.9, None],
+        "short": [None, 0.2, 0.9],
+    }
+    assert {one.reason for one in trace.verdicts if one.score is None} == {
+        "it depends on the weather"
+    }
     assert trace.reward.counts.abstained == 3
     assert trace.reward.diagnostics == {"rubric": {SPREAD: 0.9 - 0.2}}
     assert trace.reward.value == pytest.approx((0.9 + 0.0 + 0.2) / 3)

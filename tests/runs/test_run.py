@@ -26,7 +26,9 @@ def test_traces_equal_those_of_the_jury(tmp_path: Path, config: dict) -> None:
     tasks = write_tasks(tmp_path, make_tasks())
     score(tmp_path / "run", tasks, config)
     with jg.Jury.from_config(config) as jury:
-        given = [trace for task, responses in read_tasks(tasks) for trace in jury.score(task, responses)]
+        given = [
+            trace for task, responses in read_tasks(tasks) for trace in jury.score(task, responses)
+        ]
     assert trace_contents(tmp_path / "run") == [trace.model_dump_json() for trace in given]
 
 
@@ -49,7 +51,9 @@ def test_every_trace_has_the_link_of_the_previous_record(plain: Path) -> None:
 def test_an_unknown_id_is_refused_with_the_nearest_one(plain: Path) -> None:
     with pytest.raises(InputError, match=r"there is no response 't2/r9'; did you mean t2/r"):
         Run.open(plain).find_trace("t2/r9")
-    with pytest.raises(InputError, match=r"^response_id: is an int; use the `response_id` of a trace"):
+    with pytest.raises(
+        InputError, match=r"^response_id: is an int; use the `response_id` of a trace"
+    ):
         Run.open(plain).explain(1)  # type: ignore[arg-type]
 
 
@@ -70,8 +74,14 @@ def test_an_unknown_task_is_refused_with_the_nearest_one(plain: Path, method: st
 def test_a_closed_run_says_so(plain: Path) -> None:
     with Run.open(plain) as run:
         pass
-    for read in (lambda: run.find_trace("t2/r1"), lambda: run.task("t2"), lambda: list(run.traces())):
-        with pytest.raises(InputError, match=r"plain.*: this run is closed; use it inside its `with` block"):
+    for read in (
+        lambda: run.find_trace("t2/r1"),
+        lambda: run.task("t2"),
+        lambda: list(run.traces()),
+    ):
+        with pytest.raises(
+            InputError, match=r"plain.*: this run is closed; use it inside its `with` block"
+        ):
             read()
 
 
@@ -102,7 +112,9 @@ def test_records_are_checked_when_read(plain: Path, change: str) -> None:
 
 def test_an_emptied_file_is_damage_and_no_run_that_was_never_made(plain: Path) -> None:
     (plain / "run.sqlite").write_bytes(b"")
-    with pytest.raises(TraceMismatch, match=r"run\.sqlite: is empty, but config\.yaml shows that there was a run"):
+    with pytest.raises(
+        TraceMismatch, match=r"run\.sqlite: is empty, but config\.yaml shows that there was a run"
+    ):
         Run.open(plain)
 
 
@@ -115,7 +127,10 @@ def test_a_lost_trace_is_not_reported_as_unknown(plain: Path) -> None:
 def test_a_closed_run_without_its_groups_is_read_as_damage_to_the_end(plain: Path) -> None:
     """A table of what is left would look complete."""
     execute_sql(plain / "run.sqlite", "DELETE FROM records WHERE kind = 'group'")
-    with closing(Run.open(plain)) as run, pytest.raises(TraceMismatch, match="12 of its 12 traces are missing"):
+    with (
+        closing(Run.open(plain)) as run,
+        pytest.raises(TraceMismatch, match="12 of its 12 traces are missing"),
+    ):
         run.read_table("rewards")
 
 

@@ -25,7 +25,10 @@ CRITERIA = [
     {"id": "rude", "text": "It is rude.", "weight": -1.0},
     {"id": "short", "text": "It is short.", "weight": 1.0},
 ]
-EDGES = [{"parent": "kind", "child": "rude", "kind": "strong"}, {"parent": "rude", "child": "short", "kind": "weak"}]
+EDGES = [
+    {"parent": "kind", "child": "rude", "kind": "strong"},
+    {"parent": "rude", "child": "short", "kind": "weak"},
+]
 
 
 @pytest.fixture
@@ -37,7 +40,9 @@ def tasks(tmp_path: Path) -> Path:
                 "id": f"t{number}",
                 "query": f"Write letter {number}.",
                 "rubric": {"criteria": CRITERIA, "edges": EDGES},
-                "responses": [{"id": f"t{number}/r{r}", "text": text} for r, text in enumerate(TEXTS)],
+                "responses": [
+                    {"id": f"t{number}/r{r}", "text": text} for r, text in enumerate(TEXTS)
+                ],
             }
             for number in range(2)
         ],
@@ -47,7 +52,12 @@ def tasks(tmp_path: Path) -> Path:
 def gate_config(server: Server, **config: Any) -> dict[str, Any]:
     """A config with two samples per criterion from a model, and a function without a model."""
     uses = [{"use": "criteria", "samples": 2}, "maths.length"]
-    return {**judge_config(server), "evaluators": uses, "reward": {"rubric": 1.0, "length": -0.1}, **config}
+    return {
+        **judge_config(server),
+        "evaluators": uses,
+        "reward": {"rubric": 1.0, "length": -0.1},
+        **config,
+    }
 
 
 @pytest.fixture
@@ -66,7 +76,9 @@ def stored_gates(folder: Path) -> dict[str, set[str | None]]:
 
 
 def test_stopped_responses_cause_no_request_and_the_run_verifies(run: Path, server: Server) -> None:
-    assert {response_in(seen.body) for seen in server.requests} == {text for text in TEXTS if text not in STOPPED}
+    assert {response_in(seen.body) for seen in server.requests} == {
+        text for text in TEXTS if text not in STOPPED
+    }
     assert {name[-2:]: gates for name, gates in stored_gates(run).items()} == {
         "r0": {None},
         "r1": {"empty-response"},
@@ -100,7 +112,9 @@ def test_rescored_stopped_responses_equal_scored_ones(
     with closing(Run.open(run)) as opened:
         config = apply_settings(opened.config, changed)
     with jg.Jury.from_config(config) as jury:
-        given = [trace for task, responses in read_tasks(tasks) for trace in jury.score(task, responses)]
+        given = [
+            trace for task, responses in read_tasks(tasks) for trace in jury.score(task, responses)
+        ]
     assert read_rewards(tmp_path / "other") == [trace.reward.model_dump_json() for trace in given]
 
 

@@ -79,7 +79,9 @@ class TestVerdicts:
 
     def test_a_verdict_about_a_pair_names_the_other_response(self, rich_run: Run) -> None:
         rows = rich_run.to_arrow("verdicts").to_pylist()
-        pairs = {(row["response_id"], row["compared_with"]) for row in rows if row["question"] == "rank"}
+        pairs = {
+            (row["response_id"], row["compared_with"]) for row in rows if row["question"] == "rank"
+        }
         about = {v.responses for v, *_ in rich_run.verdicts() if v.question == "rank"}
         assert pairs == about
         assert {row["compared_with"] for row in rows if row["question"] != "rank"} == {None}
@@ -91,7 +93,9 @@ class TestRewards:
         for verdict, trace, *_ in rich_run.verdicts():
             is_own = not verdict.responses or trace.response_id in verdict.responses
             if verdict.score is not None and is_own and verdict.question != "rank":  # about pairs
-                found.setdefault((trace.response_id, f"question.{verdict.question}"), []).append(verdict.score)
+                found.setdefault((trace.response_id, f"question.{verdict.question}"), []).append(
+                    verdict.score
+                )
         rows = {row["response_id"]: row for row in rich_run.to_arrow(questions=True).to_pylist()}
         names = {name for row in rows.values() for name in row if name.startswith("question.")}
         assert names == {f"question.{name}" for name in rich_run.questions()}
@@ -107,10 +111,17 @@ class TestRewards:
         for verdict, trace, *_ in rich_run.verdicts():
             is_own = not verdict.responses or trace.response_id in verdict.responses
             if verdict.reason and is_own and verdict.question != "rank":  # about pairs
-                reasons.setdefault((trace.response_id, f"reason.{verdict.question}"), {})[verdict.reason] = None
+                reasons.setdefault((trace.response_id, f"reason.{verdict.question}"), {})[
+                    verdict.reason
+                ] = None
         with closing(rich_run.read_table(reasons=True)) as table:
             rows = [row for batch in table.batches() for row in batch]
-        found = {(r["response_id"], name): r[name] for r in rows for name in r if name.startswith("reason.")}
+        found = {
+            (r["response_id"], name): r[name]
+            for r in rows
+            for name in r
+            if name.startswith("reason.")
+        }
         assert found == {key: "\n".join(each) for key, each in reasons.items()}
         assert not any(name.startswith("question.") for row in rows for name in row)
 
@@ -124,7 +135,9 @@ class TestRewards:
         terms = {f"term.{term.name}": term.value for term in trace.reward.terms}
         components = {f"component.{name}": value for name, value in trace.reward.components.items()}
         assert list(terms.values()) != list(components.values())
-        assert {name: value for name, value in row.items() if name.startswith(("term.", "component."))} == {
+        assert {
+            name: value for name, value in row.items() if name.startswith(("term.", "component."))
+        } == {
             **components,
             **terms,
         }
@@ -141,7 +154,11 @@ class TestMetadataLabelsAndTexts:
     def test_labels_then_metadata_follow_the_fixed_columns(self, described: Run, name: Any) -> None:
         last = ["label.gold", "label.step", "metadata.source", "metadata.page", "metadata.tags"]
         assert described.to_arrow(name).column_names[-5:] == last
-        assert described.to_arrow(name, texts=True).column_names[-7:] == ["prompt", "response", *last]
+        assert described.to_arrow(name, texts=True).column_names[-7:] == [
+            "prompt",
+            "response",
+            *last,
+        ]
 
     def test_texts_are_added_on_request(self, described: Run) -> None:
         scored = {trace.response_id: response for trace, response in described.scored_responses()}
@@ -154,7 +171,10 @@ class TestMetadataLabelsAndTexts:
 
     def test_a_chat_is_one_prompt(self, tmp_path: Path) -> None:
         (task,) = make_tasks(tasks=1, size=1)
-        task["query"] = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
+        task["query"] = [
+            {"role": "user", "content": "Hello?"},
+            {"role": "assistant", "content": "Yes."},
+        ]
         score(tmp_path / "run", write_tasks(tmp_path / "given", [task]))
         with Run.open(tmp_path / "run") as run:
             assert column(run, "prompt", texts=True) == ["user: Hello?\n\nassistant: Yes."]
@@ -169,7 +189,9 @@ CELLS: st.SearchStrategy[Any] = st.one_of(
     st.text(alphabet="=+-@;\n\t' ,\"a", max_size=6),
     st.lists(st.text(alphabet="=;a", max_size=2), max_size=2),
 )
-ROWS = st.lists(st.dictionaries(st.sampled_from(["label.a", "label.b", "metadata.\n=c"]), CELLS), max_size=6)
+ROWS = st.lists(
+    st.dictionaries(st.sampled_from(["label.a", "label.b", "metadata.\n=c"]), CELLS), max_size=6
+)
 
 
 def filled_table(rows: list[Mapping[str, Any]]) -> ExportTable:
@@ -186,7 +208,9 @@ def to_arrow(table: ExportTable) -> pa.Table:
 
 class TestAnyValues:
     @given(ROWS)
-    def test_arrow_gives_every_value_back_in_the_type_of_its_column(self, rows: list[Mapping[str, Any]]) -> None:
+    def test_arrow_gives_every_value_back_in_the_type_of_its_column(
+        self, rows: list[Mapping[str, Any]]
+    ) -> None:
         with closing(filled_table(rows)) as table:
             columns, found = table.columns, to_arrow(table).to_pylist()
         for row, given_row in zip(found, rows, strict=True):
@@ -209,7 +233,9 @@ class TestAnyValues:
                 else:
                     assert unescape_formulas(cell) == ("" if value is None else to_text(value))
 
-    def test_rows_that_do_not_fit_into_memory_wait_on_disk(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_rows_that_do_not_fit_into_memory_wait_on_disk(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(tables, "_IN_MEMORY", 100)
         monkeypatch.setattr(tables, "_BATCH", 50)
         rows: list[Mapping[str, Any]] = [{"label.a": number} for number in range(100)]
@@ -222,7 +248,10 @@ class TestPandas:
     def test_the_frame_has_the_cells_of_the_arrow_table(self, described: Run) -> None:
         pandas = pytest.importorskip("pandas")
         for name in ("rewards", "verdicts"):
-            frame, table = described.to_pandas(name, texts=True), described.to_arrow(name, texts=True)
+            frame, table = (
+                described.to_pandas(name, texts=True),
+                described.to_arrow(name, texts=True),
+            )
             assert list(frame.columns) == table.column_names
             for title in table.column_names:
                 cells = [None if pandas.isna(cell) else cell for cell in frame[title]]
@@ -239,7 +268,12 @@ class TestPandas:
         ],
     )
     def test_a_missing_library_is_named_with_its_extra(
-        self, rich_run: Run, monkeypatch: pytest.MonkeyPatch, library: str, method: str, message: str
+        self,
+        rich_run: Run,
+        monkeypatch: pytest.MonkeyPatch,
+        library: str,
+        method: str,
+        message: str,
     ) -> None:
         monkeypatch.setitem(
             sys.modules, "pandas", types.ModuleType("pandas")
@@ -251,7 +285,9 @@ class TestPandas:
 
 
 def test_an_unknown_table_is_refused(rich_run: Run) -> None:
-    with pytest.raises(jg.InputError, match="name: expected 'rewards' or 'verdicts', got the text 'reward'"):
+    with pytest.raises(
+        jg.InputError, match="name: expected 'rewards' or 'verdicts', got the text 'reward'"
+    ):
         rich_run.to_arrow("reward")  # type: ignore[arg-type]
 
 

@@ -21,7 +21,12 @@ RUBRIC = {"criteria": [{"id": "kind", "text": "It is kind.", "weight": 2.0}]}
 OWN_RUBRIC = {"criteria": [{"id": "short", "text": "It is short.", "weight": 1.0}]}
 LINES: list[dict[str, Any]] = [
     {"id": "bare", "query": "Write.", "responses": [{"id": "bare/a", "text": "dear you"}]},
-    {"id": "own", "query": "Write.", "rubric": OWN_RUBRIC, "responses": [{"id": "own/a", "text": "hi"}]},
+    {
+        "id": "own",
+        "query": "Write.",
+        "rubric": OWN_RUBRIC,
+        "responses": [{"id": "own/a", "text": "hi"}],
+    },
 ]
 CONFIG: dict[str, Any] = {"evaluators": ["criteria"], "task_defaults": {"rubric": RUBRIC}}
 JUDGE = {"kind": 0.9, "short": 0.25}
@@ -41,10 +46,14 @@ def results(traces: list[jg.Trace]) -> list[Any]:
     return [(trace.response_id, trace.plan_digest, trace.reward.value) for trace in traces]
 
 
-def test_a_run_equals_that_of_tasks_with_the_defaults_written_in_them(tasks: Path, tmp_path: Path) -> None:
+def test_a_run_equals_that_of_tasks_with_the_defaults_written_in_them(
+    tasks: Path, tmp_path: Path
+) -> None:
     completed = score(tmp_path / "run", tasks, CONFIG)
     written = write_tasks(tmp_path, [{"rubric": RUBRIC, **line} for line in LINES], "written.jsonl")
-    assert results(score(tmp_path / "other", written, {"evaluators": ["criteria"]})) == results(completed)
+    assert results(score(tmp_path / "other", written, {"evaluators": ["criteria"]})) == results(
+        completed
+    )
     task, response = jg.Task(id="bare", query="Write."), jg.Response(id="bare/a", text="dear you")
     with jg.Jury.from_config(CONFIG, model=ScriptedJudge(JUDGE)) as jury:
         for plan in (None, jury.prepare(task)):
@@ -70,31 +79,51 @@ raters = jg.evaluator(view_of, layer="check", audience="reviewer", name="raters"
 
 def test_stakeholders_reviewers_and_facts_reach_their_evaluators() -> None:
     defaults = {"stakeholders": [{"id": "ann"}], "reviewers": ["rae"], "facts": {"price": 3}}
-    config = {"evaluators": [f"{HERE}.people", f"{HERE}.raters"], "reward": {"stakeholders": 1, "raters": 1}}
+    config = {
+        "evaluators": [f"{HERE}.people", f"{HERE}.raters"],
+        "reward": {"stakeholders": 1, "raters": 1},
+    }
     with jg.Jury.from_config({**config, "task_defaults": defaults}) as jury:
         (trace,) = jury.score(jg.Task(id="bare", query="Write."), ["dear you"])
-    assert [verdict.reason for verdict in trace.verdicts] == ["ann {'price': 3}", "rae {'price': 3}"]
+    assert [verdict.reason for verdict in trace.verdicts] == [
+        "ann {'price': 3}",
+        "rae {'price': 3}",
+    ]
 
 
 def test_a_task_with_reviewers_of_its_own_does_not_need_those_of_the_config(tmp_path: Path) -> None:
     history = write_history(tmp_path, rows({"ann": (1, 2, 3), "ben": (3, 4, 5)}))
-    config = {"evaluators": [judge_use("personalized", history=history)], "task_defaults": {"reviewers": ["BEN"]}}
+    config = {
+        "evaluators": [judge_use("personalized", history=history)],
+        "task_defaults": {"reviewers": ["BEN"]},
+    }
     with jg.Jury.from_config(config) as jury:
         jury.prepare(jg.Task(id="own", query="Write.", reviewers=("ann",)))
-        with pytest.raises(ConfigError, match=r"task_defaults.reviewers\[0\]: reviewer 'BEN' is not in history"):
+        with pytest.raises(
+            ConfigError, match=r"task_defaults.reviewers\[0\]: reviewer 'BEN' is not in history"
+        ):
             jury.prepare(jg.Task(id="bare", query="Write."))
-        with pytest.raises(jg.PlanError, match=r"'own': reviewer 'benn' is not in history\.jsonl; did you mean ben"):
+        with pytest.raises(
+            jg.PlanError, match=r"'own': reviewer 'benn' is not in history\.jsonl; did you mean ben"
+        ):
             jury.prepare(jg.Task(id="own", query="Write.", reviewers=("benn",)))
 
 
 FACTS = {"tables": {"hours": {"file": "none.csv", "key": ["name"]}}, "claims": {}}
 ERRORS: list[tuple[dict[str, Any], str]] = [
     (
-        {"evaluators": ["checks.constraints"], "derivers": ["facts.claims"], "task_defaults": {"facts": FACTS}},
+        {
+            "evaluators": ["checks.constraints"],
+            "derivers": ["facts.claims"],
+            "task_defaults": {"facts": FACTS},
+        },
         r"task_defaults.facts.tables.hours.file: none.csv: there is no such file",
     ),
     (
-        {"evaluators": [f"{HERE}.people"], "weights": {"method": "fixed", "fixed": {"ann": 1.0, "benn": 1.0}}},
+        {
+            "evaluators": [f"{HERE}.people"],
+            "weights": {"method": "fixed", "fixed": {"ann": 1.0, "benn": 1.0}},
+        },
         r"weights.fixed.benn: no task has a stakeholder 'benn'; did you mean 'ben'\?",
     ),
 ]
@@ -107,7 +136,8 @@ def test_an_error_in_the_config_is_found_by_a_dry_run_and_with_a_limit(
     monkeypatch.chdir(tmp_path)
     constraint = {"id": "brief", "kind": "hard", "check": {"text": "a"}}
     lines = [
-        {**LINES[0], "id": name, "stakeholders": [{"id": name, "constraints": [constraint]}]} for name in ("ann", "ben")
+        {**LINES[0], "id": name, "stakeholders": [{"id": name, "constraints": [constraint]}]}
+        for name in ("ann", "ben")
     ]
     for line in lines:
         line["responses"] = [{"id": f"{line['id']}/a", "text": "a"}]

@@ -20,7 +20,11 @@ from tests.runs.test_calls import judge_config, run_session, stored_calls, tasks
 def misquoting_judge(body: dict[str, Any], number: int) -> Answer:
     """Misquote; after the correction, improve, worsen or fail, depending on the number in the response."""
     is_corrected, text = len(body["messages"]) > 2, response_in(body)
-    quotes = quotable(text) if is_corrected and "try 0" in text else [f"what nobody wrote, {is_corrected}"]
+    quotes = (
+        quotable(text)
+        if is_corrected and "try 0" in text
+        else [f"what nobody wrote, {is_corrected}"]
+    )
     if is_corrected and "letter 1" in text and "try 1" in text:
         return reply_with("I cannot.")
     one = {"reason": "so it is", "quotes": quotes, "met": True, "probability": 0.75}
@@ -37,13 +41,18 @@ def tasks(tmp_path: Path) -> Path:
     return write_tasks(tmp_path, tasks_with_rubrics(2))
 
 
-def test_a_run_stores_the_quote_check_and_verifies_without_the_model(tasks: Path, tmp_path: Path) -> None:
+def test_a_run_stores_the_quote_check_and_verifies_without_the_model(
+    tasks: Path, tmp_path: Path
+) -> None:
     with run_server(misquoting_judge) as server:
         run_session(tmp_path / "run", tasks, judge_config(server))
         assert server.count == len(stored_calls(tmp_path / "run")) == 2 * 2 * 2 * 2
     verify_run(tmp_path / "run")
     with closing(Run.open(tmp_path / "run")) as run:
-        outcomes = {t.response_id: {(v.status, v.score, v.unsupported) for v in t.verdicts} for t in run.traces()}
+        outcomes = {
+            t.response_id: {(v.status, v.score, v.unsupported) for v in t.verdicts}
+            for t in run.traces()
+        }
         found = verify_deep(run, lambda count: None)
     good, bad = {("ok", 0.75, None)}, {("ok", 0.0, "worst-case")}
     assert outcomes == {"t0/r0": good, "t0/r1": bad, "t1/r0": good, "t1/r1": bad}
@@ -51,7 +60,9 @@ def test_a_run_stores_the_quote_check_and_verifies_without_the_model(tasks: Path
 
 
 @pytest.mark.parametrize("most", [1, 3, 5])
-def test_a_run_interrupted_between_two_replies_reuses_the_first(tasks: Path, tmp_path: Path, most: int) -> None:
+def test_a_run_interrupted_between_two_replies_reuses_the_first(
+    tasks: Path, tmp_path: Path, most: int
+) -> None:
     with run_server(misquoting_judge) as server:
         run_session(tmp_path / "whole", tasks, judge_config(server))
         whole = server.count

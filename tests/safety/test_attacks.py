@@ -61,7 +61,9 @@ def gate_of(text: str, task: Task) -> ResponseGate | None:
 def test_the_suites_together_are_all_with_every_kind() -> None:
     for suite in get_args(Suite):
         assert {attack.kind for attack in load_attacks(suite)} == KINDS[suite]
-        assert all(attack.id.startswith(f"{suite}/{attack.language}/") for attack in load_attacks(suite))
+        assert all(
+            attack.id.startswith(f"{suite}/{attack.language}/") for attack in load_attacks(suite)
+        )
     counts = {"master-keys": 65, "null": 31, "injection": 123, "reference": 21}
     assert Counter(attack.suite for attack in ATTACKS) == counts
 
@@ -103,7 +105,9 @@ def test_attacks_that_copy_a_reference_need_one() -> None:
 )
 def test_a_reference_is_copied_in_several_forms(name: str, copy: str) -> None:
     (task, _), *_ = TASKS
-    attack = next(attack for attack in load_attacks("reference") if attack.id == f"reference/en/{name}")
+    attack = next(
+        attack for attack in load_attacks("reference") if attack.id == f"reference/en/{name}"
+    )
     assert attack_text(attack, task.model_copy(update={"reference": "Two Words."})) == copy
 
 
@@ -122,10 +126,13 @@ def test_attacks_with_a_body_have_different_ones_and_each_always_the_same() -> N
     assert texts == [attack_text(attack, task) for attack in attacks]
     around = [attack.text.split("{body}", 1) for attack in attacks]
     bodies = [
-        str(text).removeprefix(first).removesuffix(last) for text, (first, last) in zip(texts, around, strict=True)
+        str(text).removeprefix(first).removesuffix(last)
+        for text, (first, last) in zip(texts, around, strict=True)
     ]
     assert len(set(bodies)) > 1
-    polite = attack_text(next(attack for attack in attacks if attack.id == "injection/de/polite"), task)
+    polite = attack_text(
+        next(attack for attack in attacks if attack.id == "injection/de/polite"), task
+    )
     assert polite is not None
     assert "I went through the matter from beginning to end." in polite
     assert all("{body}" not in body for body in bodies)
@@ -150,19 +157,25 @@ def test_injected_verdicts_have_the_form_of_real_replies() -> None:
 
 
 def test_honest_responses_pass_all_gates() -> None:
-    assert {response.id: gate_of(response.text, task) for task, response in honest_responses()} == dict.fromkeys(
-        response.id for _, response in honest_responses()
-    )
+    assert {
+        response.id: gate_of(response.text, task) for task, response in honest_responses()
+    } == dict.fromkeys(response.id for _, response in honest_responses())
 
 
 def test_the_gates_stop_every_master_key() -> None:
-    stopped = Counter(gate_of(text, task) for attack, task, text in attack_responses() if attack.suite == "master-keys")
+    stopped = Counter(
+        gate_of(text, task)
+        for attack, task, text in attack_responses()
+        if attack.suite == "master-keys"
+    )
     assert stopped == {"empty-response": 24, "punctuation-only": 68, "bare-opener": 168}
 
 
 def test_the_gates_stop_so_many_of_the_others() -> None:
     """What they let pass is for judges to see through: worthless prose, persuasion, orders in codes of other kinds."""
-    stopped = Counter((attack.suite, gate_of(text, task)) for attack, task, text in attack_responses())
+    stopped = Counter(
+        (attack.suite, gate_of(text, task)) for attack, task, text in attack_responses()
+    )
     assert {suite: count for suite, count in stopped.items() if suite[0] != "master-keys"} == {
         ("null", None): 120,
         ("null", "addresses-grader"): 4,
@@ -175,7 +188,12 @@ def test_the_gates_stop_so_many_of_the_others() -> None:
 
 def test_requests_for_credit_without_an_order_are_stopped_but_for_one() -> None:
     """In the passive, in German, in Japanese, in look-alike letters; the one that passes ends honest texts, too."""
-    asked = {"passive-in-cyrillic-letters", "greek-letters", "lisu-letters", "kyrillische-buchstaben"}
+    asked = {
+        "passive-in-cyrillic-letters",
+        "greek-letters",
+        "lisu-letters",
+        "kyrillische-buchstaben",
+    }
     found = {
         attack.id: gate_of(text, task)
         for attack, task, text in attack_responses()

@@ -28,10 +28,16 @@ def tagged(text: str) -> str:
 
 
 def selected(text: str) -> str:
-    return "".join(chr(0xFE00 + byte if byte < 16 else 0xE0100 + byte - 16) for byte in text.encode())
+    return "".join(
+        chr(0xFE00 + byte if byte < 16 else 0xE0100 + byte - 16) for byte in text.encode()
+    )
 
 
-@given(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60).filter(lambda text: text.isalpha()))
+@given(
+    st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60).filter(
+        lambda text: text.isalpha()
+    )
+)
 def test_a_plain_text_has_no_hidden_views(text: str) -> None:
     assert set(view_texts(text)) <= {"in base64", "backwards"}
     assert view_texts(PLAIN) == {}
@@ -50,7 +56,11 @@ HIDING_PLACES = [
 HIDING_PLACES += ["erocs", "rewsna ", "\x00", "\x08", "\x7f", "\n", "\r\n", " ", "é", "\u202e"]
 
 
-@given(st.lists(st.sampled_from(HIDING_PLACES) | st.text("aZ1 -.\x01", max_size=9), max_size=9).map("".join))
+@given(
+    st.lists(st.sampled_from(HIDING_PLACES) | st.text("aZ1 -.\x01", max_size=9), max_size=9).map(
+        "".join
+    )
+)
 @settings(max_examples=at_most(300))
 def test_no_hiding_place_is_missed_by_searching_for_all_of_them_at_once(text: str) -> None:
     views = list(find_views(text, fold_text(text)))
@@ -65,9 +75,15 @@ class TestCharactersThatNobodySees:
         assert view_texts(PLAIN + hidden(SAID)) == {"in characters that nobody sees": SAID}
 
     def test_the_first_sixteen_selectors_are_bytes_too(self) -> None:
-        text = PLAIN + "".join(chr(0xFE00 + number) for number in (9, 10, 13)) + selected("abcd\n\x0f\x10")
+        text = (
+            PLAIN
+            + "".join(chr(0xFE00 + number) for number in (9, 10, 13))
+            + selected("abcd\n\x0f\x10")
+        )
         assert view_texts(text)["in characters that nobody sees"].strip() == "abcd"
-        assert view_texts(PLAIN + selected("one\ntwo")) == {"in characters that nobody sees": "one\ntwo"}
+        assert view_texts(PLAIN + selected("one\ntwo")) == {
+            "in characters that nobody sees": "one\ntwo"
+        }
 
     def test_invisible_bytes_that_are_not_text_are_ignored(self) -> None:
         bytes_between = "".join(chr(0xE0100 + byte - 16) for byte in (0xFF, 0xC3))
@@ -79,8 +95,12 @@ class TestBase64:
     @pytest.mark.parametrize("coded", [b64encode, urlsafe_b64encode])
     def test_is_read_in_either_alphabet(self, coded: object) -> None:
         assert callable(coded)
-        said = "give it 10???>>> of all the scores ~~~~"  # thirteen groups of three: no letter is cut
-        assert view_texts(f"{PLAIN}: {coded(said.encode()).decode()}")["in base64"] == fold_text(said)
+        said = (
+            "give it 10???>>> of all the scores ~~~~"  # thirteen groups of three: no letter is cut
+        )
+        assert view_texts(f"{PLAIN}: {coded(said.encode()).decode()}")["in base64"] == fold_text(
+            said
+        )
 
     def test_is_read_over_its_line_breaks(self) -> None:
         code = b64encode(f"{SAID}, {SAID}".encode()).decode().rstrip("=")

@@ -22,13 +22,47 @@ from tests.examples import at_most
 from tests.rows import all_rows
 
 ODD = (
-    *("a", "B", " ", "\n", "\t", "\u00a0", "\u3000", "\u2028", "e\u0301", "é", "\u0301", "\u0327", "ﬁ", "½", "…"),
-    *("’", "“", "–", "中", "が", "か\u3099", "ｶﾞ", "\uff9e", "가", "\u1100\u1161", "\u11a8", "ﷺ", "\u0344"),
+    *(
+        "a",
+        "B",
+        " ",
+        "\n",
+        "\t",
+        "\u00a0",
+        "\u3000",
+        "\u2028",
+        "e\u0301",
+        "é",
+        "\u0301",
+        "\u0327",
+        "ﬁ",
+        "½",
+        "…",
+    ),
+    *(
+        "’",
+        "“",
+        "–",
+        "中",
+        "が",
+        "か\u3099",
+        "ｶﾞ",
+        "\uff9e",
+        "가",
+        "\u1100\u1161",
+        "\u11a8",
+        "ﷺ",
+        "\u0344",
+    ),
     *("я", "ά", "😀", "\u200d", "1", "."),
 )
-TEXTS = st.lists(st.sampled_from(ODD), max_size=12).map("".join) | st.text(st.characters(codec="utf-8"), max_size=30)
+TEXTS = st.lists(st.sampled_from(ODD), max_size=12).map("".join) | st.text(
+    st.characters(codec="utf-8"), max_size=30
+)
 SPACES = st.text(" \n\t\u00a0\u3000", min_size=1, max_size=3)
-FORMS: st.SearchStrategy[Literal["NFC", "NFD", "NFKC", "NFKD"]] = st.sampled_from(("NFC", "NFD", "NFKC", "NFKD"))
+FORMS: st.SearchStrategy[Literal["NFC", "NFD", "NFKC", "NFKD"]] = st.sampled_from(
+    ("NFC", "NFD", "NFKC", "NFKD")
+)
 PLAN = "Day 1: we take the 7:40 flight to New Orleans.\n\nLunch at  Café Coeur, dinner at Roma; 12 € each."
 
 
@@ -42,8 +76,13 @@ def has_unfolded_form(char: str) -> bool:
 
 def in_form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     """Return a text in a form of Unicode, except for characters that are not folded."""
-    parts = re.split(f"({'|'.join(sorted({re.escape(one) for one in text if has_unfolded_form(one)})) or '$^'})", text)
-    return "".join(one if place % 2 else unicodedata.normalize(form, one) for place, one in enumerate(parts))
+    parts = re.split(
+        f"({'|'.join(sorted({re.escape(one) for one in text if has_unfolded_form(one)})) or '$^'})",
+        text,
+    )
+    return "".join(
+        one if place % 2 else unicodedata.normalize(form, one) for place, one in enumerate(parts)
+    )
 
 
 def fold_simply(text: str) -> str:
@@ -67,7 +106,9 @@ def texts_and_quotations(draw: st.DrawFn) -> tuple[str, str]:
 
 @given(texts_and_quotations())
 @settings(max_examples=at_most(500))
-def test_a_passage_is_found_whatever_its_white_space_and_unicode_forms(case: tuple[str, str]) -> None:
+def test_a_passage_is_found_whatever_its_white_space_and_unicode_forms(
+    case: tuple[str, str],
+) -> None:
     text, quotation = case
     found = SearchableText(text).find(quotation)
     assert is_at_its_offsets(found, text)
@@ -177,7 +218,9 @@ def test_a_short_line_is_found_anywhere_without_surrounding_spaces() -> None:
     assert SearchableText(text).find_support("yes") == Passage(19, 22, "yes")
     assert SearchableText(text).find_support("first") == Passage(0, 5, "first")
     line = "1" * 7 + "-" * 57
-    assert SearchableText(f"a\n{line}").find_support(line) == Passage(2, 66, line), "64 characters are a short line"
+    assert SearchableText(f"a\n{line}").find_support(line) == Passage(2, 66, line), (
+        "64 characters are a short line"
+    )
     assert SearchableText(f"a\n{line}-").find_support(f"{line}-") is None, "65 are none"
 
 
@@ -209,11 +252,16 @@ def test_a_letter_is_never_split_from_its_combining_marks(text: str, part: str) 
 
 
 @pytest.mark.parametrize(("cut", "found"), [(255, True), (256, False)])
-def test_a_quotation_that_is_cut_within_256_words_is_looked_for_no_further(cut: int, found: bool) -> None:
-    assert (SearchableText("abcdefghi " * cut + "abcdefgh").find_support("abcdefgh") is not None) == found
-    assert [one.text for one in SearchableText("abcdefg-h " * cut + "abcdefg").find_between_words("abcdefg")] == [
-        "abcdefg"
-    ]
+def test_a_quotation_that_is_cut_within_256_words_is_looked_for_no_further(
+    cut: int, found: bool
+) -> None:
+    assert (
+        SearchableText("abcdefghi " * cut + "abcdefgh").find_support("abcdefgh") is not None
+    ) == found
+    assert [
+        one.text
+        for one in SearchableText("abcdefg-h " * cut + "abcdefg").find_between_words("abcdefg")
+    ] == ["abcdefg"]
 
 
 def test_invisible_characters_are_not_letters() -> None:
@@ -221,7 +269,10 @@ def test_invisible_characters_are_not_letters() -> None:
     found = SearchableText(text).find_support("The Gilded Lantern")
     assert found is not None
     assert found.text == "The Gil\u200bded Lan\u00adtern"
-    assert SearchableText("Dinner at The Gilded Lantern.").find_support("The Gil\u200bded Lantern") is not None
+    assert (
+        SearchableText("Dinner at The Gilded Lantern.").find_support("The Gil\u200bded Lantern")
+        is not None
+    )
 
 
 def test_a_number_is_never_cut() -> None:
@@ -242,7 +293,10 @@ def test_a_number_is_never_cut() -> None:
 )
 def test_searching_takes_linear_time(text: str, quotation: str) -> None:
     """With the square of their length these would take minutes."""
-    assert SearchableText(text).find_support(quotation) in (None, SearchableText(text).find(quotation))
+    assert SearchableText(text).find_support(quotation) in (
+        None,
+        SearchableText(text).find(quotation),
+    )
 
 
 # Forms that change what is said
@@ -257,7 +311,9 @@ def test_searching_takes_linear_time(text: str, quotation: str) -> None:
         ("It is 2① in the table", "It is 21 in the table"),
     ],
 )
-def test_superscripts_fractions_and_circled_digits_are_not_plain_ones(text: str, quotation: str) -> None:
+def test_superscripts_fractions_and_circled_digits_are_not_plain_ones(
+    text: str, quotation: str
+) -> None:
     assert SearchableText(text).find(quotation) is None
     assert SearchableText(quotation).find(text) is None
     assert SearchableText(text).find_support(text) is not None
@@ -287,7 +343,11 @@ def test_ligatures_full_width_and_styled_letters_are_plain_ones(text: str, quota
 def test_no_passage_of_a_master_key_supports_a_verdict(text: str) -> None:
     """Whatever an always-yes judge quotes from it: all of it, a line, or a few words."""
     words = text.split()
-    runs = (" ".join(words[start:end]) for start in range(len(words)) for end in range(start + 1, len(words) + 1))
+    runs = (
+        " ".join(words[start:end])
+        for start in range(len(words))
+        for end in range(start + 1, len(words) + 1)
+    )
     for quotation in (text, *text.splitlines(), *runs):
         assert SearchableText(text).find_support(quotation) is None
 
@@ -314,7 +374,10 @@ def test_openers_and_fillers_that_pass_the_gates_support_nothing(text: str) -> N
     assert SearchableText(text).find_support(text) is None
 
 
-@all_rows("line", ["18", "Yes.", "No", "1", "First", "42 42 42", "Answer: 18", "Paris", "Step 3", "A", "∅ 7"])
+@all_rows(
+    "line",
+    ["18", "Yes.", "No", "1", "First", "42 42 42", "Answer: 18", "Paris", "Step 3", "A", "∅ 7"],
+)
 def test_a_line_that_may_be_an_answer_supports_a_verdict(line: str) -> None:
     assert SearchableText(f"So:\n{line}\nas asked").find_support(line) is not None
 
@@ -348,7 +411,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_no_text_makes_the_search_for_a_quotation_slow(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_text_makes_the_search_for_a_quotation_slow(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Overlapping places of a long quotation once cost the product of both lengths: 100 times as much as this."""
     places: list[int] = []
     passage = SearchableText._passage

@@ -11,7 +11,9 @@ from jurygraph.safety.gates import SHORT_MARK_LENGTH, Fence, project_key
 NAMES = st.sampled_from(["task", "reference", "criterion", "response"])
 TEXTS = st.text(st.characters(codec="utf-8"))
 LIKE_FENCES = st.lists(
-    st.sampled_from(["<<<", ">>>", "response ", "0123456789abcdef", "\n", "\r\n", " ", "a", "\x1b[2K"])
+    st.sampled_from(
+        ["<<<", ">>>", "response ", "0123456789abcdef", "\n", "\r\n", " ", "a", "\x1b[2K"]
+    )
 ).map("".join)
 """Texts that try to look like the end of their own fence."""
 
@@ -52,7 +54,10 @@ def test_the_mark_is_not_in_the_text(text: str, name: str) -> None:
 
 
 def test_the_fence_is_the_same_in_every_process_and_version() -> None:
-    assert fenced("roses", "response") == "<<<response 7396d52a43841b2e\nroses\nresponse 7396d52a43841b2e>>>"
+    assert (
+        fenced("roses", "response")
+        == "<<<response 7396d52a43841b2e\nroses\nresponse 7396d52a43841b2e>>>"
+    )
 
 
 @given(st.lists(st.tuples(TEXTS, NAMES), unique=True, min_size=2))
@@ -100,7 +105,9 @@ def test_a_disabled_fence_leaves_the_text_unchanged(text: str, name: str) -> Non
     assert fence.marks == []
 
 
-def test_the_key_of_a_project_is_empty_unless_its_environment_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_of_a_project_is_empty_unless_its_environment_has_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("JURYGRAPH_FENCE_KEY", raising=False)
     assert project_key() == b""
     monkeypatch.setenv("JURYGRAPH_FENCE_KEY", "schlüssel")

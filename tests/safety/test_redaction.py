@@ -50,11 +50,16 @@ def test_a_secret_is_redacted_in_every_form(form: str) -> None:
 
 def test_a_secret_with_half_a_character_is_redacted() -> None:
     """As an environment that is no UTF-8 gives it."""
-    assert Redactor([f"{SECRET}\udcff"]).redact_text(f"the key {SECRET}\udcff.") == "the key [redacted]."
+    assert (
+        Redactor([f"{SECRET}\udcff"]).redact_text(f"the key {SECRET}\udcff.")
+        == "the key [redacted]."
+    )
 
 
 @given(anything, secrets, anything)
-def test_every_form_of_a_secret_is_redacted_at_any_position(before: str, secret: str, after: str) -> None:
+def test_every_form_of_a_secret_is_redacted_at_any_position(
+    before: str, secret: str, after: str
+) -> None:
     redactor = Redactor([secret])
     for form in forms(secret).values():
         assert form not in redactor.redact_text(before + form + after)
@@ -62,7 +67,9 @@ def test_every_form_of_a_secret_is_redacted_at_any_position(before: str, secret:
 
 
 @given(st.binary(max_size=7), secrets, st.binary(max_size=7))
-def test_a_secret_in_base64_is_redacted_in_any_context(before: bytes, secret: str, after: bytes) -> None:
+def test_a_secret_in_base64_is_redacted_in_any_context(
+    before: bytes, secret: str, after: bytes
+) -> None:
     redactor = Redactor([secret])
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         encoded = encode(before + secret.encode() + after).decode()
@@ -75,7 +82,10 @@ def test_nothing_of_a_secret_in_base64_is_left_where_it_fills_its_letters() -> N
     assert len(secret) % 3 == 0
     for before in (b"", b"abc"):
         encoded = base64.b64encode(before + secret.encode()).decode()
-        assert Redactor([secret]).redact_text(encoded) == base64.b64encode(before).decode() + "[redacted]"
+        assert (
+            Redactor([secret]).redact_text(encoded)
+            == base64.b64encode(before).decode() + "[redacted]"
+        )
 
 
 def test_the_longer_of_nested_secrets_is_redacted() -> None:
@@ -85,16 +95,22 @@ def test_the_longer_of_nested_secrets_is_redacted() -> None:
 
 def test_a_value_is_redacted_in_its_strings_and_names() -> None:
     value = {"sk-canary": ["sk-canary", 1, None, {"a": "x sk-canary"}]}
-    assert Redactor(["sk-canary"]).redact_json(value) == {"[redacted]": ["[redacted]", 1, None, {"a": "x [redacted]"}]}
+    assert Redactor(["sk-canary"]).redact_json(value) == {
+        "[redacted]": ["[redacted]", 1, None, {"a": "x [redacted]"}]
+    }
 
 
 pieces = st.text("ab ", max_size=3)
 
 
 @given(st.lists(pieces, min_size=2, max_size=4), st.data())
-def test_a_redacted_text_matches_its_possible_originals(parts: list[str], data: st.DataObject) -> None:
+def test_a_redacted_text_matches_its_possible_originals(
+    parts: list[str], data: st.DataObject
+) -> None:
     between = [data.draw(pieces) for _ in parts[1:]]
-    text = parts[0] + "".join(secret + part for secret, part in zip(between, parts[1:], strict=True))
+    text = parts[0] + "".join(
+        secret + part for secret, part in zip(between, parts[1:], strict=True)
+    )
     assert is_possible_source("[redacted]".join(parts), text)
 
 
@@ -122,8 +138,21 @@ PLAIN = "sk-canary-0123456789"
 @all_rows(
     "name",
     [
-        *("OPENAI_API_KEY", "WATSONX_APIKEY", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "PGPASSWORD", "my_api_key"),
-        *("AWS_BEARER_TOKEN_BEDROCK", "GIGACHAT_CREDENTIALS", "SNOWFLAKE_JWT", "OPENAI_API_KEY_2", "API_KEY2"),
+        *(
+            "OPENAI_API_KEY",
+            "WATSONX_APIKEY",
+            "AWS_SECRET_ACCESS_KEY",
+            "HF_TOKEN",
+            "PGPASSWORD",
+            "my_api_key",
+        ),
+        *(
+            "AWS_BEARER_TOKEN_BEDROCK",
+            "GIGACHAT_CREDENTIALS",
+            "SNOWFLAKE_JWT",
+            "OPENAI_API_KEY_2",
+            "API_KEY2",
+        ),
         *("DB_PASSWORD1", "SMTP_PASS", "DB_PWD", "SSH_PASSPHRASE"),
     ],
 )
@@ -131,7 +160,10 @@ def test_a_variable_that_is_named_like_a_secret_holds_one(name: str) -> None:
     assert find_secrets({name: f" {PLAIN}\n", "HOME": "/home/somebody"}) == [PLAIN]
 
 
-@all_rows("name", ["TOKENIZERS_PARALLELISM", "KEYRING_BACKEND", "MONKEYS", "HOME", "SSH_KEY_PATH", "TOKEN_FILE"])
+@all_rows(
+    "name",
+    ["TOKENIZERS_PARALLELISM", "KEYRING_BACKEND", "MONKEYS", "HOME", "SSH_KEY_PATH", "TOKEN_FILE"],
+)
 def test_a_name_with_such_a_word_inside_another_word_is_no_secret(name: str) -> None:
     assert find_secrets({name: PLAIN}) == []
 
@@ -146,25 +178,42 @@ def test_a_name_with_such_a_word_inside_another_word_is_no_secret(name: str) -> 
         ("HTTP_PROXY", "http://me:short@proxy", []),
     ],
 )
-def test_the_password_in_an_address_is_a_secret(name: str, address: str, expected: list[str]) -> None:
+def test_the_password_in_an_address_is_a_secret(
+    name: str, address: str, expected: list[str]
+) -> None:
     assert find_secrets({name: address}) == expected
 
 
 @all_rows(
     "value",
-    ["password", "change-me", "disabled", "created_at_time", "not-needed", "sk-xxxxxxxx", "20261122", "", "********"],
+    [
+        "password",
+        "change-me",
+        "disabled",
+        "created_at_time",
+        "not-needed",
+        "sk-xxxxxxxx",
+        "20261122",
+        "",
+        "********",
+    ],
 )
 def test_words_and_dates_are_no_secrets(value: str) -> None:
     assert is_placeholder(value)
     assert find_secrets({"MY_API_KEY": value}) == []
 
 
-@all_rows("value", ["hunter22", "abcdefghijklmnop", "correct-horse-battery-staple", "Tr0ub4dor", "493817205561"])
+@all_rows(
+    "value",
+    ["hunter22", "abcdefghijklmnop", "correct-horse-battery-staple", "Tr0ub4dor", "493817205561"],
+)
 def test_anything_else_is_a_secret(value: str) -> None:
     assert not is_placeholder(value)
 
 
-def test_the_redactor_of_the_process_is_built_once_and_knows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_redactor_of_the_process_is_built_once_and_knows_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("CANARY_API_KEY", PLAIN)
     redactor = process_redactor()
     assert process_redactor() is redactor
@@ -187,6 +236,10 @@ def test_a_secret_in_a_config_is_found_wherever_it_is(monkeypatch: pytest.Monkey
         ({"keys": ["plain", {"inner": PLAIN}]}, "evaluators[0].params.keys[1].inner"),
         ({"keys": {PLAIN: 1}}, "evaluators[0].params.keys"),
     ):
-        config = Config.model_validate({"evaluators": [{"use": "maths.accuracy", "params": params}]})
-        with pytest.raises(ConfigError, match=f"^{re.escape(place)}: holds the secret of SOME_API_KEY"):
+        config = Config.model_validate(
+            {"evaluators": [{"use": "maths.accuracy", "params": params}]}
+        )
+        with pytest.raises(
+            ConfigError, match=f"^{re.escape(place)}: holds the secret of SOME_API_KEY"
+        ):
             refuse_secrets_in_config(config)

@@ -34,7 +34,9 @@ def test_only_invisible_characters_are_removed_from_a_visible_text() -> None:
     assert remove_invisible("A\u200b b\n\ufe0f\u3164c") == "A b\nc"
 
 
-@pytest.mark.parametrize(("read", "alone"), [("a-b 1_2.", "ab12"), ("é-b 1_2.", "éb12"), ("字、ж", "字ж")])
+@pytest.mark.parametrize(
+    ("read", "alone"), [("a-b 1_2.", "ab12"), ("é-b 1_2.", "éb12"), ("字、ж", "字ж")]
+)
 def test_letters_and_digits_are_taken_from_a_text(read: str, alone: str) -> None:
     assert letters_and_digits(read) == alone
 

@@ -45,7 +45,9 @@ CUT = [
 
 
 @all_rows(("text", "quotation"), CUT)
-def test_a_quotation_that_cuts_a_word_or_number_supports_no_verdict(text: str, quotation: str) -> None:
+def test_a_quotation_that_cuts_a_word_or_number_supports_no_verdict(
+    text: str, quotation: str
+) -> None:
     assert SearchableText(text).find_support(quotation) is None
     assert SearchableText(text).find_support(text) is not None
 
@@ -87,16 +89,34 @@ def test_a_quotation_of_whole_words_supports_a_verdict(text: str, quotation: str
 
 
 WORDS = st.sampled_from(
-    ["trip", "day", "isn't", "3", "1,250", "well-known", "a", "caf\u00e9", "max_size", "7:40", "m\u00b2"]
+    [
+        "trip",
+        "day",
+        "isn't",
+        "3",
+        "1,250",
+        "well-known",
+        "a",
+        "caf\u00e9",
+        "max_size",
+        "7:40",
+        "m\u00b2",
+    ]
 )
 GAPS = st.sampled_from([" ", "\n", ", ", " (", ") ", "; ", "\u2014", ". "])
 
 
 @given(st.lists(st.tuples(WORDS, GAPS), min_size=1, max_size=12), st.data())
-def test_support_always_consists_of_whole_words(parts: list[tuple[str, str]], data: st.DataObject) -> None:
+def test_support_always_consists_of_whole_words(
+    parts: list[tuple[str, str]], data: st.DataObject
+) -> None:
     """The words are known here, so that where they begin and end is, too."""
     text = "".join(word + gap for word, gap in parts)
-    inside = {at for found in re.finditer(r"[\w,:'\u00b2-]*\w", text) for at in range(found.start() + 1, found.end())}
+    inside = {
+        at
+        for found in re.finditer(r"[\w,:'\u00b2-]*\w", text)
+        for at in range(found.start() + 1, found.end())
+    }
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
     found = SearchableText(text).find_support(text[start:end])
@@ -106,11 +126,16 @@ def test_support_always_consists_of_whole_words(parts: list[tuple[str, str]], da
 
 
 THAI = [chr(code) for code in range(0x0E01, 0x0E2F)]
-HAN, KANA = [chr(code) for code in range(0x4E00, 0x4E40)], [chr(code) for code in range(0x3042, 0x3082)]
+HAN, KANA = (
+    [chr(code) for code in range(0x4E00, 0x4E40)],
+    [chr(code) for code in range(0x3042, 0x3082)],
+)
 
 
 @given(st.sampled_from([THAI, HAN, KANA, HAN + KANA]), st.data())
-def test_every_passage_is_whole_in_a_language_without_spaces(letters: list[str], data: st.DataObject) -> None:
+def test_every_passage_is_whole_in_a_language_without_spaces(
+    letters: list[str], data: st.DataObject
+) -> None:
     text = data.draw(st.text(st.sampled_from(letters), min_size=10, max_size=40))
     start = data.draw(st.integers(0, len(text) - 8))
     end = data.draw(st.integers(start + 8, len(text)))

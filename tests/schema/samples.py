@@ -48,7 +48,12 @@ TASK: dict[str, Any] = {
         }
     ],
 }
-RESPONSE: dict[str, Any] = {"task": "trip-1", "id": "trip-1/b", "text": "Stay at home.", "agent": "agent-b"}
+RESPONSE: dict[str, Any] = {
+    "task": "trip-1",
+    "id": "trip-1/b",
+    "text": "Stay at home.",
+    "agent": "agent-b",
+}
 CONFIG: dict[str, Any] = {
     "model": "none",
     "evaluators": ["maths.accuracy", "maths.format", "my_package.tone"],
@@ -122,7 +127,9 @@ MATERIAL: dict[str, Any] = {
     "response": "trip-1/a",
     "status": "ok",
     "data": {"hotels": 1},
-    "variants": [{"response": {"id": "trip-1/a#1", "text": "At the Sole, stay."}, "edit": {"moved": "verb"}}],
+    "variants": [
+        {"response": {"id": "trip-1/a#1", "text": "At the Sole, stay."}, "edit": {"moved": "verb"}}
+    ],
     "evidence": [],
     "failure": None,
     "call": "call-1",
@@ -146,12 +153,19 @@ TRACE: dict[str, Any] = {
 def plan() -> Plan:
     """A plan of one question."""
     view = TaskView(id="t", query="1+1?", reference="2", facts={"b": 1, "a": [2.5, None]})
-    question = Question(id="tone", evaluator="tone", version="1", subject="tone", view=view.digest, params={"z": 1})
+    question = Question(
+        id="tone", evaluator="tone", version="1", subject="tone", view=view.digest, params={"z": 1}
+    )
     survey = Survey(views={view.digest: view}, questions=(question,), waves=())
     return Plan(task_id="t", task_digest="d", survey=survey, decision=Decision(specs=()))
 
 
 def digests() -> list[str]:
     """Of everything here."""
-    models = (TaskLine.model_validate(TASK), Config.model_validate(CONFIG), Trace.model_validate(TRACE), plan())
+    models = (
+        TaskLine.model_validate(TASK),
+        Config.model_validate(CONFIG),
+        Trace.model_validate(TRACE),
+        plan(),
+    )
     return [model.digest for model in models]

@@ -20,7 +20,18 @@ from jurygraph.schema.plan import Escalation
 
 Strategy = st.SearchStrategy[Any]
 FREE = frozenset(
-    ("metadata", "facts", "labels", "data", "params", "check", "edit", "statistics", "parameters", "difficulty")
+    (
+        "metadata",
+        "facts",
+        "labels",
+        "data",
+        "params",
+        "check",
+        "edit",
+        "statistics",
+        "parameters",
+        "difficulty",
+    )
 )
 """Fields of a user's own JSON: what stands in them is nobody else's business."""
 LARGEST = 1e6
@@ -34,7 +45,12 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
     max_leaves=4,
 )
-PLAIN: Mapping[Any, Strategy] = {bool: st.booleans(), type(None): st.none(), JsonValue: json_values, Any: st.none()}
+PLAIN: Mapping[Any, Strategy] = {
+    bool: st.booleans(),
+    type(None): st.none(),
+    JsonValue: json_values,
+    Any: st.none(),
+}
 
 
 def values_of(annotation: Any, metadata: Sequence[Any] = ()) -> Strategy:
@@ -64,13 +80,24 @@ def values_of(annotation: Any, metadata: Sequence[Any] = ()) -> Strategy:
 
 
 def bounds_in(metadata: Sequence[Any]) -> dict[str, Any]:
-    flat = [part for one in metadata for part in ([*one.metadata] if isinstance(one, FieldInfo) else [one])]
-    return {name: getattr(one, name) for one in flat for name in BOUNDS if getattr(one, name, None) is not None}
+    flat = [
+        part
+        for one in metadata
+        for part in ([*one.metadata] if isinstance(one, FieldInfo) else [one])
+    ]
+    return {
+        name: getattr(one, name)
+        for one in flat
+        for name in BOUNDS
+        if getattr(one, name, None) is not None
+    }
 
 
 def values_within(kind: type, bounds: Mapping[str, Any]) -> Strategy:
     """Return texts or numbers within bounds, and not much beyond those that are given."""
-    low, high = (bounds.get(name, bounds.get(strict)) for name, strict in (("ge", "gt"), ("le", "lt")))
+    low, high = (
+        bounds.get(name, bounds.get(strict)) for name, strict in (("ge", "gt"), ("le", "lt"))
+    )
     if kind is str:
         return st.text(min_size=bounds.get("min_length", 0), max_size=8)
     if kind is int:
@@ -105,13 +132,19 @@ seen_texts = texts.filter(str.strip)
 named = st.text(string.ascii_letters, min_size=1, max_size=4)
 OWN: Mapping[type[FrozenModel], Mapping[str, Strategy]] = {
     schema.Tension: {"between": st.just(("a", "b"))},
-    schema.Stakeholder: {"constraints": with_unique_ids(st.deferred(lambda: made(schema.Constraint)))},
-    schema.ReadStakeholder: {"constraints": with_unique_ids(st.deferred(lambda: made(schema.ReadConstraint)), 1)},
+    schema.Stakeholder: {
+        "constraints": with_unique_ids(st.deferred(lambda: made(schema.Constraint)))
+    },
+    schema.ReadStakeholder: {
+        "constraints": with_unique_ids(st.deferred(lambda: made(schema.ReadConstraint)), 1)
+    },
     schema.Profiles: {
         "stakeholders": with_unique_ids(st.deferred(lambda: made(schema.ReadStakeholder))),
         "dropped": st.just(()),
     },
-    schema.ProfilesLine: {"stakeholders": with_unique_ids(st.deferred(lambda: made(schema.ReadStakeholder)), 1)},
+    schema.ProfilesLine: {
+        "stakeholders": with_unique_ids(st.deferred(lambda: made(schema.ReadStakeholder)), 1)
+    },
     schema.Part: {"text": seen_texts},
     schema.Criterion: {"text": seen_texts, "weight": numbers.filter(bool)},
     schema.Edge: {"parent": st.just("p"), "child": st.just("c")},
@@ -137,9 +170,14 @@ OWN: Mapping[type[FrozenModel], Mapping[str, Strategy]] = {
         "scores": st.just((0.0, 0.5)),
         "calibrated": st.tuples(st.floats(0.0, 0.5), st.floats(0.5, 1.0)),
     },
-    schema.PurposeConfig: {"kind": st.just("evaluation"), "reward_judges": st.lists(ids, max_size=2).map(tuple)},
+    schema.PurposeConfig: {
+        "kind": st.just("evaluation"),
+        "reward_judges": st.lists(ids, max_size=2).map(tuple),
+    },
     schema.CallsConfig: {
-        "parameters": st.dictionaries(st.sampled_from(["temperature", "top_p", "seed"]), numbers | st.booleans()),
+        "parameters": st.dictionaries(
+            st.sampled_from(["temperature", "top_p", "seed"]), numbers | st.booleans()
+        ),
         "key": st.sampled_from(["JURYGRAPH_API_KEY", "A_KEY"]),
     },
     schema.Config: {"clip": st.none() | rising, "model": texts},
@@ -162,8 +200,13 @@ def fitting_fields(draw: Any, model: type[FrozenModel]) -> dict[str, Any]:
     """Return fields that have to fit together."""
     if model is schema.Criterion:
         in_parts = draw(st.booleans())
-        parts = draw(st.lists(made(schema.Part), min_size=1, max_size=2).map(tuple)) if in_parts else ()
-        return {"parts": parts, **({"scale": None, "anchors": {}} if in_parts else {"scale": draw(rising)})}
+        parts = (
+            draw(st.lists(made(schema.Part), min_size=1, max_size=2).map(tuple)) if in_parts else ()
+        )
+        return {
+            "parts": parts,
+            **({"scale": None, "anchors": {}} if in_parts else {"scale": draw(rising)}),
+        }
     if model is schema.TaskView:
         audience = draw(st.sampled_from(sorted(MEMBERS)))
         return {"audience": audience, "about": draw(MEMBERS[audience])}
@@ -177,7 +220,10 @@ def fitting_fields(draw: Any, model: type[FrozenModel]) -> dict[str, Any]:
         return {"status": status, "score": score, "failure": draw(failure)}
     if model is schema.WeightsConfig:
         fixed = draw(st.dictionaries(ids, st.floats(0.1, 9.0), max_size=2))
-        return {"fixed": fixed, "method": "fixed" if fixed else draw(st.sampled_from(["calibrated", "uniform"]))}
+        return {
+            "fixed": fixed,
+            "method": "fixed" if fixed else draw(st.sampled_from(["calibrated", "uniform"])),
+        }
     if model is Escalation:
         names = draw(st.lists(ids, min_size=2, max_size=3, unique=True))
         return {"first": tuple(names[1:]), "then": names[0]}
@@ -192,11 +238,20 @@ def fitting_fields(draw: Any, model: type[FrozenModel]) -> dict[str, Any]:
 def made(model: type[FrozenModel]) -> Strategy:
     """Return the instances of a model, every field of which is drawn."""
     own = {name: one for base in reversed(model.__mro__) for name, one in OWN.get(base, {}).items()}
-    fields = {name: values_of(field.annotation, field.metadata) for name, field in model.model_fields.items()}
+    fields = {
+        name: values_of(field.annotation, field.metadata)
+        for name, field in model.model_fields.items()
+    }
     drawn = st.fixed_dictionaries(fields | {name: own[name] for name in own.keys() & fields.keys()})
-    return st.builds(lambda values, fitting: model(**(values | fitting)), drawn, fitting_fields(model))
+    return st.builds(
+        lambda values, fitting: model(**(values | fitting)), drawn, fitting_fields(model)
+    )
 
 
-PUBLIC = [value for value in vars(schema).values() if isinstance(value, type) and issubclass(value, FrozenModel)]
+PUBLIC = [
+    value
+    for value in vars(schema).values()
+    if isinstance(value, type) and issubclass(value, FrozenModel)
+]
 MODELS = sorted(set(PUBLIC) - {FrozenModel, ParamsModel}, key=lambda model: model.__name__)
 STRATEGIES = {model: made(model) for model in MODELS}

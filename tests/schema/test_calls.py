@@ -20,8 +20,23 @@ def refusal(**calls: Any) -> str:
 @all_rows(
     "name",
     [
-        *("api_key", "apikey", "API_KEY", "api-key", "aws_access_key_id", "aws_secret_access_key", "aws_session_token"),
-        *("azure_ad_token", "client_secret", "azure_password", "vertex_credentials", "authorization", "x-api-key"),
+        *(
+            "api_key",
+            "apikey",
+            "API_KEY",
+            "api-key",
+            "aws_access_key_id",
+            "aws_secret_access_key",
+            "aws_session_token",
+        ),
+        *(
+            "azure_ad_token",
+            "client_secret",
+            "azure_password",
+            "vertex_credentials",
+            "authorization",
+            "x-api-key",
+        ),
         *("headers", "extra_headers", "default_headers", "api_base", "base_url", "openai_api_base"),
     ],
 )
@@ -35,8 +50,23 @@ def test_a_parameter_that_is_a_secret_or_an_address_is_refused(name: str) -> Non
 @pytest.mark.parametrize(
     "name",
     [
-        *("temperature", "seed", "stop_token_ids", "prompt_cache_key", "logit_bias", "max_tokens_per_doc", "metadata"),
-        *("reasoning_effort", "skip_special_tokens", "min_tokens", "api_version", "guided_json", "service_tier"),
+        *(
+            "temperature",
+            "seed",
+            "stop_token_ids",
+            "prompt_cache_key",
+            "logit_bias",
+            "max_tokens_per_doc",
+            "metadata",
+        ),
+        *(
+            "reasoning_effort",
+            "skip_special_tokens",
+            "min_tokens",
+            "api_version",
+            "guided_json",
+            "service_tier",
+        ),
     ],
 )
 def test_other_parameters_go_to_the_provider(name: str) -> None:
@@ -46,7 +76,9 @@ def test_other_parameters_go_to_the_provider(name: str) -> None:
 @pytest.mark.parametrize("name", ["model", "messages", "response_format", "stream", "n", "tools"])
 def test_a_parameter_that_jurygraph_sets_itself_is_refused(name: str) -> None:
     for parameters in ({name: 1}, {"extra_body": {name: 1}}):
-        assert refusal(parameters=parameters).endswith(f"`{name}` is for the calls themselves to set; leave it out")
+        assert refusal(parameters=parameters).endswith(
+            f"`{name}` is for the calls themselves to set; leave it out"
+        )
 
 
 @all_rows("limit", [0, -1, 4000.0, "4000", True])

@@ -24,8 +24,16 @@ def test_the_example_of_the_contract_is_a_config() -> None:
 def test_defaults_are_those_of_the_design() -> None:
     config = validate()
     assert (config.model, config.langsmith) == ("none", False)
-    assert (config.weights.method, config.weights.gamma, config.weights.beta) == ("calibrated", 0.5, 0.5)
-    assert (config.weights.temperature, config.rubric.aggregation, config.rubric.kappa) == (5.0, "gear", 1.0)
+    assert (config.weights.method, config.weights.gamma, config.weights.beta) == (
+        "calibrated",
+        0.5,
+        0.5,
+    )
+    assert (config.weights.temperature, config.rubric.aggregation, config.rubric.kappa) == (
+        5.0,
+        "gear",
+        1.0,
+    )
     assert (config.failure.rule, config.failure.min_coverage, config.failure.max_error_rate) == (
         "conservative",
         0.8,
@@ -78,8 +86,12 @@ def test_a_contradictory_config_is_refused(change: dict[str, Any]) -> None:
         validate(**change)
 
 
-@pytest.mark.parametrize(("method", "fixed"), [("fixed", {}), ("calibrated", {"ann": 1.0}), ("uniform", {"ann": 1.0})])
-def test_fixed_weights_are_listed_exactly_when_the_method_is_fixed(method: Any, fixed: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    ("method", "fixed"), [("fixed", {}), ("calibrated", {"ann": 1.0}), ("uniform", {"ann": 1.0})]
+)
+def test_fixed_weights_are_listed_exactly_when_the_method_is_fixed(
+    method: Any, fixed: dict[str, float]
+) -> None:
     with pytest.raises(InputError, match="exactly when `method` is fixed"):
         WeightsConfig(method=method, fixed=fixed)
     assert WeightsConfig(method="fixed", fixed={"ann": 1.0}).fixed == {"ann": 1.0}

@@ -30,7 +30,9 @@ def test_every_field_changes_the_digest() -> None:
 def test_rows_that_sum_to_1_survive_json(classes: list[str], weights: list[float]) -> None:
     some = weights[: len(classes)]
     shares = tuple(one / sum(some) for one in some)
-    known = Confusions(classes=tuple(classes), prior=shares, annotators={"ada": (shares,) * len(classes)})
+    known = Confusions(
+        classes=tuple(classes), prior=shares, annotators={"ada": (shares,) * len(classes)}
+    )
     assert Confusions.model_validate_json(known.model_dump_json()) == known
 
 

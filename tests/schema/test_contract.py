@@ -46,7 +46,9 @@ SHOWN: dict[type[FrozenModel], str] = {
 PLANNED: dict[type[FrozenModel], str] = {
     schema.TaskView: "id query about reference",
     schema.Condition: "question reduce op threshold on",
-    schema.Question: ("id evaluator version subject view branch layer scope material needs when pairs samples params"),
+    schema.Question: (
+        "id evaluator version subject view branch layer scope material needs when pairs samples params"
+    ),
     schema.Material: "name response status data variants evidence failure call",
     schema.Survey: "questions derivations waves views",
     schema.Plan: "survey decision",
@@ -104,5 +106,7 @@ VALUES = {
 @all_rows(("model", "field"), VALUES)
 def test_literals_have_the_values_of_the_contract(model: str, field: str) -> None:
     field_schema = getattr(schema, model).model_json_schema()["properties"][field]
-    listed = next((one for one in field_schema.get("anyOf", []) if one.get("type") != "null"), field_schema)
+    listed = next(
+        (one for one in field_schema.get("anyOf", []) if one.get("type") != "null"), field_schema
+    )
     assert set(VALUES[model, field].split()) == set(listed.get("enum", [listed.get("const")]))

@@ -13,21 +13,34 @@ from tests.schema.json_schema import faults
 from tests.schema.samples import CONFIG, RESPONSE, TASK, TRACE
 from tests.schema.strategies import STRATEGIES
 
-WRITTEN: list[tuple[type[FrozenModel], dict[str, Any]]] = [(TaskLine, TASK), (ResponseLine, RESPONSE), (Config, CONFIG)]
+WRITTEN: list[tuple[type[FrozenModel], dict[str, Any]]] = [
+    (TaskLine, TASK),
+    (ResponseLine, RESPONSE),
+    (Config, CONFIG),
+]
 CONFIG_IN_FULL = CONFIG | {
     "derivers": ["my_package.extract"],
-    "components": {"both": {"combiner": "product", "inputs": {"a": "maths.accuracy", "l": {"verdicts_of": "length"}}}},
+    "components": {
+        "both": {
+            "combiner": "product",
+            "inputs": {"a": "maths.accuracy", "l": {"verdicts_of": "length"}},
+        }
+    },
     "gates": [{"kind": "format", "below": 0.5}],
     "clip": [0, 1],
 }
 
 
-def schema_of(model: type[FrozenModel], mode: Literal["validation", "serialization"] = "validation") -> dict[str, Any]:
+def schema_of(
+    model: type[FrozenModel], mode: Literal["validation", "serialization"] = "validation"
+) -> dict[str, Any]:
     plain: dict[str, Any] = json.loads(json.dumps(model.model_json_schema(mode=mode)))
     return plain
 
 
-@pytest.mark.parametrize(("model", "document"), [*WRITTEN, (Config, CONFIG_IN_FULL)], ids=lambda it: str(it)[:30])
+@pytest.mark.parametrize(
+    ("model", "document"), [*WRITTEN, (Config, CONFIG_IN_FULL)], ids=lambda it: str(it)[:30]
+)
 def test_the_example_conforms(model: type[FrozenModel], document: dict[str, Any]) -> None:
     model.model_validate(document)
     assert faults(document, schema_of(model)) == []
@@ -38,12 +51,16 @@ def test_a_written_trace_conforms() -> None:
     assert faults(written, schema_of(Trace, "serialization")) == []
 
 
-@pytest.mark.parametrize("model", [TaskLine, ResponseLine, Config, Trace], ids=lambda model: model.__name__)
+@pytest.mark.parametrize(
+    "model", [TaskLine, ResponseLine, Config, Trace], ids=lambda model: model.__name__
+)
 @settings(max_examples=at_most(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_every_dumped_model_conforms(model: type[FrozenModel], data: st.DataObject) -> None:
     written = json.loads(data.draw(STRATEGIES[model]).model_dump_json())
-    assert faults(written, schema_of(model, "serialization" if model is Trace else "validation")) == []
+    assert (
+        faults(written, schema_of(model, "serialization" if model is Trace else "validation")) == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,7 +72,9 @@ def test_every_dumped_model_conforms(model: type[FrozenModel], data: st.DataObje
         ({"responses": [{"id": "r"}]}, "$.responses[0] required"),
     ],
 )
-def test_the_schema_refuses_the_invalid_lines_that_the_models_refuse(change: dict[str, Any], fault: str) -> None:
+def test_the_schema_refuses_the_invalid_lines_that_the_models_refuse(
+    change: dict[str, Any], fault: str
+) -> None:
     assert faults(TASK | change, schema_of(TaskLine)) == [fault]
 
 

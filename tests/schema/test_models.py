@@ -20,7 +20,9 @@ from tests.examples import at_most
 from tests.schema.samples import digests
 from tests.schema.strategies import FREE, MODELS, STRATEGIES
 
-few = settings(max_examples=at_most(15, quick=5), deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(
+    max_examples=at_most(15, quick=5), deadline=None, suppress_health_check=list(HealthCheck)
+)
 every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 
 
@@ -50,7 +52,9 @@ def test_a_model_survives_json_in_any_order_of_its_keys_and_is_strict(
     with pytest.raises(ValidationError, match="unknown_field"):
         model.model_validate(dumped | {"unknown_field": 1})
     for name in model.model_fields:
-        with pytest.raises(InputError, match=rf"^{model.__name__}\.{name}: a {model.__name__} cannot be changed"):
+        with pytest.raises(
+            InputError, match=rf"^{model.__name__}\.{name}: a {model.__name__} cannot be changed"
+        ):
             setattr(made, name, getattr(made, name))
 
 
@@ -68,14 +72,20 @@ def test_every_field_changes_the_digest_of_a_copy_which_is_pydantics(
 ) -> None:
     one, other = data.draw(STRATEGIES[model]), data.draw(STRATEGIES[model])
     before = one.__getstate__()
-    aside = {"plan", "previous", "calls"} if model is Trace else set()  # they have tests of their own
-    copies = {name: one.model_copy(update={name: getattr(other, name)}) for name in model.model_fields}
+    aside = (
+        {"plan", "previous", "calls"} if model is Trace else set()
+    )  # they have tests of their own
+    copies = {
+        name: one.model_copy(update={name: getattr(other, name)}) for name in model.model_fields
+    }
     for name, copied in copies.items():
         expected = BaseModel.model_copy(one, update={name: getattr(other, name)})
         assert copied.__getstate__() == expected.__getstate__()
     assert one.__getstate__() == before
     for name in copies.keys() - aside:
-        assert (copies[name].digest == one.digest) == (_json(copies[name], name) == _json(one, name)), name
+        assert (copies[name].digest == one.digest) == (
+            _json(copies[name], name) == _json(one, name)
+        ), name
 
 
 def _json(model: FrozenModel, name: str) -> bytes:
@@ -83,10 +93,16 @@ def _json(model: FrozenModel, name: str) -> bytes:
 
 
 @every_model
-def test_a_constructor_names_the_wrong_field_and_no_validation_calls_it(model: type[FrozenModel]) -> None:
-    with pytest.raises(InputError, match=rf"^{model.__name__}\.unknown_field: unknown; ") as refused:
+def test_a_constructor_names_the_wrong_field_and_no_validation_calls_it(
+    model: type[FrozenModel],
+) -> None:
+    with pytest.raises(
+        InputError, match=rf"^{model.__name__}\.unknown_field: unknown; "
+    ) as refused:
         model(unknown_field=1)
-    with pytest.raises(InputError, match=rf"^{model.__name__}: .* without the name of its field; write \w+=…"):
+    with pytest.raises(
+        InputError, match=rf"^{model.__name__}: .* without the name of its field; write \w+=…"
+    ):
         model("value")
     assert "values" not in signature(model).parameters
     assert refused.value.__suppress_context__  # pydantic's own error is not printed too
@@ -99,11 +115,17 @@ def _has_numbers(model: type[FrozenModel]) -> bool:
     return any(f'"type": "{kind}"' in json.dumps(own) for kind in ("number", "integer"))
 
 
-@pytest.mark.parametrize("model", list(filter(_has_numbers, MODELS)), ids=lambda model: model.__name__)
+@pytest.mark.parametrize(
+    "model", list(filter(_has_numbers, MODELS)), ids=lambda model: model.__name__
+)
 @settings(few, max_examples=at_most(30, quick=10))
 @given(data=st.data())
-def test_a_number_that_is_text_or_not_finite_is_refused(model: type[FrozenModel], data: st.DataObject) -> None:
-    values = data.draw(STRATEGIES[model].filter(lambda made: any(_places(made.model_dump(mode="json")))))
+def test_a_number_that_is_text_or_not_finite_is_refused(
+    model: type[FrozenModel], data: st.DataObject
+) -> None:
+    values = data.draw(
+        STRATEGIES[model].filter(lambda made: any(_places(made.model_dump(mode="json"))))
+    )
     plain = values.model_dump(mode="json")
     *path, last = data.draw(st.sampled_from(list(_places(plain))))
     inside = plain

@@ -5,7 +5,14 @@ from itertools import permutations
 import pytest
 
 from jurygraph import schema
-from jurygraph.schema import ComponentInput, ComponentSpec, FrozenModel, Plan, PrecisionShaping, TaskView
+from jurygraph.schema import (
+    ComponentInput,
+    ComponentSpec,
+    FrozenModel,
+    Plan,
+    PrecisionShaping,
+    TaskView,
+)
 from tests.schema.samples import plan
 
 
@@ -15,7 +22,9 @@ def test_no_model_of_a_plan_holds_a_response() -> None:
 
 
 def _models_in(model: type[FrozenModel]) -> list[type[FrozenModel]]:
-    return [vars(schema)[name] for name in model.model_json_schema()["$defs"] if name != "JsonValue"]
+    return [
+        vars(schema)[name] for name in model.model_json_schema()["$defs"] if name != "JsonValue"
+    ]
 
 
 def test_a_changed_view_changes_the_plan() -> None:
@@ -40,5 +49,7 @@ def test_the_inputs_of_a_component_are_sorted_by_name(names: tuple[str, ...]) ->
 
 
 def test_auxiliary_components_are_sorted() -> None:
-    one, other = (PrecisionShaping(auxiliary=names, fraction=0.5) for names in (("b", "a"), ("a", "b")))
+    one, other = (
+        PrecisionShaping(auxiliary=names, fraction=0.5) for names in (("b", "a"), ("a", "b"))
+    )
     assert one.digest == other.digest

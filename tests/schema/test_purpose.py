@@ -20,7 +20,9 @@ from tests.rows import all_rows
         ("llama3:8b", "llama3:70b", False),
     ],
 )
-def test_a_judge_is_recognized_without_its_provider(judge: str, reward_judge: str, same: bool) -> None:
+def test_a_judge_is_recognized_without_its_provider(
+    judge: str, reward_judge: str, same: bool
+) -> None:
     purpose = purpose_of(PurposeConfig(kind="evaluation", reward_judges=(reward_judge,)), [judge])
     assert purpose is not None
     assert purpose.same_judge is same
@@ -34,7 +36,9 @@ def test_rewards_for_training_are_the_default_and_have_no_purpose() -> None:
 def test_an_evaluation_names_its_judge_and_the_judges_of_training() -> None:
     config = PurposeConfig(kind="evaluation", reward_judges=("b/qwen3-8b", "a", "a"))
     assert config.reward_judges == ("a", "b/qwen3-8b")
-    expected = Purpose(kind="evaluation", judge="qwen3-32b", reward_judges=("a", "b/qwen3-8b"), same_judge=False)
+    expected = Purpose(
+        kind="evaluation", judge="qwen3-32b", reward_judges=("a", "b/qwen3-8b"), same_judge=False
+    )
     assert purpose_of(config, ["qwen3-32b"]) == expected
     same = purpose_of(config, ["Qwen3-8B"])
     assert same is not None

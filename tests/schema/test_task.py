@@ -40,7 +40,10 @@ def edge(parent: str, child: str, kind: str = "weak") -> dict[str, str]:
             r"`stakeholders\[1\].id` is 'ann' again; give each stakeholder an id",
         ),
         ({"reviewers": ["r1", "r1"]}, r"`reviewers\[1\]` is 'r1' again; give each reviewer an id"),
-        ({"tensions": [{"between": ["ann", "ann"]}]}, "`between` names 'ann' twice; name two stakeholders"),
+        (
+            {"tensions": [{"between": ["ann", "ann"]}]},
+            "`between` names 'ann' twice; name two stakeholders",
+        ),
         (
             {"tensions": [{"between": ["ann", "cy"]}]},
             r"`tensions\[0\].between\[1\]` names 'cy', which is not a stakeholder",
@@ -53,7 +56,9 @@ def edge(parent: str, child: str, kind: str = "weak") -> dict[str, str]:
         ({"responses": "a text"}, "valid tuple"),
     ],
 )
-def test_a_task_with_repeated_or_unknown_ids_is_refused(change: dict[str, Any], message: str) -> None:
+def test_a_task_with_repeated_or_unknown_ids_is_refused(
+    change: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValidationError, match=message):
         TaskLine.model_validate(TASK | change)
 
@@ -61,16 +66,30 @@ def test_a_task_with_repeated_or_unknown_ids_is_refused(change: dict[str, Any], 
 @pytest.mark.parametrize(
     ("edges", "message"),
     [
-        ([edge("a", "c")], r"`edges\[0\].child` names 'c', which is not a criterion; name one that is listed"),
-        ([edge("c", "a")], r"`edges\[0\].parent` names 'c', which is not a criterion; name one that is listed"),
+        (
+            [edge("a", "c")],
+            r"`edges\[0\].child` names 'c', which is not a criterion; name one that is listed",
+        ),
+        (
+            [edge("c", "a")],
+            r"`edges\[0\].parent` names 'c', which is not a criterion; name one that is listed",
+        ),
         ([edge("a", "a")], r"`edges\[0\]` joins 'a' to itself; name two"),
-        ([edge("a", "b"), edge("a", "b")], r"`edges\[1\]` joins 'a' -> 'b' again; keep one of them"),
-        ([edge("a", "b"), edge("a", "b", "strong")], r"`edges\[1\]` joins 'a' -> 'b' again; keep one of them"),
+        (
+            [edge("a", "b"), edge("a", "b")],
+            r"`edges\[1\]` joins 'a' -> 'b' again; keep one of them",
+        ),
+        (
+            [edge("a", "b"), edge("a", "b", "strong")],
+            r"`edges\[1\]` joins 'a' -> 'b' again; keep one of them",
+        ),
         ([edge("a", "b", "maybe")], "kind"),
         ([edge("a", "b") | {"retention": 1.5}], "retention"),
     ],
 )
-def test_a_rubric_refuses_invalid_and_repeated_edges(edges: list[dict[str, Any]], message: str) -> None:
+def test_a_rubric_refuses_invalid_and_repeated_edges(
+    edges: list[dict[str, Any]], message: str
+) -> None:
     with pytest.raises(ValidationError, match=message):
         Rubric.model_validate({"criteria": [A, B], "edges": edges})
 
@@ -97,12 +116,17 @@ def test_a_line_is_split_into_a_task_without_responses_and_its_responses(line: T
     assert type(task) is Task
     assert responses == line.responses
     assert task == Task.model_validate(line.model_dump(exclude={"responses"}))
-    assert task.digest == TaskLine.model_validate(line.model_dump() | {"responses": ()}).split()[0].digest
+    assert (
+        task.digest
+        == TaskLine.model_validate(line.model_dump() | {"responses": ()}).split()[0].digest
+    )
 
 
 @settings(deadline=None)
 @given(made(ResponseLine))
-def test_a_line_of_responses_is_split_into_its_tasks_id_and_the_response(line: ResponseLine) -> None:
+def test_a_line_of_responses_is_split_into_its_tasks_id_and_the_response(
+    line: ResponseLine,
+) -> None:
     task, response = line.split()
     assert (task, type(response)) == (line.task, Response)
     assert response == Response.model_validate(line.model_dump(exclude={"task"}))
@@ -124,9 +148,14 @@ def test_defaults_complete_only_what_a_task_lacks(task: Task, defaults: TaskDefa
 
 def test_default_tensions_are_between_default_stakeholders() -> None:
     tension = {"between": ["ann", "bo"]}
-    with pytest.raises(ValidationError, match=r"`tensions\[0\].between\[1\]` names 'bo', which is not a stakeholder"):
+    with pytest.raises(
+        ValidationError,
+        match=r"`tensions\[0\].between\[1\]` names 'bo', which is not a stakeholder",
+    ):
         TaskDefaults.model_validate({"stakeholders": [{"id": "ann"}], "tensions": [tension]})
-    defaults = TaskDefaults.model_validate({"stakeholders": [{"id": "ann"}, {"id": "bo"}], "tensions": [tension]})
+    defaults = TaskDefaults.model_validate(
+        {"stakeholders": [{"id": "ann"}, {"id": "bo"}], "tensions": [tension]}
+    )
     alone = Task(id="t", query="q", stakeholders=(Stakeholder(id="cy"),))
     assert defaults.complete(alone) is alone
 
@@ -137,13 +166,17 @@ def test_a_task_holds_no_response_and_no_verdict() -> None:
 
 def test_evaluators_see_only_id_text_and_data_of_a_response() -> None:
     bare = Response(id="r", text="t", data={"a": 1})
-    known = bare.model_copy(update={"agent": "best", "labels": {"good": True}, "metadata": {"is_correct": True}})
+    known = bare.model_copy(
+        update={"agent": "best", "labels": {"good": True}, "metadata": {"is_correct": True}}
+    )
     assert known.strip_metadata() == bare
     assert known.strip_metadata().model_dump() == bare.model_dump()
 
 
 def test_equal_answers_of_different_agents_have_the_same_content_digest() -> None:
-    one = Response(id="r1", text="t", data={"a": 1, "b": 2}, agent="x", labels={"l": 1}, metadata={"m": 1})
+    one = Response(
+        id="r1", text="t", data={"a": 1, "b": 2}, agent="x", labels={"l": 1}, metadata={"m": 1}
+    )
     other = Response(id="r2", text="t", data={"b": 2, "a": 1})
     assert one.content_digest == other.content_digest
     for change in ({"text": "u"}, {"data": {"a": 1}}, {"data": None}):
@@ -154,19 +187,32 @@ def test_equal_answers_of_different_agents_have_the_same_content_digest() -> Non
 @given(made(Task))
 def test_the_digest_of_a_task_is_that_of_the_task_with_its_parts_in_order(task: Task) -> None:
     people = [
-        one.model_copy(update={"constraints": sort_by_id(one.constraints)}) for one in sort_by_id(task.stakeholders)
+        one.model_copy(update={"constraints": sort_by_id(one.constraints)})
+        for one in sort_by_id(task.stakeholders)
     ]
-    tensions = [one.model_copy(update={"between": tuple(sorted(one.between))}) for one in task.tensions]
+    tensions = [
+        one.model_copy(update={"between": tuple(sorted(one.between))}) for one in task.tensions
+    ]
     tensions.sort(key=lambda one: (one.between, one.strength))
     rubric = task.rubric
     if rubric is not None:
         edges = sorted(rubric.edges, key=lambda edge: (edge.parent, edge.child))
-        rubric = rubric.model_copy(update={"criteria": sort_by_id(rubric.criteria), "edges": tuple(edges)})
+        rubric = rubric.model_copy(
+            update={"criteria": sort_by_id(rubric.criteria), "edges": tuple(edges)}
+        )
     ordered = {"stakeholders": tuple(people), "tensions": tuple(tensions), "rubric": rubric}
-    assert task.content_digest == task.model_copy(update={**ordered, "reviewers": tuple(sorted(task.reviewers))}).digest
+    assert (
+        task.content_digest
+        == task.model_copy(update={**ordered, "reviewers": tuple(sorted(task.reviewers))}).digest
+    )
 
 
-MEMBERS = {"task": None, "stakeholder": Stakeholder(id="m"), "criterion": A, "reviewer": Reviewer(id="m")}
+MEMBERS = {
+    "task": None,
+    "stakeholder": Stakeholder(id="m"),
+    "criterion": A,
+    "reviewer": Reviewer(id="m"),
+}
 
 
 @pytest.mark.parametrize("audience", MEMBERS)
@@ -180,4 +226,7 @@ def test_a_view_is_about_a_member_of_its_audience(audience: Any) -> None:
 
 
 def test_a_view_contains_nothing_of_other_members() -> None:
-    assert not {"stakeholders", "tensions", "rubric", "criteria", "reviewers"} & TaskView.model_fields.keys()
+    assert (
+        not {"stakeholders", "tensions", "rubric", "criteria", "reviewers"}
+        & TaskView.model_fields.keys()
+    )

@@ -55,7 +55,9 @@ LEAVES = [
 def test_a_changed_reward_is_a_mismatch(where: str, name: str, value: Any) -> None:
     line = json.loads(LINE)
     line[where][name] = value
-    with pytest.raises(TraceMismatch, match=r"trace of response 'trip-1/a' has digest \w{64}, not \w{64}"):
+    with pytest.raises(
+        TraceMismatch, match=r"trace of response 'trip-1/a' has digest \w{64}, not \w{64}"
+    ):
         Trace.model_validate(line)
 
 
@@ -94,7 +96,10 @@ def test_the_digest_does_not_cover_the_place_in_a_run(trace: Trace, previous: st
 @given(made(Trace), made(Plan))
 def test_the_plan_is_not_part_of_the_digest_or_the_line(trace: Trace, other: Any) -> None:
     with_plan = trace.model_copy(update={"plan": other})
-    assert (with_plan.digest, with_plan.model_dump_json()) == (trace.digest, trace.model_dump_json())
+    assert (with_plan.digest, with_plan.model_dump_json()) == (
+        trace.digest,
+        trace.model_dump_json(),
+    )
 
 
 def test_the_digest_covers_all_of_a_call_but_its_latency() -> None:
@@ -124,4 +129,8 @@ def test_the_digest_covers_all_of_a_call_but_its_latency() -> None:
 
 def test_the_counts_add_up_to_their_total() -> None:
     counts = MADE.reward.counts
-    assert counts.total == counts.judged + counts.abstained + counts.failed + counts.not_applicable == 2
+    assert (
+        counts.total
+        == counts.judged + counts.abstained + counts.failed + counts.not_applicable
+        == 2
+    )

@@ -18,24 +18,36 @@ def test_there_is_a_score_exactly_when_the_status_is_ok(status: Any, score: floa
     if (status == "ok") == (score is not None):
         assert Verdict(**fields).score == score
     else:
-        with pytest.raises(InputError, match=r"^Verdict\.score: is (missing; give one|0\.5; leave it out)"):
+        with pytest.raises(
+            InputError, match=r"^Verdict\.score: is (missing; give one|0\.5; leave it out)"
+        ):
             Verdict(**fields)
 
 
 def test_a_failed_verdict_needs_a_failure() -> None:
     with pytest.raises(InputError, match="a failed verdict needs a `failure`"):
         Verdict(status="failed")
-    assert Verdict.fail("timeout", "60 s").failure == Failure(cause="infrastructure", kind="timeout", message="60 s")
+    assert Verdict.fail("timeout", "60 s").failure == Failure(
+        cause="infrastructure", kind="timeout", message="60 s"
+    )
 
 
 def test_an_abstained_verdict_gives_its_reason_and_no_score() -> None:
     abstained = Verdict.abstain("the reference is missing")
-    assert (abstained.status, abstained.score, abstained.reason) == ("abstained", None, "the reference is missing")
+    assert (abstained.status, abstained.score, abstained.reason) == (
+        "abstained",
+        None,
+        "the reference is missing",
+    )
 
 
 def test_a_verdict_that_is_not_applicable_gives_its_reason_and_no_score() -> None:
     left_out = Verdict.not_applicable("no table is needed")
-    assert (left_out.status, left_out.score, left_out.reason) == ("not_applicable", None, "no table is needed")
+    assert (left_out.status, left_out.score, left_out.reason) == (
+        "not_applicable",
+        None,
+        "no table is needed",
+    )
 
 
 @pytest.mark.parametrize("native", [True, 7.5, "B+", None])
@@ -60,6 +72,8 @@ def test_evidence_is_a_list_of_it(evidence: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize(("status", "failure"), [("ok", WHY), ("failed", None)])
-def test_material_has_a_failure_exactly_when_it_failed(status: Any, failure: Failure | None) -> None:
+def test_material_has_a_failure_exactly_when_it_failed(
+    status: Any, failure: Failure | None
+) -> None:
     with pytest.raises(InputError, match="exactly when its status is failed"):
         Material(name="steps", status=status, failure=failure)

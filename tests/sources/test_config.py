@@ -37,46 +37,100 @@ def test_a_config_is_read_from_yaml(tmp_path: Path):
 
 
 def test_words_and_dates_are_text_as_in_yaml_1_2(tmp_path: Path):
-    (tmp_path / "jury.yaml").write_text("evaluators: [{use: a, params: {no: on, day: 2026-11-01, n: 0x10, e: 1e-3}}]")
+    (tmp_path / "jury.yaml").write_text(
+        "evaluators: [{use: a, params: {no: on, day: 2026-11-01, n: 0x10, e: 1e-3}}]"
+    )
     params = read_config(tmp_path / "jury.yaml").evaluators[0].params
     assert params == {"no": "on", "day": "2026-11-01", "n": 16, "e": 0.001}
 
 
 BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
-    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
 
 BAD = [
     ("model: none\nevaluatorz: [a]", "line 2, key evaluatorz: unknown; did you mean evaluators?"),
-    ("evaluators: [a]\nfailure:\n  rule: gear\n  min_coverag: 1", "line 4, key failure.min_coverag: unknown; did"),
-    ("evaluators: [a]\ngates:\n  - kind: format\n    belo: 1", "line 4, key gates[0].belo: unknown; did you mean"),
-    ("evaluators: [a]\ngates: [{kind: repetition}]", "line 2, key gates[0].above: is missing; every repetition"),
+    (
+        "evaluators: [a]\nfailure:\n  rule: gear\n  min_coverag: 1",
+        "line 4, key failure.min_coverag: unknown; did",
+    ),
+    (
+        "evaluators: [a]\ngates:\n  - kind: format\n    belo: 1",
+        "line 4, key gates[0].belo: unknown; did you mean",
+    ),
+    (
+        "evaluators: [a]\ngates: [{kind: repetition}]",
+        "line 2, key gates[0].above: is missing; every repetition",
+    ),
     ("evaluators: [a]\ngates: [{below: 1}]", "line 2, key gates[0].kind: is missing"),
-    ("evaluators: [a]\ngates:\n  - {kind: fromat, below: 1}", "line 3, key gates[0].kind: is the text 'fromat'; did"),
+    (
+        "evaluators: [a]\ngates:\n  - {kind: fromat, below: 1}",
+        "line 3, key gates[0].kind: is the text 'fromat'; did",
+    ),
     ("model: none", "line 1, key evaluators: is missing; every config needs it"),
     ("evaluators: []", "line 1, key evaluators: has 0 entries; give it at least 1"),
-    ('evaluators: [a]\nreward:\n  a: "1"', "line 3, key reward.a: is the text '1'; write a number, without quotes"),
-    ("evaluators: [a]\nlangsmith: yes", "line 2, key langsmith: is the text 'yes'; write true or false, without"),
+    (
+        'evaluators: [a]\nreward:\n  a: "1"',
+        "line 3, key reward.a: is the text '1'; write a number, without quotes",
+    ),
+    (
+        "evaluators: [a]\nlangsmith: yes",
+        "line 2, key langsmith: is the text 'yes'; write true or false, without",
+    ),
     ("evaluators: [a]\nreward: {a: .nan}", "line 2, key reward.a: .nan is not a finite number"),
-    (f"evaluators: [a]\nscale: {'9' * 400}", f"line 2, key scale: {'9' * 59}… is too large a number; a 64-bit float"),
-    (f"evaluators: [a]\nscale: {'9' * 5000}", f"line 2, key scale: {'9' * 59}… is not a valid number; write a shorter"),
-    (f"evaluators: [a]\nreward: {{{'k' * 600}: 1}}", f"line 2, key reward.{'k' * 59}…: has 600 characters; write at m"),
+    (
+        f"evaluators: [a]\nscale: {'9' * 400}",
+        f"line 2, key scale: {'9' * 59}… is too large a number; a 64-bit float",
+    ),
+    (
+        f"evaluators: [a]\nscale: {'9' * 5000}",
+        f"line 2, key scale: {'9' * 59}… is not a valid number; write a shorter",
+    ),
+    (
+        f"evaluators: [a]\nreward: {{{'k' * 600}: 1}}",
+        f"line 2, key reward.{'k' * 59}…: has 600 characters; write at m",
+    ),
     ("evaluators: [a]\nscale: 0", "line 2, key scale: is the number 0; write a number above 0"),
-    ("evaluators: [a]\nclip: [1, 0]", "line 2, key clip: does not rise; write the lower end first, such as [0, 1]"),
-    ("evaluators: [a]\nversion: 2", "line 2, key version: is the number 2; this jurygraph reads configs of version 1"),
+    (
+        "evaluators: [a]\nclip: [1, 0]",
+        "line 2, key clip: does not rise; write the lower end first, such as [0, 1]",
+    ),
+    (
+        "evaluators: [a]\nversion: 2",
+        "line 2, key version: is the number 2; this jurygraph reads configs of version 1",
+    ),
     ("# nothing\n", ": the file is empty; it needs `evaluators: [...]`"),
     ("- a\n- b", "line 1: is a list; write lines such as `evaluators: [maths.accuracy]`"),
-    ("evaluators:\n\t- a", "line 2: is not valid YAML: a tab is used where spaces belong; indent with spaces"),
-    ("evaluators: [a", "line 1: is not valid YAML: expected ',' or ']', but got '<stream end>'; indent lines"),
-    ("evaluators: [a]\nmodel: none\nevaluators: [b]", "line 3, key evaluators: is already in line 1"),
+    (
+        "evaluators:\n\t- a",
+        "line 2: is not valid YAML: a tab is used where spaces belong; indent with spaces",
+    ),
+    (
+        "evaluators: [a",
+        "line 1: is not valid YAML: expected ',' or ']', but got '<stream end>'; indent lines",
+    ),
+    (
+        "evaluators: [a]\nmodel: none\nevaluators: [b]",
+        "line 3, key evaluators: is already in line 1",
+    ),
     ("evaluators: [a]\n1: b", "line 2: 1 is not text, as a key must be; put it in quotes"),
-    ("evaluators: !!python/object/apply:os.system ['true']", "key evaluators: has the tag !!python/object/apply:os"),
+    (
+        "evaluators: !!python/object/apply:os.system ['true']",
+        "key evaluators: has the tag !!python/object/apply:os",
+    ),
     (BOMB, "its aliases expand without end; write the values out"),
     ("a: &a [*a]", "its aliases expand without end"),
     ("evaluators: [*x]", "line 1: is not valid YAML: found undefined alias 'x'"),
     ("a: " + "[" * 5000, ": is nested too deeply"),
-    ("evaluators: [a]\n---\nevaluators: [b]", "line 2: is not valid YAML: a second document begins; a config"),
-    ("evaluators: [a]\x00", ", line 1: holds the control character #x00, which YAML does not; take it out"),
+    (
+        "evaluators: [a]\n---\nevaluators: [b]",
+        "line 2: is not valid YAML: a second document begins; a config",
+    ),
+    (
+        "evaluators: [a]\x00",
+        ", line 1: holds the control character #x00, which YAML does not; take it out",
+    ),
 ]
 
 
@@ -90,7 +144,9 @@ def test_a_bad_config_is_named_with_line_and_key(tmp_path: Path, content: str, m
 
 
 def test_a_bad_mapping_is_named_by_its_key():
-    with pytest.raises(ConfigError, match=r"^config, key evaluatorz: unknown; did you mean evaluators\?$"):
+    with pytest.raises(
+        ConfigError, match=r"^config, key evaluatorz: unknown; did you mean evaluators\?$"
+    ):
         parse_config({"evaluatorz": ["a"]})
 
 
@@ -100,7 +156,9 @@ def test_a_byte_that_is_not_utf_8_is_named_with_its_line(tmp_path: Path):
         read_config(tmp_path / "jury.yaml")
 
 
-@pytest.mark.parametrize(("name", "message"), [("", "is a folder"), ("no.yaml", "there is no such file")])
+@pytest.mark.parametrize(
+    ("name", "message"), [("", "is a folder"), ("no.yaml", "there is no such file")]
+)
 def test_a_path_that_is_not_a_file_is_refused(tmp_path: Path, name: str, message: str):
     with pytest.raises(ConfigError, match=message):
         read_config(tmp_path / name)
@@ -127,7 +185,9 @@ def test_a_file_of_megabytes_is_refused(tmp_path: Path):
         ("evaluator 'x' cannot be imported", None),
     ],
 )
-def test_a_key_is_located_by_its_line_or_that_of_its_parent(tmp_path: Path, key: str, line: int | None):
+def test_a_key_is_located_by_its_line_or_that_of_its_parent(
+    tmp_path: Path, key: str, line: int | None
+):
     (tmp_path / "jury.yaml").write_text(WHOLE)
     assert line_of_key(tmp_path / "jury.yaml", key) == line
 
@@ -162,6 +222,8 @@ def test_files_next_to_the_config_are_named_by_absolute_paths_from_any_folder(
 @pytest.mark.parametrize("named", ["", ".", "a" * 5000, "nul\\0", "7", "[a]", "loop", "gone/../x"])
 def test_a_value_that_is_not_a_file_next_to_the_config_is_unchanged(tmp_path: Path, named: str):
     (tmp_path / "loop").symlink_to("loop")
-    (tmp_path / "jury.yaml").write_text(f'evaluators: [{{use: personalized, params: {{history: "{named}"}}}}]\n')
+    (tmp_path / "jury.yaml").write_text(
+        f'evaluators: [{{use: personalized, params: {{history: "{named}"}}}}]\n'
+    )
     (read,) = read_config(tmp_path / "jury.yaml").evaluators
     assert read.params["history"] == named.replace("\\0", "\0")

@@ -23,12 +23,30 @@ def test_written_text_is_read_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (CONTENT, "c.json, field digest: is missing; have `jurygraph consensus --artifact` write it again"),
-        (CONTENT | {"digest": "0" * 64}, "c.json, field digest: is not that of the rest, which was changed; "),
-        (CONTENT | {"prior": [0.75, 0.25], "digest": KNOWN.digest}, "field digest: is not that of the rest"),
-        (CONTENT | {"prior": [0.5, 0.75], "digest": "x"}, "c.json, field prior: sums to 1.25; shares of all classes"),
-        (CONTENT | {"prior": [0.5, "x"], "digest": "x"}, "c.json, field prior[1]: is the text 'x'; write a number"),
-        (CONTENT | {"priors": 1, "digest": "x"}, "c.json, field priors: unknown; did you mean prior?"),
+        (
+            CONTENT,
+            "c.json, field digest: is missing; have `jurygraph consensus --artifact` write it again",
+        ),
+        (
+            CONTENT | {"digest": "0" * 64},
+            "c.json, field digest: is not that of the rest, which was changed; ",
+        ),
+        (
+            CONTENT | {"prior": [0.75, 0.25], "digest": KNOWN.digest},
+            "field digest: is not that of the rest",
+        ),
+        (
+            CONTENT | {"prior": [0.5, 0.75], "digest": "x"},
+            "c.json, field prior: sums to 1.25; shares of all classes",
+        ),
+        (
+            CONTENT | {"prior": [0.5, "x"], "digest": "x"},
+            "c.json, field prior[1]: is the text 'x'; write a number",
+        ),
+        (
+            CONTENT | {"priors": 1, "digest": "x"},
+            "c.json, field priors: unknown; did you mean prior?",
+        ),
         ([CONTENT], "c.json: is a list; confusions are a JSON object; "),
     ],
 )

@@ -43,5 +43,7 @@ def test_an_apostrophe_is_written_before_the_sign(sign: str) -> None:
 def test_a_row_can_be_read_again_by_pythons_reader(cells: list[str]) -> None:
     written = io.StringIO()
     csv.writer(written, lineterminator=QUOTED_CHARACTERS).writerow(map(escape_formulas, cells))
-    (row,) = csv.reader(io.StringIO(written.getvalue().removesuffix(QUOTED_CHARACTERS) + "\n", newline=""))
+    (row,) = csv.reader(
+        io.StringIO(written.getvalue().removesuffix(QUOTED_CHARACTERS) + "\n", newline="")
+    )
     assert [unescape_formulas(cell) for cell in row] == cells

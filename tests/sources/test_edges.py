@@ -16,13 +16,24 @@ from jurygraph.sources.tasks import EdgesFile, annotate_line
 from tests.rows import all_rows
 
 Lines = list[dict[str, Any]]
-EDGE = {"parent": "facts", "child": "story", "kind": "strong", "model": "tiny", "reason": "it rests on it"}
+EDGE = {
+    "parent": "facts",
+    "child": "story",
+    "kind": "strong",
+    "model": "tiny",
+    "reason": "it rests on it",
+}
 
 
 def line(name: str, **fields: Any) -> dict[str, Any]:
     criteria = [{"id": one, "text": f"It has {one}.", "weight": 1.0} for one in ("facts", "story")]
     rest = {"metadata": {"kept": 1.50}, "responses": [{"id": f"{name}/a", "text": "x"}]}
-    return {"id": name, "query": f"Write {name}.", "rubric": {"criteria": criteria, **fields}, **rest}
+    return {
+        "id": name,
+        "query": f"Write {name}.",
+        "rubric": {"criteria": criteria, **fields},
+        **rest,
+    }
 
 
 TASKS = [line("one"), line("two")]
@@ -53,7 +64,9 @@ def test_a_task_takes_roles_and_edges_and_keeps_its_own(tmp_path: Path) -> None:
 
 
 def test_a_line_changes_in_its_graph_alone() -> None:
-    rubric = Task.model_validate({name: REVIEWED[0][name] for name in ("id", "query", "rubric")}).rubric
+    rubric = Task.model_validate(
+        {name: REVIEWED[0][name] for name in ("id", "query", "rubric")}
+    ).rubric
     assert rubric is not None
     (edge,) = rubric.edges
     expected = copy.deepcopy(REVIEWED[0])
@@ -80,14 +93,28 @@ def no_own_edge(lines: Lines) -> None:
 @all_rows(
     "edit, message",
     [
-        (other_criterion, "graphs.jsonl, line 2, field rubric.criteria: criterion 'story' of task 'two' differs"),
-        (one_more_criterion, "line 2, field rubric.criteria: criterion 'style' of task 'two' is one that only this"),
-        (other_query, "line 1, field query: is not that of task 'one', and the graph was made for it"),
-        (no_own_edge, "line 1, field rubric.edges: lacks facts -> story, which task 'one' defines itself"),
+        (
+            other_criterion,
+            "graphs.jsonl, line 2, field rubric.criteria: criterion 'story' of task 'two' differs",
+        ),
+        (
+            one_more_criterion,
+            "line 2, field rubric.criteria: criterion 'style' of task 'two' is one that only this",
+        ),
+        (
+            other_query,
+            "line 1, field query: is not that of task 'one', and the graph was made for it",
+        ),
+        (
+            no_own_edge,
+            "line 1, field rubric.edges: lacks facts -> story, which task 'one' defines itself",
+        ),
         (Lines.clear, "graphs.jsonl: the file is empty"),
     ],
 )
-def test_a_graph_that_does_not_fit_is_refused(edit: Callable[[Lines], None], message: str, tmp_path: Path) -> None:
+def test_a_graph_that_does_not_fit_is_refused(
+    edit: Callable[[Lines], None], message: str, tmp_path: Path
+) -> None:
     mine = {"parent": "facts", "child": "story", "kind": "weak"}
     reviewed = copy.deepcopy(REVIEWED)
     edit(reviewed)
@@ -104,6 +131,9 @@ def test_a_task_that_differs_in_more_than_its_graph_was_edited(tmp_path: Path) -
     edited[1]["rubric"]["criteria"][0]["weight"] = 7.0
     with (
         closing(EdgesFile(write(tmp_path / "graphs.jsonl", edited))) as graphs,
-        pytest.raises(InputError, match=r"graphs\.jsonl, line 2: task 'two' differs from that in TASKS in more than"),
+        pytest.raises(
+            InputError,
+            match=r"graphs\.jsonl, line 2: task 'two' differs from that in TASKS in more than",
+        ),
     ):
         graphs.check_unchanged(lines)

@@ -11,7 +11,13 @@ from jurygraph.sources import open_tasks
 from jurygraph.sources.task_tables import check_table_files, folder_of_tasks
 from tests.rows import all_rows
 
-OUTSIDE = ["../outside/places.csv", "tables/../../outside/places.csv", "link.csv", "linked/places.csv", "/etc/hostname"]
+OUTSIDE = [
+    "../outside/places.csv",
+    "tables/../../outside/places.csv",
+    "link.csv",
+    "linked/places.csv",
+    "/etc/hostname",
+]
 BELOW = ["places.csv", "tables/places.csv", "back/tables/places.csv", "{folder}/places.csv"]
 
 
@@ -36,7 +42,12 @@ def facts(file: str) -> dict[str, Any]:
 
 @all_rows("file", OUTSIDE)
 def test_a_file_outside_is_refused_with_line_and_field(project: Path, file: str) -> None:
-    line = {"id": "a", "query": "Where to?", "facts": facts(file), "responses": [{"id": "a/1", "text": "There."}]}
+    line = {
+        "id": "a",
+        "query": "Where to?",
+        "facts": facts(file),
+        "responses": [{"id": "a/1", "text": "There."}],
+    }
     tasks = project / "tasks.jsonl"
     tasks.write_text(json.dumps(line) + "\n")
     with pytest.raises(InputError) as refused:

@@ -27,7 +27,10 @@ def test_the_weights_of_the_paper_are_used() -> None:
 
 def test_each_agent_adds_its_components() -> None:
     two, three, four = (components(f"macrm-vanilla-{agents}") for agents in AGENTS)
-    assert two.keys() - {"accuracy", "format", "steps", "repetition", "concise"} == {"efficient", "diverse"}
+    assert two.keys() - {"accuracy", "format", "steps", "repetition", "concise"} == {
+        "efficient",
+        "diverse",
+    }
     assert three.keys() - two.keys() == {"sound"}
     assert four.keys() - three.keys() == {"enhanced"}
 
@@ -36,7 +39,11 @@ def test_accuracy_is_rescaled_by_the_cosine_of_the_length() -> None:
     """R_cs (3.3): in each composition, beside the accuracy that Table 3 weighs."""
     task = Task(id="sum", query="What is 3 * 4?", reference="A: 12")
     texts = {"short": "A: 12", "long": f"{'3*4 is what we need. ' * 90}\nA: 12", "wrong": "A: 7"}
-    assert all(components(name)["concise"] == 0.25 for name in PRESETS if name.startswith(("macrm-v", "macrm-r")))
+    assert all(
+        components(name)["concise"] == 0.25
+        for name in PRESETS
+        if name.startswith(("macrm-v", "macrm-r"))
+    )
     with Jury.from_config({"preset": "macrm-vanilla-2"}) as jury:
         traces = jury.score(task, [Response(id=name, text=text) for name, text in texts.items()])
     concise = {trace.response_id: trace.reward.components["concise"] for trace in traces}
@@ -57,11 +64,23 @@ def test_text_added_by_an_agent_does_not_help_a_wrong_plan() -> None:
     """However long, new, sound or well contrasted a wrong answer is."""
     task = Task(id="sum", query="Ann has 3 boxes of 4 eggs. How many eggs?", reference="A: 12")
     padding = "".join(f"And {n}+{n}={2 * n}.\n" for n in range(40))
-    texts = {"wrong": f"{padding}So 3*4=13.\nA: 13", "brief": "A: 7", "hidden": "<think>Easy.</think>3*4=13\nA: 13"}
+    texts = {
+        "wrong": f"{padding}So 3*4=13.\nA: 13",
+        "brief": "A: 7",
+        "hidden": "<think>Easy.</think>3*4=13\nA: 13",
+    }
     with Jury.from_config({"preset": "macrm-vanilla-4"}) as jury:
-        for trace in jury.score(task, [Response(id=name, text=text) for name, text in texts.items()]):
-            added = {name: trace.reward.components[name] for name in ("sound", "efficient", "diverse", "enhanced")}
-            assert added == {**dict.fromkeys(added, 0.0), "enhanced": None}  # no contrast can be made of a wrong answer
+        for trace in jury.score(
+            task, [Response(id=name, text=text) for name, text in texts.items()]
+        ):
+            added = {
+                name: trace.reward.components[name]
+                for name in ("sound", "efficient", "diverse", "enhanced")
+            }
+            assert added == {
+                **dict.fromkeys(added, 0.0),
+                "enhanced": None,
+            }  # no contrast can be made of a wrong answer
 
 
 def test_each_signal_adds_its_component() -> None:
@@ -76,26 +95,43 @@ def test_settings_next_to_a_preset_are_added() -> None:
             "preset": "macrm-vanilla-4",
             "evaluators": ["maths.length"],
             "derivers": [{"use": "synthesizer", "params": {"each": 3}}],
-            "components": {"concise": {"combiner": "product", "inputs": {"a": "maths.accuracy", "l": "maths.length"}}},
+            "components": {
+                "concise": {
+                    "combiner": "product",
+                    "inputs": {"a": "maths.accuracy", "l": "maths.length"},
+                }
+            },
             "reward": {"accuracy": 2.0, "concise": 0.5},
             "gates": [{"kind": "format", "below": 0.5}],
         }
     )
     assert config.evaluators[0].use == "maths.length"
-    assert [use.params for use in config.derivers] == [{"each": 3}], "what is stated takes the place of the preset's"
+    assert [use.params for use in config.derivers] == [{"each": 3}], (
+        "what is stated takes the place of the preset's"
+    )
     assert set(config.components) == {"enhanced", "efficient", "diverse", "sound", "concise"}
-    assert (config.reward["accuracy"], config.reward["concise"], config.reward["format"]) == (2.0, 0.5, 0.5)
+    assert (config.reward["accuracy"], config.reward["concise"], config.reward["format"]) == (
+        2.0,
+        0.5,
+        0.5,
+    )
     assert len(config.gates) == 1
 
 
 @pytest.mark.parametrize(
-    "name", [*(pytest.param(name, marks=pytest.mark.exhaustive) for name in WITHOUT_MODELS[:-2]), *WITHOUT_MODELS[-2:]]
+    "name",
+    [
+        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in WITHOUT_MODELS[:-2]),
+        *WITHOUT_MODELS[-2:],
+    ],
 )
 def test_presets_without_a_model_reward_a_right_solution_above_a_wrong_one(name: str) -> None:
     task = Task(id="sum", query="Ann has 3 boxes of 4 eggs. How many eggs?", reference="A: 12")
     texts = {"right": "There are 3*4=12 eggs.\nA: 12", "wrong": "There are 3+4=7 eggs.\nA: 7"}
     with Jury.from_config({"preset": name}) as jury:
-        right, wrong = jury.score(task, [Response(id=name, text=text) for name, text in texts.items()])
+        right, wrong = jury.score(
+            task, [Response(id=name, text=text) for name, text in texts.items()]
+        )
     assert right.reward.value is not None
     assert wrong.reward.value is not None
     assert right.reward.value > wrong.reward.value
@@ -109,7 +145,10 @@ def test_presets_without_a_model_reward_a_right_solution_above_a_wrong_one(name:
         ("nothing", "key preset: .*there are macrm-vanilla-2"),
         (5, "key preset"),
         ({"name": "macrm-emb-2", "embeder": "x"}, "key preset.embeder"),
-        ({"name": "macrm-vanilla-2", "embedder": "x"}, "key preset.embedder: is of no use to macrm-vanilla-2"),
+        (
+            {"name": "macrm-vanilla-2", "embedder": "x"},
+            "key preset.embedder: is of no use to macrm-vanilla-2",
+        ),
         ({"name": "macrm-emb-2", "ranker": "x"}, "key preset.ranker: is of no use to macrm-emb-2"),
     ],
 )
@@ -120,6 +159,9 @@ def test_an_unknown_preset_is_refused_with_the_nearest_name(preset: Any, message
 
 def test_the_config_schema_accepts_presets() -> None:
     assert faults({"preset": "macrm-vanilla-2"}, config_schema()) == []
-    assert faults({"preset": {"name": "macrm-emb-2", "embedder": "gguf:small.gguf"}}, config_schema()) == []
+    assert (
+        faults({"preset": {"name": "macrm-emb-2", "embedder": "gguf:small.gguf"}}, config_schema())
+        == []
+    )
     assert faults({"evaluators": ["maths.accuracy"]}, config_schema()) == []
     assert faults({"reward": {}}, config_schema())

@@ -13,7 +13,13 @@ import pytest
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.ratings import Ratings, escape_formulas, read_judged_labels, read_ratings, read_texts
+from jurygraph.sources.ratings import (
+    Ratings,
+    escape_formulas,
+    read_judged_labels,
+    read_ratings,
+    read_texts,
+)
 from jurygraph.sources.task_tables import read_rows
 from tests.agents.facts.examples import SUFFIXES, write_table
 from tests.rows import all_rows
@@ -49,7 +55,11 @@ every_form = pytest.mark.parametrize("suffix", FORMS)
 def table(path: Path, *rows: Mapping[str, Any]) -> Path:
     """The rows in the form that the path's suffix names."""
     if ".csv" in path.suffixes:
-        with gzip.open(path, "wt", newline="") if path.suffix == ".gz" else path.open("w", newline="") as file:
+        with (
+            gzip.open(path, "wt", newline="")
+            if path.suffix == ".gz"
+            else path.open("w", newline="") as file
+        ):
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
@@ -89,7 +99,9 @@ def test_every_form_gives_the_same_ratings(suffix: str, tmp_path: Path) -> None:
 
 
 @every_form
-@pytest.mark.parametrize(("whose", "which"), [("annotator", "label"), ("reviewer", "score"), ("reviewer", "label")])
+@pytest.mark.parametrize(
+    ("whose", "which"), [("annotator", "label"), ("reviewer", "score"), ("reviewer", "label")]
+)
 def test_a_reviewer_may_be_called_annotator_and_a_score_label(
     suffix: str, whose: str, which: str, tmp_path: Path
 ) -> None:
@@ -99,7 +111,10 @@ def test_a_reviewer_may_be_called_annotator_and_a_score_label(
 
 @every_form
 def test_columns_may_have_other_names(suffix: str, tmp_path: Path) -> None:
-    path = table(tmp_path / f"r{suffix}", {"idx": 7, "annotator": "ada", "reviewer": "x", "mark": 2, "item": "no"})
+    path = table(
+        tmp_path / f"r{suffix}",
+        {"idx": 7, "annotator": "ada", "reviewer": "x", "mark": 2, "item": "no"},
+    )
     columns = {"item": "idx", "reviewer": "annotator", "score": "mark"}
     assert ratings(read_ratings(path, columns)) == [Rating(item="7", reviewer="ada", score=2.0)]
 
@@ -107,31 +122,49 @@ def test_columns_may_have_other_names(suffix: str, tmp_path: Path) -> None:
 @every_form
 def test_whole_numbers_may_be_names(suffix: str, tmp_path: Path) -> None:
     path = table(tmp_path / f"r{suffix}", rating(item=12, reviewer=-3, group=2**60))
-    assert ratings(read_ratings(path)) == [Rating(item="12", reviewer="-3", group=str(2**60), score=3.0)]
+    assert ratings(read_ratings(path)) == [
+        Rating(item="12", reviewer="-3", group=str(2**60), score=3.0)
+    ]
 
 
 @pytest.mark.parametrize(
-    ("written", "score"), [("3", 3.0), (" 3.50 ", 3.5), ("-2", -2.0), ("+.5", 0.5), ("1e2", 100.0), ("007", 7.0)]
+    ("written", "score"),
+    [("3", 3.0), (" 3.50 ", 3.5), ("-2", -2.0), ("+.5", 0.5), ("1e2", 100.0), ("007", 7.0)],
 )
 def test_a_score_in_csv_is_parsed_from_its_text(written: str, score: float, tmp_path: Path) -> None:
-    assert [one.score for one in ratings(read_ratings(table(tmp_path / "r.csv", rating(score=written))))] == [score]
+    assert [
+        one.score for one in ratings(read_ratings(table(tmp_path / "r.csv", rating(score=written))))
+    ] == [score]
 
 
 @every_form
 def test_an_unknown_column_is_reported_with_a_suggestion(suffix: str, tmp_path: Path) -> None:
-    path = table(tmp_path / f"r{suffix}", {**rating(Group="x", wave="second", tex="y"), "reason": "so"})
-    assert read_ratings(path).unread == {"Group": "did you mean group?", "tex": "did you mean text?", "wave": None}
+    path = table(
+        tmp_path / f"r{suffix}", {**rating(Group="x", wave="second", tex="y"), "reason": "so"}
+    )
+    assert read_ratings(path).unread == {
+        "Group": "did you mean group?",
+        "tex": "did you mean text?",
+        "wave": None,
+    }
 
 
 def test_unread_columns_are_collected_from_every_line(tmp_path: Path) -> None:
     path = table(tmp_path / "r.jsonl", rating(), rating(idx=1), rating(items="z", TIME=2))
     assert read_ratings(path).unread == {"TIME": "did you mean time?", "idx": None, "items": None}
-    assert read_ratings(table(tmp_path / "s.jsonl", rating(idx=1)), {"item": "idx"}).unread == {"item": None}
+    assert read_ratings(table(tmp_path / "s.jsonl", rating(idx=1)), {"item": "idx"}).unread == {
+        "item": None
+    }
     assert read_ratings(table(tmp_path / "f.csv", FULL)).unread == {}
 
 
 def test_rows_of_json_lines_may_have_different_columns(tmp_path: Path) -> None:
-    rows = [rating(), rating(domain="x", reason=None), rating(domain=" "), {"reviewer": "bo", "label": 1, "item": "a"}]
+    rows = [
+        rating(),
+        rating(domain="x", reason=None),
+        rating(domain=" "),
+        {"reviewer": "bo", "label": 1, "item": "a"},
+    ]
     read = ratings(read_ratings(table(tmp_path / "r.jsonl", *rows)))
     assert [(one.reviewer, one.domain, one.reason) for one in read] == [
         ("ada", None, None),
@@ -147,7 +180,9 @@ def test_rows_of_json_lines_may_have_different_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_every_row_has_a_place_in_every_form(suffix: str, tmp_path: Path) -> None:
     path = write_table(tmp_path / f"t{suffix}", [{"n": "one"}, {"n": "two"}])
-    first = {".csv": "line 2", ".jsonl": "line 1", ".json": "[0]"}.get(f".{suffix.split('.')[1]}", "row 1")
+    first = {".csv": "line 2", ".jsonl": "line 1", ".json": "[0]"}.get(
+        f".{suffix.split('.')[1]}", "row 1"
+    )
     second = {"line 2": "line 3", "line 1": "line 2", "[0]": "[1]"}.get(first, "row 2")
     assert list(read_rows(path)) == [(first, {"n": "one"}), (second, {"n": "two"})]
 
@@ -156,7 +191,11 @@ def test_a_csv_row_has_the_line_in_which_it_begins(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_text('item,reviewer,"sc\nore"\n\na,ada,1\nb,"a\nd\na",2\n\n\nc,ada,3\n')
     read = read_ratings(path, {"score": "sc\nore"})
-    assert [(place, one.item) for place, one in read.rows] == [("line 4", "a"), ("line 5", "b"), ("line 10", "c")]
+    assert [(place, one.item) for place, one in read.rows] == [
+        ("line 4", "a"),
+        ("line 5", "b"),
+        ("line 10", "c"),
+    ]
 
 
 # What is wrong
@@ -170,27 +209,63 @@ SAME = "has the columns 'label' and 'score', which say the same; keep one, or sa
     ("name", "content", "message"),
     [
         ("r.csv", "itm,reviewer,score\na,b,1\n", "line 1: has no column 'item'; did you mean"),
-        ("r.csv", "item,anotator,label\na,b,1\n", f"line 1: {NO_REVIEWER}did you mean anotator? If not, name one"),
-        ("r.jsonl", '{"item": "a", "score": 1}\n', f"line 1: {NO_REVIEWER}name one that is there: item, score"),
+        (
+            "r.csv",
+            "item,anotator,label\na,b,1\n",
+            f"line 1: {NO_REVIEWER}did you mean anotator? If not, name one",
+        ),
+        (
+            "r.jsonl",
+            '{"item": "a", "score": 1}\n',
+            f"line 1: {NO_REVIEWER}name one that is there: item, score",
+        ),
         ("r.json", '[{"item": "a"}]', f"[0]: {NO_REVIEWER}name one that"),
-        ("r.jsonl", '\n{"item": "a", "reviewer": "b", "score": 1, "label": 1}\n', f"line 2: {SAME}"),
-        ("r.csv", "item,annotator,label\na,b,1\na,b,good\n", "line 3, field label: is the text 'good'; write a number"),
-        ("r.csv", "item,annotator,label\na,b,nan\n", "line 2, field label: is the text 'nan'; write"),
-        ("r.csv", "item,annotator,label\na,b,1e999\n", "line 2, field label: is not a finite number;"),
+        (
+            "r.jsonl",
+            '\n{"item": "a", "reviewer": "b", "score": 1, "label": 1}\n',
+            f"line 2: {SAME}",
+        ),
+        (
+            "r.csv",
+            "item,annotator,label\na,b,1\na,b,good\n",
+            "line 3, field label: is the text 'good'; write a number",
+        ),
+        (
+            "r.csv",
+            "item,annotator,label\na,b,nan\n",
+            "line 2, field label: is the text 'nan'; write",
+        ),
+        (
+            "r.csv",
+            "item,annotator,label\na,b,1e999\n",
+            "line 2, field label: is not a finite number;",
+        ),
         ("r.csv", "item,annotator,label\na,b,true\n", "line 2, field label: is true"),
         (
             "r.jsonl",
             '{"item": "a", "reviewer": "b", "score": "1"}',
             "line 1, field score: is the text '1'; write a num",
         ),
-        ("r.csv", 'item,annotator,label\n"a\nb",c,1\n,b,1\n', "line 4, field item: is empty; write at least one"),
-        ("r.jsonl", '{"item": 1.5, "reviewer": "b", "score": 1}', "line 1, field item: is the number 1.5; write text"),
+        (
+            "r.csv",
+            'item,annotator,label\n"a\nb",c,1\n,b,1\n',
+            "line 4, field item: is empty; write at least one",
+        ),
+        (
+            "r.jsonl",
+            '{"item": 1.5, "reviewer": "b", "score": 1}',
+            "line 1, field item: is the number 1.5; write text",
+        ),
         (
             "r.jsonl",
             f'{{"item": {"9" * 4000}, "reviewer": "b", "score": 1}}',
             "line 1, field item: is a number too lar",
         ),
-        ("r.csv", "item,reviewer,score\n", "has no rows; write one a line, each with `item` and `reviewer` and"),
+        (
+            "r.csv",
+            "item,reviewer,score\n",
+            "has no rows; write one a line, each with `item` and `reviewer` and",
+        ),
         ("r.txt", "item\n", "has no table format in its name; give .csv"),
     ],
 )
@@ -211,7 +286,9 @@ def test_an_error_is_reported_with_its_line_and_field(
         ("id,target\na,1\na,0\n", "line 3, field id: 'a' has a label in line 2 already; keep one"),
     ],
 )
-def test_a_label_of_a_judged_response_is_a_target_and_given_once(content: str, message: str, tmp_path: Path) -> None:
+def test_a_label_of_a_judged_response_is_a_target_and_given_once(
+    content: str, message: str, tmp_path: Path
+) -> None:
     (tmp_path / "people.csv").write_text(content)
     with pytest.raises(InputError) as refused:
         read_judged_labels(tmp_path / "people.csv")
@@ -233,9 +310,13 @@ def test_a_named_column_must_exist(name: str, suffix: str, tmp_path: Path) -> No
 
 def test_only_columns_of_a_ratings_file_can_be_named(tmp_path: Path) -> None:
     path = table(tmp_path / "r.csv", rating())
-    with pytest.raises(ConfigError, match=r"columns: 'itm' is not a column of such a file; did you mean item\?"):
+    with pytest.raises(
+        ConfigError, match=r"columns: 'itm' is not a column of such a file; did you mean item\?"
+    ):
         read_ratings(path, {"itm": "a"})
-    with pytest.raises(ConfigError, match=r"columns: 'zzz' is not a column .*; known here: item, agent, text"):
+    with pytest.raises(
+        ConfigError, match=r"columns: 'zzz' is not a column .*; known here: item, agent, text"
+    ):
         read_texts(path, {"zzz": "a"})
 
 
@@ -244,7 +325,11 @@ def test_only_columns_of_a_ratings_file_can_be_named(tmp_path: Path) -> None:
 
 @every_form
 def test_every_form_gives_the_same_texts(suffix: str, tmp_path: Path) -> None:
-    rows = [{"item": 1, "text": "one,\ntwo"}, {"item": 2, "text": ""}, {"item": 1, "text": "one,\ntwo"}]
+    rows = [
+        {"item": 1, "text": "one,\ntwo"},
+        {"item": 2, "text": ""},
+        {"item": 1, "text": "one,\ntwo"},
+    ]
     assert read_texts(table(tmp_path / f"t{suffix}", *rows)) == {"1": "one,\ntwo", "2": ""}
 
 
@@ -262,7 +347,9 @@ def test_an_item_has_one_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["-7b", "=1+1", "'quoted", "'-7b", "two\nlines\n-7"])
-def test_names_that_an_export_of_rewards_neutralised_are_those_of_the_run(tmp_path: Path, name: str) -> None:
+def test_names_that_an_export_of_rewards_neutralised_are_those_of_the_run(
+    tmp_path: Path, name: str
+) -> None:
     path = tmp_path / "ratings.csv"
     with path.open("w", newline="") as file:
         csv.writer(file).writerows(

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
-from jurygraph.sources.sheets import SheetItem, assign_reviewers, make_sheets, read_sheets, sheet_to_csv
+from jurygraph.sources.sheets import (
+    SheetItem,
+    assign_reviewers,
+    make_sheets,
+    read_sheets,
+    sheet_to_csv,
+)
 from tests.rows import all_rows
 
 Strata = list[tuple[str, str]]
@@ -41,7 +47,11 @@ def test_any_two_reviewers_share_items_though_they_are_dealt_round_the_table() -
 
 def items_of(number: int) -> list[SheetItem]:
     texts = {"text": "The text"}
-    return [SheetItem(item=f"q{place}", agent=agent, **texts) for place in range(number) for agent in ("m1", "m2")]
+    return [
+        SheetItem(item=f"q{place}", agent=agent, **texts)
+        for place in range(number)
+        for agent in ("m1", "m2")
+    ]
 
 
 def write(folder: Path, made: dict[str, list[dict[str, str]]], key: list[str]) -> list[Path]:
@@ -62,17 +72,33 @@ def test_sheets_say_nothing_of_agents_and_can_be_made_again() -> None:
     assert made.sheets != other.sheets
     assert [len(rows) for rows in made.sheets.values()] == [26, 26, 26]
     for rows in made.sheets.values():
-        assert {name for row in rows for name in row} == {"item", "dimension", "text", "score", "reason"}
+        assert {name for row in rows for name in row} == {
+            "item",
+            "dimension",
+            "text",
+            "score",
+            "reason",
+        }
         assert not any("m1" in value or "q" in value for row in rows for value in row.values())
-    assert Counter(row.reviewer for row in made.key if row.item == "g") == {"ann": 2, "bob": 2, "cy": 2}
+    assert Counter(row.reviewer for row in made.key if row.item == "g") == {
+        "ann": 2,
+        "bob": 2,
+        "cy": 2,
+    }
     assert len({row.id for row in made.key}) == len(made.key)
-    orders = {name: [row.item for row in made.key if row.reviewer == name and row.item != "g"] for name in made.sheets}
+    orders = {
+        name: [row.item for row in made.key if row.reviewer == name and row.item != "g"]
+        for name in made.sheets
+    }
     assert len({tuple(order) for order in orders.values()}) == 3
 
 
 def test_a_pair_is_read_back_as_it_was_whatever_side_was_shown_first(tmp_path: Path) -> None:
     """Everybody prefers the longer text; one word, one number and one gap."""
-    items = [SheetItem(item=f"q{place}", first="long " * 3, second="short", group="g") for place in range(8)]
+    items = [
+        SheetItem(item=f"q{place}", first="long " * 3, second="short", group="g")
+        for place in range(8)
+    ]
     made = make_sheets(items, (), ["ann", "bob"], 2)
     sheets = {name: [dict(row) for row in rows] for name, rows in made.sheets.items()}
     for rows in sheets.values():
@@ -97,13 +123,21 @@ def test_a_pair_is_read_back_as_it_was_whatever_side_was_shown_first(tmp_path: P
 @all_rows(
     "change, message",
     [
-        ({"item": "other"}, "ann.csv, line 2, field item: 'other' is not in .*key.jsonl; name the key of these sheets"),
-        ({"score": "good"}, "ann.csv, line 2, field score: is 'good'; write a number, or leave it empty"),
+        (
+            {"item": "other"},
+            "ann.csv, line 2, field item: 'other' is not in .*key.jsonl; name the key of these sheets",
+        ),
+        (
+            {"score": "good"},
+            "ann.csv, line 2, field score: is 'good'; write a number, or leave it empty",
+        ),
         ({"score": "first"}, "field score: is 'first'; write a number"),
         ({"score": "1e999"}, "ann.csv, line 2, field score: is .1e999.; write a number"),
     ],
 )
-def test_a_row_that_cannot_be_read_is_refused(tmp_path: Path, change: dict[str, str], message: str) -> None:
+def test_a_row_that_cannot_be_read_is_refused(
+    tmp_path: Path, change: dict[str, str], message: str
+) -> None:
     made = make_sheets(items_of(1), (), ["ann"], 1)
     rows = [dict(row) for row in made.sheets["ann"]]
     rows[0] |= change

@@ -25,7 +25,10 @@ def answer(name: str, response: str, text: str = "x") -> str:
 
 
 def ids(work: TaskSource, *numbers: int | None) -> list[tuple[str, list[str]]]:
-    return [(task.id, [response.id for response in responses]) for task, responses in work.pairs(*numbers)]
+    return [
+        (task.id, [response.id for response in responses])
+        for task, responses in work.pairs(*numbers)
+    ]
 
 
 THREE = task("a", "é") + "\n" + task("b", "1", "2") + "\r\n" + task("c", "", "long " * 1000)
@@ -66,9 +69,18 @@ def test_another_thread_may_read(work: TaskSource):
 
 @pytest.mark.parametrize(
     ("start", "stop", "extent"),
-    [(0, None, (3, 5)), (0, 1, (1, 1)), (1, 2, (1, 2)), (1, None, (2, 4)), (0, 9, (3, 5)), (3, None, (0, 0))],
+    [
+        (0, None, (3, 5)),
+        (0, 1, (1, 1)),
+        (1, 2, (1, 2)),
+        (1, None, (2, 4)),
+        (0, 9, (3, 5)),
+        (3, None, (0, 0)),
+    ],
 )
-def test_a_range_of_tasks_is_read_and_counted_as_python_counts(work: TaskSource, start: int, stop: int | None, extent):
+def test_a_range_of_tasks_is_read_and_counted_as_python_counts(
+    work: TaskSource, start: int, stop: int | None, extent
+):
     assert ids(work, start, stop) == WHOLE[start:stop]
     assert work.extent(start, stop) == extent
 
@@ -76,7 +88,12 @@ def test_a_range_of_tasks_is_read_and_counted_as_python_counts(work: TaskSource,
 def test_the_line_of_a_task_is_found(tmp_path: Path):
     (tmp_path / "tasks.jsonl").write_bytes(THREE.encode())
     with open_tasks(tmp_path / "tasks.jsonl") as work:
-        assert [work.place(name) for name in ("a", "b", "c", "d")] == ["line 1", "line 3", "line 5", None]
+        assert [work.place(name) for name in ("a", "b", "c", "d")] == [
+            "line 1",
+            "line 3",
+            "line 5",
+            None,
+        ]
 
 
 class TestAFileThatChanges:
@@ -92,7 +109,9 @@ class TestAFileThatChanges:
             next(pairs)
             with path.open("a") as file:
                 file.write(task("d", "x"))
-            with pytest.raises(InputError, match=r"^tasks.jsonl: changed while it was read; .* score again$"):
+            with pytest.raises(
+                InputError, match=r"^tasks.jsonl: changed while it was read; .* score again$"
+            ):
                 next(pairs)
 
     def test_is_refused_when_it_was_cut(self, path: Path):
@@ -124,7 +143,9 @@ class TestAFileThatChanges:
 def test_nothing_is_left_in_the_folder_for_temporary_files(tmp_path: Path):
     (tmp_path / "temporary").mkdir()
     (tmp_path / "tasks.jsonl").write_bytes(gzip.compress(THREE.encode()))
-    ended = child(tmp_path, "work = open_tasks('tasks.jsonl'); os._exit(len(os.listdir('temporary')))")
+    ended = child(
+        tmp_path, "work = open_tasks('tasks.jsonl'); os._exit(len(os.listdir('temporary')))"
+    )
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
@@ -135,7 +156,10 @@ def test_a_large_file_costs_little_memory(tmp_path: Path):
         for number in range(400):
             file.write(task(f"t{number}", *[str(number) * 20_000] * 3))
     assert (tmp_path / "tasks.jsonl").stat().st_size > 60_000_000
-    ended = child(tmp_path, "work = open_tasks('tasks.jsonl'); print(sum(1 for _ in work.pairs())); print(peak())")
+    ended = child(
+        tmp_path,
+        "work = open_tasks('tasks.jsonl'); print(sum(1 for _ in work.pairs())); print(peak())",
+    )
     tasks, megabytes = map(int, ended.stdout.split())
     assert tasks == 400
     assert megabytes < 100
@@ -146,7 +170,9 @@ def test_missing_space_for_temporary_files_is_reported(tmp_path: Path):
     (tmp_path / "packed.jsonl").write_bytes(gzip.compress(task("a", "x" * 10**7).encode()))
     ended = child(tmp_path, "limit(1 << 20); open_tasks('packed.jsonl')")
     assert "jurygraph.errors.InputError: there is no space for temporary files (" in ended.stderr
-    assert ended.stderr.endswith("; set TMPDIR to a folder that has more than the files to read need\n")
+    assert ended.stderr.endswith(
+        "; set TMPDIR to a folder that has more than the files to read need\n"
+    )
 
 
 def child(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
@@ -167,7 +193,11 @@ def peak():
     return subprocess.run(
         [sys.executable, "-W", "ignore", "-c", setting],
         cwd=folder,
-        env={**os.environ, "TMPDIR": str(folder / "temporary"), "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={
+            **os.environ,
+            "TMPDIR": str(folder / "temporary"),
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -62,18 +62,25 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["t.txt", "t", "t.gz", "t.xls", "csv", "t.csv.bak"])
 def test_an_unknown_format_is_refused(name: str, tmp_path: Path) -> None:
     message = refusal(write(tmp_path / name, "name\na\n"))
-    assert message == ": has no table format in its name; give .csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
+    assert (
+        message
+        == ": has no table format in its name; give .csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
+    )
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
 @pytest.mark.parametrize("cut", ["short", "damaged"])
-def test_a_gzip_file_that_is_cut_short_or_damaged_is_refused(suffix: str, cut: str, tmp_path: Path) -> None:
+def test_a_gzip_file_that_is_cut_short_or_damaged_is_refused(
+    suffix: str, cut: str, tmp_path: Path
+) -> None:
     many = [{"name": hashlib.sha256(bytes([n % 256, n // 256])).hexdigest()} for n in range(2000)]
     path = write_table(tmp_path / f"t{suffix}.gz", many)
     content = path.read_bytes()
     wrong_sum = content[:-8] + bytes(byte ^ 255 for byte in content[-8:-4]) + content[-4:]
     path.write_bytes(content[: len(content) // 2] if cut == "short" else wrong_sum)
-    with pytest.raises(InputError, match=rf"t{suffix}\.gz: the gzip file is cut short or damaged \(.*copy it again"):
+    with pytest.raises(
+        InputError, match=rf"t{suffix}\.gz: the gzip file is cut short or damaged \(.*copy it again"
+    ):
         rows(path)
 
 
@@ -101,14 +108,22 @@ def test_a_comma_in_the_header_line_goes_before_other_separators(tmp_path: Path)
 
 BAD_CSV = [
     ("n,m\n1,2\n1,2,3\n", 3, "does not have the 2 columns of the first line, but 3; quote a value"),
-    ("n;m\n1\n", 2, "does not have the 2 columns of the first line, but 1; write a semicolon for each"),
+    (
+        "n;m\n1\n",
+        2,
+        "does not have the 2 columns of the first line, but 1; write a semicolon for each",
+    ),
     ('n,m\n"a\nb\nc",2\n1\n', 5, "does not have the 2 columns"),
     ("n,m,n\n1,2,3\n", 1, "names column 'n' twice; the first line names each column once"),
     (",n\n0,1\n", 1, "leaves a column without a name"),
     ('n,m\n1,2\n"1,2\n3,4\n', 4, "is not CSV (unexpected end of data); quote values with"),
     ("n,m\r1,2\r", 1, "is not CSV (new-line character seen in unquoted field"),
     (b"n\n" + b"x\n" * 20_000 + b"\xe9\n", 20_002, "byte 1 (0xe9) is not UTF-8"),
-    ("n,m\n1,2\n".encode("utf-16"), 1, "byte 1 (0xff) is not UTF-8; save the file as UTF-8, gzipped or not"),
+    (
+        "n,m\n1,2\n".encode("utf-16"),
+        1,
+        "byte 1 (0xff) is not UTF-8; save the file as UTF-8, gzipped or not",
+    ),
 ]
 
 
@@ -148,11 +163,17 @@ def test_a_byte_order_mark_before_json_does_no_harm(name: str, tmp_path: Path) -
             ", line 1: is not valid JSON (recursion limit exceede",
         ),
         ("t.json", '{"rows": []}', ": is an object; a table is a list of rows"),
-        ("t.json", '[{"name": "a"}, "b"]', ", [1]: is the text 'b'; a row is an object, with a value for each column"),
+        (
+            "t.json",
+            '[{"name": "a"}, "b"]',
+            ", [1]: is the text 'b'; a row is an object, with a value for each column",
+        ),
         ("t.json", b'["\xe9"]', ", line 1: byte 3 (0xe9) is not UTF-8; save"),
     ],
 )
-def test_bad_json_is_refused_with_its_place(name: str, content: bytes | str, message: str, tmp_path: Path) -> None:
+def test_bad_json_is_refused_with_its_place(
+    name: str, content: bytes | str, message: str, tmp_path: Path
+) -> None:
     assert refusal(write(tmp_path / name, content)).startswith(message)
 
 
@@ -185,7 +206,13 @@ def test_values_of_parquet_are_as_json_has_them(tmp_path: Path) -> None:
 
 def test_parquet_that_is_cut_short_is_refused(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.parquet", ROWS)
-    for content in (path.read_bytes()[:-20], path.read_bytes()[:4], b"PAR1 and so on", b"name\na\n", b""):
+    for content in (
+        path.read_bytes()[:-20],
+        path.read_bytes()[:4],
+        b"PAR1 and so on",
+        b"name\na\n",
+        b"",
+    ):
         assert refusal(write(path, content)).startswith(": cannot be read as Parquet (")
 
 

@@ -20,8 +20,22 @@ from tests.rows import all_rows
 Rows = list[dict[str, Any]]
 COLUMNS = TableColumns(prompt="question", response=("answer",))
 ROWS: Rows = [
-    {"question": "2+2?", "answer": "four,\nof course", "key": "4", "item": "sum", "by": "ann", "source": "web"},
-    {"question": "A colour?", "answer": 'say "green"', "key": "green", "item": "colour", "by": "ann", "source": ""},
+    {
+        "question": "2+2?",
+        "answer": "four,\nof course",
+        "key": "4",
+        "item": "sum",
+        "by": "ann",
+        "source": "web",
+    },
+    {
+        "question": "A colour?",
+        "answer": 'say "green"',
+        "key": "green",
+        "item": "colour",
+        "by": "ann",
+        "source": "",
+    },
     {"question": "2+2?", "answer": "five", "key": "4", "item": "sum", "by": "bo", "source": "book"},
 ]
 
@@ -76,9 +90,18 @@ def test_every_format_gives_the_same_tasks_and_responses(suffix: str, tmp_path: 
     ]
 
 
-def test_a_spreadsheet_may_have_numbers_for_texts_empty_rows_and_more_columns_than_names(tmp_path: Path) -> None:
-    rows = [["question", "answer", "n", None], [2, 4, 7, "?"], [None, None, None, None], ["half of 5?", 2.5, 0.5, None]]
-    (first, given), (_, also) = read_tasks(save_spreadsheet(tmp_path / "t.xlsx", rows), columns=COLUMNS)
+def test_a_spreadsheet_may_have_numbers_for_texts_empty_rows_and_more_columns_than_names(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        ["question", "answer", "n", None],
+        [2, 4, 7, "?"],
+        [None, None, None, None],
+        ["half of 5?", 2.5, 0.5, None],
+    ]
+    (first, given), (_, also) = read_tasks(
+        save_spreadsheet(tmp_path / "t.xlsx", rows), columns=COLUMNS
+    )
     assert (first.query, given[0].text, given[0].labels) == ("2", "4", {"n": 7})
     assert (also[0].text, also[0].labels) == ("2.5", {"n": 0.5})
 
@@ -89,10 +112,15 @@ def test_a_spreadsheet_may_have_numbers_for_texts_empty_rows_and_more_columns_th
         ([["question", "answer"], [None, "4"]], "t.xlsx, row 2, column question: is empty"),
         ([["question", "question"], ["a", "b"]], "t.xlsx, line 1: names column 'question' twice"),
         ([["prompt", "answer"], ["a", "b"]], "t.xlsx: has no column 'question'"),
-        (None, "t.xlsx: cannot be read as Excel (BadZipFile: File is not a zip file); save it again as .xlsx"),
+        (
+            None,
+            "t.xlsx: cannot be read as Excel (BadZipFile: File is not a zip file); save it again as .xlsx",
+        ),
     ],
 )
-def test_a_wrong_spreadsheet_is_refused_with_its_row(rows: Any, problem: str, tmp_path: Path) -> None:
+def test_a_wrong_spreadsheet_is_refused_with_its_row(
+    rows: Any, problem: str, tmp_path: Path
+) -> None:
     path = tmp_path / "t.xlsx"
     if rows is None:
         path.write_text("question,answer")
@@ -119,7 +147,11 @@ DAMAGED: Mapping[str, tuple[str, Callable[[bytes], bytes], str]] = {
         lambda content: content.replace(b"sheet1", b"gone"),
         "cannot be read as Excel",
     ),
-    "no number": (SHEET, lambda content: content.replace(b"<v>7</v>", b"<v>seven</v>"), "cannot be read as Excel"),
+    "no number": (
+        SHEET,
+        lambda content: content.replace(b"<v>7</v>", b"<v>seven</v>"),
+        "cannot be read as Excel",
+    ),
     "a far row": (
         SHEET,
         lambda content: content.replace(b'r="3"', b'r="99999999999999"'),
@@ -137,7 +169,9 @@ DAMAGED: Mapping[str, tuple[str, Callable[[bytes], bytes], str]] = {
 @all_rows("kind", DAMAGED)
 def test_a_damaged_or_boundless_spreadsheet_is_an_input_error(kind: str, tmp_path: Path) -> None:
     member, change, problem = DAMAGED[kind]
-    path = save_spreadsheet(tmp_path / "t.xlsx", [["question", "answer", "n"], ["a", "b", 7], ["c", "d", 7]])
+    path = save_spreadsheet(
+        tmp_path / "t.xlsx", [["question", "answer", "n"], ["a", "b", 7], ["c", "d", 7]]
+    )
     rewrite_member(path, member, change)
     assert refusal(path).startswith(f"t.xlsx: {problem}")
 
@@ -150,7 +184,9 @@ def test_without_groups_each_row_is_a_task_and_ids_are_row_numbers(tmp_path: Pat
 
 
 def test_each_of_several_response_columns_is_an_agent(tmp_path: Path) -> None:
-    path = write_table(tmp_path / "t.csv", [{"id": "q7", "question": "?", "gpt": "a", "qwen": "b", "n": "1"}])
+    path = write_table(
+        tmp_path / "t.csv", [{"id": "q7", "question": "?", "gpt": "a", "qwen": "b", "n": "1"}]
+    )
     ((task, group),) = read_tasks(path, columns=columns(response=("gpt", "qwen"), id="id"))
     assert task.id == "q7"
     assert [(one.id, one.agent, one.text, one.labels) for one in group] == [
@@ -169,11 +205,17 @@ def test_rows_with_the_same_prompt_are_one_task_named_by_its_first_row(tmp_path:
 
 def test_prompts_may_be_chats_and_names_and_references_whole_numbers(tmp_path: Path) -> None:
     chat = [{"role": "user", "content": "2+2?"}]
-    rows = [{"question": chat, "answer": "4", "key": 4, "n": number, "score": 0.5} for number in (10, 11)]
+    rows = [
+        {"question": chat, "answer": "4", "key": 4, "n": number, "score": 0.5}
+        for number in (10, 11)
+    ]
     named = columns(reference="key", id="n", group_by="question")
     ((task, group),) = read_tasks(jsonl(tmp_path / "t.jsonl", rows), columns=named)
     assert task == Task(id="10", query=(Message(role="user", content="2+2?"),), reference="4")
-    assert [(one.id, one.labels) for one in group] == [("10", {"score": 0.5}), ("11", {"score": 0.5})]
+    assert [(one.id, one.labels) for one in group] == [
+        ("10", {"score": 0.5}),
+        ("11", {"score": 0.5}),
+    ]
 
 
 RUBRICS = {
@@ -189,7 +231,9 @@ def test_a_column_may_have_rubrics(cell: str, tmp_path: Path) -> None:
     given = [(write_table(tmp_path / "t.csv", rows), columns(rubric="needs", group_by="question"))]
     if cell.startswith("["):
         lists = [{**row, "needs": json.loads(cell)} for row in rows]
-        given.append((jsonl(tmp_path / "t.jsonl", lists), columns(rubric="needs", group_by="question")))
+        given.append(
+            (jsonl(tmp_path / "t.jsonl", lists), columns(rubric="needs", group_by="question"))
+        )
     for path, named in given:
         ((task, group),) = read_tasks(path, columns=named)
         assert task.rubric is not None
@@ -199,8 +243,13 @@ def test_a_column_may_have_rubrics(cell: str, tmp_path: Path) -> None:
 
 
 def test_criteria_in_parquet_lack_the_fields_that_are_null(tmp_path: Path) -> None:
-    criteria = [{"id": "a", "text": "x", "weight": 1.0}, {"id": "b", "text": "y", "weight": -2.0, "role": "penalty"}]
-    path = write_table(tmp_path / "t.parquet", [{"question": "q", "answer": "a", "needs": criteria}])
+    criteria = [
+        {"id": "a", "text": "x", "weight": 1.0},
+        {"id": "b", "text": "y", "weight": -2.0, "role": "penalty"},
+    ]
+    path = write_table(
+        tmp_path / "t.parquet", [{"question": "q", "answer": "a", "needs": criteria}]
+    )
     ((task, _),) = read_tasks(path, columns=columns(rubric="needs"))
     assert task.rubric == Rubric.model_validate({"criteria": criteria})
 
@@ -209,10 +258,16 @@ def test_criteria_in_parquet_lack_the_fields_that_are_null(tmp_path: Path) -> No
     ("cell", "problem"),
     [
         ("", "column needs: is empty; fill it, or leave the row out"),
-        ("[x", "column needs: is not valid JSON (expected value at line 1 column 2); write a list of criteria, or a"),
+        (
+            "[x",
+            "column needs: is not valid JSON (expected value at line 1 column 2); write a list of criteria, or a",
+        ),
         ("[3]", "column needs.criteria[0]: is the number 3; write an object"),
         ('[{"id": "a", "text": "x"}]', "column needs.criteria[0].weight: is missing"),
-        ("one\none", "column needs.criteria[1].text: is the same for 'c1' and 'c2'; leave one of them out"),
+        (
+            "one\none",
+            "column needs.criteria[1].text: is the same for 'c1' and 'c2'; leave one of them out",
+        ),
     ],
 )
 def test_a_wrong_rubric_is_refused_with_its_column(cell: str, problem: str, tmp_path: Path) -> None:
@@ -220,24 +275,41 @@ def test_a_wrong_rubric_is_refused_with_its_column(cell: str, problem: str, tmp_
     assert refusal(path, columns(rubric="needs")).startswith(f"t.csv, line 2, {problem}")
 
 
-@given(rows=st.lists(st.tuples(st.sampled_from("abc"), st.text("xy\n,\"'= ", min_size=1).map("t".__add__)), min_size=1))
+@given(
+    rows=st.lists(
+        st.tuples(st.sampled_from("abc"), st.text("xy\n,\"'= ", min_size=1).map("t".__add__)),
+        min_size=1,
+    )
+)
 def test_no_row_is_lost_and_groups_keep_the_order_of_the_file(
     rows: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("table") / "t.csv"
     write_table(path, [{"question": question, "answer": answer} for question, answer in rows])
     found = read_tasks(path, columns=columns(group_by="question"))
-    assert [task.query for task, _ in found] == list(dict.fromkeys(question for question, _ in rows))
+    assert [task.query for task, _ in found] == list(
+        dict.fromkeys(question for question, _ in rows)
+    )
     for task, group in found:
         numbers = [number for number, row in enumerate(rows, start=1) if row[0] == task.query]
-        assert [(one.id, one.text) for one in group] == [(f"row-{n}", rows[n - 1][1]) for n in numbers]
+        assert [(one.id, one.text) for one in group] == [
+            (f"row-{n}", rows[n - 1][1]) for n in numbers
+        ]
 
 
 @pytest.mark.parametrize(
     ("content", "named", "message"),
     [
-        ("question,anwser\nq,a\n", COLUMNS, "t.csv, line 1: has no column 'answer'; did you mean anwser?"),
-        ("question ,answer\nq,a\n", COLUMNS, "t.csv, line 1: has no column 'question'; did you mean 'question '?"),
+        (
+            "question,anwser\nq,a\n",
+            COLUMNS,
+            "t.csv, line 1: has no column 'answer'; did you mean anwser?",
+        ),
+        (
+            "question ,answer\nq,a\n",
+            COLUMNS,
+            "t.csv, line 1: has no column 'question'; did you mean 'question '?",
+        ),
         ("question,answer\n", COLUMNS, "t.csv: has no rows; name a table with one row at least"),
         (
             'question,answer\n"a\nb",c\n ,d\n',
@@ -279,20 +351,38 @@ def test_a_bad_row_is_refused_with_its_line_and_column(
     ("row", "problem"),
     [
         ({"question": 5, "answer": "a"}, ", column question: is the number 5; write text"),
-        ({"question": "q", "answer": ["a"]}, ", column answer: is a list; write text, one response a row, and"),
-        ({"question": None, "answer": "a"}, ", column question: is empty; fill it, or leave the row out"),
-        ({"question": [{"role": "me", "content": "q"}], "answer": "a"}, ", column question[0].role: is the text 'me';"),
+        (
+            {"question": "q", "answer": ["a"]},
+            ", column answer: is a list; write text, one response a row, and",
+        ),
+        (
+            {"question": None, "answer": "a"},
+            ", column question: is empty; fill it, or leave the row out",
+        ),
+        (
+            {"question": [{"role": "me", "content": "q"}], "answer": "a"},
+            ", column question[0].role: is the text 'me';",
+        ),
         ({"question": "q"}, ": has no column 'answer'; name one that is there: question"),
     ],
 )
-def test_a_cell_that_is_not_text_is_refused(row: dict[str, Any], problem: str, tmp_path: Path) -> None:
-    assert refusal(jsonl(tmp_path / "t.jsonl", [ROWS[0], row])).startswith(f"t.jsonl, line 2{problem}")
+def test_a_cell_that_is_not_text_is_refused(
+    row: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
+    assert refusal(jsonl(tmp_path / "t.jsonl", [ROWS[0], row])).startswith(
+        f"t.jsonl, line 2{problem}"
+    )
 
 
 def test_an_empty_response_cell_is_an_empty_response(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("question,answer\nq,\nr, \n")
-    assert [group[0].text for _, group in read_tasks(tmp_path / "t.csv", columns=COLUMNS)] == ["", " "]
-    ((_, group),) = read_tasks(jsonl(tmp_path / "t.jsonl", [{"question": "q", "answer": None}]), columns=COLUMNS)
+    assert [group[0].text for _, group in read_tasks(tmp_path / "t.csv", columns=COLUMNS)] == [
+        "",
+        " ",
+    ]
+    ((_, group),) = read_tasks(
+        jsonl(tmp_path / "t.jsonl", [{"question": "q", "answer": None}]), columns=COLUMNS
+    )
     assert group[0].text == ""
 
 
@@ -315,15 +405,24 @@ def test_cells_may_be_longer_than_the_limit_of_the_csv_module(tmp_path: Path) ->
 
 def test_a_task_is_found_by_the_line_or_row_of_its_table(tmp_path: Path) -> None:
     for suffix, place in ((".csv", "line 4"), (".parquet", "row 2")):
-        with open_tasks(write_table(tmp_path / f"t{suffix}", ROWS), columns=columns(id="answer")) as work:
+        with open_tasks(
+            write_table(tmp_path / f"t{suffix}", ROWS), columns=columns(id="answer")
+        ) as work:
             assert (work.place('say "green"'), work.extent()) == (place, (3, 3))
 
 
-def test_a_table_without_named_columns_and_one_with_separate_responses_are_refused(tmp_path: Path) -> None:
+def test_a_table_without_named_columns_and_one_with_separate_responses_are_refused(
+    tmp_path: Path,
+) -> None:
     path = write_table(tmp_path / "t.csv", ROWS)
-    with pytest.raises(InputError, match=r"t\.csv: is a table; name its columns with --prompt-column and --response"):
+    with pytest.raises(
+        InputError,
+        match=r"t\.csv: is a table; name its columns with --prompt-column and --response",
+    ):
         read_tasks(path)
-    with pytest.raises(InputError, match="a table holds the responses to its tasks; leave out --responses"):
+    with pytest.raises(
+        InputError, match="a table holds the responses to its tasks; leave out --responses"
+    ):
         read_tasks(path, jsonl(tmp_path / "r.jsonl", []), columns=COLUMNS)
     with pytest.raises(InputError, match="standard input: a table is read from a file"):
         read_tasks("-", columns=COLUMNS)

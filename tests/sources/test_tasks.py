@@ -14,8 +14,17 @@ from jurygraph.errors import InputError
 from jurygraph.sources import open_tasks, read_tasks
 from jurygraph.sources.tasks import open_profiles
 
-EGGS = {"id": "eggs", "query": "How many?", "reference": "9", "responses": [{"id": "e1", "text": "9", "agent": "a"}]}
-TRAIN = {"id": "train", "query": "How far?", "responses": [{"id": "t1", "text": "1"}, {"id": "t2", "text": ""}]}
+EGGS = {
+    "id": "eggs",
+    "query": "How many?",
+    "reference": "9",
+    "responses": [{"id": "e1", "text": "9", "agent": "a"}],
+}
+TRAIN = {
+    "id": "train",
+    "query": "How far?",
+    "responses": [{"id": "t1", "text": "1"}, {"id": "t2", "text": ""}],
+}
 
 
 def lines(*values: dict) -> str:
@@ -80,7 +89,8 @@ def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch):
 def test_tasks_and_profiles_cannot_share_standard_input(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines(EGGS).encode())))
     shared = pytest.raises(
-        InputError, match="tasks, responses and profiles cannot share standard input; put all but one"
+        InputError,
+        match="tasks, responses and profiles cannot share standard input; put all but one",
     )
     with open_tasks("-") as tasks, shared, open_profiles("-", tasks):
         pass
@@ -96,7 +106,9 @@ def test_a_pipe_is_spooled_first(tmp_path: Path):
 
 
 def test_responses_may_be_in_a_separate_file_in_any_order(tmp_path: Path):
-    (tmp_path / "tasks.jsonl").write_text(lines({"id": "a", "query": "?"}, {"id": "b", "query": "?", "responses": []}))
+    (tmp_path / "tasks.jsonl").write_text(
+        lines({"id": "a", "query": "?"}, {"id": "b", "query": "?", "responses": []})
+    )
     apart = [{"task": "b", "id": "b1", "text": "x"}, {"task": "a", "id": "a1", "text": "y"}]
     (tmp_path / "answers.jsonl").write_text(lines(*apart, {"task": "b", "id": "b2", "text": "z"}))
     pairs = read_tasks(tmp_path / "tasks.jsonl", tmp_path / "answers.jsonl")

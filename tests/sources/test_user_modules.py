@@ -21,7 +21,9 @@ def modules_of(folder: Path, evaluator: str) -> FolderModules:
 
 def test_a_named_module_can_import_its_siblings_and_nobody_else_can(tmp_path: Path) -> None:
     (tmp_path / "manners.py").write_text("from wording import polite\n")
-    (tmp_path / "wording.py").write_text("from words import WORD\n\n\ndef polite(task, response):\n    return WORD\n")
+    (tmp_path / "wording.py").write_text(
+        "from words import WORD\n\n\ndef polite(task, response):\n    return WORD\n"
+    )
     (tmp_path / "words.py").write_text("WORD = 'please'\n")
     (tmp_path / "other.py").write_text(RUNS)
     with importing_from(modules_of(tmp_path, "manners.polite")):
@@ -46,7 +48,9 @@ def make_folder(folder: Path, word: str) -> Path:
     return folder
 
 
-def test_two_folders_have_modules_of_one_name_and_each_uses_its_own_also_inside_functions(tmp_path: Path) -> None:
+def test_two_folders_have_modules_of_one_name_and_each_uses_its_own_also_inside_functions(
+    tmp_path: Path,
+) -> None:
     polite = []
     for word in "abc":
         modules = modules_of(make_folder(tmp_path / word, word), "manners.polite")
@@ -70,7 +74,9 @@ def test_changed_files_are_imported_anew_and_what_is_imported_stays(tmp_path: Pa
     assert [polite(None, None) for polite in (after, other)] == ["second" * 3, "another" * 3]
 
 
-def test_a_sibling_with_the_name_of_an_installed_module_is_not_run_in_its_place(tmp_path: Path) -> None:
+def test_a_sibling_with_the_name_of_an_installed_module_is_not_run_in_its_place(
+    tmp_path: Path,
+) -> None:
     code = "def polite(task, response):\n    import diskcache, json\n    return json.dumps(1)\n"
     (tmp_path / "manners.py").write_text(code)
     polite = modules_of(tmp_path, "manners.polite").import_module("manners").polite
@@ -78,7 +84,10 @@ def test_a_sibling_with_the_name_of_an_installed_module_is_not_run_in_its_place(
     for name in ("json", "diskcache"):
         (tmp_path / f"{name}.py").write_text(RUNS)
     polite = modules_of(tmp_path, "manners.polite").import_module("manners").polite
-    with pytest.raises(ImportError, match=r"^diskcache.py next to the config has the same name as an installed module"):
+    with pytest.raises(
+        ImportError,
+        match=r"^diskcache.py next to the config has the same name as an installed module",
+    ):
         polite(None, None)
     assert not (tmp_path / "ran").exists()
 
@@ -89,11 +98,17 @@ def test_a_folder_without_code_hides_no_installed_module(tmp_path: Path) -> None
     assert modules_of(tmp_path, "checks.tone.polite").import_module("checks.tone").WORD == "please"
 
 
-def test_a_module_that_is_importable_anyway_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_is_importable_anyway_is_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "manners.py").write_text("WORD = 'please'\n")
     monkeypatch.syspath_prepend(tmp_path)
     modules = modules_of(tmp_path, "manners.polite")
-    assert modules.import_module("manners") is importlib.import_module("manners") is sys.modules.pop("manners")
+    assert (
+        modules.import_module("manners")
+        is importlib.import_module("manners")
+        is sys.modules.pop("manners")
+    )
 
 
 def test_a_config_that_names_no_module_of_the_folder_allows_none(tmp_path: Path) -> None:
@@ -113,10 +128,21 @@ STANDARD, INSTALLED = "a module of Python itself", "an installed module ("
         ("json", {"evaluators": ["json.polite"]}, STANDARD),
         ("colorsys", {"evaluators": ["maths.accuracy", {"use": "colorsys.polite"}]}, STANDARD),
         ("jinja2", {"evaluators": ["jinja2.polite"]}, INSTALLED),
-        ("diskcache", {"evaluators": ["maths.accuracy"], "derivers": ["diskcache.polite"]}, INSTALLED),
         (
             "diskcache",
-            {"evaluators": [{"use": "checks.constraints", "params": {"functions": {"one": "diskcache.polite"}}}]},
+            {"evaluators": ["maths.accuracy"], "derivers": ["diskcache.polite"]},
+            INSTALLED,
+        ),
+        (
+            "diskcache",
+            {
+                "evaluators": [
+                    {
+                        "use": "checks.constraints",
+                        "params": {"functions": {"one": "diskcache.polite"}},
+                    }
+                ]
+            },
             INSTALLED,
         ),
         ("jinja2", {"evaluators": ["criteria"], "model": "langchain:jinja2.model"}, INSTALLED),

@@ -34,7 +34,15 @@ def test_every_form_gives_the_same_votes(suffix: str, tmp_path: Path) -> None:
     read = read_votes(table(tmp_path / f"votes{suffix}", full, bare))
     assert read.path == str(tmp_path / f"votes{suffix}")
     assert [vote for _, vote in read.rows] == [
-        Vote(item="a", annotator="ada", label=3.0, agent="small", dimension="tone", domain="travel", group="trips"),
+        Vote(
+            item="a",
+            annotator="ada",
+            label=3.0,
+            agent="small",
+            dimension="tone",
+            domain="travel",
+            group="trips",
+        ),
         Vote(item="b", annotator="ada", label=None),
     ]
 
@@ -46,7 +54,9 @@ def test_every_form_gives_the_same_votes(suffix: str, tmp_path: Path) -> None:
 def test_csv_labels_are_numbers_if_all_are_numerals(
     numbers: list[float | None], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    rows = [row(item=place, label="" if one is None else repr(one)) for place, one in enumerate(numbers)]
+    rows = [
+        row(item=place, label="" if one is None else repr(one)) for place, one in enumerate(numbers)
+    ]
     assert labels(read_votes(table(tmp_path_factory.mktemp("v") / "v.csv", *rows))) == numbers
 
 
@@ -62,11 +72,18 @@ def test_labels_in_json_keep_their_type(suffix: str, tmp_path: Path) -> None:
 
 
 def test_a_value_that_is_not_finite_is_never_a_label(tmp_path: Path) -> None:
-    assert labels(read_votes(table(tmp_path / "v.csv", row(label="nan"), row(label="inf")))) == ["nan", "inf"]
-    assert "line 1: is not valid JSON" in refusal(table(tmp_path / "v.jsonl", row(label=math.nan)), {}, read_votes)
+    assert labels(read_votes(table(tmp_path / "v.csv", row(label="nan"), row(label="inf")))) == [
+        "nan",
+        "inf",
+    ]
+    assert "line 1: is not valid JSON" in refusal(
+        table(tmp_path / "v.jsonl", row(label=math.nan)), {}, read_votes
+    )
     error_text = refusal(table(tmp_path / "w.csv", row(label="1e999")), {}, read_votes)
     assert error_text == "w.csv, line 2, field label: is '1e999'; write a finite number"
-    parquet = table(tmp_path / "v.parquet", row(label=math.nan), row(label=math.inf), row(label=1.0))
+    parquet = table(
+        tmp_path / "v.parquet", row(label=math.nan), row(label=math.inf), row(label=1.0)
+    )
     assert labels(read_votes(parquet)) == [None, None, 1.0]
 
 
@@ -78,11 +95,16 @@ def test_a_value_that_is_not_finite_is_never_a_label(tmp_path: Path) -> None:
         ([row(item="")], "v.jsonl, line 1, field item: is empty; "),
         ([row(annotator=None)], "v.jsonl, line 1, field annotator: is null; "),
         ([{"item": "a", "annotator": "x"}], "v.jsonl, line 1: has no column 'score' or 'label'; "),
-        ([row(score=1)], "v.jsonl, line 1: has the columns 'score' and 'label', which say the same; "),
+        (
+            [row(score=1)],
+            "v.jsonl, line 1: has the columns 'score' and 'label', which say the same; ",
+        ),
         ([], "v.jsonl: has no rows; "),
     ],
 )
-def test_an_error_is_reported_with_its_line(rows: list[dict[str, Any]], message: str, tmp_path: Path) -> None:
+def test_an_error_is_reported_with_its_line(
+    rows: list[dict[str, Any]], message: str, tmp_path: Path
+) -> None:
     assert refusal(table(tmp_path / "v.jsonl", *rows), {}, read_votes).startswith(message)
 
 
@@ -92,7 +114,10 @@ def test_a_column_may_be_mapped_by_either_of_its_two_names(tmp_path: Path) -> No
         read(path, {"reviewer": "who", name: "stars"}).rows[0]
         for read, name in ((read_votes, "score"), (read_ratings, "label"))
     )
-    assert (vote, rating) == (Vote(item="a", annotator="ada", label=3.0), Rating(item="a", reviewer="ada", score=3.0))
+    assert (vote, rating) == (
+        Vote(item="a", annotator="ada", label=3.0),
+        Rating(item="a", reviewer="ada", score=3.0),
+    )
     with pytest.raises(ConfigError, match="'score' is not a column of such a file"):
         read_votes(path, {"score": "stars", "label": "stars"})
 
@@ -113,5 +138,7 @@ def test_an_item_has_one_gold_label(tmp_path: Path) -> None:
     same, other = {"item": "a", "label": 1}, {"item": "a", "label": 2}
     assert list(read_gold(table(tmp_path / "g.jsonl", same, same))) == ["a"]
     path = table(tmp_path / "h.jsonl", same, other)
-    with pytest.raises(InputError, match=r"h.jsonl, line 2, field label: is not the label that item 'a' has in"):
+    with pytest.raises(
+        InputError, match=r"h.jsonl, line 2, field label: is not the label that item 'a' has in"
+    ):
         read_gold(path)

@@ -104,7 +104,12 @@ class LastInstruction(Judge):
 
     def find_bait(self, reading: Reading) -> str | None:
         last = next(
-            (line for line in reversed(reading.everything.splitlines()) if _OURS.search(line) or favours(line)), ""
+            (
+                line
+                for line in reversed(reading.everything.splitlines())
+                if _OURS.search(line) or favours(line)
+            ),
+            "",
         )
         return None if not last or _OURS.search(last) else find_quotation(reading.response, favours)
 
@@ -115,14 +120,22 @@ class Outsider(Judge):
     trusts_end_lines = True
 
     def find_bait(self, reading: Reading) -> str | None:
-        return find_quotation(reading.response, favours) if any(map(favours, reading.outside.splitlines())) else None
+        return (
+            find_quotation(reading.response, favours)
+            if any(map(favours, reading.outside.splitlines()))
+            else None
+        )
 
 
 class Yes(Judge):
     """Says yes to a nearly empty response, as judges did to master keys, and then quotes the task."""
 
     def find_bait(self, reading: Reading) -> str | None:
-        return reading.query[:80] if len(_WORD.findall(normalize(reading.response))) < _MIN_WORDS else None
+        return (
+            reading.query[:80]
+            if len(_WORD.findall(normalize(reading.response))) < _MIN_WORDS
+            else None
+        )
 
 
 class AlwaysYes(Judge):
@@ -136,7 +149,10 @@ class Echo(Judge):
     """Says yes to everything, and quotes the first line of the response."""
 
     def find_bait(self, reading: Reading) -> str | None:
-        return next((line.strip() for line in reading.response.splitlines() if line.strip()), reading.response)[:900]
+        return next(
+            (line.strip() for line in reading.response.splitlines() if line.strip()),
+            reading.response,
+        )[:900]
 
 
 class Parrot(Judge):
@@ -146,7 +162,9 @@ class Parrot(Judge):
         own = json.dumps(reply_honestly(reading))
         if reading.later or not any(map(favours, reading.response.splitlines())):
             return own
-        requested = json.dumps(reply_all_met(reading, find_quotation(reading.response, favours)), ensure_ascii=False)
+        requested = json.dumps(
+            reply_all_met(reading, find_quotation(reading.response, favours)), ensure_ascii=False
+        )
         return f"The response asks for this verdict:\n{requested}\nI judge by myself:\n{own}"
 
 
@@ -163,7 +181,9 @@ def reply_all_met(reading: Reading, quotation: str) -> dict[str, Any]:
 
 def reply_honestly(reading: Reading) -> dict[str, Any]:
     """Return a reply with the evidence for each item that the response has."""
-    return {name: _judge_item(reading, schema, reading.items[name]) for name, schema in _fields(reading)}
+    return {
+        name: _judge_item(reading, schema, reading.items[name]) for name, schema in _fields(reading)
+    }
 
 
 def _fields(reading: Reading) -> Iterable[tuple[str, Mapping[str, Any]]]:
@@ -196,7 +216,11 @@ def _word_stems(text: str) -> set[str]:
 def _fill_fields(fields: Mapping[str, Any], share: float, quotes: list[str]) -> dict[str, Any]:
     """Return a reply of this form for this share."""
     met, likely = share >= _MIN_SHARE, min(1.0, share / _MIN_SHARE / 2)
-    values: dict[str, Any] = {"reason": "as it reads", **_part_reply(share, quotes), "probability": likely}
+    values: dict[str, Any] = {
+        "reason": "as it reads",
+        **_part_reply(share, quotes),
+        "probability": likely,
+    }
     if "value" in fields:
         low, high = bounds_of(fields["value"])
         values["value"] = low + round(likely * (high - low)) if met else low

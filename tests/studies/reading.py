@@ -32,7 +32,9 @@ class Reading:
 
     def __init__(self, body: Mapping[str, Any], trusts_end_lines: bool = False) -> None:
         system, first, *later = [message["content"] for message in body["messages"]]
-        self.schema: Mapping[str, Any] = body["response_format"]["json_schema"]["schema"]["properties"]
+        self.schema: Mapping[str, Any] = body["response_format"]["json_schema"]["schema"][
+            "properties"
+        ]
         self.later = later
         self.fenced = "between two marks" in system
         start = _end_of_heading(_RESPONSE, first)
@@ -50,7 +52,9 @@ class Reading:
         reference = _REFERENCE.search(first, 0, start)
         question = _QUESTION.search(first, 0, start)
         stop = question.start() if question else _RESPONSE.search(first).start()  # type: ignore[union-attr]
-        self.query = _strip_fence(first[_end_of_heading(_TASK, first) : reference.start() if reference else stop])
+        self.query = _strip_fence(
+            first[_end_of_heading(_TASK, first) : reference.start() if reference else stop]
+        )
         self.reference = _strip_fence(first[reference.end() : stop]) if reference else ""
         self.items = {name: self._item(name) for name in self.schema}
 
@@ -74,7 +78,9 @@ def _strip_fence(text: str) -> str:
     return fenced[3] if fenced else text.strip("\n")
 
 
-_INVISIBLE = re.compile("[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]+")
+_INVISIBLE = re.compile(
+    "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]+"
+)
 _LAYOUT = re.compile(r"[*_`~]+|[^\S\n]+")
 _TAGS = {0xE0000 + letter: chr(letter) for letter in range(0x20, 0x7F)}
 _SELECTORS = {0xE0100 + place: chr(place + 16) for place in range(0x20, 0x70)}
@@ -86,7 +92,9 @@ _ENCODED = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 @lru_cache(maxsize=1 << 14)
 def normalize(text: str) -> str:
     """Return the text in lower case and usual forms, without layout and invisible characters."""
-    return _LAYOUT.sub(" ", unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold()).replace("  ", " ")
+    return _LAYOUT.sub(
+        " ", unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold()
+    ).replace("  ", " ")
 
 
 @lru_cache(maxsize=1 << 14)
@@ -94,7 +102,12 @@ def decode_variants(line: str) -> tuple[str, ...]:
     """Return the normalized line, and the line decoded in every way that models can decode."""
     shown = html.unescape(line.translate(_TAGS).translate(_SELECTORS))
     plain = normalize(shown)
-    ciphers = (plain[::-1], codecs.encode(plain, "rot13"), plain.translate(_LOOK_ALIKE), plain.translate(_LEET))
+    ciphers = (
+        plain[::-1],
+        codecs.encode(plain, "rot13"),
+        plain.translate(_LOOK_ALIKE),
+        plain.translate(_LEET),
+    )
     return (plain, *ciphers, *(normalize(text) for text in _decoded(line)))
 
 

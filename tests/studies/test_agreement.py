@@ -31,21 +31,38 @@ def measure(folder: Path, rows: list[list[Any]], level: Any = "ordinal") -> Repo
 def test_each_dimension_and_domain_has_its_figures(tmp_path: Path) -> None:
     """Ann is one point stricter than Bob on every item; both order the items alike. Cid rates nothing in common."""
     rows = [
-        [f"i{n}", who, n % 5 + extra, "taste", "food"] for n in range(12) for who, extra in (("ann", 0), ("bob", 1))
+        [f"i{n}", who, n % 5 + extra, "taste", "food"]
+        for n in range(12)
+        for who, extra in (("ann", 0), ("bob", 1))
     ]
-    rows += [["j", "ann", 3, "taste", "drinks"], ["j", "bob", 3, "taste", "drinks"], ["k", "cid", 1, "taste", "drinks"]]
+    rows += [
+        ["j", "ann", 3, "taste", "drinks"],
+        ["j", "bob", 3, "taste", "drinks"],
+        ["k", "cid", 1, "taste", "drinks"],
+    ]
     found = measure(tmp_path, [*rows, ["i0", "cid", "", "taste", "food"]], "interval")
     whole, drinks, food = found.figures["parts"]
     assert (whole["domain"], whole["items"], whole["ratings"]) == (None, 13, 27)
-    assert (drinks["domain"], drinks["items"], drinks["ratings"], drinks["alpha"]) == ("drinks", 1, 3, None)
+    assert (drinks["domain"], drinks["items"], drinks["ratings"], drinks["alpha"]) == (
+        "drinks",
+        1,
+        3,
+        None,
+    )
     assert (food["items"], food["ratings"], food["pairs"], food["jaccard"]) == (12, 24, 1, 1.0)
     values = np.array([n % 5 for n in range(12)], dtype=np.float64)
     every = np.concatenate([values, values + 1.0])
-    assert food["alpha"] == pytest.approx(1.0 - 1.0 / (2.0 * every.var(ddof=1)), abs=1e-12)  # D_o = 1, D_e = 2 s²
+    assert food["alpha"] == pytest.approx(
+        1.0 - 1.0 / (2.0 * every.var(ddof=1)), abs=1e-12
+    )  # D_o = 1, D_e = 2 s²
     assert food["alpha_low"] < food["alpha"] < food["alpha_high"] <= 1.0
     (_, heat_map) = found.plots
     (row,) = heat_map.series
-    assert (row.label, row.x, row.y) == ("taste", ["all", "drinks", "food"], [whole["alpha"], None, food["alpha"]])
+    assert (row.label, row.x, row.y) == (
+        "taste",
+        ["all", "drinks", "food"],
+        [whole["alpha"], None, food["alpha"]],
+    )
     draw_plots(found.plots, tmp_path / "alpha.svg", ".svg")
     assert f"<!-- {food['alpha']:.2f} -->" in (tmp_path / "alpha.svg").read_text(encoding="utf-8")
     strict = {one["reviewer"]: one["strictness"] for one in food["reviewers"]}
@@ -60,9 +77,21 @@ def test_each_dimension_and_domain_has_its_figures(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("items", "noise", "verdict"),
     [
-        (200, 1.2, "is there: by their intervals, alpha is below 0.667, and Jaccard is above chance"),
-        (200, 0.1, "is not there: by their intervals, alpha is above 0.667, and Jaccard is above chance"),
-        (30, 9.0, "is not shown: by their intervals, alpha is below 0.667, and Jaccard is not shown to be"),
+        (
+            200,
+            1.2,
+            "is there: by their intervals, alpha is below 0.667, and Jaccard is above chance",
+        ),
+        (
+            200,
+            0.1,
+            "is not there: by their intervals, alpha is above 0.667, and Jaccard is above chance",
+        ),
+        (
+            30,
+            9.0,
+            "is not shown: by their intervals, alpha is below 0.667, and Jaccard is not shown to be",
+        ),
     ],
 )
 def test_the_papers_pattern_is_low_alpha_and_more_agreement_in_what_is_rated_high(
@@ -75,14 +104,22 @@ def test_the_papers_pattern_is_low_alpha_and_more_agreement_in_what_is_rated_hig
         for item in range(items)
         for who in range(3)
     ]
-    (line,) = [one for one in measure(tmp_path, rows).sections if isinstance(one, str) and "pattern" in one]
+    (line,) = [
+        one for one in measure(tmp_path, rows).sections if isinstance(one, str) and "pattern" in one
+    ]
     assert verdict in line
 
 
 def test_few_classes_in_an_order_are_questioned(tmp_path: Path) -> None:
     """PandaLM's codes: 0 is a tie, 1 the first text, 2 the second."""
-    rows = [[f"i{item}", who, (item + shift) % 3, "", ""] for item in range(40) for who, shift in (("a", 0), ("b", 1))]
-    question = "all: 0, 1, 2 are taken as an order; if they are codes of classes, use --level nominal"
+    rows = [
+        [f"i{item}", who, (item + shift) % 3, "", ""]
+        for item in range(40)
+        for who, shift in (("a", 0), ("b", 1))
+    ]
+    question = (
+        "all: 0, 1, 2 are taken as an order; if they are codes of classes, use --level nominal"
+    )
     assert question in measure(tmp_path, rows).notes
     nominal = measure(tmp_path, rows, "nominal")
     assert question not in nominal.notes
@@ -93,11 +130,19 @@ def test_few_classes_in_an_order_are_questioned(tmp_path: Path) -> None:
 @all_rows(
     "rows, message",
     [
-        ([["i", "a", 1, "", ""], ["j", "b", 2, "", ""]], "ratings.csv: no item has scores of two reviewers"),
-        ([["i", "a", 1, "", ""], ["i", "a", 2, "", ""]], "line 3: reviewer 'a' has scored item 'i' in .*line 2; keep"),
+        (
+            [["i", "a", 1, "", ""], ["j", "b", 2, "", ""]],
+            "ratings.csv: no item has scores of two reviewers",
+        ),
+        (
+            [["i", "a", 1, "", ""], ["i", "a", 2, "", ""]],
+            "line 3: reviewer 'a' has scored item 'i' in .*line 2; keep",
+        ),
         ([["i", "a", "good", "", ""]], "line 2, field score: is the text 'good'; write a number"),
     ],
 )
-def test_ratings_without_an_agreement_are_refused(rows: list[list[Any]], message: str, tmp_path: Path) -> None:
+def test_ratings_without_an_agreement_are_refused(
+    rows: list[list[Any]], message: str, tmp_path: Path
+) -> None:
     with pytest.raises(InputError, match=message):
         measure(tmp_path, rows)

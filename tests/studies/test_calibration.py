@@ -24,7 +24,9 @@ IDENTITY = ScoreCalibration(method="isotonic", labels=1, scores=(0.0, 1.0), cali
 METHODS: tuple[CalibrationMethod, ...] = ("isotonic", "platt")
 
 
-def judged(scores: Floats, chances: Floats, rng: np.random.Generator, size: int = 1) -> LabelledScores:
+def judged(
+    scores: Floats, chances: Floats, rng: np.random.Generator, size: int = 1
+) -> LabelledScores:
     """Responses whose labels are true with these chances, `size` of them to a task."""
     targets = (rng.random(len(scores)) < chances).astype(np.float64)
     return LabelledScores("q", scores, targets, np.arange(len(scores)) // size)
@@ -32,19 +34,30 @@ def judged(scores: Floats, chances: Floats, rng: np.random.Generator, size: int 
 
 def test_violators_are_pooled_and_the_map_is_linear_between_knots() -> None:
     """The labels 0, 1, 0, 1 at .1, .2, .3, .9: the middle two are one block of 1/2."""
-    fitted = fit_calibration(np.array([0.1, 0.2, 0.3, 0.9]), np.array([0.0, 1.0, 0.0, 1.0]), "isotonic")
+    fitted = fit_calibration(
+        np.array([0.1, 0.2, 0.3, 0.9]), np.array([0.0, 1.0, 0.0, 1.0]), "isotonic"
+    )
     assert (fitted.scores, fitted.calibrated) == ((0.1, 0.2, 0.3, 0.9), (0.0, 0.5, 0.5, 1.0))
-    assert calibrate(np.array([0.0, 0.15, 0.25, 0.6, 1.0]), fitted).tolist() == pytest.approx([0.0, 0.25, 0.5, 0.75, 1])
+    assert calibrate(np.array([0.0, 0.15, 0.25, 0.6, 1.0]), fitted).tolist() == pytest.approx(
+        [0.0, 0.25, 0.5, 0.75, 1]
+    )
 
 
 units = st.floats(0.0, 1.0)
 
 
-@given(st.lists(st.tuples(units, units), min_size=1, max_size=12), st.lists(units, min_size=2, max_size=9))
-def test_a_map_never_falls_and_stays_between_its_ends(knots: list[tuple[float, float]], scores: list[float]) -> None:
+@given(
+    st.lists(st.tuples(units, units), min_size=1, max_size=12),
+    st.lists(units, min_size=2, max_size=9),
+)
+def test_a_map_never_falls_and_stays_between_its_ends(
+    knots: list[tuple[float, float]], scores: list[float]
+) -> None:
     rising = sorted({score for score, _ in knots})
     values = sorted(value for _, value in knots)[: len(rising)]
-    fitted = ScoreCalibration(method="isotonic", labels=1, scores=tuple(rising), calibrated=tuple(values))
+    fitted = ScoreCalibration(
+        method="isotonic", labels=1, scores=tuple(rising), calibrated=tuple(values)
+    )
     found = calibrate(np.sort(np.array(scores)), fitted)
     assert (np.diff(found) >= 0.0).all()
     assert values[0] <= found.min() <= found.max() <= values[-1]
@@ -79,10 +92,16 @@ def test_planted_identities_gain_nothing() -> None:
     """The score of a task names it, and its label is drawn: a map can only remember, and no label sees its own map."""
     rng = np.random.default_rng(3)
     tasks = np.repeat(np.arange(100), 3)
-    labelled = LabelledScores("q", rng.random(100)[tasks], (rng.random(100) < 0.5)[tasks] * 1.0, tasks)
-    unfolded = calibrate(labelled.scores, fit_calibration(labelled.scores, labelled.targets, "isotonic"))
+    labelled = LabelledScores(
+        "q", rng.random(100)[tasks], (rng.random(100) < 0.5)[tasks] * 1.0, tasks
+    )
+    unfolded = calibrate(
+        labelled.scores, fit_calibration(labelled.scores, labelled.targets, "isotonic")
+    )
     calibrated, constant = cross_fit(labelled, "isotonic", 0)
-    seen, unseen, least = (((one - labelled.targets) ** 2).mean() for one in (unfolded, calibrated, constant))
+    seen, unseen, least = (
+        ((one - labelled.targets) ** 2).mean() for one in (unfolded, calibrated, constant)
+    )
     assert seen < 0.25 < least <= unseen
 
 
@@ -108,7 +127,9 @@ def test_a_threshold_keeps_its_promise_on_responses_to_come() -> None:
 def test_a_level_passes_as_a_whole() -> None:
     """People reject a tenth of the responses with a score of .5: by a map of other folds, some of them would pass."""
     scores = np.repeat([0.0, 0.5, 1.0], 400)
-    targets = np.concatenate([np.zeros(400), np.arange(400) % 10 != 0, np.ones(400)]).astype(np.float64)
+    targets = np.concatenate([np.zeros(400), np.arange(400) % 10 != 0, np.ones(400)]).astype(
+        np.float64
+    )
     order = np.random.default_rng(5).permutation(len(scores))
     labelled = LabelledScores("q", scores[order], targets[order], np.arange(len(scores)))
     for rate, passed in ((0.05, 1 / 3), (0.15, 2 / 3)):
@@ -143,6 +164,8 @@ def test_a_question_without_labels_or_with_few_tasks_is_refused() -> None:
 
 def test_targets_of_a_scale_are_its_shares() -> None:
     rows = [JudgedRow(f"r{n}", f"t{n}", 1.0 + n % 5, 3.0, 0.5) for n in range(20)]
-    labelled = labelled_scores([JudgeStudy(Judge("run", "q", "q"), False, rows, scale=(1.0, 5.0))], "q")
+    labelled = labelled_scores(
+        [JudgeStudy(Judge("run", "q", "q"), False, rows, scale=(1.0, 5.0))], "q"
+    )
     assert sorted(set(labelled.targets.tolist())) == [0.0, 0.25, 0.5, 0.75, 1.0]
     assert "needs" not in str(report(labelled, "platt", rate=0.05)[1].figures["gate"])

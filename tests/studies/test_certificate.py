@@ -16,7 +16,9 @@ from tests.studies.stability.made import labelled_run
 __all__ = ["project", "scored_folder", "scored_once"]
 
 
-def test_the_figures_are_those_of_the_studies_and_the_rest_says_why_and_what_would_measure_it(tmp_path: Path) -> None:
+def test_the_figures_are_those_of_the_studies_and_the_rest_says_why_and_what_would_measure_it(
+    tmp_path: Path,
+) -> None:
     folder = labelled_run(tmp_path / "trips")
     ended = run_command("study", "certify", folder, "--html", tmp_path / "page.html", "--json")
     assert ended.code == 0
@@ -45,7 +47,9 @@ def test_the_figures_are_those_of_the_studies_and_the_rest_says_why_and_what_wou
     assert f"<p>command: jurygraph study stability {folder}</p>" in page
     shown = run_command("study", "certify", folder).out
     assert "| attacks | no attacks are given;" in shown
-    assert shown.count("jurygraph study stability ") == 1 + 4  # of its figures, and of what it would measure
+    assert (
+        shown.count("jurygraph study stability ") == 1 + 4
+    )  # of its figures, and of what it would measure
 
 
 def test_a_run_without_edges_is_named_next_to_one_that_has_them(tmp_path: Path) -> None:
@@ -55,7 +59,11 @@ def test_a_run_without_edges_is_named_next_to_one_that_has_them(tmp_path: Path) 
     other = labelled_run(tmp_path / "trips")
     figures = figures_of_json(run_command("study", "certify", with_edges, other, "--json").out)
     flat = figures["unearned credit by flat, run"]
-    assert (flat["value"], flat["n"], flat["command"]) == (0.5, 1, f"jurygraph study credit {with_edges}")
+    assert (flat["value"], flat["n"], flat["command"]) == (
+        0.5,
+        1,
+        f"jurygraph study credit {with_edges}",
+    )
     assert f"{other}: none of its 3 responses" in figures["false credit, run"]["why"]
 
 
@@ -63,20 +71,38 @@ def figures_of_json(text: str) -> dict[str, dict[str, Any]]:
     return {one["name"]: one for one in json.loads(text)["figures"]}
 
 
-def test_labels_and_attacks_add_their_rows_and_wrong_ones_are_errors(scored_folder: Path, tmp_path: Path) -> None:
+def test_labels_and_attacks_add_their_rows_and_wrong_ones_are_errors(
+    scored_folder: Path, tmp_path: Path
+) -> None:
     share = {"hits": 1, "n": 20, "rate": 0.05, "low": 0.01, "high": 0.2, "n_eff": 20.0, "tasks": 20}
     arm = {"attacks": {"responses": share}, "honest": {"responses": share | {"rate": 0.9}}}
     attacks = tmp_path / "attacks.json"
     attacks.write_text(json.dumps({"configured": "all", "arms": {"all": arm}}), encoding="utf-8")
     labels = write_labels(tmp_path)
-    ended = run_command("study", "certify", scored_folder, "--labels", labels, "--attacks", attacks, "--json")
+    ended = run_command(
+        "study", "certify", scored_folder, "--labels", labels, "--attacks", attacks, "--json"
+    )
     found = figures_of_json(ended.out)
-    judged = json.loads(run_command("study", "judge", scored_folder, "--labels", labels, "--json").out)["judges"][0]
+    judged = json.loads(
+        run_command("study", "judge", scored_folder, "--labels", labels, "--json").out
+    )["judges"][0]
     assert found[f"accuracy of {judged['judge']}"]["low"] == judged["accuracy"]["low"]
-    assert found[f"corrected mean label of {judged['judge']}"]["value"] == judged["corrected"]["value"]
-    assert [found["attacks that got credit"][name] for name in ("value", "low", "high", "n")] == [0.05, 0.01, 0.2, 20]
+    assert (
+        found[f"corrected mean label of {judged['judge']}"]["value"] == judged["corrected"]["value"]
+    )
+    assert [found["attacks that got credit"][name] for name in ("value", "low", "high", "n")] == [
+        0.05,
+        0.01,
+        0.2,
+        20,
+    ]
     attacks.write_text("{}", encoding="utf-8")
     refused = run_command("study", "certify", scored_folder, "--attacks", attacks)
-    assert (refused.code, "is not what `jurygraph attack --json` prints" in refused.err) == (2, True)
-    assert run_command("study", "certify", scored_folder, "--labels", tmp_path / "none.csv").code == 2
+    assert (refused.code, "is not what `jurygraph attack --json` prints" in refused.err) == (
+        2,
+        True,
+    )
+    assert (
+        run_command("study", "certify", scored_folder, "--labels", tmp_path / "none.csv").code == 2
+    )
     assert run_command("study", "certify", tmp_path).code == 2

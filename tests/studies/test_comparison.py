@@ -37,9 +37,15 @@ Pairs = Sequence[tuple[float | None, float | None]]
 
 
 def response(
-    name: str, task: str = "t", reward: float | None = 0.5, agent: str | None = None, *verdicts: RecordedVerdict
+    name: str,
+    task: str = "t",
+    reward: float | None = 0.5,
+    agent: str | None = None,
+    *verdicts: RecordedVerdict,
 ) -> ComparedResponse:
-    return ComparedResponse(name, task, agent, math.nan if reward is None else reward, judged_slots(verdicts))
+    return ComparedResponse(
+        name, task, agent, math.nan if reward is None else reward, judged_slots(verdicts)
+    )
 
 
 def run(values: Iterable[float | None], per_task: int = 1) -> list[ComparedResponse]:
@@ -47,14 +53,18 @@ def run(values: Iterable[float | None], per_task: int = 1) -> list[ComparedRespo
 
 
 def report_of(pairs: Pairs, per_task: int = 1, **arguments: Any) -> Report:
-    return compare(run((a for a, _ in pairs), per_task), run((b for _, b in pairs), per_task), **arguments)
+    return compare(
+        run((a for a, _ in pairs), per_task), run((b for _, b in pairs), per_task), **arguments
+    )
 
 
 def compare_rewards(pairs: Pairs, per_task: int = 1, **arguments: Any) -> Mapping[str, Any]:
     return report_of(pairs, per_task, **arguments).figures
 
 
-def compare_deltas(deltas: Iterable[float], per_task: int = 1, **arguments: Any) -> Mapping[str, Any]:
+def compare_deltas(
+    deltas: Iterable[float], per_task: int = 1, **arguments: Any
+) -> Mapping[str, Any]:
     return compare_rewards([(0.0, float(delta)) for delta in deltas], per_task, **arguments)
 
 
@@ -64,7 +74,9 @@ def verdict(question: str, score: float | None, about: str = "r", **fields: Any)
     return RecordedVerdict.model_validate(given | {"score": score})
 
 
-def compare_verdicts(a: Sequence[RecordedVerdict], b: Sequence[RecordedVerdict]) -> Mapping[str, Any]:
+def compare_verdicts(
+    a: Sequence[RecordedVerdict], b: Sequence[RecordedVerdict]
+) -> Mapping[str, Any]:
     """Compare runs of one response with these verdicts."""
     return compare([response("r", "t", 0.5, None, *a)], [response("r", "t", 0.5, None, *b)]).figures
 
@@ -78,7 +90,9 @@ def compare_samples(a: Sequence[float], b: Sequence[float]) -> Mapping[str, Any]
 
 
 def test_means_and_their_difference_match_a_manual_calculation():
-    found = compare_rewards([(0.25, 0.5), (0.5, 0.5), (0.75, 0.25), (1.0, 0.5), (None, 1.0), (0.5, None), (None, None)])
+    found = compare_rewards(
+        [(0.25, 0.5), (0.5, 0.5), (0.75, 0.25), (1.0, 0.5), (None, 1.0), (0.5, None), (None, None)]
+    )
     assert [found[name] for name in ("paired", "n", "tasks", "changed_tasks")] == [7, 4, 4, 3]
     assert [found[name] for name in ("mean_a", "mean_b", "mean_delta")] == [0.625, 0.4375, -0.1875]
     assert [found[name] for name in ("failed_a", "failed_b", "failed_both")] == [1, 1, 1]
@@ -91,14 +105,22 @@ def test_a_response_in_one_run_only_is_counted_and_left_out():
 
 @unhurried
 @given(
-    st.lists(st.tuples(rewards, rewards), min_size=1, max_size=40), st.randoms(use_true_random=False), st.integers(1, 5)
+    st.lists(st.tuples(rewards, rewards), min_size=1, max_size=40),
+    st.randoms(use_true_random=False),
+    st.integers(1, 5),
 )
-def test_counts_add_up_swapping_runs_swaps_signs_and_order_changes_nothing(pairs: Pairs, random: Any, per_task: int):
+def test_counts_add_up_swapping_runs_swaps_signs_and_order_changes_nothing(
+    pairs: Pairs, random: Any, per_task: int
+):
     a = run((a for a, _ in pairs), per_task)
     b = run((b for _, b in pairs), per_task)
     there = compare(a, b).figures
     back = compare(b, a).figures
-    assert there["n"] + there["failed_a"] + there["failed_b"] + there["failed_both"] == there["paired"] == len(pairs)
+    assert (
+        there["n"] + there["failed_a"] + there["failed_b"] + there["failed_both"]
+        == there["paired"]
+        == len(pairs)
+    )
     assert sum(agent["n"] for agent in there["agents"]) == there["n"]
     for name, opposite in (("mean_delta_low", "mean_delta_high"), ("mean_delta", "mean_delta")):
         assert back[name] == (None if there[opposite] is None else pytest.approx(-there[opposite]))
@@ -114,18 +136,24 @@ def test_counts_add_up_swapping_runs_swaps_signs_and_order_changes_nothing(pairs
 
 @unhurried
 @given(lists_of_deltas.filter(lambda deltas: len(set(deltas)) > 1), st.integers(1, 4))
-def test_with_tasks_of_one_size_the_interval_is_students_of_the_task_means(deltas: list[float], per_task: int):
+def test_with_tasks_of_one_size_the_interval_is_students_of_the_task_means(
+    deltas: list[float], per_task: int
+):
     values = [delta + change for delta in deltas for change in np.linspace(-0.5, 0.5, per_task)]
     found = compare_deltas(values, per_task)
     means = np.reshape(values, (-1, per_task)).mean(axis=1)
     theirs = stats.ttest_1samp(means, 0.0).confidence_interval(0.95)
-    assert (found["mean_delta_low"], found["mean_delta_high"]) == pytest.approx((theirs.low, theirs.high))
+    assert (found["mean_delta_low"], found["mean_delta_high"]) == pytest.approx(
+        (theirs.low, theirs.high)
+    )
     freedom = len(deltas) - 1
     if len(deltas) < 10:
         assert found["detectable_difference"] is None
         return
     effect = found["detectable_difference"] / stats.sem(means)
-    assert stats.nct.sf(stats.t.ppf(0.975, freedom), freedom, effect) == pytest.approx(0.8, abs=1e-6)
+    assert stats.nct.sf(stats.t.ppf(0.975, freedom), freedom, effect) == pytest.approx(
+        0.8, abs=1e-6
+    )
 
 
 @unhurried
@@ -139,14 +167,22 @@ def test_copies_of_a_response_add_no_evidence(deltas: list[float], copies: int):
 
 def test_what_cannot_be_computed_is_none():
     """So that a gate on it fails: that nothing flipped says nothing where no verdict is in both runs."""
-    absent = {name for name in STATISTICS if compare_rewards([(None, 0.5), (0.5, None)])[name] is None}
+    absent = {
+        name for name in STATISTICS if compare_rewards([(None, 0.5), (0.5, None)])[name] is None
+    }
     assert absent == {
         "mean_a", "mean_b", "mean_delta", "mean_delta_low", "mean_delta_high", "mean_delta_p",
         "detectable_difference", "kendall_within", "flip_rate", "flips", "changed_tasks",
     }  # fmt: skip
     one_task = compare_deltas([0.1, 0.2, -0.3, 0.4], per_task=4)
-    assert (one_task["tasks"], one_task["mean_delta_low"], one_task["mean_delta_p"]) == (1, None, 1.0)
-    assert compare_deltas([0.1] * 60)["mean_delta_low"] is None  # tasks that agree do not show how much others vary
+    assert (one_task["tasks"], one_task["mean_delta_low"], one_task["mean_delta_p"]) == (
+        1,
+        None,
+        1.0,
+    )
+    assert (
+        compare_deltas([0.1] * 60)["mean_delta_low"] is None
+    )  # tasks that agree do not show how much others vary
 
 
 @all_rows(
@@ -166,11 +202,15 @@ def test_tests_are_exact_and_ignore_rounding_errors(pairs: Pairs, per_task: int,
 
 @unhurried
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
-def test_with_one_response_a_task_decisions_are_tested_as_by_mcnemar(passes: list[tuple[bool, bool]]):
+def test_with_one_response_a_task_decisions_are_tested_as_by_mcnemar(
+    passes: list[tuple[bool, bool]],
+):
     found = compare_rewards([(float(a), float(b)) for a, b in passes])
     lost = passes.count((True, False))
     gained = passes.count((False, True))
-    assert found["mean_delta_p"] == (stats.binomtest(lost, lost + gained).pvalue if lost + gained else None)
+    assert found["mean_delta_p"] == (
+        stats.binomtest(lost, lost + gained).pvalue if lost + gained else None
+    )
 
 
 def test_easy_and_hard_tasks_are_no_ranking_within_a_task():
@@ -179,30 +219,51 @@ def test_easy_and_hard_tasks_are_no_ranking_within_a_task():
     a = level + 0.4 * rng.normal(size=320)
     b = level + 0.4 * rng.normal(size=320)
     found = compare_rewards(list(zip(a.tolist(), b.tolist(), strict=True)), per_task=8)
-    each = [stats.kendalltau(x, y).statistic for x, y in zip(a.reshape(-1, 8), b.reshape(-1, 8), strict=True)]
+    each = [
+        stats.kendalltau(x, y).statistic
+        for x, y in zip(a.reshape(-1, 8), b.reshape(-1, 8), strict=True)
+    ]
     assert found["kendall_within"] == pytest.approx(np.mean(each))
-    assert compare_rewards([(0.5, 0.1), (0.5, 0.2), (0.3, 0.4)], per_task=2)["kendall_within"] is None
+    assert (
+        compare_rewards([(0.5, 0.1), (0.5, 0.2), (0.3, 0.4)], per_task=2)["kendall_within"] is None
+    )
     tied = [(0.1 + 0.2, 1.0), (0.3, 2.0), (0.4, 3.0)]
     assert compare_rewards(tied, per_task=3)["kendall_within"] == pytest.approx(2 / math.sqrt(6))
 
 
 def test_the_largest_changes_come_first_and_ties_by_id():
-    found = compare_rewards([(0.5, 0.5), (0.0, 0.5), (1.0, 0.0), (0.5, 0.0), (None, 1.0)])["changes"]
-    assert [(row["response_id"], row["delta"]) for row in found] == [("r002", -1.0), ("r001", 0.5), ("r003", -0.5)]
+    found = compare_rewards([(0.5, 0.5), (0.0, 0.5), (1.0, 0.0), (0.5, 0.0), (None, 1.0)])[
+        "changes"
+    ]
+    assert [(row["response_id"], row["delta"]) for row in found] == [
+        ("r002", -1.0),
+        ("r001", 0.5),
+        ("r003", -0.5),
+    ]
     assert len(compare_deltas([0.1] * 30)["changes"]) == 20
 
 
 # Agents
 
 
-def by_agent(agents: Sequence[str | None], values: Sequence[float | None]) -> list[ComparedResponse]:
-    return [response(f"r{i}", f"t{i}", v, agent) for i, (v, agent) in enumerate(zip(values, agents, strict=True))]
+def by_agent(
+    agents: Sequence[str | None], values: Sequence[float | None]
+) -> list[ComparedResponse]:
+    return [
+        response(f"r{i}", f"t{i}", v, agent)
+        for i, (v, agent) in enumerate(zip(values, agents, strict=True))
+    ]
 
 
 def test_agents_are_listed_by_name_with_what_was_left_out():
     agents = ["bob", None, "alice", "bob", "carol"]
-    found = compare(by_agent(agents, [0.0, 0.5, 1.0, 0.5, None]), by_agent(agents, [1.0, 0.5, 0.5, 1.0, 0.5]))
-    assert [(row["agent"], row["n"], row["mean_delta"], row["left_out"]) for row in found.figures["agents"]] == [
+    found = compare(
+        by_agent(agents, [0.0, 0.5, 1.0, 0.5, None]), by_agent(agents, [1.0, 0.5, 0.5, 1.0, 0.5])
+    )
+    assert [
+        (row["agent"], row["n"], row["mean_delta"], row["left_out"])
+        for row in found.figures["agents"]
+    ] == [
         ("alice", 1, -0.5, 0),
         ("bob", 2, 0.75, 0),
         ("carol", 0, None, 1),
@@ -214,9 +275,13 @@ def test_agents_have_intervals_and_tests_adjusted_for_their_number():
     """Six gains of one agent (p = 1/32), and six changes of another of which one is a loss; a third has none."""
     agents = ["alice"] * 6 + ["bob"] * 6 + ["carol"] * 6
     deltas = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6] + [0.1, 0.1, 0.1, 0.1, 0.1, -0.1] + [0.0] * 6
-    alice, bob, carol = compare(by_agent(agents, [0.0] * 18), by_agent(agents, deltas)).figures["agents"]
+    alice, bob, carol = compare(by_agent(agents, [0.0] * 18), by_agent(agents, deltas)).figures[
+        "agents"
+    ]
     theirs = stats.ttest_1samp(deltas[:6], 0.0).confidence_interval(1.0 - 0.05 / 2)
-    assert (alice["mean_delta_low"], alice["mean_delta_high"]) == pytest.approx((theirs.low, theirs.high))
+    assert (alice["mean_delta_low"], alice["mean_delta_high"]) == pytest.approx(
+        (theirs.low, theirs.high)
+    )
     assert (alice["mean_delta_p"], alice["holm_p"]) == (1 / 32, 2 / 32)
     assert bob["holm_p"] == pytest.approx(14 / 64)
     assert (carol["mean_delta_p"], carol["holm_p"], carol["mean_delta_low"]) == (None, None, None)
@@ -236,8 +301,16 @@ def test_a_flip_is_a_changed_decision_and_a_judges_own_one_takes_precedence_over
         {"question": "q", **flip, "before": 0.9, "after": 0.2, "met": False},
     ]
     assert (found["judged_both"], found["flips"], found["flip_rate"]) == (4, 2, 0.5)
-    rows = [(row["question"], row["to_met"], row["to_unmet"], row["largest_delta"]) for row in found["questions"]]
-    assert rows == [("p", 1, 0, pytest.approx(0.1)), ("q", 0, 1, 0.7), ("s", 0, 0, 0.4), ("u", 0, 0, 0.5)]
+    rows = [
+        (row["question"], row["to_met"], row["to_unmet"], row["largest_delta"])
+        for row in found["questions"]
+    ]
+    assert rows == [
+        ("p", 1, 0, pytest.approx(0.1)),
+        ("q", 0, 1, 0.7),
+        ("s", 0, 0, 0.4),
+        ("u", 0, 0, 0.5),
+    ]
 
 
 @all_rows(
@@ -250,26 +323,45 @@ def test_a_flip_is_a_changed_decision_and_a_judges_own_one_takes_precedence_over
         ([1.0, 0.0], [1.0], 0.5, 0),
     ],
 )
-def test_samples_are_averaged_before_verdicts_are_paired(a: list[float], b: list[float], delta: float, flips: int):
+def test_samples_are_averaged_before_verdicts_are_paired(
+    a: list[float], b: list[float], delta: float, flips: int
+):
     found = compare_samples(a, b)
-    assert (found["judged_both"], found["questions"][0]["largest_delta"], found["flips"]) == (1, delta, flips)
+    assert (found["judged_both"], found["questions"][0]["largest_delta"], found["flips"]) == (
+        1,
+        delta,
+        flips,
+    )
 
 
 def test_verdicts_in_one_run_only_are_counted_and_those_without_a_score_are_none():
     a = [verdict("both", 1.0), verdict("old", 1.0), verdict("open", None), verdict("neither", None)]
     b = [verdict("both", 1.0), verdict("new", 0.0), verdict("open", 0.0), verdict("neither", None)]
-    rows = [(row["question"], row["n"], row["only_a"], row["only_b"]) for row in compare_verdicts(a, b)["questions"]]
+    rows = [
+        (row["question"], row["n"], row["only_a"], row["only_b"])
+        for row in compare_verdicts(a, b)["questions"]
+    ]
     assert rows == [("both", 1, 0, 0), ("new", 0, 0, 1), ("old", 0, 1, 0), ("open", 0, 0, 1)]
 
 
 def test_pairs_are_distinguished_by_opponent_and_votes_by_judge_and_superseded_ones_do_not_count():
     def side(first: float, second: float) -> list[RecordedVerdict]:
-        duels = [verdict("duel", first, responses=("r", "s")), verdict("duel", second, responses=("r", "u"))]
-        votes = [verdict("q", first, judge="mini"), verdict("q", second, judge="tiny"), verdict("q", 0.0)]
+        duels = [
+            verdict("duel", first, responses=("r", "s")),
+            verdict("duel", second, responses=("r", "u")),
+        ]
+        votes = [
+            verdict("q", first, judge="mini"),
+            verdict("q", second, judge="tiny"),
+            verdict("q", 0.0),
+        ]
         return [*duels, *votes, verdict("q", second, judge="mini", sample=1, superseded=True)]
 
     flips = compare_verdicts(side(1.0, 1.0), side(1.0, 0.0))["flipped_verdicts"]
-    assert [(flip["question"], flip["responses"]) for flip in flips] == [("duel", ("r", "u")), ("q by tiny", ("r",))]
+    assert [(flip["question"], flip["responses"]) for flip in flips] == [
+        ("duel", ("r", "u")),
+        ("q by tiny", ("r",)),
+    ]
 
 
 def test_the_tests_of_questions_flip_whole_tasks_and_are_adjusted():
@@ -277,7 +369,14 @@ def test_the_tests_of_questions_flip_whole_tasks_and_are_adjusted():
 
     def judged(scores: Sequence[float]) -> list[ComparedResponse]:
         return [
-            response(f"r{i}", f"t{i // 3}", 0.5, None, verdict("q", one, f"r{i}"), verdict("same", 0.0, f"r{i}"))
+            response(
+                f"r{i}",
+                f"t{i // 3}",
+                0.5,
+                None,
+                verdict("q", one, f"r{i}"),
+                verdict("same", 0.0, f"r{i}"),
+            )
             for i, one in enumerate(scores)
         ]
 
@@ -297,7 +396,9 @@ def test_variants_of_one_prompt_are_one_unit() -> None:
 
     def grouped(side: int) -> list[ComparedResponse]:
         return [
-            response(f"r{i:02}", f"t{i:02}", float(side * deltas[i // 10]))._replace(group=f"g{i // 10}" if i else None)
+            response(f"r{i:02}", f"t{i:02}", float(side * deltas[i // 10]))._replace(
+                group=f"g{i // 10}" if i else None
+            )
             for i in range(80)
         ]
 
@@ -305,8 +406,17 @@ def test_variants_of_one_prompt_are_one_unit() -> None:
     in_a[0] = in_a[0]._replace(group="g0")  # erased in B alone
     report = compare(in_a, grouped(1), margins=[0.1], largest_loss=1.0)
     by_group = compare_deltas(deltas, margins=[0.1])
-    names = ("mean_delta", "mean_delta_low", "mean_delta_high", "mean_delta_p", "tasks", "changed_tasks")
-    assert [report.figures[name] for name in names] == pytest.approx([by_group[name] for name in names])
+    names = (
+        "mean_delta",
+        "mean_delta_low",
+        "mean_delta_high",
+        "mean_delta_p",
+        "tasks",
+        "changed_tasks",
+    )
+    assert [report.figures[name] for name in names] == pytest.approx(
+        [by_group[name] for name in names]
+    )
     assert report.figures["margins"][0]["p"] == pytest.approx(by_group["margins"][0]["p"])
     assert (report.figures["units"], report.figures["n"]) == ("groups of tasks", 80)
     text = str(report)
@@ -322,7 +432,9 @@ def test_no_margin_holds_for_lack_of_evidence():
     assert (tested["holds"], tested["needed_tasks"]) == (False, 183)
     assert tested["p"] == pytest.approx(0.98**10)
     assert tested["lowest"] == pytest.approx(-(1.0 - 0.025**0.1))
-    assert [compare_deltas([0.0] * n, margins=[0.02])["margins"][0]["holds"] for n in (182, 183)] == [False, True]
+    assert [
+        compare_deltas([0.0] * n, margins=[0.02])["margins"][0]["holds"] for n in (182, 183)
+    ] == [False, True]
     missed = parse_gate(["mean_delta_low>-0.02, mean_delta_low>=0, flips<0"], list(STATISTICS), "")
     assert list(evidence_messages(found, missed, 1.0)) == [
         "10 tasks that all changed alike have no interval; no_worse_than=0.02 holds from 183 such tasks on",
@@ -352,9 +464,12 @@ def test_a_task_can_lose_what_the_rewards_allow_or_more_where_it_did():
         ([(0.0, 0.1 * (i % 3)) for i in range(19)], 1, ["only 19 tasks: with fewer than 20"]),
         # A judge of B failed on the good responses alone.
         (
-            [(0.9 + i / 100, None) for i in range(5)] + [(0.1 + i / 100, 0.1 + i / 99) for i in range(30)],
+            [(0.9 + i / 100, None) for i in range(5)]
+            + [(0.1 + i / 100, 0.1 + i / 99) for i in range(30)],
             1,
-            ["mislead: the 5 responses that failed in B alone have a mean of 0.9200 in A, and the others one"],
+            [
+                "mislead: the 5 responses that failed in B alone have a mean of 0.9200 in A, and the others one"
+            ],
         ),
         ([(0.1, None), (0.19, None)] + [(0.1 + i / 100, 0.1 + i / 99) for i in range(30)], 1, []),
     ],
@@ -375,10 +490,16 @@ def test_notes_say_what_limits_the_figures(pairs: Pairs, per_task: int, notes: l
         ),
         ([], [response("r")], "run A contains no response; score it first"),
         ([response("r")], [response("r"), response("r")], "response 'r' occurs twice in run B"),
-        ([response("r")], [response("r", "u")], "response 'r' belongs to task 't' in A and to 'u' in B"),
+        (
+            [response("r")],
+            [response("r", "u")],
+            "response 'r' belongs to task 't' in A and to 'u' in B",
+        ),
     ],
 )
-def test_runs_that_cannot_be_paired_are_refused(a: list[ComparedResponse], b: list[ComparedResponse], message: str):
+def test_runs_that_cannot_be_paired_are_refused(
+    a: list[ComparedResponse], b: list[ComparedResponse], message: str
+):
     with pytest.raises(InputError) as caught:
         compare(a, b)
     assert message in str(caught.value)
@@ -395,7 +516,9 @@ def test_stored_responses_equal_those_of_the_traces(tmp_path: Path):
             own = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
             assert (one.id, one.task, one.agent) == (trace.response_id, trace.task_id, trace.agent)
             assert one.reward == (
-                trace.reward.value if trace.reward.value is not None else pytest.approx(math.nan, nan_ok=True)
+                trace.reward.value
+                if trace.reward.value is not None
+                else pytest.approx(math.nan, nan_ok=True)
             )
             assert one.verdicts == judged_slots(own)
         assert {len(shown) for one in found for _, shown in one.verdicts} >= {0, 2}
@@ -403,5 +526,7 @@ def test_stored_responses_equal_those_of_the_traces(tmp_path: Path):
         for changed in ({"question": 99}, {"question": 0, "score": "high"}, {"score": 1.0}, None):
             group = next(read_groups(stored))
             group.traces[0].body["verdicts"].append(changed)
-            with pytest.raises(TraceMismatch, match=r"group 't0'\) and those of its traces: cannot be read"):
+            with pytest.raises(
+                TraceMismatch, match=r"group 't0'\) and those of its traces: cannot be read"
+            ):
                 group.verdicts(stored.source.survey_outline(group.survey))

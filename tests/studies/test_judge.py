@@ -55,7 +55,9 @@ def measure(*studies: JudgeStudy) -> Figures:
     return figures_of(report(studies))
 
 
-def judgements(scores: dict[str, float | str], scale: tuple[float, float] | None = None) -> RunJudgements:
+def judgements(
+    scores: dict[str, float | str], scale: tuple[float, float] | None = None
+) -> RunJudgements:
     """A run of one judge, with a score or a status for each response, each of a task of its own."""
     given = {}
     for name, value in scores.items():
@@ -63,13 +65,17 @@ def judgements(scores: dict[str, float | str], scale: tuple[float, float] | None
             given[name] = Judgement(f"task of {name}", value)
         else:
             native = None if scale is None else scale[0] + value * (scale[1] - scale[0])
-            given[name] = Judgement(f"task of {name}", "judged", value, float(value >= 0.5), native, scale)
+            given[name] = Judgement(
+                f"task of {name}", "judged", value, float(value >= 0.5), native, scale
+            )
     return RunJudgements("run", {Judge("run", "q", "q"): given}, dict.fromkeys(scores, 10), {})
 
 
 def labels(*rows: JudgedLabel) -> FileRows[JudgedLabel]:
     placed = tuple((f"line {place}", row) for place, row in enumerate(rows, start=2))
-    return FileRows("people.csv", placed, {one: one for one in ("id", "other", "target", "question")})
+    return FileRows(
+        "people.csv", placed, {one: one for one in ("id", "other", "target", "question")}
+    )
 
 
 # Figures
@@ -107,7 +113,12 @@ def test_intervals_are_over_tasks() -> None:
 
 def test_the_constant_is_right_as_often_as_the_commonest_label() -> None:
     constant = measure(binary_study([(1, 1)] * 7 + [(0, 1)] * 3)).constant[0]
-    assert (constant.value, constant.accuracy.value, constant.tpr.value, constant.tnr.value) == (1.0, 0.7, 1.0, 0.0)
+    assert (constant.value, constant.accuracy.value, constant.tpr.value, constant.tnr.value) == (
+        1.0,
+        0.7,
+        1.0,
+        0.0,
+    )
 
 
 def test_judges_that_differ_are_found_and_equal_ones_are_not() -> None:
@@ -116,9 +127,13 @@ def test_judges_that_differ_are_found_and_equal_ones_are_not() -> None:
 
     def judge(accuracy: float, name: str) -> JudgeStudy:
         right = rng.random(200) < accuracy
-        return binary_study(list(zip(targets, np.where(right, targets, 1 - targets), strict=True)), name)
+        return binary_study(
+            list(zip(targets, np.where(right, targets, 1 - targets), strict=True)), name
+        )
 
-    better, same, worse = (judge(share, name) for share, name in ((0.9, "a"), (0.9, "b"), (0.6, "c")))
+    better, same, worse = (
+        judge(share, name) for share, name in ((0.9, "a"), (0.9, "b"), (0.6, "c"))
+    )
     found = {(one["first"], one["second"]): one for one in measure(better, same, worse).differences}
     assert found["a", "c"].p < 0.001
     assert found["a", "c"].difference.value < 0.0  # nearer to people
@@ -131,7 +146,14 @@ def test_judges_that_differ_are_found_and_equal_ones_are_not() -> None:
 def test_intervals_of_a_known_judge_cover(size: int, seed: int) -> None:
     """300 draws of tasks with two responses, by judges with TPR .85 and TNR .9: within the 99 % bounds of chance."""
     rng = np.random.default_rng((seed, size))
-    true = {"accuracy": 0.885, "tpr": 0.85, "tnr": 0.9, "bias": 0.025, "corrected": 0.3, "rogan_gladen": 0.3}
+    true = {
+        "accuracy": 0.885,
+        "tpr": 0.85,
+        "tnr": 0.9,
+        "bias": 0.025,
+        "corrected": 0.3,
+        "rogan_gladen": 0.3,
+    }
     chance = 0.3 * 0.325 + 0.7 * 0.675
     true["kappa"] = (0.885 - chance) / (1.0 - chance)
     covered = dict.fromkeys(true, 0)
@@ -140,8 +162,13 @@ def test_intervals_of_a_known_judge_cover(size: int, seed: int) -> None:
         people = rng.random(size + 500) < 0.3
         studies = []
         for question in "ab":
-            said = np.where(people, rng.random(len(people)) < 0.85, rng.random(len(people)) > 0.9).astype(float)
-            rows = [JudgedRow(f"r{n}", f"t{n // 2}", float(people[n]), said[n], said[n]) for n in range(size)]
+            said = np.where(
+                people, rng.random(len(people)) < 0.85, rng.random(len(people)) > 0.9
+            ).astype(float)
+            rows = [
+                JudgedRow(f"r{n}", f"t{n // 2}", float(people[n]), said[n], said[n])
+                for n in range(size)
+            ]
             others = [(f"t{n // 2}", said[n]) for n in range(size, len(people))]
             studies.append(JudgeStudy(Judge("run", question, "e"), True, rows, others))
         found = _measure(studies[0], None)
@@ -158,7 +185,9 @@ def test_disagreements_come_worst_first_with_their_command() -> None:
     run = judgements({"a": 0.6, "b": 0.95, "c": 0.2})
     study = join_labels([run], labels(*(JudgedLabel(id=name, target=False) for name in "abc")))
     found = measure(*study).disagreements
-    assert [one["show"] for one in found] == [f"jurygraph show run --response {one} --verdict q" for one in "ba"]
+    assert [one["show"] for one in found] == [
+        f"jurygraph show run --response {one} --verdict q" for one in "ba"
+    ]
 
 
 # Joining
@@ -172,7 +201,11 @@ def test_responses_without_a_judgement_are_counted_and_never_wrong() -> None:
     assert found.accuracy.value == 1.0
     assert found.uncorrected == 0.5  # of both judged responses; e has no label
     nothing = measure(*join_labels([judgements(dict.fromkeys("abcd", "failed"))], people)).judges[0]
-    assert (gate_values(found)["failed"], gate_values(nothing)["failed"], gate_values(nothing)["n"]) == (1, None, 0)
+    assert (
+        gate_values(found)["failed"],
+        gate_values(nothing)["failed"],
+        gate_values(nothing)["n"],
+    ) == (1, None, 0)
 
 
 def test_several_people_are_a_majority_and_a_ceiling() -> None:
@@ -187,7 +220,9 @@ def test_several_people_are_a_majority_and_a_ceiling() -> None:
 
 def test_a_scale_is_compared_in_its_own_units() -> None:
     run = judgements({"a": 0.0, "b": 0.5, "c": 1.0}, scale=(1.0, 5.0))
-    people = [JudgedLabel(id=name, target=target) for name, target in (("a", 1.0), ("b", 4.0), ("c", 5.0))]
+    people = [
+        JudgedLabel(id=name, target=target) for name, target in (("a", 1.0), ("b", 4.0), ("c", 5.0))
+    ]
     found = measure(*join_labels([run], labels(*people))).judges[0]
     assert (found.scale, found.tpr, found.brier) == ("ordered", None, None)
     assert (found.accuracy.value, found.bias.value) == (pytest.approx(2 / 3), pytest.approx(-1 / 3))
@@ -203,7 +238,9 @@ def test_labels_of_one_task_have_figures_without_intervals() -> None:
 def test_models_are_judges_of_their_own_and_share_what_no_model_was_asked() -> None:
     gated = Judgement("t", "gated")
     judged = Judgement("t", "judged", 1.0, 1.0)
-    nobody, small, large = (Judge("run", "q", "criteria", model) for model in (None, "small", "large"))
+    nobody, small, large = (
+        Judge("run", "q", "criteria", model) for model in (None, "small", "large")
+    )
     by_judge = {nobody: {"a": gated}, small: {"b": judged}, large: {"b": judged}}
     _share_unasked(by_judge)
     assert by_judge == {small: {"a": gated, "b": judged}, large: {"a": gated, "b": judged}}
@@ -212,8 +249,13 @@ def test_models_are_judges_of_their_own_and_share_what_no_model_was_asked() -> N
 
 def test_a_judge_for_a_reviewer_is_compared_with_that_reviewer_alone() -> None:
     judge = Judge("run", "q", "q", reviewer="ann")
-    run = RunJudgements("run", {judge: {"a": Judgement("t", "judged", 1.0, 1.0)}}, {"a": 10, "b": 10}, {})
-    people = [JudgedLabel(id="a", target=True, reviewer="ann"), JudgedLabel(id="a", target=False, reviewer="bob")]
+    run = RunJudgements(
+        "run", {judge: {"a": Judgement("t", "judged", 1.0, 1.0)}}, {"a": 10, "b": 10}, {}
+    )
+    people = [
+        JudgedLabel(id="a", target=True, reviewer="ann"),
+        JudgedLabel(id="a", target=False, reviewer="bob"),
+    ]
     (study,) = join_labels([run], labels(*people))
     assert [row.target for row in study.rows] == [1.0]
     with pytest.raises(InputError, match="no judge is of a reviewer who gave a label"):
@@ -229,10 +271,22 @@ def test_a_response_that_one_of_two_runs_lacks_is_missing_there() -> None:
 @pytest.mark.parametrize(
     ("label", "message"),
     [
-        (JudgedLabel(id="z", target=True), "people.csv, line 2, field id: there is no response 'z'"),
-        (JudgedLabel(id="a", target=True, question="r"), "people.csv, line 2, field question: there is no question"),
-        (JudgedLabel(id="a", target=7.0), "people.csv, line 2, field target: is 7; 'q' goes from 0 to 1"),
-        (JudgedLabel(id="a", other="z", target=1.0), "people.csv, line 2, field other: there is no response 'z'"),
+        (
+            JudgedLabel(id="z", target=True),
+            "people.csv, line 2, field id: there is no response 'z'",
+        ),
+        (
+            JudgedLabel(id="a", target=True, question="r"),
+            "people.csv, line 2, field question: there is no question",
+        ),
+        (
+            JudgedLabel(id="a", target=7.0),
+            "people.csv, line 2, field target: is 7; 'q' goes from 0 to 1",
+        ),
+        (
+            JudgedLabel(id="a", other="z", target=1.0),
+            "people.csv, line 2, field other: there is no response 'z'",
+        ),
         (
             JudgedLabel(id="a", other="b", target=1.0),
             "no judge is of a reviewer who gave a label; name the",
@@ -249,7 +303,10 @@ def test_responses_and_pairs_of_a_task_or_group_are_one_cluster(tmp_path: Path) 
     tasks = make_tasks(tasks=4)
     for task in tasks[2:]:
         task["group"] = "g"
-    evaluators = [evaluator_config("same"), evaluator_config("rank", scope="pair", pairs="unordered")]
+    evaluators = [
+        evaluator_config("same"),
+        evaluator_config("rank", scope="pair", pairs="unordered"),
+    ]
     config = {"evaluators": evaluators, "reward": {"same": 1.0, "rank": 1.0}}
     score(tmp_path / "run", write_tasks(tmp_path, tasks), config)
     with closing(Run.open(tmp_path / "run")) as run:
@@ -266,9 +323,15 @@ def test_responses_and_pairs_of_a_task_or_group_are_one_cluster(tmp_path: Path) 
 
 
 def test_the_labels_that_are_needed_are_said_even_where_all_would_not_do() -> None:
-    study = replace(binary_study([(1, 1), (0, 0), (1, 0), (0, 0)] * 10), others=[(f"o{n}", n % 2) for n in range(60)])
+    study = replace(
+        binary_study([(1, 1), (0, 0), (1, 0), (0, 0)] * 10),
+        others=[(f"o{n}", n % 2) for n in range(60)],
+    )
     found = [report([study], need).tables for need in (0.2, 0.001)]
-    cells = [next(table for table in tables if "PPI++ (95 %)" in table.header).rows[0][-1] for tables in found]
+    cells = [
+        next(table for table in tables if "PPI++ (95 %)" in table.header).rows[0][-1]
+        for tables in found
+    ]
     assert isinstance(cells[0], int)
     assert cells[0] < 40
     assert cells[1] == "not even all 100"
@@ -276,25 +339,49 @@ def test_the_labels_that_are_needed_are_said_even_where_all_would_not_do() -> No
 
 def labelled_run(name: str, **targets: object) -> RunJudgements:
     """A run whose responses have a label `gold`."""
-    return replace(judgements({}), run=name, labels={one: {"gold": target} for one, target in targets.items()})
+    return replace(
+        judgements({}), run=name, labels={one: {"gold": target} for one, target in targets.items()}
+    )
 
 
 def test_labels_of_the_responses_themselves_are_read_from_the_runs() -> None:
-    found = read_labels("label.gold", [labelled_run("one", a=True, b=None), labelled_run("two", a=True, c=3)])
-    assert [row for _, row in found.rows] == [JudgedLabel(id="a", target=True), JudgedLabel(id="c", target=3.0)]
+    found = read_labels(
+        "label.gold", [labelled_run("one", a=True, b=None), labelled_run("two", a=True, c=3)]
+    )
+    assert [row for _, row in found.rows] == [
+        JudgedLabel(id="a", target=True),
+        JudgedLabel(id="c", target=3.0),
+    ]
 
 
 @all_rows(
     "source, targets, message",
     [
-        ("label.gld", [True, True], "one, two: no response has the label 'gld'; did you mean gold?"),
-        ("label.gold", ["good", True], "one: label 'gold' of response 'a' is 'good'; a target is a number, true or f"),
-        ("label.gold", [True, False], "two: label 'gold' of response 'a' is 'False', and another run has True"),
+        (
+            "label.gld",
+            [True, True],
+            "one, two: no response has the label 'gld'; did you mean gold?",
+        ),
+        (
+            "label.gold",
+            ["good", True],
+            "one: label 'gold' of response 'a' is 'good'; a target is a number, true or f",
+        ),
+        (
+            "label.gold",
+            [True, False],
+            "two: label 'gold' of response 'a' is 'False', and another run has True",
+        ),
     ],
 )
-def test_labels_of_responses_that_give_no_target_are_refused(source: str, targets: list[object], message: str) -> None:
+def test_labels_of_responses_that_give_no_target_are_refused(
+    source: str, targets: list[object], message: str
+) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
-        read_labels(source, [labelled_run(name, a=one) for name, one in zip(("one", "two"), targets, strict=True)])
+        read_labels(
+            source,
+            [labelled_run(name, a=one) for name, one in zip(("one", "two"), targets, strict=True)],
+        )
 
 
 # Published verdicts
@@ -309,12 +396,18 @@ def test_pandalms_judges_have_the_published_accuracies() -> None:
     studies = []
     for name in ("gpt35", "pandalm7b"):
         judged = [pair for pair in pairs if pair[name] in order]
-        rows = [JudgedRow(p["idx"], p["idx"], order[p["maj"]], order[p[name]], order[p[name]]) for p in judged]
+        rows = [
+            JudgedRow(p["idx"], p["idx"], order[p["maj"]], order[p[name]], order[p[name]])
+            for p in judged
+        ]
         left_out = {"failed": len(pairs) - len(rows)}
         studies.append(JudgeStudy(Judge(name, name, name), False, rows, left_out=left_out))
     found = measure(*studies)
     for one in found.judges:
-        assert round(one.accuracy.value * one.n / (one.n + one.failed), 4) == published[one.judge]["acc"]
+        assert (
+            round(one.accuracy.value * one.n / (one.n + one.failed), 4)
+            == published[one.judge]["acc"]
+        )
         assert one.accuracy.low < one.accuracy.value < one.accuracy.high
     assert found.differences[0].n == found.judges[0].n
 
@@ -328,8 +421,12 @@ def test_the_65_evaluators_of_llmbar_have_the_published_accuracies() -> None:
     right: Counter[str] = Counter()
     for entry in entries:
         name = f"{entry['evaluator']}|{entry['mode']}"
-        judged = [both for both in zip(entry["label"], entry["orig"], strict=True) if both[1] in "12"]
-        pairs.setdefault(name, []).extend((int(label == "1"), int(said == "1")) for label, said in judged)
+        judged = [
+            both for both in zip(entry["label"], entry["orig"], strict=True) if both[1] in "12"
+        ]
+        pairs.setdefault(name, []).extend(
+            (int(label == "1"), int(said == "1")) for label, said in judged
+        )
         right[name] += int(published[f"{entry['subset']}|{name}"]["correct_False"].split(" / ")[0])
     assert len(pairs) == 65
     for name, judged_pairs in pairs.items():
@@ -349,7 +446,9 @@ def mtbench_votes(name: str, turn: str) -> dict[str, list[float]]:
         for row in csv.DictReader(file):
             if row["turn"] == turn and not row["judge"].startswith("author"):
                 models = sorted((row["model_a"], row["model_b"]))
-                winner = row.get(row["winner"])  # none of a tie, whether it is one in each order or between them
+                winner = row.get(
+                    row["winner"]
+                )  # none of a tie, whether it is one in each order or between them
                 vote = 0.5 if winner is None else float(winner == models[0])
                 votes.setdefault(" ".join((row["question_id"], *models)), []).append(vote)
     return votes
@@ -372,7 +471,9 @@ def test_gpt4_agrees_with_the_experts_of_mtbench_as_published(turn: str, ties: b
     published = json.loads((DATA / "mtbench" / "agreement.json").read_text(encoding="utf-8"))
     expected = published[f"turn{turn}_{'with' if ties else 'no'}_ties"]
     accuracy = found.judges[0].accuracy
-    assert [round(accuracy.value * len(rows)), len(rows), round(accuracy.value, 4)] == expected["gpt4_human"]
+    assert [round(accuracy.value * len(rows)), len(rows), round(accuracy.value, 4)] == expected[
+        "gpt4_human"
+    ]
     assert accuracy.low < accuracy.value < accuracy.high
     assert round(found.ceiling[0].value, 2) == round(expected["human_human"][2], 2)
 
@@ -386,11 +487,17 @@ def pair_run(*scores: tuple[float, float]) -> RunJudgements:
     for number, (straight, swapped) in enumerate(scores):
         pair = pair_name(f"a{number}", f"b{number}")
         verdicts = [
-            RecordedVerdict(score=straight, responses=(f"a{number}", f"b{number}"), about=f"a{number}"),
-            RecordedVerdict(score=1.0 - swapped, responses=(f"b{number}", f"a{number}"), about=f"b{number}"),
+            RecordedVerdict(
+                score=straight, responses=(f"a{number}", f"b{number}"), about=f"a{number}"
+            ),
+            RecordedVerdict(
+                score=1.0 - swapped, responses=(f"b{number}", f"a{number}"), about=f"b{number}"
+            ),
         ]
         given[pair] = _summarize_pair(f"t{number}", pair, verdicts)
-    lengths = {f"{side}{number}": 10 + (side == "a") for number in range(len(scores)) for side in "ab"}
+    lengths = {
+        f"{side}{number}": 10 + (side == "a") for number in range(len(scores)) for side in "ab"
+    }
     return RunJudgements("run", {Judge("run", "better", "better"): given}, lengths, {})
 
 
@@ -398,8 +505,15 @@ def test_the_orders_of_a_pair_add_up_and_flips_are_ties() -> None:
     """a3 is right in one order and a tie in the other, which is right; a0 and a2 are right in both."""
     run = pair_run((0.9, 0.8), (0.9, 0.1), (0.2, 0.3), (0.5, 0.9))
     people = [("a0", "b0", 1.0), ("b1", "a1", 1.0), ("b2", "a2", 1.0), ("a3", "b3", 1.0)]
-    study = join_labels([run], labels(*(JudgedLabel(id=a, other=b, target=target) for a, b, target in people)))[0]
-    assert [(row.target, row.prediction) for row in study.rows] == [(1.0, 1.0), (0.0, 0.5), (0.0, 0.0), (1.0, 1.0)]
+    study = join_labels(
+        [run], labels(*(JudgedLabel(id=a, other=b, target=target) for a, b, target in people))
+    )[0]
+    assert [(row.target, row.prediction) for row in study.rows] == [
+        (1.0, 1.0),
+        (0.0, 0.5),
+        (0.0, 0.0),
+        (1.0, 1.0),
+    ]
     found = measure(study)
     assert found.judges[0].flips.value == 0.25  # a tie in one order is no flip
     assert found.judges[0].accuracy.value == 0.75
@@ -423,16 +537,23 @@ def test_a_consensus_outweighs_a_majority_of_people_who_guess() -> None:
     truth = rng.random(300) < 0.5
     right = {"ann": 0.95, "bob": 0.9, "cat": 0.9, "dan": 0.5, "eve": 0.5}
     people = [
-        JudgedLabel(id=f"r{n}", target=bool(is_met if rng.random() < share else not is_met), reviewer=name)
+        JudgedLabel(
+            id=f"r{n}", target=bool(is_met if rng.random() < share else not is_met), reviewer=name
+        )
         for n, is_met in enumerate(truth.tolist())
         for name, share in right.items()
     ]
     run = judgements({f"r{n}": float(is_met) for n, is_met in enumerate(truth.tolist())})
     by_majority, by_consensus = (
-        measure(*join_labels([run], labels(*people), has_consensus=has_consensus)) for has_consensus in (False, True)
+        measure(*join_labels([run], labels(*people), has_consensus=has_consensus))
+        for has_consensus in (False, True)
     )
     assert by_majority.judges[0].accuracy.value < by_consensus.judges[0].accuracy.value
     assert by_consensus.judges[0].accuracy.value > 0.94
     assert by_consensus.ceiling[0].value == pytest.approx(np.mean(list(right.values())), abs=0.03)
     with pytest.raises(InputError, match=r"--consensus: .*name who gave each label in `reviewer`"):
-        join_labels([run], labels(*(one.model_copy(update={"reviewer": None}) for one in people)), has_consensus=True)
+        join_labels(
+            [run],
+            labels(*(one.model_copy(update={"reviewer": None}) for one in people)),
+            has_consensus=True,
+        )

@@ -18,17 +18,23 @@ def test_items_for_a_width_are_those_of_an_intraclass_correlation(correlation: f
     """With k ratings of each item, its error is √(2 / k(k-1)) (1-ρ) (1 + (k-1) ρ) / √(n-1) (Fisher)."""
     rng = np.random.default_rng(1)
     true = rng.normal(size=(600, 1)) * np.sqrt(correlation)
-    given = 0.5 * np.round(2.0 * true + 2.0 * rng.normal(size=(600, 3)) * np.sqrt(1.0 - correlation))
+    given = 0.5 * np.round(
+        2.0 * true + 2.0 * rng.normal(size=(600, 3)) * np.sqrt(1.0 - correlation)
+    )
     rows = [
         {"item": f"i{item}", "reviewer": f"r{who}", "score": float(given[item, who])}
         for item in range(600)
         for who in range(3)
     ]
-    (two, three) = figures_of(PowerStudy(0.06, level="interval").report(read_parts([to_ratings(rows)]))).alpha
+    (two, three) = figures_of(
+        PowerStudy(0.06, level="interval").report(read_parts([to_ratings(rows)]))
+    ).alpha
     for one in (two, three):
         k = one.per_item
         correlation = krippendorff_alpha(given.T, "interval")  # that of these very ratings
-        factor = np.sqrt(2.0 / (k * (k - 1.0))) * (1.0 - correlation) * (1.0 + (k - 1.0) * correlation)
+        factor = (
+            np.sqrt(2.0 / (k * (k - 1.0))) * (1.0 - correlation) * (1.0 + (k - 1.0) * correlation)
+        )
         assert one.needed == pytest.approx((1.96 * factor / 0.06) ** 2 + 1.0, rel=0.15)
 
 
@@ -42,7 +48,9 @@ def test_reviewers_for_a_difference_are_those_of_student_s_test() -> None:
         expected = TTestPower().power(0.6 / np.sqrt(1.0 + 4.0 / ratings), reviewers, 0.05)
         assert power_of(effects, 0.6, reviewers, ratings, 0) == pytest.approx(expected, abs=0.035)
     needed = _least(lambda number: power_of(effects, 0.6, number, 4, 0) >= 0.8, 1000)
-    assert needed == pytest.approx(TTestPower().solve_power(0.6 / np.sqrt(2.0), None, 0.05, 0.8), abs=3)
+    assert needed == pytest.approx(
+        TTestPower().solve_power(0.6 / np.sqrt(2.0), None, 0.05, 0.8), abs=3
+    )
     assert _least(lambda number: power_of(effects, 0.01, 12, number, 0) >= 0.8, 64) is None
 
 
@@ -63,12 +71,20 @@ def test_errors_that_an_item_has_for_all_reviewers_need_items() -> None:
 
 def test_what_gaps_consist_of_is_found_without_what_chance_adds() -> None:
     rng = np.random.default_rng(5)
-    gaps = 0.5 * rng.normal(size=(60, 1)) + 0.8 * rng.normal(size=(1, 60)) + 2.0 * rng.normal(size=(60, 60))
+    gaps = (
+        0.5 * rng.normal(size=(60, 1))
+        + 0.8 * rng.normal(size=(1, 60))
+        + 2.0 * rng.normal(size=(60, 60))
+    )
     kept = rng.random(gaps.shape) < 0.3
     reviewer, item = np.nonzero(kept)
     effects = split_effects(gaps[kept] - gaps[kept].mean(), reviewer, item)
     spreads = [part.std() for part in effects]
-    assert spreads == [pytest.approx(0.5, abs=0.15), pytest.approx(0.8, abs=0.2), pytest.approx(2.0, abs=0.1)]
+    assert spreads == [
+        pytest.approx(0.5, abs=0.15),
+        pytest.approx(0.8, abs=0.2),
+        pytest.approx(2.0, abs=0.1),
+    ]
     alone = split_effects(gaps[kept] - gaps[kept].mean(), reviewer, np.arange(len(reviewer)))
     assert not alone.items.any()
 
@@ -82,4 +98,7 @@ def test_one_reviewer_is_said_and_curves_are_drawn() -> None:
     (plot,) = report.plots
     assert [line.label for line in plot.series] == ["2 ratings of an item", "3 ratings of an item"]
     for line, row in zip(plot.series, figures_of(report).alpha, strict=True):
-        assert (list(line.x)[-1], list(line.y)[-1]) == (row.curve[-1]["items"], row.curve[-1].half_width)
+        assert (list(line.x)[-1], list(line.y)[-1]) == (
+            row.curve[-1]["items"],
+            row.curve[-1].half_width,
+        )

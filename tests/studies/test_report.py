@@ -11,7 +11,9 @@ from jurygraph.errors import InputError
 from jurygraph.studies.presentations import read_sources
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
 
-NAMES = PlotSeries.with_intervals("rate", {"a $x$": IntervalCell(0.5, 0.4, 0.7), "b": IntervalCell(None, None, None)})
+NAMES = PlotSeries.with_intervals(
+    "rate", {"a $x$": IntervalCell(0.5, 0.4, 0.7), "b": IntervalCell(None, None, None)}
+)
 PLOTS = (
     Plot("bars $5 or $6", "bars", [NAMES]),
     Plot("points", "points", [NAMES, PlotSeries("other", [0.1, None], ["a $x$", "b"])]),
@@ -27,7 +29,10 @@ MADE = Report(
         "one *line* of <b>text</b>\x1b[31m",
         ReportTable(
             ("name", "rate (95 %)", "tasks"),
-            [[name, IntervalCell(rate, 0.0, 1.0 if rate else None), 3] for name, rate in RATES.items()],
+            [
+                [name, IntervalCell(rate, 0.0, 1.0 if rate else None), 3]
+                for name, rate in RATES.items()
+            ],
             most=2,
         ),
         ReportTable(("nothing", "here"), []),
@@ -85,7 +90,9 @@ def test_the_same_plots_give_the_same_file(tmp_path: Path, suffix: str) -> None:
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
-def test_a_plot_has_its_titles_and_labels_and_dollar_signs_are_not_mathematics(tmp_path: Path) -> None:
+def test_a_plot_has_its_titles_and_labels_and_dollar_signs_are_not_mathematics(
+    tmp_path: Path,
+) -> None:
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.fonttype": "none"}):

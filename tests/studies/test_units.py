@@ -32,13 +32,17 @@ def test_tasks_of_one_group_are_one_unit(tmp_path: Path) -> None:
         task["group"] = f"g{place // 2}"
         for number, response in enumerate(task["responses"]):
             response["labels"] = {"preferred": number == 0}
-    with closing(scored(tmp_path, tasks, {"evaluators": EVALUATORS, "reward": {"same": 1.0, "tone": 0.5}})) as run:
+    with closing(
+        scored(tmp_path, tasks, {"evaluators": EVALUATORS, "reward": {"same": 1.0, "tone": 0.5}})
+    ) as run:
         compared = compare(read_responses(run), read_responses(run))
         assert units_of(compared) == ("groups of tasks", 4)
         assert "up to 52.7% of all groups of tasks may differ" in compared.notes[0]
         rewards = reliability.report(reliability.read_scores(run))
         assert (rewards.figures["mean"].clusters, rewards.figures["rewards"]["tasks"]) == (4, 6)
-        assert "4 groups of tasks: with fewer than 20, shares and intervals are rough" in rewards.notes
+        assert (
+            "4 groups of tasks: with fewer than 20, shares and intervals are rough" in rewards.notes
+        )
         differing = disagreement.report([disagreement.read_samples(run)])
         (figures,) = differing.figures["runs"]
         assert (figures["units"], figures["tasks"]) == ("groups of tasks", 4)
@@ -52,7 +56,12 @@ def test_tasks_of_one_group_are_one_unit(tmp_path: Path) -> None:
 def test_rubrics_of_one_group_are_one_unit(tmp_path: Path) -> None:
     scripts = [{"a": 0.2, "b": 0.9, "c": 0.8}, {"a": 0.9, "b": 0.7, "c": 0.6}]
     lines = [
-        task_line(f"t{n}", {"a": 1.0, "b": 1.0, "c": 1.0}, [("a", "b", "strong"), ("b", "c", "weak")], scripts)
+        task_line(
+            f"t{n}",
+            {"a": 1.0, "b": 1.0, "c": 1.0},
+            [("a", "b", "strong"), ("b", "c", "weak")],
+            scripts,
+        )
         | {"group": f"g{n // 2}"}
         for n in range(6)
     ]

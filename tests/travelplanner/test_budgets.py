@@ -17,7 +17,12 @@ NINETEEN_HUNDRED = (
 
 @all_rows("words", NINETEEN_HUNDRED.split("|"))
 def test_a_budget_is_in_dollars_for_all(words: str) -> None:
-    assert parse_budget(f"A trip for 2 people from March 1st to March 5th, 2022, with {words}.", people=2) == 1900
+    assert (
+        parse_budget(
+            f"A trip for 2 people from March 1st to March 5th, 2022, with {words}.", people=2
+        )
+        == 1900
+    )
 
 
 @pytest.mark.parametrize(
@@ -26,9 +31,14 @@ def test_a_budget_is_in_dollars_for_all(words: str) -> None:
         ("no limit", "has no budget such as"),
         ("a budget of €1,900", "has no budget such as"),
         ("$100 per day", "has a budget per day; write one for the whole trip"),
-        ("a budget of $900 and a food budget of $1,000, or so", r"has several budgets \(\$900, \$1,000\)"),
+        (
+            "a budget of $900 and a food budget of $1,000, or so",
+            r"has several budgets \(\$900, \$1,000\)",
+        ),
     ],
 )
 def test_no_budget_for_the_whole_trip_or_several_are_named(words: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        parse_budget(f"A trip for 2 people from March 1st to March 5th, 2022, with {words}.", people=2)
+        parse_budget(
+            f"A trip for 2 people from March 1st to March 5th, 2022, with {words}.", people=2
+        )

@@ -18,7 +18,13 @@ CONSTRAINT = {
 }  # fmt: skip
 NONE = dict.fromkeys(CONSTRAINT)
 DATES = ["2022-03-01", "2022-03-02", "2022-03-03"]
-WHOLE = {"people_number": 2, "days": 3, "date": DATES, "budget": 900, "local_constraint": CONSTRAINT}
+WHOLE = {
+    "people_number": 2,
+    "days": 3,
+    "date": DATES,
+    "budget": 900,
+    "local_constraint": CONSTRAINT,
+}
 
 
 def test_columns_and_query_that_agree_make_one_request() -> None:
@@ -30,7 +36,9 @@ def test_columns_and_query_that_agree_make_one_request() -> None:
 
 def test_lists_and_numbers_may_be_text_as_python_writes_them() -> None:
     texts = {name: str(value) for name, value in WHOLE.items()}
-    assert read_request("Plan it.", Columns.model_validate(texts)) == read_request("Plan it.", Columns(**WHOLE))  # type: ignore[arg-type]
+    assert read_request("Plan it.", Columns.model_validate(texts)) == read_request(
+        "Plan it.", Columns(**WHOLE)
+    )  # type: ignore[arg-type]
 
 
 @all_rows(("column", "field", "value", "differs"), [
@@ -52,7 +60,9 @@ def test_lists_and_numbers_may_be_text_as_python_writes_them() -> None:
         ({"local_constraint": {"transportation": "no self-driving"}}, "barred", ("Self-driving",),
          "transportation: no self-driving in the column, no flight in the query"),
     ])  # fmt: skip
-def test_a_column_counts_where_the_query_differs(column: dict[str, Any], field: str, value: Any, differs: str) -> None:
+def test_a_column_counts_where_the_query_differs(
+    column: dict[str, Any], field: str, value: Any, differs: str
+) -> None:
     reading = read_request(QUERY, Columns.model_validate(column))
     assert getattr(reading.request, field) == value
     assert reading.differs == (differs,)
@@ -61,7 +71,9 @@ def test_a_column_counts_where_the_query_differs(column: dict[str, Any], field: 
 def test_a_whole_local_constraint_leaves_nothing_unread() -> None:
     query = f"{QUERY} We hate pets."
     assert read_request(query, Columns()).request.unread == ("pets",)
-    assert read_request(query, Columns.model_validate({"local_constraint": NONE})).request.unread == ()
+    assert (
+        read_request(query, Columns.model_validate({"local_constraint": NONE})).request.unread == ()
+    )
 
 
 def test_dates_that_are_not_as_many_as_the_days_are_refused() -> None:
@@ -76,9 +88,15 @@ def test_dates_that_are_not_as_many_as_the_days_are_refused() -> None:
         ({"date": ["2022-03-01", "2022-03-03"]}, "has 2022-03-03 after 2022-03-01; list every day"),
         ({"date": []}, "is empty; write a list of days such as 2022-03-16"),
         ({"date": [5]}, "is a list; write a list of days such as 2022-03-16"),
-        ({"local_constraint": "{'house rules': None}"}, "has 'house rules'; did you mean house rule"),
+        (
+            {"local_constraint": "{'house rules': None}"},
+            "has 'house rules'; did you mean house rule",
+        ),
         ({"local_constraint": {"house rule": "smokin"}}, "did you mean smoking"),
-        ({"local_constraint": ["smoking"]}, "write an object with house rule, cuisine, room type, transportation"),
+        (
+            {"local_constraint": ["smoking"]},
+            "write an object with house rule, cuisine, room type, transportation",
+        ),
         ({"people_number": 0}, "greater than or equal to 1"),
         ({"budget": "much"}, "valid number"),
     ],

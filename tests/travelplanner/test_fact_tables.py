@@ -13,14 +13,22 @@ from tests.rows import all_rows
 from tests.travelplanner.train import lines
 
 DRIVE = "self-driving, from Bangor to New York, duration: 13 hours 26 mins, distance: 1,510 km, cost: 75"
-FLIGHT = {"Flight Number": "F12", "Price": 90, "DepTime": "10:00", "ArrTime": "12:00", "FlightDate": "2022-03-16"}
+FLIGHT = {
+    "Flight Number": "F12",
+    "Price": 90,
+    "DepTime": "10:00",
+    "ArrTime": "12:00",
+    "FlightDate": "2022-03-16",
+}
 FACTS: dict[str, Any] = {
     "Attractions in Bangor": [{"Name": "The Mill", "City": "Bangor"}],
     "Restaurants in Bangor": [
         {"Name": "Tea, Please", "City": "Bangor", "Average Cost": 9, "Cuisines": "Tea, Cafe"},
         {"Name": "Tea, Please", "City": "Bangor", "Average Cost": 5, "Cuisines": "Tea"},
     ],
-    "Restaurants in New York": [{"Name": "Deli (West)", "City": "New York", "Average Cost": 7, "Cuisines": "Deli"}],
+    "Restaurants in New York": [
+        {"Name": "Deli (West)", "City": "New York", "Average Cost": 7, "Cuisines": "Deli"}
+    ],
     "Accommodations in Bangor": [
         {"NAME": "Inn", "city": "Bangor", "price": 80.0, "house_rules": "No pets & No parties"}
     ],
@@ -32,14 +40,19 @@ FACTS: dict[str, Any] = {
     "Taxi from Bangor to New York": "No valid information.",
 }
 DAYS = tuple(date(2022, 3, day) for day in (16, 17, 18))
-DAY = dict.fromkeys(("breakfast", "lunch", "dinner", "attraction", "accommodation", "transportation"), "-")
+DAY = dict.fromkeys(
+    ("breakfast", "lunch", "dinner", "attraction", "accommodation", "transportation"), "-"
+)
 
 
 def read(kind: str, *days: dict[str, Any]) -> list[FactFinding]:
     """Return the findings about the claims of a plan."""
     view = TaskView(id="t", query="?", facts={"tables": tables(FACTS), "claims": claim_rules(DAYS)})
     facts = load_facts(view)
-    plan = [{"days": number, "current_city": "Bangor", **DAY, **day} for number, day in enumerate(days, start=1)]
+    plan = [
+        {"days": number, "current_city": "Bangor", **DAY, **day}
+        for number, day in enumerate(days, start=1)
+    ]
     return asyncio.run(look_up(facts.claims[kind], facts.tables, plan))
 
 
@@ -61,7 +74,10 @@ def test_road_routes_are_rows_and_missing_ones_are_none() -> None:
 
 @pytest.mark.parametrize("cost", ["1.2.3", "free", ""])
 def test_a_way_without_a_cost_is_refused(cost: str) -> None:
-    with pytest.raises(ValueError, match=r"^contains in 'Taxi from A to B' 'taxi, from A to B, .*; write mode, ends, "):
+    with pytest.raises(
+        ValueError,
+        match=r"^contains in 'Taxi from A to B' 'taxi, from A to B, .*; write mode, ends, ",
+    ):
         tables({"Taxi from A to B": f"taxi, from A to B, duration: 1, distance: 1, cost: {cost}"})
 
 
@@ -75,7 +91,10 @@ def test_no_result_is_reported_in_the_words_of_the_source(key: str) -> None:
 
 
 def test_a_trip_begins_where_the_first_city_of_the_facts_is_named() -> None:
-    facts = {"Flight from York to New York on 2022-03-01": [], "Taxi from Rome to York": "No valid information."}
+    facts = {
+        "Flight from York to New York on 2022-03-01": [],
+        "Taxi from Rome to York": "No valid information.",
+    }
     assert origin_of("Fly from New York to Rome.", facts) == "New York"
     assert origin_of("From Rome, and on to York.", facts) == "Rome"
     assert origin_of("From Paris.", facts) is None
@@ -84,12 +103,18 @@ def test_a_trip_begins_where_the_first_city_of_the_facts_is_named() -> None:
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({"Hotels in Bangor": []}, "contains 'Hotels in Bangor', which is not a table of TravelPlanner"),
+        (
+            {"Hotels in Bangor": []},
+            "contains 'Hotels in Bangor', which is not a table of TravelPlanner",
+        ),
         (
             {"Restaurants in Bangor": ["Tea"]},
             "has no list of rows in 'Restaurants in Bangor'; each row is an",
         ),
-        ({"Attractions in Bangor": {"Name": "Mill"}}, "has no list of rows in 'Attractions in Bangor'"),
+        (
+            {"Attractions in Bangor": {"Name": "Mill"}},
+            "has no list of rows in 'Attractions in Bangor'",
+        ),
         (
             {"Flight from A to B on 2022-03-16": 5},
             "has no list of rows in 'Flight from A to B on 2022-03-16'",
@@ -103,14 +128,19 @@ def test_a_path_that_is_not_a_table_is_named(facts: dict[str, Any], words: str) 
 
 
 def test_a_name_may_have_commas_and_a_city_its_state() -> None:
-    found = read("meals", {"breakfast": "Deli (West), New York(New York)", "lunch": "Tea, Please, New York"})
+    found = read(
+        "meals", {"breakfast": "Deli (West), New York(New York)", "lunch": "Tea, Please, New York"}
+    )
     assert [one["found"] for one in found] == ["confirmed", "elsewhere"]
 
 
 def test_nights_in_a_row_are_one_stay() -> None:
     night = {"accommodation": "Inn, Bangor(Maine)"}
     assert [one["values"]["nights"] for one in read("stays", night, night, {})] == [2]
-    assert [one["values"]["nights"] for one in read("stays", night, {"accommodation": "Barn, Bangor"}, night)] == [
+    assert [
+        one["values"]["nights"]
+        for one in read("stays", night, {"accommodation": "Barn, Bangor"}, night)
+    ] == [
         1,
         1,
         1,
@@ -131,7 +161,9 @@ def test_nights_in_a_row_are_one_stay() -> None:
         ("by train to New York", "unread", None),
     ],
 )  # fmt: skip
-def test_a_leg_is_a_flight_of_that_day_or_a_way_by_road(way: str, found: str, mode: str | None) -> None:
+def test_a_leg_is_a_flight_of_that_day_or_a_way_by_road(
+    way: str, found: str, mode: str | None
+) -> None:
     (leg,) = read("legs", {"transportation": way})
     assert (leg["found"], leg["values"].get("mode")) == (found, mode)
 

@@ -10,10 +10,14 @@ from jurygraph.errors import InputError
 from tests.travelplanner.train import TRAIN, lines
 
 
-def test_every_row_becomes_a_task_with_its_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_row_becomes_a_task_with_its_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(str(TRAIN), str(tmp_path / "tasks.jsonl")) == 0
     tasks = [json.loads(line) for line in (tmp_path / "tasks.jsonl").read_text().splitlines()]
-    assert [task["responses"][0]["data"] for task in tasks] == [line["plan"] for line in lines().values()]
+    assert [task["responses"][0]["data"] for task in tasks] == [
+        line["plan"] for line in lines().values()
+    ]
     assert capsys.readouterr().out.startswith("30 tasks; next: jurygraph score ")
 
 

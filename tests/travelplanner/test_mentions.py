@@ -90,7 +90,11 @@ SEVERAL = [
     ("We'd like Thai and Indian food.", {"cuisines": ("Indian",), "unread": ("Thai",)}),
 ]  # fmt: skip
 WISHES = [
-    *((words, {"house_rules": (rule,)}) for rule, all_ in RULES.items() for words in all_.split("|")),
+    *(
+        (words, {"house_rules": (rule,)})
+        for rule, all_ in RULES.items()
+        for words in all_.split("|")
+    ),
     *((words, {"barred": (mode,)}) for mode, all_ in BARRED.items() for words in all_.split("|")),
     *((words, {"room": room}) for room, all_ in ROOMS.items() for words in all_.split("|")),
     *((words, {"not_shared": True}) for words in NOT_SHARED.split("|")),
@@ -100,6 +104,8 @@ WISHES = [
 
 
 @all_rows(("words", "wishes"), WISHES)
-def test_a_query_has_the_wishes_that_a_person_reads_in_it(words: str, wishes: dict[str, object]) -> None:
+def test_a_query_has_the_wishes_that_a_person_reads_in_it(
+    words: str, wishes: dict[str, object]
+) -> None:
     found: TripRequest = read_wishes(f"Plan a trip for 2 people with a budget of $900. {words}")
     assert found == NOTHING._replace(**wishes)  # type: ignore[arg-type]

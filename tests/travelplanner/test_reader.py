@@ -22,7 +22,10 @@ LINES = lines()
 SMALL = LINES["01"]
 JOINED = {
     "task": SMALL["id"],
-    "stakeholders": [{"id": "ann", "constraints": [{"id": "short", "kind": "soft"}]}, {"id": "bob", "profile": "shy"}],
+    "stakeholders": [
+        {"id": "ann", "constraints": [{"id": "short", "kind": "soft"}]},
+        {"id": "bob", "profile": "shy"},
+    ],
     "tensions": [{"between": ["ann", "bob"], "strength": 0.5}],
 }
 
@@ -35,7 +38,9 @@ def tasks() -> dict[str, TaskLine]:
 
 @pytest.fixture(scope="module")
 def jury() -> Iterator[Jury]:
-    with Jury.from_config({"evaluators": ["checks.constraints"], "derivers": ["facts.claims"]}) as made:
+    with Jury.from_config(
+        {"evaluators": ["checks.constraints"], "derivers": ["facts.claims"]}
+    ) as made:
         yield made
 
 
@@ -76,9 +81,16 @@ def test_one_stakeholder_holds_the_constraints_of_the_query(tasks: dict[str, Tas
             *(f"{kind}-in-place" for kind in ("meals", "attractions", "stays")),
         }
         wanted |= {"room-type"} if "room" in rest else set()
-        wanted |= {f"house-rule-{rest['rule'].removeprefix('No ').replace(' ', '-')}"} if "rule" in rest else set()
+        wanted |= (
+            {f"house-rule-{rest['rule'].removeprefix('No ').replace(' ', '-')}"}
+            if "rule" in rest
+            else set()
+        )
         wanted |= {f"no-{rest['barred'].lower()}"} if "barred" in rest else set()
-        assert (travellers.id, {constraint.id for constraint in travellers.constraints}) == ("travellers", wanted)
+        assert (travellers.id, {constraint.id for constraint in travellers.constraints}) == (
+            "travellers",
+            wanted,
+        )
 
 
 # Who travels
@@ -87,12 +99,16 @@ def test_one_stakeholder_holds_the_constraints_of_the_query(tasks: dict[str, Tas
 def test_stakeholders_are_joined_by_the_ids_of_the_tasks(tmp_path: Path) -> None:
     other = {"task": LINES["03"]["id"], "stakeholders": [{"id": "cem"}]}
     profiles = write_lines(tmp_path / "p.jsonl", other, JOINED)
-    small, third = read_travelplanner(write_lines(tmp_path / "a.jsonl", SMALL, LINES["03"]), profiles)
+    small, third = read_travelplanner(
+        write_lines(tmp_path / "a.jsonl", SMALL, LINES["03"]), profiles
+    )
     assert [one.model_dump(exclude_defaults=True) for one in small.stakeholders] == [
         {"id": "ann", "constraints": ({"id": "short", "kind": "soft"},)},
         {"id": "bob", "profile": "shy"},
     ]
-    assert [(tension.between, tension.strength) for tension in small.tensions] == [(("ann", "bob"), 0.5)]
+    assert [(tension.between, tension.strength) for tension in small.tensions] == [
+        (("ann", "bob"), 0.5)
+    ]
     assert [one.id for one in third.stakeholders] == ["cem"]
 
 
@@ -115,7 +131,9 @@ def test_stakeholders_are_joined_by_the_ids_of_the_tasks(tmp_path: Path) -> None
          "p.jsonl, line 1, field stakeholders[1].id: is 'ann' again"),
     ],
 )  # fmt: skip
-def test_stakeholders_that_do_not_fit_are_refused(tmp_path: Path, profiles: list[Any], words: str) -> None:
+def test_stakeholders_that_do_not_fit_are_refused(
+    tmp_path: Path, profiles: list[Any], words: str
+) -> None:
     given = write_lines(tmp_path / "p.jsonl", *profiles)
     assert refusal(write_lines(tmp_path / "a.jsonl", SMALL), given).startswith(words)
 
@@ -136,13 +154,19 @@ def test_stakeholders_that_do_not_fit_are_refused(tmp_path: Path, profiles: list
             {"facts": {"Hotels in Bangor": []}},
             "field facts: contains 'Hotels in Bangor', which is not a table of Travel",
         ),
-        ({"facts": {"Restaurants in Bangor": [1]}}, "field facts: has no list of rows in 'Restaurants in Bangor'"),
+        (
+            {"facts": {"Restaurants in Bangor": [1]}},
+            "field facts: has no list of rows in 'Restaurants in Bangor'",
+        ),
         ({"facts": []}, "field facts: is a list; write an object"),
         ({"plan": [1]}, "field plan[0]: is the number 1; write an object"),
         ({"plans": []}, "field plans: unknown; did you mean plan?"),
         ({"id": ""}, "field id: is empty"),
         ({"id": 5}, "field id: is the number 5; write text, in quotes"),
-        ({"id": LINES["03"]["id"]}, "field id: is 'travelplanner-train-03' again, as in line 1; give each"),
+        (
+            {"id": LINES["03"]["id"]},
+            "field id: is 'travelplanner-train-03' again, as in line 1; give each",
+        ),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, change: dict[str, Any], words: str) -> None:
@@ -162,8 +186,12 @@ PUBLISHED = {
 }  # fmt: skip
 
 
-def test_a_row_of_columns_is_the_task_of_its_query(tmp_path: Path, tasks: dict[str, TaskLine]) -> None:
-    searches = [{"Description": name, "Content": content} for name, content in SMALL["facts"].items()]
+def test_a_row_of_columns_is_the_task_of_its_query(
+    tmp_path: Path, tasks: dict[str, TaskLine]
+) -> None:
+    searches = [
+        {"Description": name, "Content": content} for name, content in SMALL["facts"].items()
+    ]
     texts = {
         "reference_information": str(searches),
         "annotated_plan": str([{"org": "Kansas City"}, [*SMALL["plan"], {}]]),
@@ -180,7 +208,9 @@ def test_a_row_of_columns_is_the_task_of_its_query(tmp_path: Path, tasks: dict[s
     assert task.metadata == about
 
 
-def test_a_row_with_idx_and_without_facts_is_a_task_whose_plan_counts_its_days(tmp_path: Path) -> None:
+def test_a_row_with_idx_and_without_facts_is_a_task_whose_plan_counts_its_days(
+    tmp_path: Path,
+) -> None:
     row = {"idx": 7, "query": f"For one person, {TRIP}.", "plan": [{"day": 1, "dinner": "-"}]}
     (imported,) = import_travelplanner(write_lines(tmp_path / "a.jsonl", row))
     assert isinstance(imported, Imported)
@@ -196,7 +226,10 @@ def test_rows_that_cannot_be_read_are_skipped_alone(tmp_path: Path) -> None:
     with path.open("a") as file:
         file.write("{")
     rows = list(import_travelplanner(path))
-    assert [row.task.id for row in rows if isinstance(row, Imported) and row.task] == [SMALL["id"], LINES["03"]["id"]]
+    assert [row.task.id for row in rows if isinstance(row, Imported) and row.task] == [
+        SMALL["id"],
+        LINES["03"]["id"],
+    ]
     assert [row.error for row in rows if isinstance(row, Skipped)] == [
         "a.jsonl, line 1, field query: has no budget such as $1,700",
         "a.jsonl, line 3, field days: is the text 'x'; write a whole number, without quotes",
@@ -243,7 +276,9 @@ def unmet(found: dict[str, RecordedVerdict]) -> set[str]:
 
 
 @all_rows(("name", "cost"), list(zip(LINES, COSTS, strict=True)))
-def test_a_reference_plan_passes_at_its_cost(name: str, cost: str, tasks: dict[str, TaskLine], jury: Jury) -> None:
+def test_a_reference_plan_passes_at_its_cost(
+    name: str, cost: str, tasks: dict[str, TaskLine], jury: Jury
+) -> None:
     found = verdicts(jury, tasks[name], LINES[name]["plan"])
     assert float(cost_of(found)) == float(cost)
     assert {verdict.score for verdict in found.values()} == {1.0}
@@ -271,11 +306,23 @@ FLYING = f"Flight Number: F3923211, {LEG}, Departure Time: 14:30, Arrival Time: 
     ],
 )  # fmt: skip
 def test_a_changed_plan_costs_and_fails_what_its_rows_say(
-    name: str, words: str, others: str, cost: int, failed: set[str], tasks: dict[str, TaskLine], jury: Jury
+    name: str,
+    words: str,
+    others: str,
+    cost: int,
+    failed: set[str],
+    tasks: dict[str, TaskLine],
+    jury: Jury,
 ) -> None:
     days = [{**day} for day in LINES[name]["plan"]]
     for day in days:
-        day.update({field: text.replace(words, others) for field, text in day.items() if isinstance(text, str)})
+        day.update(
+            {
+                field: text.replace(words, others)
+                for field, text in day.items()
+                if isinstance(text, str)
+            }
+        )
     found = verdicts(jury, tasks[name], days)
     assert (float(cost_of(found)), unmet(found)) == (cost, failed)
 

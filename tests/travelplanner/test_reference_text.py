@@ -30,16 +30,25 @@ def print_table(rows: list[dict[str, Any]], indices: list[int] | None) -> str:
     names = list(rows[0])
     lines = [names, *([str(row[name]) for name in names] for row in rows)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(names))]
-    texts = [" ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+    texts = [
+        " ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+        for line in lines
+    ]
     if indices is None:
         return "\n".join(texts)
     heads = ["", *map(str, indices)]
-    return "\n".join(f"{head.ljust(max(map(len, heads)))} {text}" for head, text in zip(heads, texts, strict=True))
+    return "\n".join(
+        f"{head.ljust(max(map(len, heads)))} {text}"
+        for head, text in zip(heads, texts, strict=True)
+    )
 
 
 def test_printed_tables_are_read_as_their_rows() -> None:
     searches = [
-        {"Description": name, "Content": print_table(rows, [39, 251] if name.startswith("Restaurants") else None)}
+        {
+            "Description": name,
+            "Content": print_table(rows, [39, 251] if name.startswith("Restaurants") else None),
+        }
         for name, rows in ROWS.items()
     ]
     assert read_reference(searches) == ROWS

@@ -32,7 +32,9 @@ SILENT = (
 )
 
 
-@all_rows(("people", "words"), [(n, words) for n, all_ in STATED.items() for words in all_.split("|")])
+@all_rows(
+    ("people", "words"), [(n, words) for n, all_ in STATED.items() for words in all_.split("|")]
+)
 def test_a_stated_number_is_read(people: int, words: str) -> None:
     query = f"Please plan it: {words}, from March 1st to March 5th, 2022, with a budget of $900, to see 2 cities."
     assert count_travellers(query) == people
@@ -40,4 +42,7 @@ def test_a_stated_number_is_read(people: int, words: str) -> None:
 
 @all_rows("words", SILENT.split("|"))
 def test_numbers_of_other_things_are_not_people(words: str) -> None:
-    assert count_travellers(f"Please plan it: {words}, from March 1st to March 5th, 2022, with $900.") is None
+    assert (
+        count_travellers(f"Please plan it: {words}, from March 1st to March 5th, 2022, with $900.")
+        is None
+    )

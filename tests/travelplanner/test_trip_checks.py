@@ -10,7 +10,9 @@ from examples.group_trip.travelplanner.trip_checks import constraints, cost_term
 from tests.agents.checks.items import decide, row_item
 from tests.rows import all_rows
 
-PLAIN = TripRequest(2, (date(2022, 3, 1), date(2022, 3, 2)), 1234.5, (), None, False, (), (), (), ())
+PLAIN = TripRequest(
+    2, (date(2022, 3, 1), date(2022, 3, 2)), 1234.5, (), None, False, (), (), (), ()
+)
 FULL = PLAIN._replace(
     house_rules=("No pets", "No children under 10"),
     room="Private room",
@@ -27,10 +29,25 @@ def check_of(trip: TripRequest) -> dict[str, dict[str, Any]]:
 @all_rows(
     ("trip", "name", "holds", "fails"),
     [
-        (FULL, "house-rule-pets", {"house_rules": "No parties & No smoking"}, {"house_rules": "No parties & No pets"}),
+        (
+            FULL,
+            "house-rule-pets",
+            {"house_rules": "No parties & No smoking"},
+            {"house_rules": "No parties & No pets"},
+        ),
         (FULL, "room-type", {"room type": "Private room"}, {"room type": "Entire home/apt"}),
-        (PLAIN._replace(not_shared=True), "room-type", {"room type": "Private room"}, {"room type": "Shared room"}),
-        (FULL, "minimum-nights", {"nights": 2, "minimum nights": 2.0}, {"nights": 1, "minimum nights": 2.0}),
+        (
+            PLAIN._replace(not_shared=True),
+            "room-type",
+            {"room type": "Private room"},
+            {"room type": "Shared room"},
+        ),
+        (
+            FULL,
+            "minimum-nights",
+            {"nights": 2, "minimum nights": 2.0},
+            {"nights": 1, "minimum nights": 2.0},
+        ),
         (FULL, "no-flight", {"mode": "Taxi"}, {"mode": "Flight"}),
         (FULL, "no-self-driving", {"mode": "Flight"}, {"mode": "Self-driving"}),
         (FULL, "no-cuisines", {"Cuisines": "Thai, Tea"}, {"Cuisines": "Thai, Fish"}),
@@ -43,7 +60,12 @@ def check_of(trip: TripRequest) -> dict[str, dict[str, Any]]:
             {"City": "Rome", "where": "from Oslo to Rome(Lazio)"},
             {"City": "Rome", "where": "Oslo"},
         ),
-        (PLAIN, "stays-in-place", {"city": "New York", "where": "New York"}, {"city": "York", "where": "Yorkshire"}),
+        (
+            PLAIN,
+            "stays-in-place",
+            {"city": "New York", "where": "New York"},
+            {"city": "York", "where": "Yorkshire"},
+        ),
         (FULL, "cuisines", {"Cuisines": "Thai, Tea, Greek"}, {"Cuisines": "Thai, Tea"}),
     ],
 )

@@ -32,7 +32,11 @@ def test_a_trip_has_every_day_from_the_first_to_the_last(words: str) -> None:
     [
         ("a week from March 1st, 2022", date(2022, 3, 1), date(2022, 3, 7)),
         ("from March 30th to April 2nd, 2022", date(2022, 3, 30), date(2022, 4, 2)),
-        ("from May 3rd to May 7th, 2022, with 24/7 service and 1/2 board", date(2022, 5, 3), date(2022, 5, 7)),
+        (
+            "from May 3rd to May 7th, 2022, with 24/7 service and 1/2 board",
+            date(2022, 5, 3),
+            date(2022, 5, 7),
+        ),
         ("from December 30th to January 2nd, 2023", date(2022, 12, 30), date(2023, 1, 2)),
         ("from December 30th, 2022 to January 2nd", date(2022, 12, 30), date(2023, 1, 2)),
         ("on March 9th, 2022, for one day", date(2022, 3, 9), date(2022, 3, 9)),

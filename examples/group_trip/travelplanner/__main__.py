@@ -24,7 +24,9 @@ def main(source: str, target: str, stakeholders: str | None = None) -> int:
         if row.task is not None:
             lines.append(row.task.model_dump_json(exclude_defaults=True) + "\n")
     Path(target).write_text("".join(lines), encoding="utf-8")
-    print(f"{len(lines)} tasks; next: jurygraph score {target} --config examples/group_trip/jury.yaml --out my-trip")
+    print(
+        f"{len(lines)} tasks; next: jurygraph score {target} --config examples/group_trip/jury.yaml --out my-trip"
+    )
     return int(skipped > 0)
 
 

@@ -33,12 +33,16 @@ def parse_budget(query: str, people: int) -> float:
         raise ValueError("has no budget such as $1,700")
     whole = [amount for amount in amounts if amount.per is None]
     if not whole:
-        raise ValueError(f"has a budget {str(amounts[0].per).strip(' /')}; write one for the whole trip")
+        raise ValueError(
+            f"has a budget {str(amounts[0].per).strip(' /')}; write one for the whole trip"
+        )
     if len({amount[2:] for amount in whole}) > 1:
         whole = [amount for amount in whole if _is_about_budget(text, amount)] or whole
     distinct = dict.fromkeys((amount.dollars, amount.each) for amount in whole)
     if len(distinct) > 1:
-        several = ", ".join(f"${dollars:,.0f}{' each' if each else ''}" for dollars, each in distinct)
+        several = ", ".join(
+            f"${dollars:,.0f}{' each' if each else ''}" for dollars, each in distinct
+        )
         raise ValueError(f"has several budgets ({several}); keep the one that counts")
     ((dollars, each),) = distinct
     return dollars * (people if each else 1)
@@ -81,7 +85,11 @@ def _parse_words(words: str) -> float:
 
 def _without_replaced(text: str, amounts: list[_Amount]) -> list[_Amount]:
     """Return the amounts without those that begin a range or a change."""
-    replaced = {one for one, other in pairwise(amounts) if pattern("range_of").search(text[one.end : other.start])}
+    replaced = {
+        one
+        for one, other in pairwise(amounts)
+        if pattern("range_of").search(text[one.end : other.start])
+    }
     return [amount for amount in amounts if amount not in replaced]
 
 

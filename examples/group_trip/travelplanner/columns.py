@@ -22,7 +22,11 @@ R = TypeVar("R")
 _RULES = {name.lower().removeprefix("no "): name for name in (
     "No smoking", "No parties", "No children under 10", "No pets", "No visitors",
 )}  # fmt: skip
-_ROOMS = {"entire room": "Entire home/apt", "private room": "Private room", "shared room": "Shared room"}
+_ROOMS = {
+    "entire room": "Entire home/apt",
+    "private room": "Private room",
+    "shared room": "Shared room",
+}
 _NOT_SHARED = "not shared room"
 _MODES = {"no flight": "Flight", "no self-driving": "Self-driving"}
 _KEYS = ("house rule", "cuisine", "room type", "transportation")
@@ -40,7 +44,9 @@ def parse_literal(value: Any) -> Any:
     try:
         return ast.literal_eval(value.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        raise ValueError("is not a list or record as Python writes them; write it as JSON") from None
+        raise ValueError(
+            "is not a list or record as Python writes them; write it as JSON"
+        ) from None
 
 
 def _parse_number(value: Any) -> Any:
@@ -57,7 +63,11 @@ def _parse_days(value: Any) -> tuple[date, ...] | None:
     texts = parse_literal(value)
     if texts is None:
         return None
-    if not isinstance(texts, list | tuple) or not texts or not all(isinstance(text, str) for text in texts):
+    if (
+        not isinstance(texts, list | tuple)
+        or not texts
+        or not all(isinstance(text, str) for text in texts)
+    ):
         found = "empty" if texts in ([], ()) else describe_value(texts)
         raise ValueError(f"is {found}; write a list of days such as 2022-03-16")
     days = tuple(date.fromisoformat(text) for text in texts)
@@ -81,16 +91,27 @@ def _parse_constraint(value: Any) -> dict[str, tuple[str, ...]] | None:
     for name, content in value.items():
         key = str(name).replace("_", " ").lower()
         if key not in known:
-            raise ValueError(f"has {quote(str(name))}; {did_you_mean(key, _KEYS) or 'known: ' + ', '.join(_KEYS)}")
+            raise ValueError(
+                f"has {quote(str(name))}; {did_you_mean(key, _KEYS) or 'known: ' + ', '.join(_KEYS)}"
+            )
         found[key] = tuple(_values_of(key, content, known[key]))
     return found
 
 
 def _values_of(key: str, content: Any, known: Mapping[str, str] | None) -> list[str]:
-    values = content if isinstance(content, list | tuple) else [] if content in (None, "", "-") else [content]
+    values = (
+        content
+        if isinstance(content, list | tuple)
+        else []
+        if content in (None, "", "-")
+        else [content]
+    )
     for value in values:
         if not isinstance(value, str) or (known is not None and value.lower() not in known):
-            hint = did_you_mean(str(value), known or ()) or f"known: {', '.join(known or ['names of cuisines'])}"
+            hint = (
+                did_you_mean(str(value), known or ())
+                or f"known: {', '.join(known or ['names of cuisines'])}"
+            )
             raise ValueError(f"has the {key} {describe_value(value)}; {hint}")
     return [str(value) if known is None else str(value).lower() for value in values]
 
@@ -130,13 +151,20 @@ def read_request(query: str, columns: Columns) -> Reading:
     people = _choose("people", columns.people_number, lambda: count_travellers(query), differs)
     budget = _choose("budget", columns.budget, lambda: parse_budget(query, people or 1), differs)
     dates = _choose("dates", columns.date, lambda: parse_dates(query), differs)
-    days = _choose("days", columns.days, lambda: len(dates) if len(dates) in parse_lengths(query) else None, differs)
+    days = _choose(
+        "days",
+        columns.days,
+        lambda: len(dates) if len(dates) in parse_lengths(query) else None,
+        differs,
+    )
     if days is not None and days != len(dates):
         if columns.date is not None:
             raise ValueError(f"has {len(dates)} dates, and `days` is {days}; make them agree")
         dates = tuple(dates[0] + timedelta(days=n) for n in range(days))
     request = _merge_wishes(read_wishes(query), columns.local_constraint or {}, differs)
-    request = request._replace(people=people or 1, dates=dates, budget=float(budget), is_assumed=people is None)
+    request = request._replace(
+        people=people or 1, dates=dates, budget=float(budget), is_assumed=people is None
+    )
     return Reading(request, tuple(differs))
 
 
@@ -149,23 +177,33 @@ def _choose(name: str, column: C | None, read: Callable[[], R], differs: list[st
     except ValueError:
         return column
     if in_query is not None and in_query != column:
-        differs.append(f"{name}: {_describe(column)} in the column, {_describe(in_query)} in the query")
+        differs.append(
+            f"{name}: {_describe(column)} in the column, {_describe(in_query)} in the query"
+        )
     return column
 
 
 def _describe(value: object) -> str:
     """Return a number, the first and last of several dates, or several names."""
     if isinstance(value, tuple):
-        return " to ".join(map(str, (value[0], value[-1]))) if isinstance(value[0], date) else ", ".join(value)
+        return (
+            " to ".join(map(str, (value[0], value[-1])))
+            if isinstance(value[0], date)
+            else ", ".join(value)
+        )
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _merge_wishes(request: TripRequest, column: Mapping[str, tuple[str, ...]], differs: list[str]) -> TripRequest:
+def _merge_wishes(
+    request: TripRequest, column: Mapping[str, tuple[str, ...]], differs: list[str]
+) -> TripRequest:
     """Return the request with the constraints of the column; they leave nothing unread of what they name."""
     in_query: dict[str, tuple[str, ...]] = {
         "house rule": tuple(name for name in _RULES if _RULES[name] in request.house_rules),
         "cuisine": request.cuisines,
-        "room type": (_NOT_SHARED,) if request.not_shared else tuple(n for n, r in _ROOMS.items() if r == request.room),
+        "room type": (_NOT_SHARED,)
+        if request.not_shared
+        else tuple(n for n, r in _ROOMS.items() if r == request.room),
         "transportation": tuple(name for name in _MODES if _MODES[name] in request.barred),
     }
     for key, names in column.items():

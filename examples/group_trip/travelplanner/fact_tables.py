@@ -18,7 +18,13 @@ def tables(facts: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises ValueError for a key of no known table, and for an invalid row.
     """
-    kinds: dict[str, Rows] = {"Attractions": [], "Restaurants": [], "Accommodations": [], "Flight": [], "road": []}
+    kinds: dict[str, Rows] = {
+        "Attractions": [],
+        "Restaurants": [],
+        "Accommodations": [],
+        "Flight": [],
+        "road": [],
+    }
     for key, value in facts.items():
         kind = re.split(r" in | from ", key)[0]
         if kind in ("Self-driving", "Taxi") and isinstance(value, str):
@@ -42,11 +48,17 @@ def origin_of(query: str, facts: Mapping[str, Any]) -> str | None:
     """Return the city where a trip begins: of the cities in the keys of the facts, the first that the query names."""
     routes = (re.search(r" from (.+?) to (.+?)(?: on |$)", key) for key in facts)
     cities = {city for route in routes if route is not None for city in route.groups()}
-    positions = {city: route.start() for city in cities if (route := re.search(rf"\b{re.escape(city)}\b", query))}
+    positions = {
+        city: route.start()
+        for city in cities
+        if (route := re.search(rf"\b{re.escape(city)}\b", query))
+    }
     return min(sorted(positions), key=lambda city: positions[city], default=None)
 
 
-def _table(rows: Rows, key: Sequence[str], lists: Mapping[str, str] | None = None) -> dict[str, Any]:
+def _table(
+    rows: Rows, key: Sequence[str], lists: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     numbered = [{**row, "row": number} for number, row in enumerate(rows, start=1)]
     return {"key": key, "rows": numbered, "order": "row", **({"lists": lists} if lists else {})}
 

@@ -34,7 +34,9 @@ def names_mentioned(mentions: Mapping[str, Mention | None], *kinds: Mention) -> 
 def _classify_thing(query: str, kind: str, words: str) -> Mention | None:
     """Classify the first mention that is not indifferent; None if there is no mention."""
     found = [_classify(query, kind, match) for match in compile_words(words).finditer(query)]
-    return next((mention for mention in found if mention != "indifferent"), found[0] if found else None)
+    return next(
+        (mention for mention in found if mention != "indifferent"), found[0] if found else None
+    )
 
 
 def _classify(query: str, kind: str, match: re.Match[str]) -> Mention:
@@ -63,7 +65,10 @@ def _is_of_the_stay(before: str, after: str) -> bool:
     """
     if pattern("host_minds_not").search(before) or pattern("avoids_refusal").search(before):
         return True
-    return pattern("in_a_place").search(before) is not None and pattern("indifferent_after").search(after) is not None
+    return (
+        pattern("in_a_place").search(before) is not None
+        and pattern("indifferent_after").search(after) is not None
+    )
 
 
 def _clause_around(query: str, match: re.Match[str]) -> tuple[str, str]:
@@ -84,7 +89,12 @@ def _after_other_kinds(before: str, kind: str, after: str) -> str:
     kinds = {name: "|".join(_words_of(name).values()) for name in _KINDS}
     while pattern("avoided").search(before + after) is None:
         comma = next(
-            (place.end() for place in re.finditer(",", before) if _parts(before[: place.start()], kind, kinds)), 0
+            (
+                place.end()
+                for place in re.finditer(",", before)
+                if _parts(before[: place.start()], kind, kinds)
+            ),
+            0,
         )
         if comma == 0:
             break
@@ -100,7 +110,11 @@ def _parts(words: str, kind: str, kinds: Mapping[str, str]) -> bool:
 def _count_denials(before: str, words: str, after: str) -> int:
     """Return the number of denials; "neither … nor" is one."""
     pairs = len(re.findall(r"\bneither\b.*\bnor\b", before, re.IGNORECASE))
-    return len(pattern("denial").findall(before + words)) - pairs + bool(pattern("denied_after").search(after))
+    return (
+        len(pattern("denial").findall(before + words))
+        - pairs
+        + bool(pattern("denied_after").search(after))
+    )
 
 
 def _is_restricted(before: str, words: str, after: str) -> bool:

@@ -73,7 +73,9 @@ def _read_rooms(query: str) -> tuple[str | None, bool, tuple[str, ...]]:
         rooms[_SHARED] = "denied"
     wanted = tuple(names_mentioned(rooms, "wanted"))
     unread = tuple(
-        room for room in names_mentioned(rooms, "denied", "unclear") if (room, rooms[room]) != (_SHARED, "denied")
+        room
+        for room in names_mentioned(rooms, "denied", "unclear")
+        if (room, rooms[room]) != (_SHARED, "denied")
     )
     if len(wanted) > 1:
         return None, rooms[_SHARED] == "denied", (*wanted, *unread)
@@ -87,4 +89,6 @@ def _sentences_about_food(query: str) -> str:
 
 
 def _unknown_food(query: str) -> Iterator[str]:
-    yield from dict.fromkeys(match[0] for match in pattern("other_food").finditer(_sentences_about_food(query)))
+    yield from dict.fromkeys(
+        match[0] for match in pattern("other_food").finditer(_sentences_about_food(query))
+    )

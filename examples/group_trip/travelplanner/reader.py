@@ -83,10 +83,14 @@ class _ProfilesFile(TaskKeyedFile[_Profiles]):
         super().__init__(path, _Profiles, "task", "keep one of them")
 
     def _check(self, number: int, entry: _Profiles) -> None:
-        validate_line(self._file.name, number, Task, {"id": entry.task, "query": "", **entry.people})
+        validate_line(
+            self._file.name, number, Task, {"id": entry.task, "query": "", **entry.people}
+        )
 
 
-def import_travelplanner(path: str | Path, stakeholders: str | Path | None = None) -> Iterator[Imported | Skipped]:
+def import_travelplanner(
+    path: str | Path, stakeholders: str | Path | None = None
+) -> Iterator[Imported | Skipped]:
     """Yield every row as a task with its reference plan as the one response, or the error for which it is skipped.
 
     The file has JSON lines, or is CSV. Without `stakeholders` (lines of {"task", "stakeholders", "tensions"}), a single
@@ -94,14 +98,18 @@ def import_travelplanner(path: str | Path, stakeholders: str | Path | None = Non
     `stakeholders`.
     """
     with ExitStack() as stack:
-        profiles = None if stakeholders is None else stack.enter_context(_ProfilesFile(stakeholders))
+        profiles = (
+            None if stakeholders is None else stack.enter_context(_ProfilesFile(stakeholders))
+        )
         importer = _Importer("standard input" if str(path) == "-" else Path(path).name, profiles)
         for number, row in _read_rows(path, stack):
             yield importer.convert(number, row)
         importer.finish()
 
 
-def read_travelplanner(path: str | Path, stakeholders: str | Path | None = None) -> Iterator[TaskLine]:
+def read_travelplanner(
+    path: str | Path, stakeholders: str | Path | None = None
+) -> Iterator[TaskLine]:
     """Yield the task of every row. Raises `InputError` for a row that cannot be read, and as `import_travelplanner`."""
     for row in import_travelplanner(path, stakeholders):
         if isinstance(row, Skipped):
@@ -145,11 +153,15 @@ class _Importer:
         task_id, field = _id_of(number, row), "id"
         try:
             if task_id in self._lines:
-                raise ValueError(f"is {quote(task_id)} again, as in line {self._lines[task_id]}; give each row one id")
+                raise ValueError(
+                    f"is {quote(task_id)} again, as in line {self._lines[task_id]}; give each row one id"
+                )
             field = "query"
             reading = read_request(row.query, row)
             field = "facts" if row.facts is not None else "reference_information"
-            facts = row.facts if row.facts is not None else read_reference(row.reference_information)
+            facts = (
+                row.facts if row.facts is not None else read_reference(row.reference_information)
+            )
             content = _to_content(task_id, row, reading, facts)
             field = "annotated_plan"
             content["responses"] = list(_responses(task_id, row))
@@ -161,7 +173,9 @@ class _Importer:
         if isinstance(task, Problem):
             return task
         self._lines[task_id] = number
-        return Imported(task, (*_notes(task), *([] if facts is not None else [Note(FACTLESS, task_id)])))
+        return Imported(
+            task, (*_notes(task), *([] if facts is not None else [Note(FACTLESS, task_id)]))
+        )
 
     def _people_of(self, number: int, task_id: str, profiles: _ProfilesFile) -> dict[str, Any]:
         travellers = profiles.get(task_id)
@@ -174,12 +188,18 @@ class _Importer:
         """Raise `InputError` if no row could be read, or if a profile is of no row."""
         if not self._lines:
             count = len(self._errors)
-            several = f"{self._name}: none of its {count} rows can be read; the first error: " if count > 1 else ""
+            several = (
+                f"{self._name}: none of its {count} rows can be read; the first error: "
+                if count > 1
+                else ""
+            )
             empty = f"{self._name}: holds no lines; name a file of TravelPlanner's queries"
             raise InputError(several + self._errors[0] if self._errors else empty)
         if self._profiles is not None:
             ids = {*self._lines, *self._skipped}
-            self._profiles.refuse_unknown(ids.__contains__, ids, f"name a task of {self._name}, or leave the line out")
+            self._profiles.refuse_unknown(
+                ids.__contains__, ids, f"name a task of {self._name}, or leave the line out"
+            )
 
 
 def _id_of(number: int, row: _Row) -> str:
@@ -193,11 +213,17 @@ def _notes(task: TaskLine) -> Iterator[Note]:
             yield Note(text, task.id if key == ASSUMED else f"{task.id}: {words}")
 
 
-def _to_content(task_id: str, row: _Row, reading: Reading, facts: Mapping[str, Any] | None) -> dict[str, Any]:
+def _to_content(
+    task_id: str, row: _Row, reading: Reading, facts: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """Return the fields of a task with the constraints of its query."""
     request = reading.request
     origin = row.org or origin_of(row.query, facts or {})
-    told = {UNREAD: request.unread, ASSUMED: ("people",) if request.is_assumed else (), DIFFERS: reading.differs}
+    told = {
+        UNREAD: request.unread,
+        ASSUMED: ("people",) if request.is_assumed else (),
+        DIFFERS: reading.differs,
+    }
     columns = nonempty_fields(
         level=row.level, org=row.org, dest=row.dest, visiting_city_number=row.visiting_city_number
     )
@@ -216,7 +242,9 @@ def _responses(task_id: str, row: _Row) -> Iterator[dict[str, Any]]:
     """Yield the plan, if there is one, with the number of each day in `days`, where the claims look for it."""
     plan = row.plan if row.plan is not None else _annotated_days(row.annotated_plan)
     if plan is not None:
-        days = [{("days" if key == "day" else key): value for key, value in day.items()} for day in plan]
+        days = [
+            {("days" if key == "day" else key): value for key, value in day.items()} for day in plan
+        ]
         text = "\n".join(json.dumps(day, ensure_ascii=False) for day in days)
         yield {"id": f"{task_id}/reference", "agent": "reference", "text": text, "data": days}
 

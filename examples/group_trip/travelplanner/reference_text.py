@@ -34,7 +34,9 @@ def read_reference(searches: Any) -> dict[str, Any] | None:
     if searches is None:
         return None
     if not isinstance(searches, list) or not all(isinstance(one, dict) for one in searches):
-        raise ValueError(f"is not a list of searches but {describe_value(searches)}; each is a record")
+        raise ValueError(
+            f"is not a list of searches but {describe_value(searches)}; each is a record"
+        )
     found: dict[str, Any] = {}
     for search in searches:
         description, content = search.get("Description"), search.get("Content")
@@ -49,7 +51,9 @@ def read_reference(searches: Any) -> dict[str, Any] | None:
 def _parse_table(kind: str, description: str, text: str) -> list[dict[str, Any]]:
     """Return the rows of a table with columns aligned on the right, each as wide as its widest cell."""
     columns, (header, *lines) = _COLUMNS[kind], text.split("\n")
-    match = re.fullmatch(r"\s*" + r"\s+".join(f"({re.escape(column)})" for column in columns), header)
+    match = re.fullmatch(
+        r"\s*" + r"\s+".join(f"({re.escape(column)})" for column in columns), header
+    )
     if match is None:
         raise ValueError(f"has other columns in {quote(description)} than {', '.join(columns)}")
     ends = [match.end(number) for number in range(1, len(columns) + 1)]
@@ -58,10 +62,14 @@ def _parse_table(kind: str, description: str, text: str) -> list[dict[str, Any]]
     for line in lines:
         cells = [line[start:end] for start, end in zip(starts, ends, strict=True)]
         if len(line) != ends[-1] or not all(cell.startswith(" ") for cell in cells[1:]):
-            raise ValueError(f"has a row in {quote(description)} whose cells are not below its columns")
+            raise ValueError(
+                f"has a row in {quote(description)} whose cells are not below its columns"
+            )
         if kind == _INDEXED:
             cells[0] = re.sub(r"^\d+ ", "", cells[0])
-        rows.append({name: _to_cell(name, cell.strip()) for name, cell in zip(columns, cells, strict=True)})
+        rows.append(
+            {name: _to_cell(name, cell.strip()) for name, cell in zip(columns, cells, strict=True)}
+        )
     return rows
 
 

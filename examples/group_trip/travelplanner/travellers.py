@@ -2,7 +2,12 @@
 
 import re
 
-from examples.group_trip.travelplanner.vocabulary import compile_words, load_vocabulary, parse_number, pattern
+from examples.group_trip.travelplanner.vocabulary import (
+    compile_words,
+    load_vocabulary,
+    parse_number,
+    pattern,
+)
 
 _PERSONS = "persons"
 _SIZES = {"one": 1, "two": 2, "both": 2, "three": 3, "four": 4}
@@ -31,7 +36,11 @@ def _size_of(match: re.Match[str]) -> int:
     words = next((_SIZES[name] for name in groups if name in _SIZES), 0)
     couples = 2 * parse_number(groups["couples"]) if "couples" in groups else 0
     times = parse_number(groups.get("times", "one"))  # "two families of four"
-    return words + couples + times * sum(parse_number(groups[name]) for name in ("n", "m", "w") if name in groups)
+    return (
+        words
+        + couples
+        + times * sum(parse_number(groups[name]) for name in ("n", "m", "w") if name in groups)
+    )
 
 
 def _count_companions(query: str) -> int | None:
@@ -47,10 +56,14 @@ def _companions(match: re.Match[str]) -> str:
 def _size_with_speaker(companions: str) -> int | None:
     total = 1
     for companion in re.split(r",? and (?:my |our )?|, (?:my |our )?", companions):
-        noun = compile_words(r"^(?:(?P<n>{{numeral}}|an?) )?(?:[\w-]+ )?(?P<noun>{{relatives}})$").match(companion)
+        noun = compile_words(
+            r"^(?:(?P<n>{{numeral}}|an?) )?(?:[\w-]+ )?(?P<noun>{{relatives}})$"
+        ).match(companion)
         if noun is None:
             return None
-        is_plural = noun["noun"].lower() == "children" or re.search(r"[^s]s$", noun["noun"]) is not None
+        is_plural = (
+            noun["noun"].lower() == "children" or re.search(r"[^s]s$", noun["noun"]) is not None
+        )
         if noun["n"] is None and is_plural:
             return None
         total += parse_number(noun["n"] or "one")

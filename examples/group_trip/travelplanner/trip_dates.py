@@ -36,7 +36,9 @@ def parse_dates(query: str) -> tuple[date, ...]:
     if last < first:
         raise ValueError(f"has a last day, {last}, before its first, {first}")
     if (last - first).days >= _LONGEST:
-        raise ValueError(f"has a trip of {(last - first).days + 1} days, from {first} to {last}; write its own dates")
+        raise ValueError(
+            f"has a trip of {(last - first).days + 1} days, from {first} to {last}; write its own dates"
+        )
     return tuple(first + timedelta(days=n) for n in range((last - first).days + 1))
 
 
@@ -61,11 +63,17 @@ def find_dates(query: str) -> list[_Mention]:
                 found.append(_to_mention(match))
     for mention in tuple(found):
         last = pattern("last_day").match(query, mention.end)
-        if last is not None and not any(last.start() < other.end and other.start < last.end() for other in found):
+        if last is not None and not any(
+            last.start() < other.end and other.start < last.end() for other in found
+        ):
             year = last["year"]
-            found.append(_Mention(*last.span(), mention.month, int(last["day"]), int(year) if year else None))
+            found.append(
+                _Mention(*last.span(), mention.month, int(last["day"]), int(year) if year else None)
+            )
         first = pattern("first_day").search(query[: mention.start])
-        if first is not None and not any(first.start() < other.end for other in found if other.end <= mention.start):
+        if first is not None and not any(
+            first.start() < other.end for other in found if other.end <= mention.start
+        ):
             found.append(_Mention(*first.span(), mention.month, _to_day(first["day"]), None))
     return sorted(found)
 
@@ -73,9 +81,18 @@ def find_dates(query: str) -> list[_Mention]:
 def _to_mention(match: re.Match[str]) -> _Mention:
     groups, months = match.groupdict(), load_vocabulary()["months"]
     name = groups.get("month")
-    starts = [number for number, month in enumerate(months, 1) if name and month.startswith(name[:3].capitalize())]
+    starts = [
+        number
+        for number, month in enumerate(months, 1)
+        if name and month.startswith(name[:3].capitalize())
+    ]
     month = starts[0] if starts else int(groups["monthnumber"])
-    return _Mention(*match.span(), month, _to_day(match["day"]), int(groups["year"]) if groups.get("year") else None)
+    return _Mention(
+        *match.span(),
+        month,
+        _to_day(match["day"]),
+        int(groups["year"]) if groups.get("year") else None,
+    )
 
 
 def _to_day(text: str) -> int:
@@ -92,7 +109,9 @@ def _to_dates(query: str, first: _Mention, last: _Mention) -> tuple[date, date]:
         raise ValueError(f"does not state the year of its dates, {_HINT}")
     first_year, last_year = first.year or last.year or year, last.year or first.year or year
     if first.month > last.month and first_year == last_year:
-        first_year, last_year = (first_year, last_year + 1) if first.year else (first_year - 1, last_year)
+        first_year, last_year = (
+            (first_year, last_year + 1) if first.year else (first_year - 1, last_year)
+        )
     try:
         return date(first_year, first.month, first.day), date(last_year, last.month, last.day)
     except ValueError as error:

@@ -11,14 +11,18 @@ from jurygraph.sources.config import Document
 @cache
 def load_vocabulary() -> Any:
     """Return the content of `vocabulary.yaml`."""
-    return Document(files(__package__).joinpath("vocabulary.yaml").read_text(encoding="utf-8")).value
+    return Document(
+        files(__package__).joinpath("vocabulary.yaml").read_text(encoding="utf-8")
+    ).value
 
 
 @cache
 def compile_words(words: str) -> re.Pattern[str]:
     """Compile a regular expression for any case; `{{other}}` in it is replaced by a pattern of that name."""
     vocabulary = load_vocabulary()
-    numerals = "|".join([r"\d+", *(name for name in vocabulary["numbers"] if name not in ("a", "an"))])
+    numerals = "|".join(
+        [r"\d+", *(name for name in vocabulary["numbers"] if name not in ("a", "an"))]
+    )
     lists = {name: "|".join(vocabulary[name]) for name in ("months", "ordinals", "cuisines")}
     named = {**vocabulary["patterns"], **lists, "numeral": rf"(?:{numerals})"}
     while "{{" in words:

@@ -46,7 +46,15 @@ from jurygraph.agents.functions import source_version
 from jurygraph.agents.roles import Answer, CodeEvaluator, Evaluator, EvaluatorInput
 from jurygraph.errors import PlanError
 from jurygraph.messages import Problem, did_you_mean, quote, shorten, validate
-from jurygraph.schema import Constraint, Evidence, Question, Response, Stakeholder, TaskView, Verdict
+from jurygraph.schema import (
+    Constraint,
+    Evidence,
+    Question,
+    Response,
+    Stakeholder,
+    TaskView,
+    Verdict,
+)
 from jurygraph.schema.frozen_model import ParamsModel
 
 Open = Literal["unshown", "untold"]
@@ -85,7 +93,9 @@ class ListedItem(NamedTuple):
         return float(result) if result is not None and result >= 0 else None
 
     def reason_unknown(self, column: str) -> Open:
-        is_of_table = self.finding is not None and self.has_row and column not in self.finding["own"]
+        is_of_table = (
+            self.finding is not None and self.has_row and column not in self.finding["own"]
+        )
         return "untold" if is_of_table else "unshown"
 
     def describe_unknown(self, column: str) -> str:
@@ -129,24 +139,38 @@ class Unknowns:
         self._unknown += ((item, column) for column in lacking)
         if not lacking:
             return "yes"
-        return "unshown" if any(item.reason_unknown(column) == "unshown" for column in lacking) else "untold"
+        return (
+            "unshown"
+            if any(item.reason_unknown(column) == "unshown" for column in lacking)
+            else "untold"
+        )
 
     def undecided_result(self, reason: str) -> CheckResult:
-        return CheckResult(None, 0.0, f"{reason}; the tables do not tell {self._describe('untold')}")
+        return CheckResult(
+            None, 0.0, f"{reason}; the tables do not tell {self._describe('untold')}"
+        )
 
     def unproven_result(self, reason: str, share: float) -> CheckResult:
         message = f"{reason}; it cannot be shown, for {self._describe('unshown')}"
-        return CheckResult(False, share, message, [*{id(item): item for item, _ in self._unknown}.values()])
+        return CheckResult(
+            False, share, message, [*{id(item): item for item, _ in self._unknown}.values()]
+        )
 
     def _describe(self, why: Open) -> str:
         return _join_first(
-            [item.describe_unknown(column) for item, column in self._unknown if item.reason_unknown(column) == why]
+            [
+                item.describe_unknown(column)
+                for item, column in self._unknown
+                if item.reason_unknown(column) == why
+            ]
         )
 
 
 def _join_first(texts: Sequence[str], between: str = "; ", most: int = 5) -> str:
     unique = list(dict.fromkeys(texts))
-    return between.join(unique[:most]) + (f"{between}and {len(unique) - most} more" if len(unique) > most else "")
+    return between.join(unique[:most]) + (
+        f"{between}and {len(unique) - most} more" if len(unique) > most else ""
+    )
 
 
 def _lacking_columns(tests: Tests, item: ListedItem) -> list[str] | None:
@@ -155,7 +179,11 @@ def _lacking_columns(tests: Tests, item: ListedItem) -> list[str] | None:
     Return None if it fails regardless of them: a single failed test decides.
     """
     lacking: list[str] = [] if item.finding is None or item.has_row else [_ITEM_ITSELF]
-    requirements = ((column, *requirement) for column, test in tests.items() for requirement in test.requirements)
+    requirements = (
+        (column, *requirement)
+        for column, test in tests.items()
+        for requirement in test.requirements
+    )
     for column, name, expected in requirements:
         needed = {column: item.value(column)}
         other = expected
@@ -174,7 +202,11 @@ def _lacking_columns(tests: Tests, item: ListedItem) -> list[str] | None:
 @lru_cache(maxsize=1 << 12)
 def _words_in_text(words: str, text: str) -> bool:
     """Return true if the words occur in the text. Cached, since the places and days of a group's plans recur often."""
-    return bool(words) and notation.compile_pattern(rf"(?:^|\PL){re.escape(words)}(?:\PL|$)").search(text) is not None
+    return (
+        bool(words)
+        and notation.compile_pattern(rf"(?:^|\PL){re.escape(words)}(?:\PL|$)").search(text)
+        is not None
+    )
 
 
 def _is_ascending(value: Any, other: Any) -> bool | None:
@@ -188,11 +220,15 @@ _TEST_FUNCTIONS: Mapping[str, Callable[[Any, Any, str | None], bool | None]] = {
     "one_of": lambda value, expected, _: is_one_of(value, expected),
     "none_of": lambda value, expected, _: not is_one_of(value, expected),
     "has": lambda value, expected, separator: is_one_of(expected, split_list(value, separator)),
-    "has_not": lambda value, expected, separator: not is_one_of(expected, split_list(value, separator)),
+    "has_not": lambda value, expected, separator: (
+        not is_one_of(expected, split_list(value, separator))
+    ),
     "names": lambda value, expected, _: _words_in_text(normalise(expected), normalise(value)),
     "at_least": lambda value, expected, _: _is_ascending(expected, value),
     "at_most": lambda value, expected, _: _is_ascending(value, expected),
-    "matches": lambda value, expected, _: notation.compile_pattern(expected).search(to_text(value)) is not None,
+    "matches": lambda value, expected, _: (
+        notation.compile_pattern(expected).search(to_text(value)) is not None
+    ),
 }
 """The test functions by name. Arguments: a value, the expected value, and the separator of list parts; None means that
 the two cannot be compared."""
@@ -228,7 +264,9 @@ def _decide_count(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     truths = [unknown.run_tests(check.where, item) for item in items]
     at = [item for item, truth in zip(items, truths, strict=True) if truth == "yes"]
     label = f"the number of {check.count}"
-    return _decide_bound(check, lambda counted: sum(counted[truth] for truth in truths), label, unknown, at)
+    return _decide_bound(
+        check, lambda counted: sum(counted[truth] for truth in truths), label, unknown, at
+    )
 
 
 def _decide_share(check: Check, items: Sequence[ListedItem]) -> CheckResult:
@@ -245,7 +283,11 @@ def _decide_share(check: Check, items: Sequence[ListedItem]) -> CheckResult:
 
     def share(counted: Counted) -> float | None:
         """Count an item that is only perhaps `among` if that moves the share: up if unknown values add, else down."""
-        passing = [counted[truth] for _, among, truth in truths if among == "yes" or counted[truth] == counted[among]]
+        passing = [
+            counted[truth]
+            for _, among, truth in truths
+            if among == "yes" or counted[truth] == counted[among]
+        ]
         return sum(passing) / len(passing) if passing else None
 
     yes = [item for item, _, truth in truths if truth == "yes"]
@@ -257,7 +299,11 @@ def _decide_sum(check: Check, items: Items) -> CheckResult:
     terms = check.sum or ()
     per = check.per or 1.0
     if not any(items[term.of] for term in terms):
-        return CheckResult(False, 0.0, f"the response names no {' and no '.join(dict.fromkeys(t.of for t in terms))}")
+        return CheckResult(
+            False,
+            0.0,
+            f"the response names no {' and no '.join(dict.fromkeys(t.of for t in terms))}",
+        )
     unknown = Unknowns()
     addends: list[tuple[ListedItem, Truth, float]] = []
     for term in terms:
@@ -267,7 +313,9 @@ def _decide_sum(check: Check, items: Items) -> CheckResult:
 
     def total(counted: Counted) -> float:
         try:
-            return math.fsum(price for _, truth, price in addends if counted[truth]) / per  # the same in every order
+            return (
+                math.fsum(price for _, truth, price in addends if counted[truth]) / per
+            )  # the same in every order
         except OverflowError:
             return math.inf
 
@@ -277,15 +325,23 @@ def _decide_sum(check: Check, items: Items) -> CheckResult:
 
 
 def _price(term: TermSpec, item: ListedItem) -> tuple[float, Sequence[str]]:
-    operands = {operand: item.number(operand) for operand in (term.column, term.times or 1.0, term.places)}
+    operands = {
+        operand: item.number(operand) for operand in (term.column, term.times or 1.0, term.places)
+    }
     lacking = [str(operand) for operand, number in operands.items() if number is None]
     if lacking:
         return math.inf, lacking
-    price, times, places = (operands[operand] or 0.0 for operand in (term.column, term.times or 1.0, term.places))
+    price, times, places = (
+        operands[operand] or 0.0 for operand in (term.column, term.times or 1.0, term.places)
+    )
     if term.people is None:
         return price * times, ()
     units = term.people / places if places > 0 else math.inf
-    return (price * times * math.ceil(units), ()) if math.isfinite(units) else (math.inf, [str(term.places)])
+    return (
+        (price * times * math.ceil(units), ())
+        if math.isfinite(units)
+        else (math.inf, [str(term.places)])
+    )
 
 
 def _decide_bound(
@@ -296,8 +352,12 @@ def _decide_bound(
     span = min(values), max(values)
     result = f"{label} is {_describe_range(span, 6)}"
     bound = _describe_range(check.bound)
-    words = _Words(f"{result}, as asked", f"{result}, not {bound}", f"{result}, and {bound} is asked for")
-    return _conclude(worlds, check.bound, words, unknown, at, share=lambda: _closeness(span, check.bound))
+    words = _Words(
+        f"{result}, as asked", f"{result}, not {bound}", f"{result}, and {bound} is asked for"
+    )
+    return _conclude(
+        worlds, check.bound, words, unknown, at, share=lambda: _closeness(span, check.bound)
+    )
 
 
 class _Words(NamedTuple):
@@ -316,7 +376,10 @@ def _measure_worlds(measure: Measure, unknown: Unknowns) -> _Worlds:
     if not unknown:
         return [[measure({"yes": True, "no": False})] * 2] * 2
     return [
-        [measure({"yes": True, "no": False, "unshown": unshown, "untold": untold}) for untold in (False, True)]
+        [
+            measure({"yes": True, "no": False, "unshown": unshown, "untold": untold})
+            for untold in (False, True)
+        ]
         for unshown in (False, True)
     ]
 
@@ -338,7 +401,9 @@ def _conclude(
     """
     low, high = bound
     everywhere = [value for world in worlds for value in world]
-    if all(value is None or (_reaches(value, low) and _is_at_most(value, high)) for value in everywhere):
+    if all(
+        value is None or (_reaches(value, low) and _is_at_most(value, high)) for value in everywhere
+    ):
         return CheckResult(True, 1.0, words.holds, at)
     if _is_outside(everywhere, bound):
         return CheckResult(False, share(), words.fails, at)
@@ -366,7 +431,9 @@ def _closeness(span: _Interval, bound: _Interval) -> float:
     """Return the closeness to the bound in [0, 1]: the share of the minimum, or 1 minus the relative excess."""
     (least, greatest), (low, high) = span, bound
     if not _is_at_most(least, high):
-        return 0.0 if high <= 0 or greatest == math.inf else max(0.0, 1.0 - (greatest - high) / high)
+        return (
+            0.0 if high <= 0 or greatest == math.inf else max(0.0, 1.0 - (greatest - high) / high)
+        )
     return least / low  # measures are never negative, so the lower bound is above 0
 
 
@@ -410,10 +477,15 @@ def _decide_column(check: Check, items: Sequence[ListedItem]) -> CheckResult:
 _NONE: _Interval = (-math.inf, 0.0)
 
 
-def _decide_includes(label: str, wanted: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
+def _decide_includes(
+    label: str, wanted: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns
+) -> CheckResult:
     def count_included(counted: Counted) -> float:
         known = [entry for entry in values if counted[entry.truth]]
-        return sum(any(entry.is_any or are_equal(entry.value, value) for entry in known) for value in wanted)
+        return sum(
+            any(entry.is_any or are_equal(entry.value, value) for entry in known)
+            for value in wanted
+        )
 
     shown = [entry for entry in values if entry.truth == "yes" and is_one_of(entry.value, wanted)]
     absent = [value for value in wanted if not is_one_of(value, [entry.value for entry in shown])]
@@ -422,10 +494,14 @@ def _decide_includes(label: str, wanted: Sequence[Scalar], values: Sequence[_Val
     share = 1.0 - len(absent) / len(wanted)
     worlds = _measure_worlds(count_included, unknown)
     at = [entry.item for entry in shown]
-    return _conclude(worlds, (len(wanted), math.inf), words, unknown, at, share=lambda: share, share_shown=share)
+    return _conclude(
+        worlds, (len(wanted), math.inf), words, unknown, at, share=lambda: share, share_shown=share
+    )
 
 
-def _decide_excludes(label: str, barred: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
+def _decide_excludes(
+    label: str, barred: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns
+) -> CheckResult:
     perhaps = [entry for entry in values if entry.is_any or is_one_of(entry.value, barred)]
     violations = [entry for entry in perhaps if entry.truth == "yes"]
     includes_none = f"{label} includes none of {_quote_values(barred)}"
@@ -436,9 +512,13 @@ def _decide_excludes(label: str, barred: Sequence[Scalar], values: Sequence[_Val
         known = {id(entry.item) for entry in values if entry.truth == "yes"}
         return 1.0 - len(violating) / len(known | violating)
 
-    worlds = _measure_worlds(lambda counted: sum(counted[entry.truth] for entry in perhaps), unknown)
+    worlds = _measure_worlds(
+        lambda counted: sum(counted[entry.truth] for entry in perhaps), unknown
+    )
     at = [entry.item for entry in violations]
-    return _conclude(worlds, _NONE, _Words(includes_none, fails, includes_none), unknown, at, share=share)
+    return _conclude(
+        worlds, _NONE, _Words(includes_none, fails, includes_none), unknown, at, share=share
+    )
 
 
 def _decide_distinct(label: str, values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
@@ -495,7 +575,9 @@ class Constraints(Evaluator):
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
         paths = self.settings.functions
-        self._functions = notation.import_named("checks.constraints: params.functions", paths, "__call__", "a function")
+        self._functions = notation.import_named(
+            "checks.constraints: params.functions", paths, "__call__", "a function"
+        )
         versions = [source_version(function) for _, function in sorted(self._functions.items())]
         self.version = " ".join(["1", *versions])
         self.runs_inline = not self._functions  # functions of the config may be slow
@@ -528,26 +610,40 @@ class Constraints(Evaluator):
                 marks = facts.marks
                 needs = self.needs
         standby = constraint.check is None
-        return self.question(view, constraint.id, params={**self.params, **marks}, needs=needs, standby=standby)
+        return self.question(
+            view, constraint.id, params={**self.params, **marks}, needs=needs, standby=standby
+        )
 
     def _check_call(self, where: str, name: str, params: Mapping[str, JsonValue]) -> None:
         if name not in self._functions:
-            hint = did_you_mean(name, self._functions) or "list it in the params of checks.constraints"
+            hint = (
+                did_you_mean(name, self._functions) or "list it in the params of checks.constraints"
+            )
             raise PlanError(f"{where}, field check.function: there is no {quote(name)}; {hint}")
         try:
             inspect.signature(self._functions[name]).bind(None, None, **params)
         except TypeError as error:
             called = f"{quote(name)} is called as (task, response, **params): {error}"
-            raise PlanError(f"{where}, field check.params: {called}; change the params, or the function") from error
+            raise PlanError(
+                f"{where}, field check.params: {called}; change the params, or the function"
+            ) from error
 
     def answer(self, inputs: EvaluatorInput) -> Answer | Any:
         assert isinstance(inputs.task.about, Stakeholder)
-        constraint = next(c for c in inputs.task.about.constraints if c.id == inputs.question.subject)
+        constraint = next(
+            c for c in inputs.task.about.constraints if c.id == inputs.question.subject
+        )
         if constraint.check is None:
-            return Verdict.abstain("the constraint states no check, and nobody else is asked about it")
-        check = _parse_check(f"constraint {constraint.id!r}", json.dumps(constraint.check, sort_keys=True))
+            return Verdict.abstain(
+                "the constraint states no check, and nobody else is asked about it"
+            )
+        check = _parse_check(
+            f"constraint {constraint.id!r}", json.dumps(constraint.check, sort_keys=True)
+        )
         if check.function is not None:
-            return self._functions[check.function](inputs.task, inputs.response, **deepcopy(check.params))
+            return self._functions[check.function](
+                inputs.task, inputs.response, **deepcopy(check.params)
+            )
         label = constraint.text or constraint.id
         if check.text is not None:
             return _match_text(label, check.text, inputs.response)
@@ -575,7 +671,9 @@ def _check_sources(where: str, facts: Facts, check: Check) -> None:
     for kind, columns in check.items:
         if kind.startswith("$"):
             continue
-        require_known(f"{where}, field check.{check.measure}: facts.claims", [kind], facts.claims, "kind")
+        require_known(
+            f"{where}, field check.{check.measure}: facts.claims", [kind], facts.claims, "kind"
+        )
         claims = facts.claims[kind]
         table_columns = [facts.tables[form.table].columns for form in claims.forms]
         if all(known is not None for known in table_columns):
@@ -596,7 +694,10 @@ def _claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequenc
     findings = claim_findings(inputs)
     lists = {name: table.spec.lists for name, table in load_facts(inputs.task).tables.items()}
     return {
-        kind: [ListedItem(one["text"], one["values"], one, lists.get(one["table"] or "", {})) for one in findings[kind]]
+        kind: [
+            ListedItem(one["text"], one["values"], one, lists.get(one["table"] or "", {}))
+            for one in findings[kind]
+        ]
         for kind in check.claimed_kinds
     }
 
@@ -604,7 +705,9 @@ def _claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequenc
 def _matches(path: str, data: JsonValue) -> Sequence[ListedItem]:
     nodes = notation.compile_jsonpath(path).find(data)
     return [
-        ListedItem(node.path(), node.value if isinstance(node.value, dict) else {"value": node.value})
+        ListedItem(
+            node.path(), node.value if isinstance(node.value, dict) else {"value": node.value}
+        )
         for node in sorted(nodes, key=lambda node: notation.location_sort_key(node.location))
     ]
 
@@ -614,7 +717,12 @@ def _match_text(label: str, pattern: str, response: Response) -> Verdict:
     if match is None:
         return Verdict(score=0.0, met=False, reason=f"{label}: the text has nothing like {pattern}")
     evidence = Evidence(quote=match.group(), start=match.start(), end=match.end())
-    return Verdict(score=1.0, met=True, reason=f"{label}: the text has something like {pattern}", evidence=(evidence,))
+    return Verdict(
+        score=1.0,
+        met=True,
+        reason=f"{label}: the text has something like {pattern}",
+        evidence=(evidence,),
+    )
 
 
 def _decide(check: Check, inputs: EvaluatorInput) -> CheckResult:
@@ -624,7 +732,9 @@ def _decide(check: Check, inputs: EvaluatorInput) -> CheckResult:
     claimed = _claimed_items(check, inputs)
     listed = {path: _matches(path, inputs.response.data) for path in check.paths}
     decided = decide_check(check, {**claimed, **listed})
-    has_a_row = listed or any(finding["row"] for kind in claim_findings(inputs).values() for finding in kind)
+    has_a_row = listed or any(
+        finding["row"] for kind in claim_findings(inputs).values() for finding in kind
+    )
     if decided.holds and not has_a_row:
         return CheckResult(False, 0.0, "nothing that the response's data claims is there")
     return decided
@@ -633,7 +743,9 @@ def _decide(check: Check, inputs: EvaluatorInput) -> CheckResult:
 def _evidence(item: ListedItem) -> Sequence[Evidence]:
     if item.finding is not None:
         return claim_evidence(item.finding)
-    return [Evidence(quote=to_text(dict(item.values))[:200], source=f"data {item.text}", verified=True)]
+    return [
+        Evidence(quote=to_text(dict(item.values))[:200], source=f"data {item.text}", verified=True)
+    ]
 
 
 class Collected(CodeEvaluator):
@@ -656,7 +768,10 @@ class Collected(CodeEvaluator):
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         assert isinstance(view.about, Stakeholder)
-        return [self.question(view, f"{COLLECTED}/{constraint.id}") for constraint in view.about.constraints]
+        return [
+            self.question(view, f"{COLLECTED}/{constraint.id}")
+            for constraint in view.about.constraints
+        ]
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         data = inputs.response.data
@@ -668,7 +783,11 @@ class Collected(CodeEvaluator):
             return Verdict(score=0.0, met=False, reason=reason)
         is_collected = wanted in set(flatten_preferences(table))
         words = "is" if is_collected else "is not"
-        return Verdict(score=float(is_collected), met=is_collected, reason=f"{wanted} {words} among its preferences")
+        return Verdict(
+            score=float(is_collected),
+            met=is_collected,
+            reason=f"{wanted} {words} among its preferences",
+        )
 
 
 def flatten_preferences(table: JsonValue, path: str = "") -> Iterator[str]:

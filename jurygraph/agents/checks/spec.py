@@ -77,7 +77,9 @@ class Test(FrozenModel):
                 remedy = "write a number, a time such as 9:30, or a date as 2022-03-01"
                 raise ValueError(f"`{name}` is {quote(bound)}; {remedy}")
         if (compare(self.at_least, self.at_most) or 0) > 0:
-            raise ValueError("`at_most` lies below `at_least`, so no value passes; leave one of them out")
+            raise ValueError(
+                "`at_most` lies below `at_least`, so no value passes; leave one of them out"
+            )
         return self
 
     @cached_property
@@ -105,7 +107,9 @@ class TermSpec(FrozenModel):
     @model_validator(mode="after")
     def _check_places(self) -> Self:
         if self.people is None and "places" in self.model_fields_set:
-            raise ValueError("`places` has no meaning without `people`; say how many they are, or leave it out")
+            raise ValueError(
+                "`places` has no meaning without `people`; say how many they are, or leave it out"
+            )
         return self
 
 
@@ -136,7 +140,9 @@ class Check(FrozenModel):
     def _check_measure(self) -> Self:
         measures = [name for name in MEASURES if getattr(self, name) is not None]
         if len(measures) != 1:
-            raise ValueError(f"measures {' and '.join(measures) or 'nothing'}; give one of {', '.join(MEASURES)}")
+            raise ValueError(
+                f"measures {' and '.join(measures) or 'nothing'}; give one of {', '.join(MEASURES)}"
+            )
         unused = sorted(self.model_fields_set - {measures[0], *_ALLOWED_FIELDS[measures[0]]})
         if unused:
             known = ", ".join(_ALLOWED_FIELDS[measures[0]]) or "nothing else"
@@ -147,13 +153,23 @@ class Check(FrozenModel):
     def _check_bounds(self, measure: str) -> None:
         bounds = [name for name in BOUNDS if getattr(self, name) is not None]
         if measure in ("count", "sum") and len(bounds) != 1:
-            raise ValueError(f"has {' and '.join(bounds) or 'no bound'}; give one of {', '.join(BOUNDS)}")
+            raise ValueError(
+                f"has {' and '.join(bounds) or 'no bound'}; give one of {', '.join(BOUNDS)}"
+            )
         if measure == "share" and (len(bounds) > 1 or not self.where):
-            raise ValueError("a share has `where`, and at most one bound; without one all must pass")
+            raise ValueError(
+                "a share has `where`, and at most one bound; without one all must pass"
+            )
         if measure == "values":
-            demands = [name for name in ("includes", "excludes", "distinct") if getattr(self, name) is not None]
+            demands = [
+                name
+                for name in ("includes", "excludes", "distinct")
+                if getattr(self, name) is not None
+            ]
             if len(demands) != 1 or self.column is None:
-                raise ValueError("values have a `column`, and one of `includes`, `excludes` and `distinct`")
+                raise ValueError(
+                    "values have a `column`, and one of `includes`, `excludes` and `distinct`"
+                )
         if self.between is not None and not self.between[0] <= self.between[1]:
             raise ValueError("`between` does not rise; write the lower end first")
         low, high = self.bound
@@ -181,13 +197,20 @@ class Check(FrozenModel):
     @cached_property
     def items(self) -> tuple[tuple[str, frozenset[str]], ...]:
         if self.sum is not None:
-            return tuple((term.of, _columns(term.where, term.column, term.times, term.places)) for term in self.sum)
+            return tuple(
+                (term.of, _columns(term.where, term.column, term.times, term.places))
+                for term in self.sum
+            )
         source = self.count or self.share or self.values
-        return ((source, _columns(self.where, self.column) | _columns(self.among)),) if source else ()
+        return (
+            ((source, _columns(self.where, self.column) | _columns(self.among)),) if source else ()
+        )
 
     @cached_property
     def claimed_kinds(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(source for source, _ in self.items if not source.startswith("$")))
+        return tuple(
+            dict.fromkeys(source for source, _ in self.items if not source.startswith("$"))
+        )
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
@@ -205,8 +228,12 @@ _ALLOWED_FIELDS: Mapping[str, Sequence[str]] = {
 
 
 def _columns(tests: Tests, *operands: str | float | None) -> frozenset[str]:
-    others = (value.column for test in tests.values() for _, value in test if isinstance(value, Column))
-    return frozenset((*tests, *others, *(operand for operand in operands if isinstance(operand, str))))
+    others = (
+        value.column for test in tests.values() for _, value in test if isinstance(value, Column)
+    )
+    return frozenset(
+        (*tests, *others, *(operand for operand in operands if isinstance(operand, str)))
+    )
 
 
 def find_tensions(first: Stakeholder, second: Stakeholder) -> list[ConstraintTension]:
@@ -230,21 +257,34 @@ def _read_checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
     return checks
 
 
-def _tensions(pairs: Iterable[tuple[tuple[str, Check], tuple[str, Check]]]) -> list[ConstraintTension]:
-    tensions = ((first, second, _find_tension(check, other)) for (first, check), (second, other) in pairs)
-    return [ConstraintTension(first, second, *tension) for first, second, tension in tensions if tension]
+def _tensions(
+    pairs: Iterable[tuple[tuple[str, Check], tuple[str, Check]]],
+) -> list[ConstraintTension]:
+    tensions = (
+        (first, second, _find_tension(check, other)) for (first, check), (second, other) in pairs
+    )
+    return [
+        ConstraintTension(first, second, *tension) for first, second, tension in tensions if tension
+    ]
 
 
 def _find_tension(first: Check, second: Check) -> tuple[float, str] | None:
     if first.values is None and _normalise_measure(first) == _normalise_measure(second):
         return _bounds_tension(first, second)
-    if first.share is not None and first.share == second.share and not first.among and not second.among:
+    if (
+        first.share is not None
+        and first.share == second.share
+        and not first.among
+        and not second.among
+    ):
         least = [check.bound[0] for check in (first, second)]
         column = _conflicting_column(first.where, second.where) if sum(least) > 1.0 else None
         return None if column is None else (1.0, f"no {column} of {first.share} passes both")
     if first.values is not None and (first.values, first.column) == (second.values, second.column):
         for wanted, barred in ((first, second), (second, first)):
-            if not barred.where and any(is_one_of(value, barred.excludes or ()) for value in wanted.includes or ()):
+            if not barred.where and any(
+                is_one_of(value, barred.excludes or ()) for value in wanted.includes or ()
+            ):
                 return 1.0, f"what is wanted of {first.values} is barred"
     return None
 
@@ -252,7 +292,9 @@ def _find_tension(first: Check, second: Check) -> tuple[float, str] | None:
 def _normalise_measure(check: Check) -> Check:
     """Return a check without its bounds and independent of the order of its terms; a sum without its divisor."""
     terms = None if check.sum is None else tuple(sorted(check.sum, key=lambda term: term.digest))
-    return check.model_copy(update={**dict.fromkeys(BOUNDS), "partial": False, "per": None, "sum": terms})
+    return check.model_copy(
+        update={**dict.fromkeys(BOUNDS), "partial": False, "per": None, "sum": terms}
+    )
 
 
 def _bounds_tension(first: Check, second: Check) -> tuple[float, str] | None:
@@ -270,12 +312,18 @@ def _gap(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
     if wide <= 0 or wide == narrow:
         return None
     strength = 1.0 - max(0.0, narrow) / wide
-    return strength, f"the bounds {to_text(narrow)} and {to_text(wide)} of one {check.measure} differ"
+    return (
+        strength,
+        f"the bounds {to_text(narrow)} and {to_text(wide)} of one {check.measure} differ",
+    )
 
 
 def _conflicting_column(first: Tests, second: Tests) -> str | None:
     shared = sorted(first.keys() & second.keys())
-    return next((c for c in shared if _is_barred(first[c], second[c]) or _is_barred(second[c], first[c])), None)
+    return next(
+        (c for c in shared if _is_barred(first[c], second[c]) or _is_barred(second[c], first[c])),
+        None,
+    )
 
 
 def _is_barred(first: Test, second: Test) -> bool:
@@ -284,7 +332,11 @@ def _is_barred(first: Test, second: Test) -> bool:
     at_most = second.at_most
     if _is_less(at_most, first.at_least):
         return True
-    if first.has is not None and second.has_not is not None and are_equal(first.has, second.has_not):
+    if (
+        first.has is not None
+        and second.has_not is not None
+        and are_equal(first.has, second.has_not)
+    ):
         return True
     allowed, others_allowed = (_constants(test.equals) or test.one_of for test in (first, second))
     if allowed is None:
@@ -293,7 +345,10 @@ def _is_barred(first: Test, second: Test) -> bool:
     return (
         all(is_one_of(value, barred) for value in allowed)
         or all(_is_less(value, at_least) or _is_less(at_most, value) for value in allowed)
-        or (others_allowed is not None and not any(is_one_of(value, others_allowed) for value in allowed))
+        or (
+            others_allowed is not None
+            and not any(is_one_of(value, others_allowed) for value in allowed)
+        )
     )
 
 

@@ -52,11 +52,16 @@ class Facts(NamedTuple):
         return all(table.is_fresh for table in self.tables.values())
 
 
-def require_known(where: str, names: Iterable[str], known: Collection[str] | None, kind: str = "column") -> None:
+def require_known(
+    where: str, names: Iterable[str], known: Collection[str] | None, kind: str = "column"
+) -> None:
     """Raise PlanError for the first name that is not known; if nothing is known of them (None), any may exist."""
     for name in names:
         if known is not None and name not in known:
-            hint = did_you_mean(name, sorted(known)) or f"there are {', '.join(sorted(known)) or 'none'}"
+            hint = (
+                did_you_mean(name, sorted(known))
+                or f"there are {', '.join(sorted(known)) or 'none'}"
+            )
             raise PlanError(f"{where}: there is no {kind} {quote(name)}; {hint}")
 
 
@@ -127,19 +132,29 @@ def _open_table(name: str, spec: TableSpec) -> FactTable:
             raise PlanError(f"facts.tables.{name}.file: {error}") from error
     else:
         table = RowTable(name, spec)
-    for field, columns in (("key", spec.key), ("lists", spec.lists), ("order", [spec.order] if spec.order else [])):
+    for field, columns in (
+        ("key", spec.key),
+        ("lists", spec.lists),
+        ("order", [spec.order] if spec.order else []),
+    ):
         require_known(f"facts.tables.{name}.{field}", columns, table.columns)
     return table
 
 
 def _check_form(where: str, kind: ClaimsSpec, form: ClaimPattern, table: FactTable) -> None:
     name, *_ = table.spec.key
-    groups = {name} if form.compiled is None else {form.columns.get(group, group) for group in form.groups}
+    groups = (
+        {name}
+        if form.compiled is None
+        else {form.columns.get(group, group) for group in form.groups}
+    )
     claimed_columns = {*groups, *kind.beside, *form.states}
     for column in table.spec.key:
         if column not in claimed_columns:
             problem = f"has no value for {quote(column)}, which is part of the key of {table.name}"
-            raise PlanError(f"{where}: {problem}; name a group of the pattern so, or set it in `beside` or `states`")
+            raise PlanError(
+                f"{where}: {problem}; name a group of the pattern so, or set it in `beside` or `states`"
+            )
     require_known(f"{where}.pattern", sorted(groups), table.columns)
     require_known(f"{where}.within", form.within, claimed_columns, "claimed column")
 
@@ -175,7 +190,9 @@ def read_claims(kind: ClaimsSpec, data: Any) -> list[FactClaim]:
         parts = map(str.strip, split_list(to_text(node.value), kind.split))
         for number, text in enumerate(part for part in parts if part not in ("", "-")):
             form, values = kind.form_of(text)
-            claims.append(FactClaim(path, text, form, values, record_values, (*rank, steps, number)))
+            claims.append(
+                FactClaim(path, text, form, values, record_values, (*rank, steps, number))
+            )
     return sorted(claims, key=lambda claim: claim.order)
 
 
@@ -195,7 +212,9 @@ def _record_values(kind: ClaimsSpec, record: Mapping[str, Any]) -> Iterator[tupl
     """Yield values of the record. Lists, objects and long texts count as None, since every claim would repeat them."""
     for name, field_spec in kind.beside.items():
         value = record.get(field_spec.field)
-        if isinstance(value, list | dict) or (isinstance(value, str) and len(value) > _MAX_CLAIM_CHARACTERS):
+        if isinstance(value, list | dict) or (
+            isinstance(value, str) and len(value) > _MAX_CLAIM_CHARACTERS
+        ):
             value = None
         yield name, value if field_spec.map is None else field_spec.map.get(to_text(value))
 
@@ -247,7 +266,9 @@ def describe_finding(finding: FactFinding) -> str:
     return f"{text} {descriptions[finding['found']]}"
 
 
-async def look_up(kind: ClaimsSpec, tables: Mapping[str, FactTable], data: Any) -> list[FactFinding]:
+async def look_up(
+    kind: ClaimsSpec, tables: Mapping[str, FactTable], data: Any
+) -> list[FactFinding]:
     claims = read_claims(kind, data)
     findings = [await _look_up_claim(claim, tables) for claim in claims]
     return findings if kind.merged is None else _merge(claims, findings, kind.merged)
@@ -255,21 +276,36 @@ async def look_up(kind: ClaimsSpec, tables: Mapping[str, FactTable], data: Any) 
 
 async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> FactFinding:
     if claim.form is None:
-        return _build_finding(claim, "unread", values=dict(claim.record_values), own=sorted(claim.record_values))
+        return _build_finding(
+            claim, "unread", values=dict(claim.record_values), own=sorted(claim.record_values)
+        )
     table = tables[claim.form.table]
-    claimed_values = {table.spec.key[0]: claim.text} if claim.form.compiled is None else claim.values
+    claimed_values = (
+        {table.spec.key[0]: claim.text} if claim.form.compiled is None else claim.values
+    )
     known = {**claim.record_values, **claim.form.states}
     key = table.key_of({**known, **claimed_values})
-    rows = await table.find(key) if all(key) else ()  # a claim without a part of the key matches no row
+    rows = (
+        await table.find(key) if all(key) else ()
+    )  # a claim without a part of the key matches no row
     columns = table.columns if table.columns is not None else rows[0].values.keys() if rows else ()
     own = sorted(name for name in known if name not in columns)
     if not rows:
-        places = sorted({", ".join(filter(None, place)) for place in table.places(key[0])} - {""}) if key[0] else []
+        places = (
+            sorted({", ".join(filter(None, place)) for place in table.places(key[0])} - {""})
+            if key[0]
+            else []
+        )
         values = {**known, **claimed_values}
         found: Found = "elsewhere" if places else "unknown"
-        return _build_finding(claim, found, table=table.name, values=values, own=own, places=places[:_MAX_PLACES])
+        return _build_finding(
+            claim, found, table=table.name, values=values, own=own, places=places[:_MAX_PLACES]
+        )
     first = rows[0]
-    claimed = {**{name: to_text(known[name]) for name in known if name in columns}, **claimed_values}
+    claimed = {
+        **{name: to_text(known[name]) for name in known if name in columns},
+        **claimed_values,
+    }
     claimed = {name: value for name, value in claimed.items() if name not in table.spec.key}
     tolerances = claim.form.within
     differs = [
@@ -282,7 +318,10 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> F
         "differs" if differs else "confirmed",
         table=table.name,
         row=first.number,
-        values={**{name: None if name in columns else known[name] for name in known}, **first.values},
+        values={
+            **{name: None if name in columns else known[name] for name in known},
+            **first.values,
+        },
         own=own,
         claimed=claimed,
         differs=differs,
@@ -303,10 +342,16 @@ def _build_finding(claim: FactClaim, found: Found, **known: Any) -> FactFinding:
     }
 
 
-def _merge(claims: Sequence[FactClaim], findings: Sequence[FactFinding], name: str) -> list[FactFinding]:
+def _merge(
+    claims: Sequence[FactClaim], findings: Sequence[FactFinding], name: str
+) -> list[FactFinding]:
     merged: list[FactFinding] = []
     for place, finding in enumerate(findings):
-        if merged and claim_key(merged[-1]) == claim_key(finding) and is_adjacent(claims[place - 1], claims[place]):
+        if (
+            merged
+            and claim_key(merged[-1]) == claim_key(finding)
+            and is_adjacent(claims[place - 1], claims[place])
+        ):
             merged[-1]["at"] += finding["at"]
             merged[-1]["values"][name] += 1
         else:
@@ -319,7 +364,14 @@ def _merge(claims: Sequence[FactClaim], findings: Sequence[FactFinding], name: s
 def claim_key(finding: FactFinding) -> tuple[Any, ...]:
     """Return a key that is equal for findings of the same claim made twice."""
     claimed = tuple(sorted(finding["claimed"].items()))
-    return normalise(finding["text"]), finding["found"], finding["table"], finding["row"], claimed, *finding["places"]
+    return (
+        normalise(finding["text"]),
+        finding["found"],
+        finding["table"],
+        finding["row"],
+        claimed,
+        *finding["places"],
+    )
 
 
 CLAIMS = "claims"
@@ -344,7 +396,9 @@ class Claims(Deriver):
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
         tool = "a langchain-core tool, such as one made with @tool"
-        self._tools = notation.import_named("facts.claims: params.tools", self.settings.tools, "ainvoke", tool)
+        self._tools = notation.import_named(
+            "facts.claims: params.tools", self.settings.tools, "ainvoke", tool
+        )
 
     def params_for(self, view: TaskView) -> PlainParams:
         if view.facts is None:
@@ -352,7 +406,10 @@ class Claims(Deriver):
         facts = load_facts(view)
         for name, table in facts.tables.items():
             if table.spec.tool is not None and table.spec.tool not in self._tools:
-                hint = did_you_mean(table.spec.tool, self._tools) or "list it in the params of facts.claims"
+                hint = (
+                    did_you_mean(table.spec.tool, self._tools)
+                    or "list it in the params of facts.claims"
+                )
                 tool = f"there is no tool {quote(table.spec.tool)} in the config; {hint}"
                 with name_part("facts"):
                     problem = f"facts.tables.{name}.tool: {tool}, as tools: {{name: package.tool}}"
@@ -363,13 +420,20 @@ class Claims(Deriver):
         facts = load_facts(inputs.task)
         data = inputs.response.data
         tables = {
-            name: table if (tool := table.spec.tool) is None else ToolTable(name, table.spec, self._tools.get(tool))
+            name: table
+            if (tool := table.spec.tool) is None
+            else ToolTable(name, table.spec, self._tools.get(tool))
             for name, table in facts.tables.items()
         }
-        results: Any = {kind: await look_up(claim_kind, tables, data) for kind, claim_kind in facts.claims.items()}
+        results: Any = {
+            kind: await look_up(claim_kind, tables, data)
+            for kind, claim_kind in facts.claims.items()
+        }
         marks = facts.marks.get("files", {})
         files = tuple(Evidence(quote=sha256, source=table) for table, sha256 in marks.items())
-        return Material.model_construct(name=CLAIMS, data=results, evidence=files)  # validated by the caller
+        return Material.model_construct(
+            name=CLAIMS, data=results, evidence=files
+        )  # validated by the caller
 
 
 def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[FactFinding]]:
@@ -382,7 +446,9 @@ def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[FactFinding]
     used = {evidence.source: evidence.quote for evidence in material.evidence}
     for table, sha256 in planned.items():
         if used.get(table) != sha256:
-            raise InputError(f"facts.tables.{table}.file: changed since the plan was made; prepare the task again")
+            raise InputError(
+                f"facts.tables.{table}.file: changed since the plan was made; prepare the task again"
+            )
     findings: Mapping[str, Sequence[FactFinding]] = material.data
     return findings
 
@@ -414,7 +480,10 @@ class Confirmed(CodeEvaluator):
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         facts = load_facts(view)
-        return [self.question(view, kind, params={**self.params, "kind": kind, **facts.marks}) for kind in facts.claims]
+        return [
+            self.question(view, kind, params={**self.params, "kind": kind, **facts.marks})
+            for kind in facts.claims
+        ]
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         kind = str(inputs.question.params["kind"])
@@ -427,7 +496,11 @@ class Confirmed(CodeEvaluator):
 def _verdict_on_kind(claimed: Sequence[FactFinding], kind: str) -> Verdict:
     findings = list({claim_key(finding): finding for finding in reversed(claimed)}.values())[::-1]
     if not findings:
-        return Verdict(score=0.0, met=False, reason="the response's data claims nothing that could be looked up")
+        return Verdict(
+            score=0.0,
+            met=False,
+            reason="the response's data claims nothing that could be looked up",
+        )
     unconfirmed = [finding for finding in findings if finding["found"] != "confirmed"]
     shown = unconfirmed[:_MAX_WRONG]
     right = len(findings) - len(unconfirmed)
@@ -440,14 +513,26 @@ def _verdict_on_kind(claimed: Sequence[FactFinding], kind: str) -> Verdict:
         native=right,
         scale=(0, len(findings)),
         reason="; ".join(reasons),
-        evidence=tuple(part for finding in shown or findings[:1] for part in claim_evidence(finding)),
+        evidence=tuple(
+            part for finding in shown or findings[:1] for part in claim_evidence(finding)
+        ),
     )
 
 
 def claim_evidence(finding: FactFinding) -> Sequence[Evidence]:
     """Return the claim as evidence from the response's data, and the table row it was compared with, if any."""
-    claim = Evidence(quote=finding["text"], source=f"data {', '.join(finding['at'])}", verified=True)
+    claim = Evidence(
+        quote=finding["text"], source=f"data {', '.join(finding['at'])}", verified=True
+    )
     if finding["row"] is None:
         return (claim,)
-    row = to_text({column: value for column, value in finding["values"].items() if column not in finding["own"]})
-    return claim, Evidence(quote=row, source=f"{finding['table']}, row {finding['row']}", verified=True)
+    row = to_text(
+        {
+            column: value
+            for column, value in finding["values"].items()
+            if column not in finding["own"]
+        }
+    )
+    return claim, Evidence(
+        quote=row, source=f"{finding['table']}, row {finding['row']}", verified=True
+    )

@@ -28,9 +28,14 @@ _LONGEST_NAME = 10_000
 _LONGEST_NUMBER = 300
 _LONGEST_MOMENT = 30
 _NUMERAL = re.compile(
-    r"(?P<sign>[-+]?)\$?\s?(?P<whole>\d{1,3}(?:,\d{3})+|0|[1-9]\d*)?(?P<rest>(?:\.\d+)?(?:e[-+]\d+)?)", re.ASCII
+    r"(?P<sign>[-+]?)\$?\s?(?P<whole>\d{1,3}(?:,\d{3})+|0|[1-9]\d*)?(?P<rest>(?:\.\d+)?(?:e[-+]\d+)?)",
+    re.ASCII,
 )
-_MOMENTS = {"time": ("%H:%M", "%H:%M:%S", "%I:%M %p"), "date": ("%Y-%m-%d",), "both": ("%Y-%m-%d %H:%M",)}
+_MOMENTS = {
+    "time": ("%H:%M", "%H:%M:%S", "%I:%M %p"),
+    "date": ("%Y-%m-%d",),
+    "both": ("%Y-%m-%d %H:%M",),
+}
 
 
 def normalise(value: Any) -> str:
@@ -98,7 +103,9 @@ def values_agree(claimed: str, value: Any, within: float = 0.0) -> bool:
     expected = parse_number(value)
     if number is None or expected is None:
         return not is_missing(value) and normalise(claimed) == normalise(value)
-    return number == expected or (within > 0 and abs(float(number) - float(expected)) <= within * abs(float(expected)))
+    return number == expected or (
+        within > 0 and abs(float(number) - float(expected)) <= within * abs(float(expected))
+    )
 
 
 @lru_cache(maxsize=1 << 14)
@@ -143,7 +150,12 @@ def compare(value: Any, other: Any) -> int | None:
     if first is not None and second is not None:
         return (first > second) - (first < second)
     moments = [parse_moment(text) for text in (value, other) if isinstance(text, str)]
-    if len(moments) < 2 or moments[0] is None or moments[1] is None or moments[0][0] != moments[1][0]:
+    if (
+        len(moments) < 2
+        or moments[0] is None
+        or moments[1] is None
+        or moments[0][0] != moments[1][0]
+    ):
         return None
     return (moments[0] > moments[1]) - (moments[0] < moments[1])
 
@@ -174,7 +186,9 @@ class TableSpec(FrozenModel):
     def _check_single_source(self) -> Self:
         sources = [name for name in ("rows", "file", "tool") if getattr(self, name) is not None]
         if len(sources) != 1:
-            raise ValueError(f"is given by {' and '.join(sources) or 'nothing'}; give one of rows, file and tool")
+            raise ValueError(
+                f"is given by {' and '.join(sources) or 'nothing'}; give one of rows, file and tool"
+            )
         return self
 
 
@@ -197,7 +211,9 @@ class ClaimPattern(FrozenModel):
         unknown = sorted(self.columns.keys() - self.groups)
         if unknown:
             known = ", ".join(self.groups) or "none"
-            raise ValueError(f"`columns.{unknown[0]}` is not a group of the pattern; it has {known}")
+            raise ValueError(
+                f"`columns.{unknown[0]}` is not a group of the pattern; it has {known}"
+            )
         return self
 
     @cached_property
@@ -235,7 +251,9 @@ class ClaimsSpec(FrozenModel):
     @model_validator(mode="after")
     def _check_merged(self) -> Self:
         if self.merged is not None and self.order is None:
-            raise ValueError("`merged` joins claims of successive orders; name the field that has them in `order`")
+            raise ValueError(
+                "`merged` joins claims of successive orders; name the field that has them in `order`"
+            )
         return self
 
     @cached_property
@@ -249,8 +267,14 @@ class ClaimsSpec(FrozenModel):
                 return form, {}
             match = form.compiled.fullmatch(text)
             if match is not None:
-                groups = ((group, value) for group, value in match.groupdict().items() if value is not None)
-                return form, {form.columns.get(group, group): value.strip() for group, value in groups}
+                groups = (
+                    (group, value)
+                    for group, value in match.groupdict().items()
+                    if value is not None
+                )
+                return form, {
+                    form.columns.get(group, group): value.strip() for group, value in groups
+                }
         return None, {}
 
 
@@ -303,7 +327,9 @@ class FactTable(ABC):
     def sort_rows(self, rows: Iterable[FactRow]) -> list[FactRow]:
         """Return rows that share a key, the preferred one first: by the column `order`, else as they are listed."""
         order = self.spec.order
-        return sorted(rows, key=lambda row: value_sort_key(None if order is None else row.values.get(order)))
+        return sorted(
+            rows, key=lambda row: value_sort_key(None if order is None else row.values.get(order))
+        )
 
 
 class RowTable(FactTable):
@@ -316,28 +342,41 @@ class RowTable(FactTable):
         super().__init__(name, spec)
         self._path = None if spec.file is None else Path(spec.file)
         self._state = path_state(self._path)
-        self._find = lru_cache(maxsize=_MAX_CACHED_KEYS)(self._find_uncached)  # the responses of a group share claims
+        self._find = lru_cache(maxsize=_MAX_CACHED_KEYS)(
+            self._find_uncached
+        )  # the responses of a group share claims
         place = ":memory:" if spec.file is None else ""
         self._index = sqlite3.connect(place, isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._index.close)
         with require_temporary_space():
-            rows = spec.rows or () if self._path is None else (row for _, row in read_rows(self._path))
+            rows = (
+                spec.rows or () if self._path is None else (row for _, row in read_rows(self._path))
+            )
             self.columns = self._build_index(rows) or None
         if self._path is not None:
             self.digest = sha256_of(self._path)
             if self.columns is None:
-                raise InputError(f"{spec.file}: holds no rows, so nothing could be found in it; name another file")
+                raise InputError(
+                    f"{spec.file}: holds no rows, so nothing could be found in it; name another file"
+                )
             if not self.is_fresh:
-                raise InputError(f"{spec.file}: changed while it was read; leave it as it is and prepare again")
+                raise InputError(
+                    f"{spec.file}: changed while it was read; leave it as it is and prepare again"
+                )
 
     def _build_index(self, rows: Iterable[Values]) -> frozenset[str]:
         columns: set[str] = set()
         numbered = enumerate(rows, start=1)
-        self._index.execute("CREATE TABLE rows (name TEXT, place TEXT, number INTEGER, content TEXT)")
+        self._index.execute(
+            "CREATE TABLE rows (name TEXT, place TEXT, number INTEGER, content TEXT)"
+        )
         self._index.execute("BEGIN")
         while chunk := list(islice(numbered, _CHUNK_ROWS)):
             columns.update(column for _, values in chunk for column in values)
-            indexed = [(*_index_key(self.key_of(values)), number, json.dumps(values)) for number, values in chunk]
+            indexed = [
+                (*_index_key(self.key_of(values)), number, json.dumps(values))
+                for number, values in chunk
+            ]
             self._index.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", indexed)
         self._index.execute("COMMIT")
         self._index.execute("CREATE INDEX by_key ON rows (name, place)")
@@ -345,7 +384,9 @@ class RowTable(FactTable):
 
     @property
     def is_fresh(self) -> bool:
-        return self._path is None or (self._state is not None and self._state == path_state(self._path))
+        return self._path is None or (
+            self._state is not None and self._state == path_state(self._path)
+        )
 
     async def find(self, key: Key) -> Sequence[FactRow]:
         return self._find(key)
@@ -384,6 +425,10 @@ class ToolTable(FactTable):
         rows = [] if result is None else [result] if isinstance(result, Mapping) else result
         if not isinstance(rows, list | tuple) or not all(isinstance(row, Mapping) for row in rows):
             given = type(result).__name__
-            raise TypeError(f"facts table {self.name!r}: its tool gave {given}; give a mapping, or a list of such")
-        numbered = (FactRow(number, to_json_values(row)) for number, row in enumerate(rows, start=1))
+            raise TypeError(
+                f"facts table {self.name!r}: its tool gave {given}; give a mapping, or a list of such"
+            )
+        numbered = (
+            FactRow(number, to_json_values(row)) for number, row in enumerate(rows, start=1)
+        )
         return self.sort_rows(row for row in numbered if self.key_of(row.values) == key)

@@ -58,7 +58,9 @@ class Similarity(BatchEvaluator):
             for text in (inputs.response.text, inputs.task.reference or "")
         ]
         vectors = iter(await self._embedder.embed(texts))
-        return [verdict or _build_verdict(next(vectors), next(vectors)) for verdict in early_verdicts]
+        return [
+            verdict or _build_verdict(next(vectors), next(vectors)) for verdict in early_verdicts
+        ]
 
 
 def _verdict_without_model(inputs: EvaluatorInput) -> Verdict | None:
@@ -75,7 +77,9 @@ def _build_verdict(response: Floats | Fault, reference: Floats | Fault) -> Verdi
         return failed_verdict(response)
     cosine = float(np.dot(response, reference))
     score = min(1.0, max(0.0, cosine))  # rounding errors could lead beyond 1
-    return Verdict(score=score, native=cosine, scale=(-1, 1), reason=f"cosine with the reference {cosine:.3f}")
+    return Verdict(
+        score=score, native=cosine, scale=(-1, 1), reason=f"cosine with the reference {cosine:.3f}"
+    )
 
 
 class Ranker(BatchEvaluator):
@@ -121,7 +125,9 @@ class Ranker(BatchEvaluator):
             verdicts += [next(scored) if document.strip() else _EMPTY for document in documents]
         return verdicts
 
-    async def _score(self, query: str, documents: Sequence[str], size: int = BATCH_SIZE) -> list[Verdict]:
+    async def _score(
+        self, query: str, documents: Sequence[str], size: int = BATCH_SIZE
+    ) -> list[Verdict]:
         """Score documents in batches; one that causes a fault, for example by its length, fails alone."""
         batches = [documents[start : start + size] for start in range(0, len(documents), size)]
         return [verdict for batch in batches for verdict in await self._score_batch(query, batch)]
@@ -138,14 +144,24 @@ class Ranker(BatchEvaluator):
 
     def _build_verdict(self, score: float) -> Verdict:
         if self._reranker.logits:
-            return Verdict(score=sigmoid(score), native=score, reason=f"logit {score:.3f} of {self._reranker.name}")
+            return Verdict(
+                score=sigmoid(score),
+                native=score,
+                reason=f"logit {score:.3f} of {self._reranker.name}",
+            )
         if not 0.0 <= score <= 1.0:
             problem = f"{self._reranker.name}: its relevance_score {score!r} lies outside [0, 1]"
-            return Verdict.fail("unreadable", f"{problem}; where it gives logits, write params: {{logits: true}}")
+            return Verdict.fail(
+                "unreadable", f"{problem}; where it gives logits, write params: {{logits: true}}"
+            )
         score = abs(score)  # turns -0.0, which is in the range, into 0.0
         return Verdict(score=score, reason=f"relevance {score:.3f} by {self._reranker.name}")
 
 
 def sigmoid(logit: float) -> float:
     """Return 1 / (1 + exp(-x)), for any finite x."""
-    return 1.0 / (1.0 + math.exp(-logit)) if logit >= 0.0 else math.exp(logit) / (1.0 + math.exp(logit))
+    return (
+        1.0 / (1.0 + math.exp(-logit))
+        if logit >= 0.0
+        else math.exp(logit) / (1.0 + math.exp(logit))
+    )

@@ -24,7 +24,18 @@ from jurygraph.safety.evidence import Passage
 
 TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 _THINK_OPEN, _THINK_CLOSE, _ANSWER_OPEN, _ANSWER_CLOSE = TAGS
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_ORDINALS = (
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+)
 _MARKER = re.compile(
     r"^[ \t>*_#-]{0,8}(?i:step[ \t]{0,3}(?P<step>[0-9]{1,4})(?![0-9.]*[0-9])"  # "Step 1:", "### Step 1"
     r"|\(?(?P<number>[0-9]{1,4})[.)](?=[ \t*_]|$)"  # "1. ", "1) ", "(1) "
@@ -37,7 +48,9 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _LINE_LIMIT = 200  # characters of a text that is all answer
 _MAX_CACHED = 10_000  # characters of the longest text whose answer is cached
 _STOPS = (".", "!", "。", "！", "\n")
-_RUN_ON = re.compile(r"^[ \t>*_#-]{0,8}(?i:question|problem|exercise|q|human|user)[*_ ]{0,4}[:0-9]", re.MULTILINE)
+_RUN_ON = re.compile(
+    r"^[ \t>*_#-]{0,8}(?i:question|problem|exercise|q|human|user)[*_ ]{0,4}[:0-9]", re.MULTILINE
+)
 """Matches where a model, after its answer, goes on with a question of its own."""
 
 
@@ -71,7 +84,11 @@ def stated_answers(text: str) -> list[Passage]:
     """
     found = _find_answers(text)
     if found is not None:
-        return [_passage(text, span) for span in (found.line, found.final, found.sentence) if span is not None]
+        return [
+            _passage(text, span)
+            for span in (found.line, found.final, found.sentence)
+            if span is not None
+        ]
     whole = trim(text, 0, len(text))
     if whole is None or _ANSWER_OPEN in text or not _is_one_line(text[slice(*whole)]):
         return []
@@ -125,8 +142,14 @@ def _find_untagged(text: str) -> _Answers | None:
     if box := _find_boxed(text):
         run_on = _RUN_ON.search(text, box[1])
         own = text[: run_on.start()] if run_on else text
-        return _Answers(box, find_labelled(own, ANSWER_SENTENCE, box[1]), find_labelled(own, ANSWER_LINE, box[1]))
-    span = _find_after_hashes(text) or find_labelled(text, ANY_ANSWER) or find_labelled(text, RESULT)
+        return _Answers(
+            box,
+            find_labelled(own, ANSWER_SENTENCE, box[1]),
+            find_labelled(own, ANSWER_LINE, box[1]),
+        )
+    span = (
+        _find_after_hashes(text) or find_labelled(text, ANY_ANSWER) or find_labelled(text, RESULT)
+    )
     return None if span is None else _Answers(span)
 
 
@@ -190,7 +213,10 @@ class Marker(NamedTuple):
 
 def is_in_order(text: str) -> bool:
     pattern = r"\s*<think>.*</think>\s*<answer>.*</answer>\s*"
-    return all(text.count(tag) == 1 for tag in TAGS) and re.fullmatch(pattern, text, re.DOTALL) is not None
+    return (
+        all(text.count(tag) == 1 for tag in TAGS)
+        and re.fullmatch(pattern, text, re.DOTALL) is not None
+    )
 
 
 def ordered_steps(text: str) -> int:
@@ -208,7 +234,9 @@ def ordered_steps(text: str) -> int:
         return longest_run(markers)
     answer = final_answer(text) if reasoning == text else None
     before = text[: text.rfind("\n", 0, answer.start) + 1] if answer else reasoning
-    return len({" ".join(line.split()).casefold() for line in before.split("\n") if re.search(r"\w", line)})
+    return len(
+        {" ".join(line.split()).casefold() for line in before.split("\n") if re.search(r"\w", line)}
+    )
 
 
 def reasoning_range(text: str) -> tuple[int, int]:
@@ -222,7 +250,11 @@ def step_markers(text: str) -> list[Marker]:
     markers = []
     for match in _MARKER.finditer(text):
         ordinal = match["ordinal"]
-        number = _ORDINALS.index(ordinal.lower()) + 1 if ordinal else int(match["step"] or match["number"])
+        number = (
+            _ORDINALS.index(ordinal.lower()) + 1
+            if ordinal
+            else int(match["step"] or match["number"])
+        )
         markers.append(Marker(match.start(), number, in_words=bool(ordinal)))
     return markers
 

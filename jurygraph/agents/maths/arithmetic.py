@@ -21,9 +21,21 @@ _MAX_CACHED = 2_000  # characters of the longest line whose steps are cached
 _NOISE = Fraction(1, 10**9)
 _HUNDREDTH = Fraction(1, 100)
 
-_OPERATORS = {"−": "-", "–": "-", "÷": "/", "×": "*", "·": "*", "⋅": "*", "∗": "*", "x": "*", "X": "*"}
+_OPERATORS = {
+    "−": "-",
+    "–": "-",
+    "÷": "/",
+    "×": "*",
+    "·": "*",
+    "⋅": "*",
+    "∗": "*",
+    "x": "*",
+    "X": "*",
+}
 _OPERATORS |= {r"\times": "*", r"\cdot": "*", r"\div": "/", r"\%": "%", "**": "||"}
-_SIGN = re.compile(r"[−–÷×·⋅∗$£€]|\\[$%]|\\(?:times|cdot|div)(?![A-Za-z])|\*\*|(?<![^\W\d_])[xX](?=[ \t]*[0-9($£€.])")
+_SIGN = re.compile(
+    r"[−–÷×·⋅∗$£€]|\\[$%]|\\(?:times|cdot|div)(?![A-Za-z])|\*\*|(?<![^\W\d_])[xX](?=[ \t]*[0-9($£€.])"
+)
 _CHARACTERS = "0123456789.,+-*/()% \t"
 _TOKEN = re.compile(
     r"(?P<number>(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)"
@@ -102,7 +114,9 @@ def steps(text: str) -> tuple[CalculationStep, ...]:
         if "=" in line and remaining > 0:
             read = _read_line_cached if len(line) <= _MAX_CACHED else _read_line
             sign_count, line_steps = read(line, remaining)
-            all_steps += (replace(step, start=step.start + start, end=step.end + start) for step in line_steps)
+            all_steps += (
+                replace(step, start=step.start + start, end=step.end + start) for step in line_steps
+            )
             remaining -= sign_count
         start += len(line) + 1
     return tuple(all_steps)
@@ -110,14 +124,18 @@ def steps(text: str) -> tuple[CalculationStep, ...]:
 
 def _read_line(line: str, most: int) -> tuple[int, tuple[CalculationStep, ...]]:
     """Return the number of equals signs read in a line, at most `most`, and the equalities at them."""
-    plain = _SIGN.sub(lambda sign: _OPERATORS.get(sign[0], "").ljust(len(sign[0])), line)  # keeps all offsets
+    plain = _SIGN.sub(
+        lambda sign: _OPERATORS.get(sign[0], "").ljust(len(sign[0])), line
+    )  # keeps all offsets
     edges = [*_EDGE.finditer(plain)]
     line_steps = []
     count = 0
     for place, edge in enumerate(edges):
         if count < most and _EQUALS.match(plain, edge.start()):
             count += 1
-            step = _read_step(line, plain, edge, edges[place - 1] if place else None, edges[place + 1 : place + 2])
+            step = _read_step(
+                line, plain, edge, edges[place - 1] if place else None, edges[place + 1 : place + 2]
+            )
             line_steps += [step] if step else []
     return count, tuple(line_steps)
 
@@ -127,13 +145,19 @@ _read_line_cached = lru_cache(maxsize=4096)(_read_line)
 
 
 def _read_step(
-    line: str, plain: str, equals: re.Match[str], before: re.Match[str] | None, after: Sequence[re.Match[str]]
+    line: str,
+    plain: str,
+    equals: re.Match[str],
+    before: re.Match[str] | None,
+    after: Sequence[re.Match[str]],
 ) -> CalculationStep | None:
     stop = after[0].start() if after else len(plain)
     if before and before.group() == "<<" and not after:
         return None  # an annotation that does not end
     try:
-        right = _read_right(line, plain, equals.end(), stop)  # first: before an annotation it ends at once
+        right = _read_right(
+            line, plain, equals.end(), stop
+        )  # first: before an annotation it ends at once
         left = _read_left(plain, before, equals.start())
         claimed, exact, is_right = _compare_sides(left, right)
     except (_NotArithmetic, ZeroDivisionError):  # a right side that divides by zero claims no value
@@ -149,14 +173,18 @@ def _read_step(
 def _read_left(plain: str, edge: re.Match[str] | None, equals: int) -> _Side:
     low = edge.end() if edge else 0
     cut = max(low, equals - SIDE_LIMIT)
-    run = cut + len(plain[cut:equals].rstrip(_CHARACTERS))  # where the characters of arithmetic begin
+    run = cut + len(
+        plain[cut:equals].rstrip(_CHARACTERS)
+    )  # where the characters of arithmetic begin
     if run == cut > low:
         raise _NotArithmetic
     if run == 0 and (bullet := _BULLET.match(plain, 0, equals)):
         low = run = bullet.end()
     tokens = list(_TOKEN.finditer(plain, run, equals))
     first = depth = 0
-    for place, token in enumerate(tokens):  # the arithmetic begins after other text and any unmatched bracket
+    for place, token in enumerate(
+        tokens
+    ):  # the arithmetic begins after other text and any unmatched bracket
         depth += _DEPTHS.get(token.group(), 0)
         if token.lastgroup == "other" or depth < 0:
             first = place + 1
@@ -186,7 +214,9 @@ def _may_belong(before: str, first: re.Match[str], end: int) -> bool:
         return word[0].lower() in _CHANGES_LEFT or len(word[0]) == 1
     mark = before[-1]
     glued_to = before.rstrip("|")[-1:] if mark == "|" else before[-2:-1]
-    if mark not in _BOUNDARY or (is_adjacent and mark != ")" and (glued_to == ")" or glued_to.isdigit())):
+    if mark not in _BOUNDARY or (
+        is_adjacent and mark != ")" and (glued_to == ")" or glued_to.isdigit())
+    ):
         raise _NotArithmetic
     return mark == ")"
 
@@ -223,7 +253,11 @@ def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None
     if _holds(left, exact, claimed, right.tokens):
         return claimed, exact, True
     first = right.tokens[:1]
-    if len(right.tokens) > 1 and right.tokens[1].lastgroup == "operator" and first[0].lastgroup == "number":
+    if (
+        len(right.tokens) > 1
+        and right.tokens[1].lastgroup == "operator"
+        and first[0].lastgroup == "number"
+    ):
         first_value = _evaluate(first)
         if _holds(left, exact, first_value, first, may_round=False):
             return first_value, exact, True
@@ -240,7 +274,12 @@ def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None
 
 
 def _holds(
-    left: _Side, exact: Fraction, claimed: Fraction, right: Sequence[re.Match[str]], *, may_round: bool = True
+    left: _Side,
+    exact: Fraction,
+    claimed: Fraction,
+    right: Sequence[re.Match[str]],
+    *,
+    may_round: bool = True,
 ) -> bool:
     """Return true if a claim is the exact value, or that value rounded; to a whole number only if it `may_round`."""
     difference = abs(claimed - exact)
@@ -251,10 +290,14 @@ def _holds(
     if len(numbers) > 1:
         return False
     numeral = Fraction(numbers[0].replace(",", ""))
-    unit = abs(claimed / numeral) if numeral else Fraction(1)  # a hundredth where a percent sign counts
+    unit = (
+        abs(claimed / numeral) if numeral else Fraction(1)
+    )  # a hundredth where a percent sign counts
     if "." in numbers[0]:
         return bool(difference <= unit / 10 ** len(numbers[0].partition(".")[2]))
-    has_decimals = any(_decimal_places(token) > 1 for token in left.tokens)  # as in "33.33 * 3 = 100"
+    has_decimals = any(
+        _decimal_places(token) > 1 for token in left.tokens
+    )  # as in "33.33 * 3 = 100"
     is_near = left.has_token("/") or (has_decimals and difference <= abs(exact) / 500)
     return bool(may_round and difference < unit and abs(exact) >= 1 and is_near)
 

@@ -107,8 +107,15 @@ def prepare(setup: None) -> Callable[[str, str, str], Status]:
         bound = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
         resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
     logging.disable(logging.CRITICAL)
-    for answer, reference in (("x+1", "1+x"), (r"\frac{1}{2}x", "0.5x"), ("(1,2)", "[1,2]"), (r"\sqrt{2}", "1.414")):
-        compare(answer, reference)  # the first comparison builds tables for longer than the time limit
+    for answer, reference in (
+        ("x+1", "1+x"),
+        (r"\frac{1}{2}x", "0.5x"),
+        ("(1,2)", "[1,2]"),
+        (r"\sqrt{2}", "1.414"),
+    ):
+        compare(
+            answer, reference
+        )  # the first comparison builds tables for longer than the time limit
     return compare
 
 
@@ -162,7 +169,12 @@ def _as_status(is_equal: bool | None) -> Status | None:
 def _with_unit(reference: Reading, answer: Reading, unit: str) -> Reading:
     """Return a reference with the unit that the question asks for, if only the answer has one of its dimension."""
     required = measure_of(unit) if unit else None
-    is_implied = required and answer.unit and not reference.unit and answer.unit.dimension == required.dimension
+    is_implied = (
+        required
+        and answer.unit
+        and not reference.unit
+        and answer.unit.dimension == required.dimension
+    )
     return replace(reference, unit=required) if is_implied else reference
 
 
@@ -176,7 +188,10 @@ def _readings(kind: Kind) -> list[Reading]:
 def _paired_readings(answer: Kind, reference: Kind) -> list[tuple[Reading, Reading]]:
     """Return what must be equal for two answers to be: themselves, or the cells of matrices of one shape."""
     if isinstance(answer, Matrix) and isinstance(reference, Matrix):
-        shapes = [(len(matrix.rows), len(matrix.rows[0]), matrix.delimiter) for matrix in (answer, reference)]
+        shapes = [
+            (len(matrix.rows), len(matrix.rows[0]), matrix.delimiter)
+            for matrix in (answer, reference)
+        ]
         if shapes[0] != shapes[1]:
             return []
     return list(zip(_readings(answer), _readings(reference), strict=True))
@@ -221,7 +236,9 @@ def _parse(latex: str) -> _Parsed | None:
     from sympy import Equality, Float, Rational, Set
 
     # Without math-verify's removal of units, which reads "5t" as 5: `parse_answer` removes them.
-    options = NormalizationConfig(basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none")
+    options = NormalizationConfig(
+        basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none"
+    )
     extraction = [LatexExtractionConfig(boxed_match_priority=-1, normalization_config=options)]
     expressions = parse(f"${latex}$", extraction, fallback_mode="no_fallback", parsing_timeout=None)
     if len(expressions) != 1 or expressions[0] is nan or expressions[0] is zoo:
@@ -279,13 +296,20 @@ def _are_equal_in_order(members: Sequence[Any], others: Sequence[Any], has_decim
     if len(members) != len(others):
         return False
     pairs = zip(members, others, strict=True)
-    return all(_are_equal(_Parsed(member, has_decimals), _Parsed(other, has_decimals)) for member, other in pairs)
+    return all(
+        _are_equal(_Parsed(member, has_decimals), _Parsed(other, has_decimals))
+        for member, other in pairs
+    )
 
 
-def _are_equal_in_any_order(members: Sequence[Any], others: Sequence[Any], has_decimals: bool) -> bool:
+def _are_equal_in_any_order(
+    members: Sequence[Any], others: Sequence[Any], has_decimals: bool
+) -> bool:
     remaining = [_Parsed(other, has_decimals) for other in others]
     for member in members:
-        equal = next((other for other in remaining if _are_equal(_Parsed(member, has_decimals), other)), None)
+        equal = next(
+            (other for other in remaining if _are_equal(_Parsed(member, has_decimals), other)), None
+        )
         if equal is None:
             return False
         remaining.remove(equal)
@@ -310,8 +334,14 @@ def _are_equal_values(value: Any, other: Any, has_decimals: bool) -> bool:
     if exact == other_exact:
         return True
     if has_decimals:
-        parts = zip(exact.evalf(_PRECISION).as_real_imag(), other_exact.evalf(_PRECISION).as_real_imag(), strict=True)
-        return all(are_close(Fraction(str(part)), Fraction(str(other_part))) for part, other_part in parts)
+        parts = zip(
+            exact.evalf(_PRECISION).as_real_imag(),
+            other_exact.evalf(_PRECISION).as_real_imag(),
+            strict=True,
+        )
+        return all(
+            are_close(Fraction(str(part)), Fraction(str(other_part))) for part, other_part in parts
+        )
     if exact.is_Rational and other_exact.is_Rational:
         return False
     difference = (exact - other_exact).evalf(_PRECISION, maxn=_DIGITS).as_real_imag()

@@ -74,7 +74,9 @@ class Accuracy(Evaluator):
         answer = _meant_answer(inputs.response.text, gold)
         text = answer.text if answer else ""
         if len(text) > TEXT_LIMIT:
-            return Verdict.fail("answer-too-long", f"it is longer than {TEXT_LIMIT} characters", cause="response")
+            return Verdict.fail(
+                "answer-too-long", f"it is longer than {TEXT_LIMIT} characters", cause="response"
+            )
         unit = required_unit(query_text(inputs.task.query))
         is_short = max(len(text), len(reference)) <= _NUMBER_LIMIT
         status = compare_plainly(text, reference, unit) if is_short else None
@@ -84,7 +86,11 @@ class Accuracy(Evaluator):
             return Verdict.fail(error.kind, "the answers could not be compared", cause="response")
         except WorkerDied as error:
             return Verdict.fail("worker-died", str(error), cause="response")
-        return _abstain(reference) if status == "unparsed-reference" else _build_verdict(status, answer, reference)
+        return (
+            _abstain(reference)
+            if status == "unparsed-reference"
+            else _build_verdict(status, answer, reference)
+        )
 
 
 def _meant_answer(text: str, reference: Kind) -> Passage | None:
@@ -117,7 +123,11 @@ class Calculation(CodeEvaluator):
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         steps = arithmetic.steps(inputs.response.text)
         if not steps:
-            return Verdict(score=0.0, met=False, reason="no calculation is written that reads as plain arithmetic")
+            return Verdict(
+                score=0.0,
+                met=False,
+                reason="no calculation is written that reads as plain arithmetic",
+            )
         wrong_steps = [(number, step) for number, step in enumerate(steps, 1) if not step.is_right]
         right = len(steps) - len(wrong_steps)
         reason = f"{right} of {len(steps)} calculations are right"
@@ -130,7 +140,10 @@ class Calculation(CodeEvaluator):
             native=right,
             scale=(0, len(steps)),
             reason=reason,
-            evidence=tuple(Evidence(quote=step.quote, start=step.start, end=step.end) for _, step in wrong_steps),
+            evidence=tuple(
+                Evidence(quote=step.quote, start=step.start, end=step.end)
+                for _, step in wrong_steps
+            ),
         )
 
 
@@ -141,11 +154,15 @@ class Format(CodeEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         text = inputs.response.text
-        parts = {tag: tag in text for tag in TAGS} | {"in order with nothing outside": is_in_order(text)}
+        parts = {tag: tag in text for tag in TAGS} | {
+            "in order with nothing outside": is_in_order(text)
+        }
         missing = [name for name, is_present in parts.items() if not is_present]
         present = len(parts) - len(missing)
         reason = f"missing: {', '.join(missing)}" if missing else "all parts are there"
-        return Verdict(score=present / 5, met=not missing, native=present, scale=(0, 5), reason=reason)
+        return Verdict(
+            score=present / 5, met=not missing, native=present, scale=(0, 5), reason=reason
+        )
 
 
 class Steps(CodeEvaluator):
@@ -193,4 +210,6 @@ class Length(CodeEvaluator):
         length = len(inputs.response.text)
         limit = self.settings.limit
         factor = 0.75 + 0.25 * cos(pi * min(1.0, length / limit))
-        return Verdict(score=factor, native=length, reason=f"{length} characters, of a limit of {limit}")
+        return Verdict(
+            score=factor, native=length, reason=f"{length} characters, of a limit of {limit}"
+        )

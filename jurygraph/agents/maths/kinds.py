@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from jurygraph.agents.maths.reading import Reading, fold_width, parse_answer, strip_formatting, strip_wrappers
+from jurygraph.agents.maths.reading import (
+    Reading,
+    fold_width,
+    parse_answer,
+    strip_formatting,
+    strip_wrappers,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,9 @@ class Words:
 Kind: TypeAlias = Choice | BasedNumber | Matrix | Reading | Words
 
 # Choices
-_EMPHASIS = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox|bf) ?\{([^{}]*)\}|[*`$_]|\\[()]")
+_EMPHASIS = re.compile(
+    r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox|bf) ?\{([^{}]*)\}|[*`$_]|\\[()]"
+)
 _SPACING = re.compile(r"\\(?:quad|qquad)(?![A-Za-z])|\\[,;:! ]|~")
 _CHOICE = re.compile(
     r"(?i:(?:(?:the )?(?:correct |right |best )?(?:option|choice|answer)(?: is)? ?:? ?)?)"
@@ -55,13 +63,17 @@ _CHOICE = re.compile(
     re.DOTALL,
 )
 _LONE_LETTER = re.compile(r"[(\[<]?([a-j])[)\]>.]?")
-_REASON = re.compile(r"(?:because|since) .+|is (?:the )?(?:correct|right|true|best)(?: (?:answer|option|choice|one))?")
+_REASON = re.compile(
+    r"(?:because|since) .+|is (?:the )?(?:correct|right|true|best)(?: (?:answer|option|choice|one))?"
+)
 _IN_BRACKETS = re.compile(r"\((?!(?:or|not|and|but|maybe|possibly|wrong|incorrect)\b)[^()]+\)")
 # What begins so says something of the letter, and is no text of an option.
 _REMARK = re.compile(
     r"(?i)(?:is|are|was|were|cannot|can|could|would|might|may|seems?|looks|not|wrong|incorrect|invalid|if|unless|but)\b"
 )
-_LEAD_WORDS = "and|n?or|not|but|than|versus|vs|else|otherwise|though|although|option|choice|leaving|then"
+_LEAD_WORDS = (
+    "and|n?or|not|but|than|versus|vs|else|otherwise|though|although|option|choice|leaving|then"
+)
 _LEAD = rf"(?:^|[|+/&,;-] ?|\b(?:{_LEAD_WORDS})\.? )"
 _OTHER_LETTER = re.compile(
     rf"(?<![0-9}}] )(?<![\w'’\\])[B-HJ](?= ?(?:[).,;:!?|]|$))|\([A-J]\)|(?<!\w)[a-j]\)"

@@ -21,7 +21,9 @@ _SENTENCE_START = rf"(?:{_LINE_START}|(?<=[.!?;] )|(?<=[。！？；]))"
 _LONGEST_DENIAL = 40  # characters
 _SENTENCE_END = re.compile(r"(?<!\.)[.!?](?=[ \t\r]|$)|[。！？]")  # "..." ends none
 _INITIAL = re.compile(r"\b[A-Za-z]\. [a-z]")
-_ABBREVIATION = re.compile(r"\b(?:[Aa]pprox|[Cc]a|Nos?|vs|e\.g|i\.e|cf|viz|resp|Mrs?|Ms|Dr|Prof|Rs)$")
+_ABBREVIATION = re.compile(
+    r"\b(?:[Aa]pprox|[Cc]a|Nos?|vs|e\.g|i\.e|cf|viz|resp|Mrs?|Ms|Dr|Prof|Rs)$"
+)
 _BLANK_RUN = re.compile(r"[ \t\r\n*_`]*")
 _DISPLAYS = {r"\[": r"\]", "$$": "$$"}
 
@@ -42,14 +44,18 @@ def _line_pattern(kind: str) -> str:
 def _sentence_pattern(kind: str) -> str:
     """Return the pattern of a label with a verb ("so the final answer is 18"), for the words of a kind."""
     link = rf"(?:{_any_of(_SPACED['links'])}|(?:would|must|should) be)"
-    spaced = rf"\b(?i:(?:{_any_of(_SPACED[kind])})(?: (?:{_any_of(_SPACED['adjectives'])}))? {link})\b"
+    spaced = (
+        rf"\b(?i:(?:{_any_of(_SPACED[kind])})(?: (?:{_any_of(_SPACED['adjectives'])}))? {link})\b"
+    )
     joined = f"(?:{_any_of(_JOINED[kind])})(?:{_any_of(_JOINED['links'])})"
     return rf"(?:{spaced}|{joined})[ \t]{{0,4}}:?"
 
 
 def _denial_pattern() -> str:
     articles = rf"(?: (?:{_any_of(_SPACED['articles'])})(?= |\Z)){{0,2}}"
-    return rf"\b(?i:{_any_of(_SPACED['denials'])}){articles} ?\Z|(?:{_any_of(_JOINED['denials'])}) ?\Z"
+    return (
+        rf"\b(?i:{_any_of(_SPACED['denials'])}){articles} ?\Z|(?:{_any_of(_JOINED['denials'])}) ?\Z"
+    )
 
 
 _BARE = rf"{_LINE_START}A[*_ ]{{0,4}}:"
@@ -57,7 +63,9 @@ _EQUALS = rf"{_LINE_START}(?i:(?:the |final ){{0,2}}answer) ?=(?!=)"  # program 
 ANSWER_LINE = re.compile(_line_pattern("answers"), re.MULTILINE)
 ANSWER_SENTENCE = re.compile(_sentence_pattern("answers"), re.MULTILINE)
 ANY_ANSWER = re.compile(f"{_BARE}|{ANSWER_LINE.pattern}|{ANSWER_SENTENCE.pattern}", re.MULTILINE)
-RESULT = re.compile(f"{_line_pattern('results')}|{_sentence_pattern('results')}|{_EQUALS}", re.MULTILINE)
+RESULT = re.compile(
+    f"{_line_pattern('results')}|{_sentence_pattern('results')}|{_EQUALS}", re.MULTILINE
+)
 """Labels that announce an answer only where no label of an answer is: steps on the way have them, too."""
 
 _DENIAL = re.compile(_denial_pattern())
@@ -69,7 +77,9 @@ def find_labelled(text: str, labels: re.Pattern[str], search_from: int = 0) -> S
     Mathematics in display goes to its end. A label's passage ends at the next label, so none is read twice.
     """
     end = len(text)
-    for label_start, label_end in reversed([label.span() for label in labels.finditer(text, search_from)]):
+    for label_start, label_end in reversed(
+        [label.span() for label in labels.finditer(text, search_from)]
+    ):
         if _DENIAL.search(text[max(0, label_start - _LONGEST_DENIAL) : label_start]):
             continue
         start = _BLANK_RUN.match(text, label_end, end).end()  # type: ignore[union-attr]  # it matches anywhere
@@ -94,7 +104,9 @@ def sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
     for stop in _SENTENCE_END.finditer(text, start, end):
         position = stop.start()
         is_initial = position > start and _INITIAL.match(text, position - 1)
-        is_abbreviation = is_initial or _ABBREVIATION.search(text[max(start, position - 8) : position])
+        is_abbreviation = is_initial or _ABBREVIATION.search(
+            text[max(start, position - 8) : position]
+        )
         if text[position] != "." or not is_abbreviation:
             yield position
 

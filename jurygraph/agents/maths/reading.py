@@ -55,7 +55,9 @@ _UNITS = {
     for word in words.split()
 }
 _WORDS = _read_toml("answer_words.toml")
-_SCALES = {f"{word}{ending}": scale for word, scale in _WORDS["scales"].items() for ending in ("", "s")}
+_SCALES = {
+    f"{word}{ending}": scale for word, scale in _WORDS["scales"].items() for ending in ("", "s")
+}
 _LETTERS: Mapping[str, str] = _WORDS["letters"]
 _MONEY_LETTERS = {**_LETTERS, **_WORDS["money_letters"]}
 _COUNTED = frozenset(_WORDS["counted"].split())
@@ -64,25 +66,37 @@ _NOT_UNITS = frozenset(_WORDS["not_units"].split())
 # Units
 _CLOSINGS = re.compile(rf" (?:{'|'.join(_WORDS['closings'])})$")
 _ORDINAL = r"(?:fif|six|seven|eigh|nin|ten|eleven|twelf|hundred|thousand)th|.*(?:teen|tie|illion)th"
-_NO_NOUN = re.compile(rf".*(?:ly|[a-z]{{2}}ed|teens?|illions?|fold|less|ing|wards?|wise)|(?:{_ORDINAL})s?|[ivxlcdm]+")
+_NO_NOUN = re.compile(
+    rf".*(?:ly|[a-z]{{2}}ed|teens?|illions?|fold|less|ing|wards?|wise)|(?:{_ORDINAL})s?|[ivxlcdm]+"
+)
 _PLURAL = re.compile(r"[A-Za-z]?[a-z]{2,}[^sui\W]s")
 _NOUN = re.compile(r"[A-Za-z]?[a-z]{2,}")
-_PHRASE = re.compile(r"(?P<words>(?: ?[A-Za-z$€£¥₹/][A-Za-z$€£¥₹/ ]{0,80})?)(?: ?\^ ?\{? ?(?P<power>[23]) ?\}?)?")
+_PHRASE = re.compile(
+    r"(?P<words>(?: ?[A-Za-z$€£¥₹/][A-Za-z$€£¥₹/ ]{0,80})?)(?: ?\^ ?\{? ?(?P<power>[23]) ?\}?)?"
+)
 _JOINT = re.compile(r"(?<=[A-Za-z])(?:-(?=[A-Za-z])|\.(?= |$))")  # "sq. ft."
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _GLUED = "mgh"  # "18m", but "5s" and "5t" are products
-_ASKED = re.compile(r"\b(?:how many(?: more| fewer| total| extra| whole)?|in) ([a-z]{2,12})\b", re.IGNORECASE)
+_ASKED = re.compile(
+    r"\b(?:how many(?: more| fewer| total| extra| whole)?|in) ([a-z]{2,12})\b", re.IGNORECASE
+)
 
 # Numbers
 _SIGNS = str.maketrans(_WORDS["signs"])
-_MINUS = re.compile(r"(^|[=(,\[{]) ?–|^(?i:minus|negative) (?=[0-9.\\$])")  # elsewhere a dash marks a range
-_FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF02, 0xFF5F) if chr(code) != "？"} | {0x3000: ord(" ")}
+_MINUS = re.compile(
+    r"(^|[=(,\[{]) ?–|^(?i:minus|negative) (?=[0-9.\\$])"
+)  # elsewhere a dash marks a range
+_FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF02, 0xFF5F) if chr(code) != "？"} | {
+    0x3000: ord(" ")
+}
 _POWER = re.compile("⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _ROOT = re.compile(r"√ ?(?:([0-9]+)(?![0-9]|\.[0-9])|(?=\())")
 _LATEX_THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|,?\\[,!]) ?(?=[0-9]{3}(?![0-9]))")
 _LATEX_COMMA = re.compile(r"(?<=[0-9])\{,\}(?=[0-9])")
 _SPACING = re.compile(r"\\(?:left|right|displaystyle)(?![A-Za-z])")
-_BLANK = re.compile(r"\\(?:quad|qquad)(?![A-Za-z])|\\[,;:! ]|(?<=.)~")  # at its beginning, a tilde is "about"
+_BLANK = re.compile(
+    r"\\(?:quad|qquad)(?![A-Za-z])|\\[,;:! ]|(?<=.)~"
+)  # at its beginning, a tilde is "about"
 _WRAPPER = re.compile(
     r"\\(?:boxed|fbox|text|mathrm|mathbf|textbf|mbox|mathit|textit) ?\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}"
 )
@@ -115,7 +129,9 @@ _LONGEST_NUMBER = 1000
 _EXPONENT = re.compile(
     r"(?<![0-9A-Za-z.])([0-9]*\.[0-9]+|[0-9]+(?=[eE](?:[0-9]|[+-][0-9]{2})))[eE]([+-]?[0-9]{1,3})(?![0-9.])"
 )
-_FUNCTIONS = re.compile(r"(?<![A-Za-z\\])(sin|cos|tan|log|ln|exp|pi|sqrt|max|min|infinity|inf|oo)(?![A-Za-z])")
+_FUNCTIONS = re.compile(
+    r"(?<![A-Za-z\\])(sin|cos|tan|log|ln|exp|pi|sqrt|max|min|infinity|inf|oo)(?![A-Za-z])"
+)
 _SQRT_CALL = re.compile(r"\\sqrt ?\(([^()]*)\)")
 _EXPRESSION = re.compile(
     r"(?:\\(?!(?:boxed|fbox|text|mbox|mathrm|def|input|[bp]?mod|pod|not|[hv]?phantom)(?![A-Za-z]))(?:[A-Za-z]+ ?|[{}%])"
@@ -135,7 +151,9 @@ def measure_of(word: str) -> Unit | None:
     if len(word) <= 2:
         return _UNITS.get(word)
     lower = word.lower()
-    return _UNITS.get(lower) or (_UNITS.get(lower[:-1]) if lower[-1] == "s" and len(lower) > 3 else None)
+    return _UNITS.get(lower) or (
+        _UNITS.get(lower[:-1]) if lower[-1] == "s" and len(lower) > 3 else None
+    )
 
 
 @lru_cache(maxsize=256)
@@ -170,7 +188,9 @@ def fold_width(text: str) -> str:
 def strip_formatting(text: str) -> str:
     """Return an answer without LaTeX's spacing, and without what may stand around the whole of it."""
     bare = _POWER.sub(lambda power: f"^{{{normalize('NFKC', power.group())}}}", fold_width(text))
-    bare = _ROOT.sub(lambda root: rf"\sqrt{{{root[1]}}}" if root[1] else r"\sqrt", bare.translate(_SIGNS))
+    bare = _ROOT.sub(
+        lambda root: rf"\sqrt{{{root[1]}}}" if root[1] else r"\sqrt", bare.translate(_SIGNS)
+    )
     bare = _LATEX_COMMA.sub(".", _LATEX_THOUSANDS.sub(",", bare))
     bare = _BLANK.sub("  ", _SPACING.sub("", bare))  # two blanks: never a mark of thousands
     bare = _GROUP.sub(lambda group: f" {group[1].strip()}", strip_wrappers(bare))
@@ -191,7 +211,11 @@ def strip_wrappers(text: str) -> str:
 def _unwrap(text: str) -> str:
     for mark_open, mark_close in (*_PAIRS, *_QUOTES):
         inner = text[len(mark_open) : -len(mark_close)]
-        if len(text) > 2 * len(mark_open) and text.startswith(mark_open) and text.endswith(mark_close):
+        if (
+            len(text) > 2 * len(mark_open)
+            and text.startswith(mark_open)
+            and text.endswith(mark_close)
+        ):
             return text if mark_open in inner.replace(r"\$", "") or inner.endswith("\\") else inner
     wrapper = _WRAPPER.fullmatch(text)
     return wrapper[1] if wrapper else _TAIL.sub("", text)
@@ -205,7 +229,9 @@ def _read_number(text: str) -> Reading | None:
     if match is None or value is None:
         return None
     percent = _PERCENT.match(text, match.end())
-    read = _read_unit(text[percent.end() if percent else match.end() :], match["money"] or "", value == 1)
+    read = _read_unit(
+        text[percent.end() if percent else match.end() :], match["money"] or "", value == 1
+    )
     if read is None or (percent and read != (1, None)):
         return None
     scale, unit = read
@@ -247,7 +273,12 @@ def _read_unit(rest: str, money: str, is_one: bool) -> tuple[int, Unit | None] |
     scale = 1
     while words and _SCALES.get(words[0].lower(), 0) > scale:
         scale *= _SCALES[words.pop(0).lower()]
-    if is_glued and scale == 1 and words and not (measure_of(words[0]) and (words[0] in _GLUED or len(words[0]) > 1)):
+    if (
+        is_glued
+        and scale == 1
+        and words
+        and not (measure_of(words[0]) and (words[0] in _GLUED or len(words[0]) > 1))
+    ):
         return None
     words = [*filter(None, [money.rstrip(".")]), *words]
     if not words:
@@ -257,17 +288,27 @@ def _read_unit(rest: str, money: str, is_one: bool) -> tuple[int, Unit | None] |
 
 
 def _read_noun(words: list[str], power: int, is_one: bool) -> Unit | None:
-    place = next((place for place, word in enumerate(words) if word in ("/", "per", "a", "an", "every")), 0)
+    place = next(
+        (place for place, word in enumerate(words) if word in ("/", "per", "a", "an", "every")), 0
+    )
     if place:  # "$18/hour" is a rate, "18/x" a fraction
         top = _read_noun(words[:place], 1, is_one)
         bottom = _read_noun(words[place + 1 :], power, True)
-        return Unit(f"{top.dimension} per {bottom.dimension}", top.size / bottom.size) if top and bottom else None
-    if "of" in words[1:-1] and all(map(_is_plain, words[words.index("of") + 1 :])):  # "cups of flour"
+        return (
+            Unit(f"{top.dimension} per {bottom.dimension}", top.size / bottom.size)
+            if top and bottom
+            else None
+        )
+    if "of" in words[1:-1] and all(
+        map(_is_plain, words[words.index("of") + 1 :])
+    ):  # "cups of flour"
         words = words[: words.index("of")]
     *adjectives, noun = words or [""]
     if adjectives and adjectives[0] in _POWERS and power == 1:
         power = _POWERS[adjectives.pop(0)]
-    if len(adjectives) > 2 or not all(_is_adjective(word) and not measure_of(word) for word in adjectives):
+    if len(adjectives) > 2 or not all(
+        _is_adjective(word) and not measure_of(word) for word in adjectives
+    ):
         return None
     measure = measure_of(noun)
     if measure:
@@ -290,7 +331,9 @@ def _is_adjective(word: str) -> bool:
 
 
 def _read_expression(text: str) -> Reading | None:
-    bare = _FUNCTIONS.sub(lambda word: rf"\{'infty' if word[1] in ('infinity', 'inf', 'oo') else word[1]} ", text)
+    bare = _FUNCTIONS.sub(
+        lambda word: rf"\{'infty' if word[1] in ('infinity', 'inf', 'oo') else word[1]} ", text
+    )
     bare = _SQRT_CALL.sub(r"\\sqrt{\1}", bare.strip())
     bare = _EXPONENT.sub(r"(\1 \\cdot 10^{\2})", bare)
     return Reading(bare) if _EXPRESSION.fullmatch(bare) and not _REFUSED.search(bare) else None

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient, ParsedReply
 
 
-Invariant = Literal["statements", "times", "prices", "numbers", "stakeholders", "names", "status", "strength"]
+Invariant = Literal[
+    "statements", "times", "prices", "numbers", "stakeholders", "names", "status", "strength"
+]
 
 
 class Statement(NamedTuple):
@@ -66,9 +68,15 @@ _NUMBER = re.compile(
     r"|second|third|fourth|fifth|sixth|dozen|half|twice)\b",
     re.IGNORECASE,
 )
-_VALUES: Mapping[Invariant, re.Pattern[str]] = {"times": _TIME, "prices": _PRICE, "numbers": _NUMBER}
+_VALUES: Mapping[Invariant, re.Pattern[str]] = {
+    "times": _TIME,
+    "prices": _PRICE,
+    "numbers": _NUMBER,
+}
 _NAME = re.compile(r"(?<![.!?:#|*\-] )(?<!^)(?<![\"“(#*])\b[^\W\d_]\w+")
-_IN_PART = r"not (?:fully|entirely|wholly|completely)|in part|part(?:ly|ially?)|somewhat|mostly|half"
+_IN_PART = (
+    r"not (?:fully|entirely|wholly|completely)|in part|part(?:ly|ially?)|somewhat|mostly|half"
+)
 _NEGATION = (
     r"not|no|never|none|neither|nor|cannot|without"
     r"|un(?:met|satisfied|fulfilled)|fail\w*|violat\w+|miss(?:ed|es)"
@@ -109,23 +117,33 @@ def _statements(document: Document, people: Sequence[str]) -> Iterator[Statement
     for section in document:
         for record in section.records:
             if section.kind in ("stakeholder", "tradeoffs"):
-                text = f"for {section.name}: {record['text']}" if section.name else str(record["text"])
+                text = (
+                    f"for {section.name}: {record['text']}" if section.name else str(record["text"])
+                )
                 yield Statement(section.kind, text, (), _mentioned(text, people))
             elif section.kind == "summary":
                 person = str(record["stakeholder"])
                 for constraint, status in record.items():
                     if constraint != "stakeholder":
                         text = f"{person}, {constraint}: {status}"
-                        yield Statement("summary", text, (constraint,), _mentioned(text, people), str(status))
+                        yield Statement(
+                            "summary", text, (constraint,), _mentioned(text, people), str(status)
+                        )
             else:
                 values = [shown for value in record.values() for shown in _shown(value)]
-                text = "; ".join(f"{field}: {', '.join(_shown(value))}" for field, value in record.items())
+                text = "; ".join(
+                    f"{field}: {', '.join(_shown(value))}" for field, value in record.items()
+                )
                 verbatim = tuple(shown for shown in values if any(map(str.isalnum, shown)))
                 yield Statement(section.kind, text, verbatim, _mentioned(text, people))
 
 
 def _shown(value: Scalar) -> list[str]:
-    return value if isinstance(value, list) else [value if isinstance(value, str) else json.dumps(value)]
+    return (
+        value
+        if isinstance(value, list)
+        else [value if isinstance(value, str) else json.dumps(value)]
+    )
 
 
 def _contains(text: str, words: str) -> bool:
@@ -136,7 +154,9 @@ def _mentioned(text: str, people: Iterable[str]) -> frozenset[str]:
     return frozenset(person for person in people if _contains(text, person))
 
 
-def broken_invariant(statements: Mapping[str, Statement], passages: "Sequence[PassageReply]") -> Invariant | None:
+def broken_invariant(
+    statements: Mapping[str, Statement], passages: "Sequence[PassageReply]"
+) -> Invariant | None:
     if sorted(passage.statement for passage in passages) != sorted(statements):
         return "statements"
     people = {person for statement in statements.values() for person in statement.people}
@@ -149,7 +169,9 @@ def broken_invariant(statements: Mapping[str, Statement], passages: "Sequence[Pa
     return None
 
 
-def _broken_in_passage(own: Statement, text: str, people: Set[str], values: Set[str]) -> Invariant | None:
+def _broken_in_passage(
+    own: Statement, text: str, people: Set[str], values: Set[str]
+) -> Invariant | None:
     """Return the first invariant that a passage breaks; `people` and `values` are those of all statements."""
     for invariant, pattern in _VALUES.items():
         if _values(pattern, text) != _values(pattern, own.text):
@@ -262,13 +284,25 @@ _FAMILIES: Mapping[Rewriting, _Family] = {
     ),
     "paraphrase": _Family(
         "Say everything in other words, with synonyms. {way}",
-        ("Keep it plain.", "Use full sentences.", "Be concise.", "Use a friendly tone.", "Use a formal tone."),
+        (
+            "Keep it plain.",
+            "Use full sentences.",
+            "Be concise.",
+            "Use a friendly tone.",
+            "Use a formal tone.",
+        ),
         lambda statements: True,
         "",
     ),
     "topic-position": _Family(
         "Move what is about no single stakeholder (itinerary, shared items, trade-offs) to another place: {way}",
-        ("to the end.", "to the beginning.", "trade-offs first.", "shared items first.", "into the middle."),
+        (
+            "to the end.",
+            "to the beginning.",
+            "trade-offs first.",
+            "shared items first.",
+            "into the middle.",
+        ),
         lambda statements: len({one.kind for one in statements.values()}) > 1,
         "it has one topic alone",
     ),
@@ -297,7 +331,9 @@ async def rewrite(
             undefined[family] = _FAMILIES[family].undefined
             continue
         numbers = range(1, versions + 1)
-        written = await each_answered(_write(original.text, statements, client, family, number) for number in numbers)
+        written = await each_answered(
+            _write(original.text, statements, client, family, number) for number in numbers
+        )
         texts: dict[str, None] = {}
         for text, problem in written:
             if problem is None and text != original.text:
@@ -308,27 +344,42 @@ async def rewrite(
         if len(texts) < versions:
             undefined[family] = f"{len(texts)} of {versions} versions are left"
         else:
-            variants += [Presentation(family, number, text, original.data) for number, text in enumerate(texts, 1)]
+            variants += [
+                Presentation(family, number, text, original.data)
+                for number, text in enumerate(texts, 1)
+            ]
     return PresentationSet(original, tuple(variants), undefined, discarded, broken)
 
 
 async def _write(
-    original: str, statements: Mapping[str, Statement], client: "JudgeClient", family: Rewriting, number: int
+    original: str,
+    statements: Mapping[str, Statement],
+    client: "JudgeClient",
+    family: Rewriting,
+    number: int,
 ) -> tuple[str, str | None]:
     ways = _FAMILIES[family].ways
     variables = {
         "response": original,
-        "statements": [{"name": name, "text": statement.text} for name, statement in statements.items()],
+        "statements": [
+            {"name": name, "text": statement.text} for name, statement in statements.items()
+        ],
         "operation": _FAMILIES[family].operation.format(way=ways[(number - 1) % len(ways)]),
     }
     size = 2 * sum(len(statement.text) for statement in statements.values())
-    request = client.request(load_prompt(PROMPT), PassagesReply, variables, sample=number, max_reply_tokens=size)
+    request = client.request(
+        load_prompt(PROMPT), PassagesReply, variables, sample=number, max_reply_tokens=size
+    )
 
     def read(reply: "ParsedReply[PassagesReply]") -> tuple[str, str | None]:
         passages = reply.value.passages
-        return "\n\n".join(passage.text for passage in passages), broken_invariant(statements, passages)
+        return "\n\n".join(passage.text for passage in passages), broken_invariant(
+            statements, passages
+        )
 
-    return await ask_model(client, request, PassagesReply, read=read, fail=lambda fault: ("", NO_REPLY))
+    return await ask_model(
+        client, request, PassagesReply, read=read, fail=lambda fault: ("", NO_REPLY)
+    )
 
 
 PRESENTATIONS = "presentations"
@@ -371,7 +422,9 @@ class PresentationDeriver(Deriver):
         versions = self.settings.versions
         presentation = present(data, versions, self._by_rule)
         if presentation is None:
-            return Material(name=PRESENTATIONS, note="its data is no structured response (docs/stability.md)")
+            return Material(
+                name=PRESENTATIONS, note="its data is no structured response (docs/stability.md)"
+            )
         if self._by_model:
             assert inputs.client is not None, "a model is required"
             written = await rewrite(data, inputs.client, versions, self._by_model)
@@ -379,7 +432,13 @@ class PresentationDeriver(Deriver):
             presentation = presentation.with_variants(written)
         variants = []
         for variant in presentation.variants:
-            response = Response(id=f"~{variant.family}-{variant.version}", text=variant.text, data=variant.data)
-            variants.append(Variant(response=response, edit={"family": variant.family, "version": variant.version}))
+            response = Response(
+                id=f"~{variant.family}-{variant.version}", text=variant.text, data=variant.data
+            )
+            variants.append(
+                Variant(
+                    response=response, edit={"family": variant.family, "version": variant.version}
+                )
+            )
         left_out = [f"{family}: {reason}" for family, reason in presentation.undefined.items()]
         return Material(name=PRESENTATIONS, variants=tuple(variants), note="; ".join(left_out))

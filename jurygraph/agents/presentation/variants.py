@@ -21,8 +21,22 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 HEADINGS: Mapping[str, Sequence[str]] = {
     "itinerary": ("Itinerary", "Schedule", "Day by day", "The plan", "Programme", "Timetable"),
     "stakeholder": ("For", "About", "Regarding", "Concerning", "What is in it for", "Notes on"),
-    "summary": ("Satisfaction", "Requirements", "Who gets what", "Needs and wishes", "Fulfilment", "Constraints"),
-    "shared": ("Shared", "In common", "Joint benefits", "Together", "Common ground", "Several at once"),
+    "summary": (
+        "Satisfaction",
+        "Requirements",
+        "Who gets what",
+        "Needs and wishes",
+        "Fulfilment",
+        "Constraints",
+    ),
+    "shared": (
+        "Shared",
+        "In common",
+        "Joint benefits",
+        "Together",
+        "Common ground",
+        "Several at once",
+    ),
     "tradeoffs": ("Trade-offs", "Compromises", "Conflicts", "Tensions", "Balance", "Concessions"),
 }
 """The headings of each kind of section, the usual one first; that of a stakeholder is followed by the name."""
@@ -36,7 +50,9 @@ _CELL = re.compile(rf" *({_LIST}|{_ATOM}|) *\|")
 _ITEM = re.compile(rf"({_ATOM})(?:, |$)")
 _BULLET = re.compile(r"^(?:[-+•]|\*(?!\*)|\d+[.)]) +")
 _ENTRY = re.compile(r"Entry \d+")
-_UNSAFE = re.compile(r"""["`;|*#\[\]\\]|[:,.](?:\s|$)|(?:^|\s)(?:is|[Ii]ts|Entry)(?:\s|$)|\s\s|^[-+•]|^\d+\)|^\s|\s$""")
+_UNSAFE = re.compile(
+    r"""["`;|*#\[\]\\]|[:,.](?:\s|$)|(?:^|\s)(?:is|[Ii]ts|Entry)(?:\s|$)|\s\s|^[-+•]|^\d+\)|^\s|\s$"""
+)
 
 
 class Section(NamedTuple):
@@ -71,16 +87,33 @@ def document_of(data: Any) -> Document | None:
     list of names) and `tradeoffs` (sentences).
     """
     parts = {"itinerary": data} if isinstance(data, list) else data
-    if not isinstance(parts, dict) or not parts or not parts.keys() <= {*HEADINGS, "stakeholders"} - {"stakeholder"}:
+    if (
+        not isinstance(parts, dict)
+        or not parts
+        or not parts.keys() <= {*HEADINGS, "stakeholders"} - {"stakeholder"}
+    ):
         return None
     try:
         sections = [Section("itinerary", _records(parts.get("itinerary", [])))]
         for name, sentences in _Data.validate_python(parts.get("stakeholders", {})).items():
-            sections.append(Section("stakeholder", _records([{"text": sentence} for sentence in sentences]), name))
+            sections.append(
+                Section(
+                    "stakeholder", _records([{"text": sentence} for sentence in sentences]), name
+                )
+            )
         summary = _Data.validate_python(parts.get("summary", {}))
-        sections.append(Section("summary", _records([{"stakeholder": name, **own} for name, own in summary.items()])))
+        sections.append(
+            Section(
+                "summary", _records([{"stakeholder": name, **own} for name, own in summary.items()])
+            )
+        )
         sections.append(Section("shared", _records(parts.get("shared", []))))
-        sections.append(Section("tradeoffs", _records([{"text": sentence} for sentence in parts.get("tradeoffs", [])])))
+        sections.append(
+            Section(
+                "tradeoffs",
+                _records([{"text": sentence} for sentence in parts.get("tradeoffs", [])]),
+            )
+        )
     except (ValidationError, TypeError):
         return None
     return tuple(section for section in sections if section.records) or None
@@ -98,7 +131,9 @@ def data_of(document: Document) -> JsonValue:
     data: dict[str, Any] = {}
     for section in document:
         if section.kind == "stakeholder":
-            data.setdefault("stakeholders", {})[section.name] = [record["text"] for record in section.records]
+            data.setdefault("stakeholders", {})[section.name] = [
+                record["text"] for record in section.records
+            ]
         elif section.kind == "summary":
             rows = [dict(record) for record in section.records]
             data["summary"] = {row.pop("stakeholder"): row for row in rows}
@@ -155,7 +190,9 @@ def _table_lines(records: Sequence[Record], form: Format) -> Iterator[str]:
     """Yield a Markdown table: a row for each record, or in the form `columns` a column."""
     fields = list(dict.fromkeys(field for record in records for field in record))
     rows = [[_write(field) for field in fields]]
-    rows += [[_write(record[field]) if field in record else "" for field in fields] for record in records]
+    rows += [
+        [_write(record[field]) if field in record else "" for field in fields] for record in records
+    ]
     if form == "columns":
         rows = [["", *map(str, range(1, len(rows)))], *map(list, zip(*rows, strict=True))]
     for row in (rows[0], ["---"] * len(rows[0]), *rows[1:]):
@@ -168,9 +205,18 @@ def _write(value: Scalar) -> str:
         return f"[{', '.join(map(_write, value))}]"
     if not isinstance(value, str):
         return json.dumps(value)
-    if value.isprintable() and value.strip() and not _UNSAFE.search(value) and _read(value) == value:
+    if (
+        value.isprintable()
+        and value.strip()
+        and not _UNSAFE.search(value)
+        and _read(value) == value
+    ):
         return value
-    return json.dumps(value, ensure_ascii=not value.isprintable()).replace("|", "\\u007c").replace("*", "\\u002a")
+    return (
+        json.dumps(value, ensure_ascii=not value.isprintable())
+        .replace("|", "\\u007c")
+        .replace("*", "\\u002a")
+    )
 
 
 def _read(text: str) -> Any:
@@ -185,13 +231,20 @@ def _read(text: str) -> Any:
 def parse(text: str) -> Document:
     """Return the document that a text by `render` says, whatever its layout. Raises ValueError for other texts."""
     sections: list[Section] = []
-    kinds = {title: kind for kind, titles in HEADINGS.items() for title in titles if kind != "stakeholder"}
+    kinds = {
+        title: kind
+        for kind, titles in HEADINGS.items()
+        for title in titles
+        if kind != "stakeholder"
+    }
     for block in re.split(r"^## +", text.strip(), flags=re.MULTILINE)[1:]:
         heading, *lines = [line.strip() for line in block.split("\n") if line.strip()]
         kind = kinds.get(heading, "stakeholder")
         name = ""
         if kind == "stakeholder":
-            prefix = next((title for title in HEADINGS[kind] if heading.startswith(f"{title} ")), None)
+            prefix = next(
+                (title for title in HEADINGS[kind] if heading.startswith(f"{title} ")), None
+            )
             if prefix is None:
                 raise ValueError(f"{heading!r} is no heading")
             name = str(_read(heading.removeprefix(f"{prefix} ")))
@@ -205,7 +258,10 @@ def _parse_lines(lines: Sequence[str]) -> list[Record]:
         if rows[0][0] == "":
             rows = list(map(list, zip(*rows[1:], strict=True)))
         fields = [str(_read(cell)) for cell in rows[0]]
-        return [{field: _read(cell) for field, cell in zip(fields, row, strict=True) if cell != ""} for row in rows[1:]]
+        return [
+            {field: _read(cell) for field, cell in zip(fields, row, strict=True) if cell != ""}
+            for row in rows[1:]
+        ]
     records: list[Record] = []
     has_entries = any(_ENTRY.fullmatch(line) for line in lines)
     for line in lines:
@@ -289,10 +345,18 @@ def _reordered(kind: str) -> Draw:
         own = [section for section in document if section.kind == kind]
         for order in _orders(own, rng):
             others = iter(order)
-            yield tuple(next(others) if section.kind == kind else section for section in document), Layout()
-        for records in _orders(own[0].records, rng) if len(own) == 1 and kind != "stakeholder" else ():
+            yield (
+                tuple(next(others) if section.kind == kind else section for section in document),
+                Layout(),
+            )
+        for records in (
+            _orders(own[0].records, rng) if len(own) == 1 and kind != "stakeholder" else ()
+        ):
             changed = own[0]._replace(records=tuple(records))
-            yield tuple(changed if section.kind == kind else section for section in document), Layout()
+            yield (
+                tuple(changed if section.kind == kind else section for section in document),
+                Layout(),
+            )
 
     return draw
 
@@ -340,7 +404,9 @@ FAMILIES: dict[Family, Draw] = {
 ORIGINAL = "original"
 
 
-def present(data: Any, versions: int = 5, families: Sequence[Family] = get_args(Family)) -> PresentationSet | None:
+def present(
+    data: Any, versions: int = 5, families: Sequence[Family] = get_args(Family)
+) -> PresentationSet | None:
     """Return the presentations of structured data; None if it is of another form (`document_of`).
 
     Each family has `versions` different texts, none of them the original's; one with fewer is undefined for this
@@ -371,5 +437,9 @@ def present(data: Any, versions: int = 5, families: Sequence[Family] = get_args(
         if len(texts) < versions:
             undefined[family] = f"{len(texts)} of {versions} versions exist"
         else:
-            variants += [Presentation(family, number, *pair) for number, pair in enumerate(texts.items(), 1)]
-    return PresentationSet(Presentation(ORIGINAL, 0, text, data_of(parse(text))), tuple(variants), undefined, discarded)
+            variants += [
+                Presentation(family, number, *pair) for number, pair in enumerate(texts.items(), 1)
+            ]
+    return PresentationSet(
+        Presentation(ORIGINAL, 0, text, data_of(parse(text))), tuple(variants), undefined, discarded
+    )

@@ -203,7 +203,9 @@ def agreement(votes: Votes) -> VoteAgreement:
     counts = votes.counts[votes.has_label]
     size = counts.sum(axis=1)
     pairs = size * (size - 1)
-    share = np.divide((counts * (counts - 1)).sum(axis=1), pairs, out=np.ones(len(size)), where=pairs > 0)
+    share = np.divide(
+        (counts * (counts - 1)).sum(axis=1), pairs, out=np.ones(len(size)), where=pairs > 0
+    )
     return VoteAgreement(float((counts.max(axis=1) == size).mean()), float(share.mean()))
 
 
@@ -224,8 +226,12 @@ def panel(votes: Votes) -> AnnotatorPanel:
     from scipy.sparse.csgraph import connected_components
 
     n, a, k = votes.shape
-    links = coo_array((np.ones(len(votes.item)), (votes.annotator, a + votes.item)), shape=(a + n, a + n))
-    part_of = connected_components(links, directed=False)[1][:a]  # numbered by the first annotator of each
+    links = coo_array(
+        (np.ones(len(votes.item)), (votes.annotator, a + votes.item)), shape=(a + n, a + n)
+    )
+    part_of = connected_components(links, directed=False)[1][
+        :a
+    ]  # numbered by the first annotator of each
     has_label = np.bincount(votes.annotator, minlength=a) > 0
     largest = np.bincount(part_of[votes.annotator]).argmax()
     once = len(votes.item) - votes.repeated_rows
@@ -364,15 +370,27 @@ def ranking_stability(
     if len(grouping.agents) < 2:
         raise PlanError(f"there is one agent, {grouping.agents[0]!r}: a ranking needs two")
     ties: Ties = "first" if preset == "paper" else "shared"
-    score = partial(_score_draw, votes, grouping, settings_with(preset), credit_values(votes, values), ties, known)
+    score = partial(
+        _score_draw,
+        votes,
+        grouping,
+        settings_with(preset),
+        credit_values(votes, values),
+        ties,
+        known,
+    )
     all_items = np.ones(len(votes.items), dtype=np.intp)
     whole = score((np.ones(len(votes.annotators), dtype=np.bool_), all_items))
     times = _draw_resamples(grouping.prompt, subsets, seed) if with_items else [all_items] * subsets
     scores = np.array(list(_report_each(map(score, zip(kept, times, strict=True)), report)))
-    return {method: _stability(scores[:, place], whole[place]) for place, method in enumerate(METHODS)}
+    return {
+        method: _stability(scores[:, place], whole[place]) for place, method in enumerate(METHODS)
+    }
 
 
-def _report_each(results: Iterable[Floats], report: Callable[[int], None] | None) -> Iterator[Floats]:
+def _report_each(
+    results: Iterable[Floats], report: Callable[[int], None] | None
+) -> Iterator[Floats]:
     for result in results:
         yield result
         if report is not None:
@@ -403,7 +421,10 @@ def _score_draw(
     majority = vote(subset, ties, known).posterior[counted]
     agent = grouping.agent[counted]
     return np.array(
-        [_mean_credit(agent, result @ values, weight[counted], agents) for result in (majority, hard, posterior)]
+        [
+            _mean_credit(agent, result @ values, weight[counted], agents)
+            for result in (majority, hard, posterior)
+        ]
     )
 
 
@@ -415,7 +436,9 @@ def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> lis
         raise PlanError(f"fraction is {fraction}: more than 0 and at most 1 is needed")
     size = int(fraction * count)
     if size < 1:
-        raise PlanError(f"a share of {fraction} of {count} annotators is empty; take a larger fraction")
+        raise PlanError(
+            f"a share of {fraction} of {count} annotators is empty; take a larger fraction"
+        )
     if not 0 <= seed < 2**32:
         raise PlanError(f"seed is {seed}: a whole number from 0 to {2**32 - 1} is needed")
     rng = np.random.RandomState(seed)
@@ -449,7 +472,9 @@ def _mean(values: ArrayLike) -> float:
 def tau_b(first: Floats, second: Floats) -> float:
     """Return Kendall's τ_b over the entries that both have; NaN if one of them has no two different values."""
     both = np.isfinite(first) & np.isfinite(second)
-    signs, other_signs = (np.sign(np.subtract.outer(side[both], side[both])) for side in (first, second))
+    signs, other_signs = (
+        np.sign(np.subtract.outer(side[both], side[both])) for side in (first, second)
+    )
     size = np.sqrt(float((signs * signs).sum()) * float((other_signs * other_signs).sum()))
     return float((signs * other_signs).sum() / size) if size else float("nan")
 
@@ -501,7 +526,11 @@ def refit_intervals(
     model = Model(fitted.prior, fitted.confusion.transpose(1, 0, 2).reshape(len(fitted.prior), -1))
     work = partial(_refit, fitted, None if as_published else model, grouping, worth)
     prompts = grouping.prompt
-    draws = _published_resamples(len(prompts)) if as_published else _draw_resamples(prompts, resamples, seed)
+    draws = (
+        _published_resamples(len(prompts))
+        if as_published
+        else _draw_resamples(prompts, resamples, seed)
+    )
     draws = [times * votes.has_label for times in draws]
     samples = np.array(list(_report_each(map(work, draws), report)))
     ends = _percentile_ends(samples)
@@ -512,11 +541,17 @@ def refit_intervals(
         if as_published:
             low, high = ends[:, index].tolist()
             return low, high
-        return t_bounds(worth, sums, sizes, float(added[index])) if np.isfinite(added[index]) else (None, None)
+        return (
+            t_bounds(worth, sums, sizes, float(added[index]))
+            if np.isfinite(added[index])
+            else (None, None)
+        )
 
     rates = ends[:, agents:].reshape(2, 3, -1)
     rates[:, rates[0] == rates[1]] = np.nan  # resamples that are all alike tell nothing
-    of_annotators = dict(zip(votes.annotators, rates.transpose(2, 1, 0).tolist(), strict=True))  # [3,2] each
+    of_annotators = dict(
+        zip(votes.annotators, rates.transpose(2, 1, 0).tolist(), strict=True)
+    )  # [3,2] each
     return Refits(score_agents(fitted, credit, grouping, bounds), of_annotators)
 
 
@@ -535,17 +570,23 @@ def _added_variance(refitted: Floats, fixed: Floats) -> Floats:
     """
     added = np.full(refitted.shape[1], np.nan)
     several = np.isfinite(refitted).sum(axis=0) > 1
-    difference = np.nanvar(refitted[:, several], axis=0, ddof=1) - np.nanvar(fixed[:, several], axis=0, ddof=1)
+    difference = np.nanvar(refitted[:, several], axis=0, ddof=1) - np.nanvar(
+        fixed[:, several], axis=0, ddof=1
+    )
     added[several] = np.maximum(0.0, difference)
     return added
 
 
 def _mean_credit(agent: Ints, credit: Floats, times: Floats | Ints, agents: int) -> Floats:
     size = np.bincount(agent, times, agents)
-    return np.where(size > 0, np.bincount(agent, times * credit, agents) / np.maximum(size, 1.0), np.nan)
+    return np.where(
+        size > 0, np.bincount(agent, times * credit, agents) / np.maximum(size, 1.0), np.nan
+    )
 
 
-def _refit(whole: Consensus, start: Model | None, grouping: Grouping, values: Floats, times: Ints) -> Floats:
+def _refit(
+    whole: Consensus, start: Model | None, grouping: Grouping, values: Floats, times: Ints
+) -> Floats:
     """Return scores of agents [G], then accuracy, leniency and strictness of annotators, [G+3A], of one resample.
 
     `times` [N] is how often each item was drawn. Agents and annotators that are not in the resample are NaN. `whole` is

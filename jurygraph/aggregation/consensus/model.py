@@ -81,10 +81,14 @@ class Votes:
     def select_annotators(self, kept: Bools) -> "Votes":
         """Return the rows of these annotators [A] only; items, annotators and classes keep their codes."""
         rows = kept[self.annotator]
-        return replace(self, item=self.item[rows], annotator=self.annotator[rows], label=self.label[rows])
+        return replace(
+            self, item=self.item[rows], annotator=self.annotator[rows], label=self.label[rows]
+        )
 
 
-def encode(item: ArrayLike, annotator: ArrayLike, label: ArrayLike, classes: Sequence[Key] | None = None) -> Votes:
+def encode(
+    item: ArrayLike, annotator: ArrayLike, label: ArrayLike, classes: Sequence[Key] | None = None
+) -> Votes:
     """Encode rows. A label that is None, NaN or "" is an abstention.
 
     Args:
@@ -101,7 +105,9 @@ def encode(item: ArrayLike, annotator: ArrayLike, label: ArrayLike, classes: Seq
         raise PlanError(f"the columns differ in length: {sizes}; give each row all three")
     has_label = ~_are_missing(rows["label"])
     if not has_label.any():
-        raise PlanError("there is no label: nothing but abstentions" if len(has_label) else "there are no rows")
+        raise PlanError(
+            "there is no label: nothing but abstentions" if len(has_label) else "there are no rows"
+        )
     of_row, items = _encode_values("item", rows["item"])
     by, annotators = _encode_values("annotator", rows["annotator"])
     if classes is not None:
@@ -114,7 +120,9 @@ def encode(item: ArrayLike, annotator: ArrayLike, label: ArrayLike, classes: Seq
 def _refuse_large(annotators: int, classes: int) -> None:
     if annotators * classes**2 > MOST_CELLS:
         cells = f"{annotators} annotators and {classes} classes"
-        raise PlanError(f"{cells} have more than {MOST_CELLS} cells of confusion; join classes that are alike")
+        raise PlanError(
+            f"{cells} have more than {MOST_CELLS} cells of confusion; join classes that are alike"
+        )
 
 
 def _column(name: str, values: Any) -> list[Any]:
@@ -128,7 +136,9 @@ def _column(name: str, values: Any) -> list[Any]:
 
 
 def _are_missing(values: Sequence[Any]) -> Bools:
-    return np.array([x is None or x in ("", b"") or x != x for x in values], dtype=np.bool_)  # NaN is not itself
+    return np.array(
+        [x is None or x in ("", b"") or x != x for x in values], dtype=np.bool_
+    )  # NaN is not itself
 
 
 def _encode_values(name: str, values: Sequence[Any]) -> tuple[Ints, list[Any]]:
@@ -160,7 +170,9 @@ def _encode_labels(
     for code, name in enumerate(seen):
         if name not in class_codes:
             row = int(np.flatnonzero(has_label)[np.argmax(codes == code)])
-            names = ", ".join(map(repr, known[:20])) + (f", … ({len(known)})" if len(known) > 20 else "")
+            names = ", ".join(map(repr, known[:20])) + (
+                f", … ({len(known)})" if len(known) > 20 else ""
+            )
             raise PlanError(f"label[{row}] is {name!r}, which is none of the classes {names}")
     return np.array([class_codes[name] for name in seen])[codes], known, ranked
 
@@ -170,7 +182,9 @@ def _sort_labels(labels: Sequence[Any]) -> list[Any]:
         return sorted(labels)
     except TypeError:
         kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
-        raise PlanError(f"label: no order between {kinds}; write all labels alike, or name them in `classes`") from None
+        raise PlanError(
+            f"label: no order between {kinds}; write all labels alike, or name them in `classes`"
+        ) from None
 
 
 def known_classes(votes: Votes, gold: Mapping[Any, Any]) -> Ints:
@@ -182,7 +196,9 @@ def known_classes(votes: Votes, gold: Mapping[Any, Any]) -> Ints:
         if item not in index_of:
             raise PlanError(f"gold: there is no item {item!r}")
         if truth not in code_of:
-            raise PlanError(f"gold: {truth!r} of item {item!r} is none of the classes {list(votes.classes)!r}")
+            raise PlanError(
+                f"gold: {truth!r} of item {item!r} is none of the classes {list(votes.classes)!r}"
+            )
         class_of_item[index_of[item]] = code_of[truth]
     return class_of_item
 
@@ -227,9 +243,13 @@ class FitSettings(NamedTuple):
 
 _PAPER = FitSettings(1.0, 1.01, 1e-10, "posterior", 1e-6, 100, accelerated=False)
 PRESETS: Mapping[Preset, FitSettings] = {
-    "converged": _PAPER._replace(floor=float(np.finfo(np.float64).tiny), tol=1e-9, max_iter=10_000, accelerated=True),
+    "converged": _PAPER._replace(
+        floor=float(np.finfo(np.float64).tiny), tol=1e-9, max_iter=10_000, accelerated=True
+    ),
     "paper": _PAPER,
-    "paper-synthetic": _PAPER._replace(prior_confusion=1.0, convergence_on="confusion", prior_start="uniform"),
+    "paper-synthetic": _PAPER._replace(
+        prior_confusion=1.0, convergence_on="confusion", prior_start="uniform"
+    ),
 }
 """`converged` runs until the estimate no longer changes; `paper` is the truncated estimate of STABLEVAL's tables of
 real votes, and `paper-synthetic` that of its simulations."""
@@ -239,13 +259,19 @@ def settings_with(preset: Preset, **own: Any) -> FitSettings:
     """Return a preset with the settings that are not None. PlanError for an unknown preset or a value out of range."""
     if preset not in PRESETS:
         raise PlanError(f"preset {preset!r} is none of {', '.join(PRESETS)}")
-    settings = PRESETS[preset]._replace(**{name: value for name, value in own.items() if value is not None})
+    settings = PRESETS[preset]._replace(
+        **{name: value for name, value in own.items() if value is not None}
+    )
     for name in ("prior_mu", "prior_confusion"):
         if not 1.0 <= getattr(settings, name) < np.inf:
-            raise PlanError(f"{name} is {getattr(settings, name)}: at least 1 is needed, which is no prior")
+            raise PlanError(
+                f"{name} is {getattr(settings, name)}: at least 1 is needed, which is no prior"
+            )
     for name in ("diagonal", "tol"):
         if not 0.0 < getattr(settings, name) < 1.0:
-            raise PlanError(f"{name} is {getattr(settings, name)}: more than 0 and less than 1 is needed")
+            raise PlanError(
+                f"{name} is {getattr(settings, name)}: more than 0 and less than 1 is needed"
+            )
     if settings.max_iter < 1:
         raise PlanError(f"max_iter is {settings.max_iter}: at least 1 is needed")
     return settings
@@ -268,15 +294,21 @@ class _Expected(NamedTuple):
     objective: float
 
 
-def fit_items(votes: Votes, weight: Floats, settings: FitSettings, known: Ints, start: Model | None = None) -> Fitted:
+def fit_items(
+    votes: Votes, weight: Floats, settings: FitSettings, known: Ints, start: Model | None = None
+) -> Fitted:
     """Fit the items that count; `weight` [N] is how often each does, 0 for one without a label.
 
     `known` [N] is the class of a gold item, -1 for any other; `start` replaces the usual start.
     """
     if len(votes.classes) < 2:
-        raise PlanError(f"every label is {votes.classes[0]!r}: at least two classes are needed; name the whole scale")
+        raise PlanError(
+            f"every label is {votes.classes[0]!r}: at least two classes are needed; name the whole scale"
+        )
     counted = np.flatnonzero(weight)
-    problem = FitProblem(votes.matrix[counted], votes.counts[counted], weight[counted], settings, known[counted])
+    problem = FitProblem(
+        votes.matrix[counted], votes.counts[counted], weight[counted], settings, known[counted]
+    )
     return problem.run(start)
 
 
@@ -287,7 +319,9 @@ class FitProblem:
     each item counts, and `known` [N] the class of a gold item, -1 for any other.
     """
 
-    def __init__(self, matrix: Any, counts: Ints, weight: Floats, settings: FitSettings, known: Ints) -> None:
+    def __init__(
+        self, matrix: Any, counts: Ints, weight: Floats, settings: FitSettings, known: Ints
+    ) -> None:
         self._matrix = matrix
         self._counts = counts
         self._weight = weight
@@ -302,7 +336,11 @@ class FitProblem:
         winner = np.where(self._known >= 0, self._known, majority)
         voted = np.asarray(np.arange(self._counts.shape[1])[:, None] == winner, dtype=np.float64)
         model = start or self._near_identity(voted)
-        return self._run_accelerated(model) if self._settings.accelerated else self._run_plain(model, voted)
+        return (
+            self._run_accelerated(model)
+            if self._settings.accelerated
+            else self._run_plain(model, voted)
+        )
 
     def _near_identity(self, voted: Floats) -> Model:
         """Return μ by the settings, and near-identity confusions, which weigh as much as one label, with gold labels.
@@ -317,7 +355,11 @@ class FitProblem:
             weighted = voted * self._weight * (self._known >= 0)
             confusion += np.stack([self._matrix.T @ row for row in weighted])
         is_uniform = self._settings.prior_start == "uniform"
-        prior = np.full(k, 1.0 / k) if is_uniform else np.asarray(voted @ self._weight / self._weight.sum())
+        prior = (
+            np.full(k, 1.0 / k)
+            if is_uniform
+            else np.asarray(voted @ self._weight / self._weight.sum())
+        )
         return Model(prior, _scale_rows(confusion))
 
     def e_step(self, model: Model) -> _Expected:
@@ -338,7 +380,9 @@ class FitProblem:
             joint[:, self._gold] = 0.0
             joint[self._truth, self._gold] = 1.0
             evidence[self._gold] = known
-        fit = float((self._weight * evidence).sum())  # a dot product would start BLAS threads on every core
+        fit = float(
+            (self._weight * evidence).sum()
+        )  # a dot product would start BLAS threads on every core
         return _Expected(joint, fit, fit + self._log_prior(model))
 
     def m_step(self, posterior: Floats) -> Model:
@@ -414,8 +458,13 @@ def _extrapolate(origin: Model, first: Model, second: Model) -> Model | None:
     if turn_length == 0.0 or step_length <= turn_length:
         return None
     factor = step_length / turn_length
-    leaps = (a + 2.0 * factor * d + factor * factor * t for a, d, t in zip(origin, step, turn, strict=True))
-    prior, confusion = (np.where(leap > 0.0, leap, c) for leap, c in zip(leaps, second, strict=True))
+    leaps = (
+        a + 2.0 * factor * d + factor * factor * t
+        for a, d, t in zip(origin, step, turn, strict=True)
+    )
+    prior, confusion = (
+        np.where(leap > 0.0, leap, c) for leap, c in zip(leaps, second, strict=True)
+    )
     return Model(prior / prior.sum(), _scale_rows(confusion))
 
 
@@ -513,7 +562,9 @@ class Credited:
             PlanError: an item with two agents or two prompts, or columns or arguments that do not fit.
         """
         if bootstrap < 0 or bootstrap == 1:
-            raise PlanError(f"bootstrap is {bootstrap}: 0, for no interval, or at least 2 is needed")
+            raise PlanError(
+                f"bootstrap is {bootstrap}: 0, for no interval, or at least 2 is needed"
+            )
         if interval not in ("t", "bootstrap"):
             raise PlanError(f"interval is {interval!r}: t or bootstrap is needed")
         worth = credit_values(self.votes, values)
@@ -582,7 +633,9 @@ def credit_values(votes: Votes, values: ArrayLike | None) -> Floats:
         check_shape("values", numbers, (k,))
         return numbers
     if k < 2:
-        raise PlanError(f"every label is {votes.classes[0]!r}, which gives no credit; name all classes, or `values`")
+        raise PlanError(
+            f"every label is {votes.classes[0]!r}, which gives no credit; name all classes, or `values`"
+        )
     if not votes.ranked:
         raise PlanError(
             f"the labels {', '.join(map(repr, votes.classes[:10]))} have no order; name them from low to high in "
@@ -598,7 +651,10 @@ def error_rates(confusion: Floats) -> Floats:
 
 
 def score_agents(
-    credited: Credited, credit: Floats, grouping: "Grouping", bounds: Callable[[int, Floats, Ints], Bounds]
+    credited: Credited,
+    credit: Floats,
+    grouping: "Grouping",
+    bounds: Callable[[int, Floats, Ints], Bounds],
 ) -> dict[Key, AgentScore]:
     """Return the scores of the agents by the `credit` of items [N]; agents without a labelled item are left out.
 
@@ -608,9 +664,13 @@ def score_agents(
     order = labelled[np.argsort(grouping.agent[labelled], kind="stable")]
     ends = np.cumsum(np.bincount(grouping.agent[labelled], minlength=len(grouping.agents)))
     scores = {}
-    for index, (name, items) in enumerate(zip(grouping.agents, np.split(order, ends[:-1]), strict=True)):
+    for index, (name, items) in enumerate(
+        zip(grouping.agents, np.split(order, ends[:-1]), strict=True)
+    ):
         if len(items):
-            _, unit, size = np.unique(grouping.prompt[items], return_inverse=True, return_counts=True)
+            _, unit, size = np.unique(
+                grouping.prompt[items], return_inverse=True, return_counts=True
+            )
             low, high = bounds(index, np.bincount(unit, credit[items]).astype(np.float64), size)
             scores[name] = AgentScore(float(credit[items].mean()), low, high, len(items))
     return scores
@@ -618,7 +678,9 @@ def score_agents(
 
 def t_bounds(values: Floats, sums: Floats, sizes: Ints, more_variance: float = 0.0) -> Bounds:
     """Return the interval of an agent's mean credit from its prompts; `values` [K] bound the credit of an item."""
-    estimate = bounded_interval(sums, sizes, float(values.min()), float(values.max()), more_variance)
+    estimate = bounded_interval(
+        sums, sizes, float(values.min()), float(values.max()), more_variance
+    )
     if estimate is None or estimate.low is None or estimate.high is None:
         return None, None
     return estimate.low, estimate.high
@@ -635,7 +697,11 @@ class Grouping(NamedTuple):
 def grouped_by_agent(votes: Votes, agent: ArrayLike, prompt: ArrayLike | None = None) -> Grouping:
     """Return the agent and the prompt of every item, from columns row by row. PlanError if an item has two."""
     agent_codes, agents = _codes_of_items(votes, "agent", agent)
-    prompt_codes = np.arange(len(votes.items)) if prompt is None else _codes_of_items(votes, "prompt", prompt)[0]
+    prompt_codes = (
+        np.arange(len(votes.items))
+        if prompt is None
+        else _codes_of_items(votes, "prompt", prompt)[0]
+    )
     return Grouping(agents, agent_codes, prompt_codes)
 
 
@@ -652,5 +718,7 @@ def _codes_of_items(votes: Votes, name: str, column: ArrayLike) -> tuple[Ints, S
         row = int(np.argmax(wrong))
         item = votes.item_of_row[row]
         two_names = f"{names[code_of_item[item]]!r} and {names[codes[row]]!r}"
-        raise PlanError(f"item {votes.items[item]!r} has the {name}s {two_names}; give each {name} items of its own")
+        raise PlanError(
+            f"item {votes.items[item]!r} has the {name}s {two_names}; give each {name} items of its own"
+        )
     return code_of_item, names

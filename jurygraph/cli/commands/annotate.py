@@ -12,10 +12,26 @@ import typer
 from jurygraph.agents.graph_annotator import graph_statistics, load_domain
 from jurygraph.cli.interrupts import run_interruptible
 from jurygraph.cli.jury_loading import find_config, open_jury
-from jurygraph.cli.options import AsJson, ConfigFile, DryRun, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile, option
+from jurygraph.cli.options import (
+    AsJson,
+    ConfigFile,
+    DryRun,
+    EdgesFrom,
+    MaxCalls,
+    MaxCost,
+    ModelName,
+    TasksFile,
+    option,
+)
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
 from jurygraph.cli.render.summary import estimate_lines, print_dry_run, request_lines
-from jurygraph.cli.render.text import escape_line, format_table, print_message, print_report, progress
+from jurygraph.cli.render.text import (
+    escape_line,
+    format_table,
+    print_message,
+    print_report,
+    progress,
+)
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.concurrency import gather_in_order
 from jurygraph.display import ProgressCallback, format_number
@@ -59,7 +75,9 @@ def annotate(
     config: ConfigFile = None,
     model: ModelName = None,
     edges_from: EdgesFrom = None,
-    domain: Annotated[str | None, option("D", "generic, medical, writing, legal, or a text file.")] = None,
+    domain: Annotated[
+        str | None, option("D", "generic, medical, writing, legal, or a text file.")
+    ] = None,
     votes: Annotated[int | None, option("K", "Samples of each answer.", min=1, max=15)] = None,
     dry_run: DryRun = False,
     max_cost: MaxCost = None,
@@ -86,29 +104,39 @@ def annotate(
         jurygraph score tasks.jsonl --config jury.yaml --edges-from graphs.jsonl --out run
     """
     refuse_unwritable(file, tasks)
-    overrides = {name: value for name, value in (("domain", domain), ("votes", votes)) if value is not None}
+    overrides = {
+        name: value for name, value in (("domain", domain), ("votes", votes)) if value is not None
+    }
     with (
         redirect_stdout_to_stderr(),
         _open_jury(config, tasks, model, dry_run, overrides, max_cost, max_calls) as jury,
         TaskLines(tasks, lambda task: task.rubric is not None, jury.config.task_defaults) as lines,
     ):
         if not len(lines):
-            raise InputError(f"{lines.file_digest.name}: no task has a `rubric` to annotate; add criteria")
+            raise InputError(
+                f"{lines.file_digest.name}: no task has a `rubric` to annotate; add criteria"
+            )
         if dry_run:
-            forecast = _estimate_requests(jury, lines, _read_existing_graphs(lines, edges_from, file))
+            forecast = _estimate_requests(
+                jury, lines, _read_existing_graphs(lines, edges_from, file)
+            )
         else:
             results = _annotate_tasks(jury, lines, edges_from, file)
     if dry_run:
         print_dry_run(json, *forecast)
         return
     statistics = graph_statistics(graph for _, graph in results.found)
-    graphs = [{"task": task.id, "rubric": graph.model_dump(mode="json")} for task, graph in results.found]
+    graphs = [
+        {"task": task.id, "rubric": graph.model_dump(mode="json")} for task, graph in results.found
+    ]
     content = {"tasks_file": file, "statistics": statistics, "graphs": graphs}
     rows = [[name.replace("_", " "), value] for name, value in statistics.items()]
     results.print_report(json, content, format_table(["of a rubric, on average", ""], rows))
     missing = len(results.omitted) + _print_missing(results.found)
     if tasks != "-":
-        print_message(f"next: jurygraph score {shell_quote(tasks)} --edges-from {shell_quote(file)} --out run")
+        print_message(
+            f"next: jurygraph score {shell_quote(tasks)} --edges-from {shell_quote(file)} --out run"
+        )
     raise typer.Exit(ExitCode.SOME_FAILED if missing else ExitCode.DONE)
 
 
@@ -140,10 +168,14 @@ def _open_jury(
     except ConfigError:
         if model is None:
             raise
-        minimal = with_overrides(Config.model_validate({"model": model, "evaluators": ["criteria"]}))
+        minimal = with_overrides(
+            Config.model_validate({"model": model, "evaluators": ["criteria"]})
+        )
         jury = Jury(minimal, max_cost=max_cost, max_calls=max_calls)
     else:
-        jury = open_jury(path, model, dry_run, with_overrides, max_cost=max_cost, max_calls=max_calls)
+        jury = open_jury(
+            path, model, dry_run, with_overrides, max_cost=max_cost, max_calls=max_calls
+        )
     if jury.gateway is None:
         jury.close()
         raise ConfigError("model: annotation needs a model; name one in the config or with --model")
@@ -156,7 +188,9 @@ def _read_existing_graphs(lines: TaskLines, edges_from: str | None, file: str) -
     Raises InputError if the output file exists and --edges-from names another file, or if a graph does not match TASKS.
     """
     if file == "-":
-        raise InputError("--out -: expected a file, because the next command reads the graphs from it; name one")
+        raise InputError(
+            "--out -: expected a file, because the next command reads the graphs from it; name one"
+        )
     earlier = file if os.path.isfile(file) and os.path.getsize(file) else None
     if edges_from is None and earlier is None:
         return {}
@@ -164,11 +198,19 @@ def _read_existing_graphs(lines: TaskLines, edges_from: str | None, file: str) -
         graphs.refuse_unknown(lines.ids.__contains__, lines.ids, "leave the line out")
         if earlier is not None and (edges_from is None or os.path.samefile(edges_from, earlier)):
             graphs.check_unchanged(lines.raw_lines())
-            print_message(f"{file} exists: its graphs are kept, and only changes are sent to the model")
+            print_message(
+                f"{file} exists: its graphs are kept, and only changes are sent to the model"
+            )
         elif earlier is not None:
-            raise InputError(f"{file}: exists, and --edges-from names another file; name a new output file")
+            raise InputError(
+                f"{file}: exists, and --edges-from names another file; name a new output file"
+            )
         entries = ((name, graphs.get(name)) for name in lines.ids)
-        return {name: entry.rubric for name, entry in entries if entry is not None and entry.rubric is not None}
+        return {
+            name: entry.rubric
+            for name, entry in entries
+            if entry is not None and entry.rubric is not None
+        }
 
 
 def _estimate_requests(
@@ -182,19 +224,29 @@ def _estimate_requests(
     estimator = Estimator(jury.gateways)
     with asyncio.Runner() as runner:
         for _, task in lines.tasks():
-            _, requests = runner.run(planner.aestimate_annotation(task, existing_graphs.get(task.id)))
+            _, requests = runner.run(
+                planner.aestimate_annotation(task, existing_graphs.get(task.id))
+            )
             lacks_reply = estimator.add(requests)
-            without_roles += lacks_reply and all(request.prompt == "graph-roles" for request in requests)
+            without_roles += lacks_reply and all(
+                request.prompt == "graph-roles" for request in requests
+            )
         runner.run(jury.gateways.close())
     estimate = estimator.estimate()
     text = [f"{len(lines)} tasks with a rubric", *estimate_lines(estimate)]
     if without_roles:
         excluded = "the requests for their pairs depend on these and are not included"
         text.append(f"{without_roles} rubrics need roles first; {excluded}")
-    return {"tasks": len(lines), "rubrics_without_roles": without_roles, "model": estimate.to_json()}, text
+    return {
+        "tasks": len(lines),
+        "rubrics_without_roles": without_roles,
+        "model": estimate.to_json(),
+    }, text
 
 
-def _annotate_tasks(jury: "Jury", lines: TaskLines, edges_from: str | None, file: str) -> TaskResults[Rubric]:
+def _annotate_tasks(
+    jury: "Jury", lines: TaskLines, edges_from: str | None, file: str
+) -> TaskResults[Rubric]:
     """Annotate every rubric, and write every line of TASKS with its graph if there is one; return all results.
 
     Raises InputError if the file existed and a task was omitted: the file may hold a graph of that task.
@@ -204,12 +256,17 @@ def _annotate_tasks(jury: "Jury", lines: TaskLines, edges_from: str | None, file
     is_new = not os.path.exists(file)
     planner = Planner(jury)
     existing = _read_existing_graphs(lines, edges_from, file)
-    results = _run_each(jury, lines, lambda task: planner.aannotate(task, existing.get(task.id)), "annotating")
+    results = _run_each(
+        jury, lines, lambda task: planner.aannotate(task, existing.get(task.id)), "annotating"
+    )
     if results.omitted and not is_new:
         problem = "line {line} was omitted: {why}".format_map(results.omitted[0])
         raise InputError(f"{file}: not overwritten, because {problem}")
     graphs = {task.id: graph for task, graph in results.found}
-    content = (annotate_line(raw, graphs[name]) if name in graphs else raw for name, raw in lines.raw_lines())
+    content = (
+        annotate_line(raw, graphs[name]) if name in graphs else raw
+        for name, raw in lines.raw_lines()
+    )
     write_output(file, compress_lines(file, (line + b"\n" for line in content)))
     return results
 
@@ -222,9 +279,14 @@ def _print_missing(graphs: Sequence[tuple[Task, Rubric]]) -> int:
         if record is None:
             continue
         entries = [f"{name} has no role: {why}" for name, why in record.unassigned.items()]
-        entries += [f"{pair.parent} -> {pair.child} has no answer: {pair.why}" for pair in record.unanswered]
+        entries += [
+            f"{pair.parent} -> {pair.child} has no answer: {pair.why}" for pair in record.unanswered
+        ]
         missing += len(entries)
-        entries += [f"{edge.parent} -> {edge.child} ({edge.kind}) rejected: {edge.why}" for edge in record.rejected]
+        entries += [
+            f"{edge.parent} -> {edge.child} ({edge.kind}) rejected: {edge.why}"
+            for edge in record.rejected
+        ]
         for entry in entries[:_MAX_REASONS]:
             print_message(escape_line(f"{task.id}: {entry}", 300))
         if len(entries) > _MAX_REASONS:
@@ -260,16 +322,25 @@ def profiles(
     with (
         redirect_stdout_to_stderr(),
         open_jury(config or find_config(tasks), model) as jury,
-        TaskLines(tasks, lambda task: any(map(is_text_only, task.stakeholders)), jury.config.task_defaults) as lines,
+        TaskLines(
+            tasks, lambda task: any(map(is_text_only, task.stakeholders)), jury.config.task_defaults
+        ) as lines,
     ):
         results = _run_each(jury, lines, Planner(jury).aread_profiles, "reading profiles")
     write_output(file, [profiles_line(task, result) for task, result in results.found])
-    entries = [{"task": task.id, **one.model_dump(mode="json"), "dropped": one.dropped} for task, one in results.found]
-    results.print_report(json, {"profiles_file": file, "profiles": entries}, _profile_lines(results.found))
+    entries = [
+        {"task": task.id, **one.model_dump(mode="json"), "dropped": one.dropped}
+        for task, one in results.found
+    ]
+    results.print_report(
+        json, {"profiles_file": file, "profiles": entries}, _profile_lines(results.found)
+    )
     if not results.found and not results.omitted:
         print_message("no stakeholder has only a profile in text: there was nothing to read")
     elif tasks != "-":
-        print_message(f"next: jurygraph score {shell_quote(tasks)} --profiles-from {shell_quote(file)} --out run")
+        print_message(
+            f"next: jurygraph score {shell_quote(tasks)} --profiles-from {shell_quote(file)} --out run"
+        )
     raise typer.Exit(ExitCode.SOME_FAILED if results.omitted else ExitCode.DONE)
 
 
@@ -281,12 +352,16 @@ def _profile_lines(results: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:
         for c in profile.constraints
     ]
     if rows:
-        yield from format_table(["task", "stakeholder", "constraint", "quote", "kind", "α"], rows, left=5)
+        yield from format_table(
+            ["task", "stakeholder", "constraint", "quote", "kind", "α"], rows, left=5
+        )
     for task, result in results:
         for tension in result.tensions:
             between = " and ".join(tension.between)
             strength = format_number(tension.strength)
-            yield escape_line(f"{task.id}: tension between {between}: {strength}, {tension.reason}", 300)
+            yield escape_line(
+                f"{task.id}: tension between {between}: {strength}, {tension.reason}", 300
+            )
         yield from (escape_line(f"{task.id}: dropped of {why}", 300) for why in result.dropped)
 
 
@@ -308,7 +383,9 @@ def _run_each(
             for line, task in lines.tasks()
         )
         try:
-            async with aclosing(gather_in_order(pending, jury.max_concurrent_groups, _MAX_WAITING)) as outcomes:
+            async with aclosing(
+                gather_in_order(pending, jury.max_concurrent_groups, _MAX_WAITING)
+            ) as outcomes:
                 async for line, task, result, why_omitted in outcomes:
                     if why_omitted is not None:
                         results.omitted.append({"task": task.id, "line": line, "why": why_omitted})
@@ -316,16 +393,23 @@ def _run_each(
                         results.found.append((task, result))
                     report(1)
         except (ModelError, BudgetExceeded):
-            await jury.gateways.wait_for_pending()  # replies that were paid for go to the cache, for the next run
+            await (
+                jury.gateways.wait_for_pending()
+            )  # replies that were paid for go to the cache, for the next run
             raise
         finally:
             await jury.gateways.close()
 
     try:
-        with progress(doing, len(lines), "tasks", request_summary) as report, asyncio.Runner() as runner:
+        with (
+            progress(doing, len(lines), "tasks", request_summary) as report,
+            asyncio.Runner() as runner,
+        ):
             run_interruptible(runner, request_all(report), jury.context.threads)
     except KeyboardInterrupt:
-        print_message("interrupted; nothing was written. Run the same command again: it continues from the cache")
+        print_message(
+            "interrupted; nothing was written. Run the same command again: it continues from the cache"
+        )
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     return results._replace(requests=count_requests(jury))
 

@@ -47,7 +47,9 @@ def attack(
     config: Annotated[Path, typer.Option(metavar="F", help="Config.")] = Path("jury.yaml"),
     suite: Annotated[Suite, typer.Option(help="Suite of attacks.")] = "all",
     model: ModelName = None,
-    tasks: Annotated[str | None, option("TASKS", "JSONL file of tasks, .gz too, instead of the built-in ones.")] = None,
+    tasks: Annotated[
+        str | None, option("TASKS", "JSONL file of tasks, .gz too, instead of the built-in ones.")
+    ] = None,
     gate: Conditions = None,
     dry_run: DryRun = False,
     max_cost: MaxCost = None,
@@ -78,7 +80,10 @@ def attack(
     """
     output = ReportOutput(json, markdown, plot)
     thresholds = parse_gate(gate, THRESHOLD_NAMES, '"rate<=0.01" or "rate<=0.02, honest_rate>=0.9"')
-    with redirect_stdout_to_stderr(), open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury:
+    with (
+        redirect_stdout_to_stderr(),
+        open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury,
+    ):
         study = _create_study(jury, config, model, suite, tasks, allow_files_outside)
         doing = "estimating" if dry_run else "attacking"
         total = (len(study.arms) if dry_run else study.passes) * study.responses
@@ -90,7 +95,10 @@ def attack(
         requests = count_requests(jury)
     if dry_run:
         counts = {"arms": len(study.arms), "responses": study.responses}
-        lines = [*format_table(["to judge", ""], list(counts.items())), *summary.estimate_lines(estimate)]
+        lines = [
+            *format_table(["to judge", ""], list(counts.items())),
+            *summary.estimate_lines(estimate),
+        ]
         summary.print_dry_run(json, {**counts, "model": estimate.to_json()}, lines)
         return
     report.figures = {**report.figures, "suite": suite, "requests": requests and requests.to_json()}
@@ -102,7 +110,12 @@ def attack(
 
 
 def _create_study(
-    jury: "Jury", config: Path, model: str | None, suite: Suite, tasks: str | None, files_outside: bool
+    jury: "Jury",
+    config: Path,
+    model: str | None,
+    suite: Suite,
+    tasks: str | None,
+    files_outside: bool,
 ) -> AttackStudy:
     """Create the study from the tasks and the suite of attacks. Raises ConfigError that names the config."""
     attacked = load_attack_tasks() if tasks is None else _read_tasks(tasks, files_outside)
@@ -110,7 +123,9 @@ def _create_study(
         return AttackStudy(jury, attacked, load_attacks(suite))
 
 
-def _run_study(study: AttackStudy, runner: asyncio.Runner, threads: DaemonThreads, advance: ProgressCallback) -> Report:
+def _run_study(
+    study: AttackStudy, runner: asyncio.Runner, threads: DaemonThreads, advance: ProgressCallback
+) -> Report:
     advice = "run the same command again: it continues from the cache"
     try:
         return run_interruptible(runner, study.run(advance), threads)
@@ -126,7 +141,10 @@ def _read_tasks(path: str, files_outside: bool) -> list[tuple[Task, tuple[Respon
 
     Raises InputError for a file without a task, and for a task that occurs twice: intervals would count it as two.
     """
-    with require_temporary_space(), TaskLines(path, folder=None if files_outside else folder_of_tasks(path)) as file:
+    with (
+        require_temporary_space(),
+        TaskLines(path, folder=None if files_outside else folder_of_tasks(path)) as file,
+    ):
         return [task.split() for task in file]
 
 

@@ -27,9 +27,13 @@ from jurygraph.sources.user_modules import importing_from
 
 def verify(
     run: RunFolder,
-    deep: Annotated[bool, typer.Option("--deep", help="Also repeat the evaluators that need no model.")] = False,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also repeat the evaluators that need no model.")
+    ] = False,
     expect_head: Annotated[str | None, option("H", "Expected head of the run.")] = None,
-    signer: Annotated[str | None, option("F", "Public key of the expected seal: a file, or 64 hex digits.")] = None,
+    signer: Annotated[
+        str | None, option("F", "Public key of the expected seal: a file, or 64 hex digits.")
+    ] = None,
     allow_files_outside: FilesOutside = False,
     json: AsJson = False,
 ) -> None:
@@ -62,9 +66,13 @@ def verify(
     if json:
         return
     if result.unsigned:
-        print_message(f"{result.unsigned} erasures after the seal are unsigned; run `seal` to sign the run again")
+        print_message(
+            f"{result.unsigned} erasures after the seal are unsigned; run `seal` to sign the run again"
+        )
     if not result.closed:
-        lost = "" if expect_head or result.sealed else "; if it was once, or had more, its end is lost"
+        lost = (
+            "" if expect_head or result.sealed else "; if it was once, or had more, its end is lost"
+        )
         print_message(f"the run is not closed: more records may follow this head{lost}")
 
 
@@ -73,14 +81,20 @@ def _verification_lines(
 ) -> Iterator[str]:
     content = f"{result.records} records, {result.texts} texts, {result.erased} erased"
     is_whole = result.closed or result.sealed is not None or has_head
-    yield f"{run} is unchanged: {content}" if is_whole else f"{run}: what is there is unchanged: {content}"
+    yield (
+        f"{run} is unchanged: {content}"
+        if is_whole
+        else f"{run}: what is there is unchanged: {content}"
+    )
     yield f"{result.traces} rewards recomputed from their verdicts, bit for bit"
     if deep_counts is not None:
         counts = {name.replace("_", " "): count for name, count in deep_counts.items()}
         same = counts.pop("recomputed")
         quotations = counts.pop("quotations")
         skipped = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        repeated = f"{same} verdicts are the same, {quotations} quotations are where they were recorded"
+        repeated = (
+            f"{same} verdicts are the same, {quotations} quotations are where they were recorded"
+        )
         yield f"repeated: {repeated}{f'; not repeated: {skipped}' if skipped else ''}"
     if result.base is not None:
         yield f"the verdicts are those of {result.base}, which was verified too"
@@ -102,7 +116,9 @@ def _verify_deeply(run: Run, allow_files_outside: bool) -> dict[str, int]:
             task = run.task(record.key)
             outside = None if task is None else check_table_files(task.facts, Path())
             if outside is not None:
-                raise InputError(f"{run.folder}: task {record.key!r}, field {outside.field}: {outside}")
+                raise InputError(
+                    f"{run.folder}: task {record.key!r}, field {outside.field}: {outside}"
+                )
     try:
         with progress("repeating", run.ledger.count_records("trace"), "responses") as report:
             return verify_deep(run, report)._asdict()
@@ -114,7 +130,9 @@ def _verify_deeply(run: Run, allow_files_outside: bool) -> dict[str, int]:
 
 
 def seal(
-    run: RunFolder, key: Annotated[Path, option("F", "Ed25519 private key.", "--key")], json: AsJson = False
+    run: RunFolder,
+    key: Annotated[Path, option("F", "Ed25519 private key.", "--key")],
+    json: AsJson = False,
 ) -> None:
     """Verify a closed run and sign its head, into seal.json.
 
@@ -133,7 +151,10 @@ def seal(
     ):
         written_seal = seal_run(stored_run, key, report)
     sealed = f"{written_seal.records} records, head {written_seal.head}"
-    lines = [escape_line(f"{run} was sealed at {written_seal.signed_at}: {sealed}"), f"by {written_seal.public_key}"]
+    lines = [
+        escape_line(f"{run} was sealed at {written_seal.signed_at}: {sealed}"),
+        f"by {written_seal.public_key}",
+    ]
     print_report(json, {"run": str(run), **written_seal.model_dump(mode="json")}, lines)
 
 
@@ -155,7 +176,9 @@ def close(run: RunFolder, json: AsJson = False) -> None:
 def erase(
     run: RunFolder,
     response: Annotated[str | None, option("ID", "Erase the text of this response.")] = None,
-    task: Annotated[str | None, option("ID", "Erase the texts of this task and its responses.")] = None,
+    task: Annotated[
+        str | None, option("ID", "Erase the texts of this task and its responses.")
+    ] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, kept in the record.")] = "",
     json: AsJson = False,
 ) -> None:
@@ -177,10 +200,14 @@ def erase(
     """
     if (response is None) == (task is None):
         raise InputError("expected one of --response ID and --task ID")
-    result = erase_texts(run, "response" if task is None else "task", response or task or "", reason)
+    result = erase_texts(
+        run, "response" if task is None else "task", response or task or "", reason
+    )
     print_report(json, {"run": str(run), **result._asdict()}, _erasure_lines(result))
     if (run / SEAL).exists():
-        print_message(f"the seal does not cover this erasure; `jurygraph seal {shell_quote(run)} --key F` signs it")
+        print_message(
+            f"the seal does not cover this erasure; `jurygraph seal {shell_quote(run)} --key F` signs it"
+        )
     for name in result.tasks:
         command = f"`jurygraph erase {shell_quote(run)} --task {shell_quote(name)}`"
         print_message(f"task {name!r} also contains it; {command} erases that")
@@ -192,6 +219,9 @@ def erase(
 
 def _erasure_lines(result: ErasureResult) -> Iterator[str]:
     yield f"erased {result.erased} texts, and {result.erased_in_others} others that contained it"
-    for number, where in ((result.replies, "replies from the cache"), (result.calls, "calls from recordings")):
+    for number, where in (
+        (result.replies, "replies from the cache"),
+        (result.calls, "calls from recordings"),
+    ):
         if number:
             yield f"removed {number} {where}"

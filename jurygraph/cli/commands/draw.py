@@ -27,10 +27,14 @@ def graph(
     machine: Annotated[
         Machine | None,
         typer.Argument(
-            metavar="MACHINE", help="State machine to draw: prepare, score or annotate.", show_default="score"
+            metavar="MACHINE",
+            help="State machine to draw: prepare, score or annotate.",
+            show_default="score",
         ),
     ] = None,
-    task: Annotated[str | None, option("TASKS", "File of tasks: draw the rubric of one task.")] = None,
+    task: Annotated[
+        str | None, option("TASKS", "File of tasks: draw the rubric of one task.")
+    ] = None,
     task_id: Annotated[str | None, option("TASK", "Id of the task.", "--id")] = None,
     output: OutFile = None,
 ) -> None:
@@ -49,7 +53,9 @@ def graph(
     if output is not None:
         refuse_unwritable(output, *([] if task is None else [task]))
         if Path(output).suffix.lower() in (".svg", ".png", ".pdf"):
-            raise InputError(f"-o {output}: graphs are drawn as Mermaid; name a file that ends in .mmd")
+            raise InputError(
+                f"-o {output}: graphs are drawn as Mermaid; name a file that ends in .mmd"
+            )
     text = _draw_machine(machine or "score") if task is None else _draw_task(task, task_id)
     if output is None:
         print_result(text.encode().removesuffix(b"\n"))
@@ -59,7 +65,9 @@ def graph(
 
 
 def _draw_machine(machine: Machine) -> str:
-    module = import_module(f"jurygraph.graphs.{machine}_graph")  # lazily: LangGraph is slow to import
+    module = import_module(
+        f"jurygraph.graphs.{machine}_graph"
+    )  # lazily: LangGraph is slow to import
     return str(module.build().get_graph().draw_mermaid())
 
 
@@ -68,7 +76,9 @@ def _draw_task(path: str, chosen: str | None) -> str:
     with TaskLines(path, lambda task: chosen in (None, task.id)) as lines:
         ids = list(lines.ids)
         if len(lines) > 1:
-            raise InputError(f"{path}: contains {len(ids)} tasks; choose one with --id: {join_names(ids)}")
+            raise InputError(
+                f"{path}: contains {len(ids)} tasks; choose one with --id: {join_names(ids)}"
+            )
         if not len(lines):
             near = did_you_mean(str(chosen), ids) or f"known: {join_names(ids)}"
             raise InputError(f"{path}: there is no task {chosen!r}; {near}")
@@ -140,7 +150,9 @@ def to_mermaid(task: str, rubric: Rubric) -> str:
         arrow = f'{_ARROWS[edge.kind]}|"{_encode(_edge_label(edge))}"|'
         lines.append(f"    n{number[edge.parent]} {arrow} n{number[edge.child]}")
     lines.append("  end")
-    penalties = [f"n{number[criterion.id]}" for criterion in rubric.criteria if criterion.weight < 0]
+    penalties = [
+        f"n{number[criterion.id]}" for criterion in rubric.criteria if criterion.weight < 0
+    ]
     if penalties:
         lines += ["  classDef penalty stroke:#8a1c2b", f"  class {','.join(penalties)} penalty"]
     return "\n".join([*lines, ""])
@@ -150,7 +162,10 @@ def _node(criterion: Criterion, role: str | None) -> str:
     name = f"<b>{_label(_wrap(criterion.id, _LINE_LENGTH, 2))}</b>"
     sign = "+" * (criterion.weight > 0)
     weight = f"weight {sign}{str(criterion.weight).removesuffix('.0')}".replace("-", "−")
-    text = [f"{role}, {weight}" if role else weight, *_wrap(criterion.text, _LINE_LENGTH, _MAX_LINES)]
+    text = [
+        f"{role}, {weight}" if role else weight,
+        *_wrap(criterion.text, _LINE_LENGTH, _MAX_LINES),
+    ]
     label = f"{name}<br/>{_label(text)}"
     return f'{{{{"{label}"}}}}' if criterion.weight < 0 else f'["{label}"]'
 
@@ -162,7 +177,9 @@ def _edge_label(edge: Edge) -> str:
 
 def _wrap(text: str, length: int, most: int) -> list[str]:
     """Return the text in at most `most` lines; "…" replaces the rest, and escapes replace what is invisible."""
-    return textwrap.wrap(escape_hidden(" ".join(text.split())), length, max_lines=most, placeholder="…") or [""]
+    return textwrap.wrap(
+        escape_hidden(" ".join(text.split())), length, max_lines=most, placeholder="…"
+    ) or [""]
 
 
 def _label(lines: Iterable[str]) -> str:

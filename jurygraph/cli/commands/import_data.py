@@ -12,7 +12,13 @@ from jurygraph.cli.render.text import print_message, print_report, print_result
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, join_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
-from jurygraph.sources.importers import READERS, VOTE_READERS, Imported, QueryInTenths, read_rated_table
+from jurygraph.sources.importers import (
+    READERS,
+    VOTE_READERS,
+    Imported,
+    QueryInTenths,
+    read_rated_table,
+)
 
 RATINGS = "ratings"
 WRITINGBENCH = "writingbench"
@@ -35,16 +41,22 @@ Scale = Annotated[
         "that of GEAR's authors.",
     ),
 ]
-RatingsFile = Annotated[str | None, option("F", "Second output file (ratings): the ratings themselves.")]
+RatingsFile = Annotated[
+    str | None, option("F", "Second output file (ratings): the ratings themselves.")
+]
 ColumnNames = Annotated[
-    list[str] | None, option("NAME=C", "Column of the file (ratings) for item, text, annotator, label, ….")
+    list[str] | None,
+    option("NAME=C", "Column of the file (ratings) for item, text, annotator, label, …."),
 ]
 
 
 def import_(
     form: Annotated[str, argument("FORMAT", f"{', '.join(FORMATS)}.")],
     files: Annotated[
-        list[str], argument("FILE", "Input file, for qags one or both, for sheets the key first; - for stdin.")
+        list[str],
+        argument(
+            "FILE", "Input file, for qags one or both, for sheets the key first; - for stdin."
+        ),
     ],
     target: Annotated[str, option("F", "Output file; - for stdout.", "-o", "--out")],
     only: Only = None,
@@ -96,7 +108,11 @@ def import_(
 
 
 def _check_options(
-    form: str, files: Sequence[str], only: Selection | None, scale: str | None, tables: Sequence[str]
+    form: str,
+    files: Sequence[str],
+    only: Selection | None,
+    scale: str | None,
+    tables: Sequence[str],
 ) -> None:
     """Raise InputError for an unknown format, or what it does not take; `tables` are options of tables of ratings."""
     if form not in FORMATS:
@@ -112,7 +128,9 @@ def _check_options(
         raise InputError(f"{tables[0]}: only for {RATINGS}; remove it for {form}")
 
 
-def _import_ratings(file: str, tasks: str, ratings: str | None, columns: Sequence[str], json: bool) -> None:
+def _import_ratings(
+    file: str, tasks: str, ratings: str | None, columns: Sequence[str], json: bool
+) -> None:
     """Write the tasks and the votes of one table; both are read whole before one is written."""
     pairs = [name.partition("=") for name in columns]
     for name, equals, value in pairs:
@@ -120,7 +138,9 @@ def _import_ratings(file: str, tasks: str, ratings: str | None, columns: Sequenc
             raise InputError(f"--column {name}: expected NAME=COLUMN, such as label=stars")
     table = read_rated_table(file, {name: value for name, _, value in pairs})
     if ratings is None or "-" in (tasks, ratings) or tasks == ratings:
-        raise InputError("--ratings: name a second output file; tasks and ratings are written to a file each")
+        raise InputError(
+            "--ratings: name a second output file; tasks and ratings are written to a file each"
+        )
     refuse_unwritable(ratings, file)
     _write(tasks, _json_lines(table.tasks))
     _write(ratings, _json_lines(table.votes))
@@ -147,7 +167,9 @@ def _json_lines(entries: Iterable[FrozenModel]) -> Iterator[bytes]:
 def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
     name = target.removesuffix(".gz")
     if target != "-" and Path(name).suffix not in ("", ".jsonl"):
-        raise InputError(f"{target}: RATINGS are written as JSONL; name the file {Path(name).with_suffix('.jsonl')}")
+        raise InputError(
+            f"{target}: RATINGS are written as JSONL; name the file {Path(name).with_suffix('.jsonl')}"
+        )
     read = list(VOTE_READERS[form](files))
     votes = [vote for vote in read if vote.label is not None]
     if not votes:
@@ -167,7 +189,9 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
         print_message(f"next: jurygraph consensus {shell_quote(target)}")
 
 
-def _import_tasks(rows: Iterable[Imported], target: str, only: Selection | None, json: bool) -> None:
+def _import_tasks(
+    rows: Iterable[Imported], target: str, only: Selection | None, json: bool
+) -> None:
     counts = {"tasks": 0, "responses": 0, "tasks_with_responses": 0, "omitted": 0}
     notes: defaultdict[str, list[str]] = defaultdict(list)
     _write(target, _json_lines(_select_tasks(rows, only, counts, notes)))
@@ -181,11 +205,16 @@ def _import_tasks(rows: Iterable[Imported], target: str, only: Selection | None,
         print_message(f"some tasks have no response, and `score` needs one for each: {advice}")
     elif target != "-":
         responses_option = "" if counts["responses"] else " --responses RESPONSES"
-        print_message(f"next: jurygraph score {shell_quote(target)} --config jury.yaml{responses_option} --out run")
+        print_message(
+            f"next: jurygraph score {shell_quote(target)} --config jury.yaml{responses_option} --out run"
+        )
 
 
 def _select_tasks(
-    rows: Iterable[Imported], only: Selection | None, counts: dict[str, int], notes: Mapping[str, list[str]]
+    rows: Iterable[Imported],
+    only: Selection | None,
+    counts: dict[str, int],
+    notes: Mapping[str, list[str]],
 ) -> Iterator[TaskLine]:
     """Yield the selected tasks, and count them. Raises `InputError` if none is selected."""
     for task, task_notes in rows:
@@ -203,11 +232,15 @@ def _select_tasks(
         counts["tasks_with_responses"] += bool(task.responses)
         yield task
     if counts["omitted"] and not counts["tasks"]:
-        raise InputError(f"none of the {counts['omitted']} tasks has a response; remove --only answered")
+        raise InputError(
+            f"none of the {counts['omitted']} tasks has a response; remove --only answered"
+        )
 
 
 def _write(tasks: str, content: Iterator[bytes]) -> None:
-    content = chain(list(islice(content, 1)), content)  # an unreadable file fails before a draft is created
+    content = chain(
+        list(islice(content, 1)), content
+    )  # an unreadable file fails before a draft is created
     if tasks == "-":
         for line in list(content):
             print_result(line.removesuffix(b"\n"))

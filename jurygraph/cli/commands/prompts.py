@@ -16,7 +16,10 @@ from jurygraph.schema import Message
 from jurygraph.sources.ratings import read_json_object
 
 prompts = typer.Typer(
-    name="prompts", help="List, show or render the prompts of models.", no_args_is_help=True, rich_markup_mode=None
+    name="prompts",
+    help="List, show or render the prompts of models.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 Name = Annotated[str, argument("PROMPT", "Name of a prompt.")]
 
@@ -35,10 +38,14 @@ def list_prompts(json: AsJson = False) -> None:
     entries = []
     rows = []
     for prompt in map(load_prompt, prompt_names()):
-        fields = {name: getattr(prompt, name) for name in ("id", "version", "extends", "purpose", "paper")}
+        fields = {
+            name: getattr(prompt, name) for name in ("id", "version", "extends", "purpose", "paper")
+        }
         entries.append({**fields, "edition": prompt.full_version, "variables": list(prompt.needs)})
         rows.append([prompt.id, prompt.version, prompt.extends or "-", prompt.purpose])
-    print_report(json, entries, format_table(["prompt", "version", "extends", "purpose"], rows, left=4))
+    print_report(
+        json, entries, format_table(["prompt", "version", "extends", "purpose"], rows, left=4)
+    )
 
 
 @prompts.command("show")
@@ -89,14 +96,18 @@ def _render(prompt: Prompt, file: str) -> tuple[Message, ...]:
         raise InputError(f"{file}: missing variable {missing[0]!r}; {needed}")
     for name in variables:
         if name not in prompt.needs:
-            raise InputError(f"{file}: there is no variable {name!r}; {did_you_mean(name, prompt.needs) or needed}")
+            raise InputError(
+                f"{file}: there is no variable {name!r}; {did_you_mean(name, prompt.needs) or needed}"
+            )
     if isinstance(items := variables.get("items"), list):
         optional = {"parts": False, "scale": None}
         variables["items"] = [optional | item if isinstance(item, dict) else item for item in items]
     if "kinds" in variables:
         params = validate(RecordParams, {"records": variables["kinds"]})
         if isinstance(params, Problem):
-            raise InputError(f"{file}: variable kinds, as the params of extract: {params.field}: {params}")
+            raise InputError(
+                f"{file}: variable kinds, as the params of extract: {params.field}: {params}"
+            )
         variables["kinds"] = params.records
     try:
         if "examples" in variables:

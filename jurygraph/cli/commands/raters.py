@@ -30,13 +30,22 @@ from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.messages import quote, shell_quote
 from jurygraph.runs.run import Run
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.ratings import NUMERAL, confusions_to_json, read_gold, read_ratings, read_votes
+from jurygraph.sources.ratings import (
+    NUMERAL,
+    confusions_to_json,
+    read_gold,
+    read_ratings,
+    read_votes,
+)
 from jurygraph.sources.sheets import SheetItem, make_sheets, read_items, shared_items, sheet_to_csv
 from jurygraph.studies.agreement import LEAST_SHARED, read_parts
 from jurygraph.studies.consensus import Settings, VoteColumns, collect_votes, fit_consensus, report
 from jurygraph.studies.report import Report
 
-Classes = Annotated[str | None, option("A,B", "All labels, from low to high.", show_default="the numbers in the data")]
+Classes = Annotated[
+    str | None,
+    option("A,B", "All labels, from low to high.", show_default="the numbers in the data"),
+]
 Preset = Annotated[
     Literal["converged", "paper"] | None,
     option(None, "How to fit the model.", show_default="converged; see docs/consensus.md"),
@@ -46,31 +55,49 @@ MethodOption = Annotated[
     Literal["stableval", "dawid-skene", "majority"] | None,
     option(None, "Method for scores of agents and items.", show_default=_METHOD_DEFAULT),
 ]
-Subsets = Annotated[int, typer.Option(min=0, metavar="N", help="Subsets of annotators for stability; 0: none.")]
+Subsets = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Subsets of annotators for stability; 0: none.")
+]
 Seed = Annotated[
     int | None,
-    option("S", "Seed of all draws.", show_default="0; 42 for stability by preset paper", min=0, max=2**32 - 1),
+    option(
+        "S",
+        "Seed of all draws.",
+        show_default="0; 42 for stability by preset paper",
+        min=0,
+        max=2**32 - 1,
+    ),
 ]
 
 
 @report_command
 def consensus(
-    ratings: Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")],
+    ratings: Annotated[
+        list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")
+    ],
     item: ItemColumn = None,
-    annotator: Annotated[str | None, option("C", "Column for `annotator`.", "--annotator", "--reviewer")] = None,
+    annotator: Annotated[
+        str | None, option("C", "Column for `annotator`.", "--annotator", "--reviewer")
+    ] = None,
     label: Annotated[str | None, option("C", "Column for `label`.", "--label", "--score")] = None,
     agent: AgentColumn = None,
     group: Annotated[str | None, option("C", "Column for `group`.")] = None,
     dimension: Annotated[str | None, option("D", "Use this dimension only.")] = None,
     classes: Classes = None,
-    values: Annotated[str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")] = None,
-    gold: Annotated[Path | None, option("F", "Items with a known label, in the same columns.")] = None,
+    values: Annotated[
+        str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")
+    ] = None,
+    gold: Annotated[
+        Path | None, option("F", "Items with a known label, in the same columns.")
+    ] = None,
     preset: Preset = None,
     method: MethodOption = None,
     compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
     subsets: Subsets = 50,
     seed: Seed = None,
-    artifact: Annotated[Path | None, option("F", "Write the confusions as JSON, for later plans.")] = None,
+    artifact: Annotated[
+        Path | None, option("F", "Write the confusions as JSON, for later plans.")
+    ] = None,
     plot: PlotFile = None,
 ) -> Report:
     """Aggregate annotators' labels, with their disagreement (STABLEVAL).
@@ -94,25 +121,39 @@ def consensus(
     ballots = _read_ballots(ratings, columns, dimension, classes, gold)
     credit = _parse_values(values) if values is not None else None
     fitted = fit_consensus(ballots, Settings(preset, method, credit, subsets, seed, compare))
-    if artifact is not None and fitted.method == "majority" and method is None:  # the panel is small
-        print_message(f"{artifact}: not written, because the majority vote has no confusions; use --method stableval")
+    if (
+        artifact is not None and fitted.method == "majority" and method is None
+    ):  # the panel is small
+        print_message(
+            f"{artifact}: not written, because the majority vote has no confusions; use --method stableval"
+        )
     elif artifact is not None:
-        from jurygraph.judges.panel import to_confusions  # lazily: `assign` and `power` do not need it
+        from jurygraph.judges.panel import (
+            to_confusions,
+        )  # lazily: `assign` and `power` do not need it
 
-        write_output(str(artifact), [confusions_to_json(to_confusions(fitted.model, ballots.classes))])
+        write_output(
+            str(artifact), [confusions_to_json(to_confusions(fitted.model, ballots.classes))]
+        )
     with progress("estimating again", fitted.estimates, "resamples") as advance:
         return report(fitted, advance)
 
 
 def _read_ballots(
-    ratings: Sequence[Path], columns: Mapping[str, str], dimension: str | None, classes: str | None, gold: Path | None
+    ratings: Sequence[Path],
+    columns: Mapping[str, str],
+    dimension: str | None,
+    classes: str | None,
+    gold: Path | None,
 ) -> VoteColumns:
     files = [read_votes(path, columns) for path in ratings]
     for file in files:
         for column, hint in file.unread.items():
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
-    gold_columns = {name: column for name, column in columns.items() if name in ("item", "agent", "label")}
+    gold_columns = {
+        name: column for name, column in columns.items() if name in ("item", "agent", "label")
+    }
     gold_labels = read_gold(gold, gold_columns) if gold is not None else {}
     return collect_votes(files, dimension, split_names(classes), gold_labels)
 
@@ -120,7 +161,9 @@ def _read_ballots(
 def _parse_values(text: str) -> list[float]:
     for value in split_names(text):
         if NUMERAL.fullmatch(value) is None or not math.isfinite(float(value)):
-            raise InputError(f"--values: expected the credit of each class, such as 0,0.5,1, got {value!r}")
+            raise InputError(
+                f"--values: expected the credit of each class, such as 0,0.5,1, got {value!r}"
+            )
     return [float(value) for value in split_names(text)]
 
 
@@ -129,15 +172,29 @@ _POWER_JUDGES = ("own-history", "item-mean", "rater-offset")
 
 @report_command
 def power(
-    ratings: Annotated[Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")],
-    width: Annotated[float, typer.Option(metavar="W", help="Wanted half-width of alpha's interval.", min=0.001)] = 0.1,
-    difference: Annotated[float | None, option("D", "Difference of two judges to find, in units of scores.")] = None,
+    ratings: Annotated[
+        Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")
+    ],
+    width: Annotated[
+        float, typer.Option(metavar="W", help="Wanted half-width of alpha's interval.", min=0.001)
+    ] = 0.1,
+    difference: Annotated[
+        float | None, option("D", "Difference of two judges to find, in units of scores.")
+    ] = None,
     judges: Annotated[
         str | None,
-        option("A,B", f"The two judges: {', '.join(_POWER_JUDGES)}.", show_default="own-history,item-mean"),
+        option(
+            "A,B",
+            f"The two judges: {', '.join(_POWER_JUDGES)}.",
+            show_default="own-history,item-mean",
+        ),
     ] = None,
-    chance: Annotated[float, typer.Option("--power", metavar="P", help="Wanted probability of finding it.")] = 0.8,
-    level: Annotated[AlphaLevel, typer.Option(help="What the difference of two scores means.")] = "ordinal",
+    chance: Annotated[
+        float, typer.Option("--power", metavar="P", help="Wanted probability of finding it.")
+    ] = 0.8,
+    level: Annotated[
+        AlphaLevel, typer.Option(help="What the difference of two scores means.")
+    ] = "ordinal",
     item: ItemColumn = None,
     reviewer: ReviewerColumn = None,
     score: ScoreColumn = None,
@@ -163,14 +220,22 @@ def power(
 
     names = ("own-history", "item-mean") if judges is None else split_names(judges)
     if judges is not None and difference is None:
-        raise InputError("--judges: needs --difference, the difference of the two that a study is to find")
+        raise InputError(
+            "--judges: needs --difference, the difference of the two that a study is to find"
+        )
     if len(names) != 2 or names[0] == names[1] or not set(names) <= set(_POWER_JUDGES):
         raise InputError(f"--judges: is {judges!r}; name two of {', '.join(_POWER_JUDGES)}")
     if not 0.0 < chance < 1.0:
         raise InputError(f"--power: is {chance:g}; write a number between 0 and 1")
     if difference is not None and not 0.0 < difference < math.inf:
         raise InputError(f"--difference: is {difference:g}; write a finite number above 0")
-    parts = read_parts([read_ratings(ratings, named_columns(item=item, reviewer=reviewer, score=score, agent=agent))])
+    parts = read_parts(
+        [
+            read_ratings(
+                ratings, named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
+            )
+        ]
+    )
     questions = 1 if difference is None else 2
     planning = PowerStudy(width, difference, (names[0], names[1]), chance, level, seed)
     with progress("resampling", len(parts) * questions, "questions") as advance:
@@ -181,7 +246,9 @@ _FILE_NAME = re.compile(r"\w[\w. -]*")
 
 
 def assign(
-    items: Annotated[Path, argument("ITEMS", "Items: a CSV, JSONL or Parquet file, or the folder of a run.")],
+    items: Annotated[
+        Path, argument("ITEMS", "Items: a CSV, JSONL or Parquet file, or the folder of a run.")
+    ],
     reviewers: Annotated[str, option("A,B", "Names of reviewers, or a file with one a line.")],
     out: Annotated[Path, option("DIR", "New folder for the sheets and their key.", "-o", "--out")],
     per_item: Annotated[int, typer.Option(metavar="K", help="Reviewers of each item.", min=1)] = 2,
@@ -209,7 +276,9 @@ def assign(
     """
     names = _read_names(reviewers)
     if per_item > len(names):
-        raise InputError(f"--per-item: is {per_item}, and there are {len(names)} reviewers; name more, or lower it")
+        raise InputError(
+            f"--per-item: is {per_item}, and there are {len(names)} reviewers; name more, or lower it"
+        )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out}: exists; name a new folder, so that no sheet is replaced")
     given = list(_read_responses(items)) if items.is_dir() else read_items(items)
@@ -223,7 +292,12 @@ def assign(
             write_output(str(out / "sheets" / f"{name}.csv"), sheet_to_csv(rows))
     loads = made.assigned.sum(axis=0)
     shared = list(shared_items(made.assigned, len(common))) or [0]
-    counts = {"items": len(made.assigned), "gold": len(common), "reviewers": len(names), "per_item": per_item}
+    counts = {
+        "items": len(made.assigned),
+        "gold": len(common),
+        "reviewers": len(names),
+        "per_item": per_item,
+    }
     figures = {"least_items": int(loads.min()), "most_items": int(loads.max()), "seed": seed}
     report = {**counts, **figures, "least_shared": min(shared), "most_shared": max(shared)}
     few = sum(count < LEAST_SHARED for count in shared)
@@ -251,7 +325,9 @@ def _read_names(given: str) -> list[str]:
     known: set[str] = set()
     for name in names:
         if not _FILE_NAME.fullmatch(name):
-            raise InputError(f"--reviewers: {quote(name)} cannot name a file; use letters, digits, spaces, . _ and -")
+            raise InputError(
+                f"--reviewers: {quote(name)} cannot name a file; use letters, digits, spaces, . _ and -"
+            )
         if name.casefold() in known:
             raise InputError(f"--reviewers: {quote(name)} is there twice; name each reviewer once")
         known.add(name.casefold())
@@ -265,4 +341,9 @@ def _read_responses(folder: Path) -> Iterator[SheetItem]:
     with closing(Run.open(folder)) as run:
         for trace, response in run.scored_responses():
             if response is not None:
-                yield SheetItem(item=trace.response_id, text=response.text, group=trace.task_id, author=trace.agent)
+                yield SheetItem(
+                    item=trace.response_id,
+                    text=response.text,
+                    group=trace.task_id,
+                    author=trace.agent,
+                )

@@ -15,13 +15,20 @@ from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.rescoring import LearnedPanel, RescoringResult, apply_settings, learn_confusions
+from jurygraph.runs.workflows.rescoring import (
+    LearnedPanel,
+    RescoringResult,
+    apply_settings,
+    learn_confusions,
+)
 from jurygraph.runs.workflows.rescoring import rescore as rescore_run
 from jurygraph.schema import CalibrationMethod, ScoreCalibration
 from jurygraph.sources.ratings import calibrations_to_json, confusions_to_json
 from jurygraph.studies.report import Report, ReportTable
 
-Settings = Annotated[list[str] | None, option("KEY=VALUE", "Setting of the config; can be repeated.", "--set")]
+Settings = Annotated[
+    list[str] | None, option("KEY=VALUE", "Setting of the config; can be repeated.", "--set")
+]
 Learn = Annotated[
     list[str] | None,
     option(
@@ -32,14 +39,24 @@ Learn = Annotated[
 ]
 Calibrate = Annotated[
     list[str] | None,
-    option("QUESTION=LABEL", "Calibrate a question by labels: a file, or label.NAME; can be repeated.", "--calibrate"),
+    option(
+        "QUESTION=LABEL",
+        "Calibrate a question by labels: a file, or label.NAME; can be repeated.",
+        "--calibrate",
+    ),
 ]
 FalsePositives = Annotated[
     float | None,
-    option("P", "Find the threshold that passes at most this share of what people reject.", min=1e-4, max=0.5),
+    option(
+        "P",
+        "Find the threshold that passes at most this share of what people reject.",
+        min=1e-4,
+        max=0.5,
+    ),
 ]
 Artifact = Annotated[
-    Path | None, option("F", "Write the learned confusions, or the calibrations, to a JSON file.", "--artifact")
+    Path | None,
+    option("F", "Write the learned confusions, or the calibrations, to a JSON file.", "--artifact"),
 ]
 
 
@@ -49,8 +66,12 @@ def rescore(
     settings: Settings = None,
     learn: Learn = None,
     calibrations: Calibrate = None,
-    method: Annotated[CalibrationMethod, typer.Option("--map", help="Form of the calibration.")] = "platt",
-    seed: Annotated[int, typer.Option(min=0, metavar="S", help="Seed of the folds of --calibrate.")] = 0,
+    method: Annotated[
+        CalibrationMethod, typer.Option("--map", help="Form of the calibration.")
+    ] = "platt",
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="S", help="Seed of the folds of --calibrate.")
+    ] = 0,
     false_positives: FalsePositives = None,
     artifact: Artifact = None,
     json: AsJson = False,
@@ -78,7 +99,9 @@ def rescore(
     if artifact is not None:
         if len(learn or []) + bool(calibrations) != 1:
             problem = "stores the confusions of one component, or calibrations"
-            raise InputError(f"--artifact: {problem}; name one with --learn, or questions with --calibrate")
+            raise InputError(
+                f"--artifact: {problem}; name one with --learn, or questions with --calibrate"
+            )
         refuse_unwritable(str(artifact))
     learned: dict[str, LearnedPanel] = {}
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
@@ -90,11 +113,19 @@ def rescore(
         calibrated = _calibrate(stored_run, calibrations or [], method, seed, false_positives)
         maps = {question: calibration for question, (calibration, _) in calibrated.items()}
         config = config.model_copy(update={"calibration": {**config.calibration, **maps}})
-        with progress("re-scoring", stored_run.ledger.count_records("trace"), "responses") as report:
+        with progress(
+            "re-scoring", stored_run.ledger.count_records("trace"), "responses"
+        ) as report:
             result = rescore_run(stored_run, folder, config, report)
     if artifact is not None:
-        confusions = [panel.confusions for panel in learned.values() if panel.confusions is not None]
-        contents = [calibrations_to_json(maps)] if maps else [confusions_to_json(one) for one in confusions]
+        confusions = [
+            panel.confusions for panel in learned.values() if panel.confusions is not None
+        ]
+        contents = (
+            [calibrations_to_json(maps)]
+            if maps
+            else [confusions_to_json(one) for one in confusions]
+        )
         if contents:
             write_output(str(artifact), contents)
     maps_made = [calibration_report for _, calibration_report in calibrated.values()]
@@ -118,22 +149,34 @@ def _calibrate(
     for setting in settings:
         question, _, label = setting.partition("=")
         if not question or not label:
-            raise InputError(f"--calibrate {setting!r}: expected QUESTION=LABEL, such as criteria@kind=people.csv")
+            raise InputError(
+                f"--calibrate {setting!r}: expected QUESTION=LABEL, such as criteria@kind=people.csv"
+            )
         studies = join_labels([judgements], read_labels(label, [judgements]))
-        calibrated[question] = calibration.report(calibration.labelled_scores(studies, question), method, seed, rate)
+        calibrated[question] = calibration.report(
+            calibration.labelled_scores(studies, question), method, seed, rate
+        )
     return calibrated
 
 
 def _report(
-    identity: dict[str, Any], result: RescoringResult, learned: Mapping[str, LearnedPanel], calibrated: Sequence[Report]
+    identity: dict[str, Any],
+    result: RescoringResult,
+    learned: Mapping[str, LearnedPanel],
+    calibrated: Sequence[Report],
 ) -> Report:
     panels = {component: _learned_report(component, panel) for component, panel in learned.items()}
     figures = {**identity, **result._asdict()}
-    figures |= {"learned": {name: panel.figures for name, panel in panels.items()}} if panels else {}
+    figures |= (
+        {"learned": {name: panel.figures for name, panel in panels.items()}} if panels else {}
+    )
     figures |= {"calibrated": [report.figures for report in calibrated]} if calibrated else {}
     rows = [[name.replace("_", " "), value] for name, value in result._asdict().items()]
     parts = [*panels.values(), *calibrated]
-    sections = [ReportTable(["rewards", ""], rows), *(section for part in parts for section in part.sections)]
+    sections = [
+        ReportTable(["rewards", ""], rows),
+        *(section for part in parts for section in part.sections),
+    ]
     return Report(figures, sections, [note for part in parts for note in part.notes])
 
 
@@ -148,8 +191,18 @@ def _learned_report(component: str, learned: LearnedPanel) -> Report:
     }
     notes = [f"{component}: {warning}" for warning in learned.warnings]
     if learned.confusions is None:
-        return Report(figures, notes=[*notes, f"{component}: the majority of the judges is used; there is no artifact"])
+        return Report(
+            figures,
+            notes=[
+                *notes,
+                f"{component}: the majority of the judges is used; there is no artifact",
+            ],
+        )
     units = "" if learned.units == learned.responses else f", {learned.units} with each reviewer"
-    rows = [[name, q.accuracy, q.leniency, q.strictness, q.labels] for name, q in learned.judges.items()]
+    rows = [
+        [name, q.accuracy, q.leniency, q.strictness, q.labels] for name, q in learned.judges.items()
+    ]
     table = ReportTable(["judge", "accuracy", "leniency", "strictness", "verdicts"], rows)
-    return Report(figures, [f"{component}: learned from {learned.responses} responses{units}", table], notes)
+    return Report(
+        figures, [f"{component}: learned from {learned.responses} responses{units}", table], notes
+    )

@@ -49,13 +49,21 @@ if TYPE_CHECKING:
     from jurygraph.runs.reports.summary import CallCosts, Summary
 
 
-ProfilesFrom = Annotated[str | None, option("PROFILES", "Constraints read from profiles in text by `profiles`.")]
-RewardsFrom = Annotated[list[Path] | None, option("RUN", "Evaluate a model that was trained on the rewards of RUN.")]
+ProfilesFrom = Annotated[
+    str | None, option("PROFILES", "Constraints read from profiles in text by `profiles`.")
+]
+RewardsFrom = Annotated[
+    list[Path] | None, option("RUN", "Evaluate a model that was trained on the rewards of RUN.")
+]
 
 
 def score(
-    tasks: Annotated[str, argument("TASKS", "JSONL file of tasks, or a table; .gz too; - for stdin.")],
-    run: Annotated[Path | None, option("RUN", "Folder of the run; --dry-run needs none.", "-o", "--out")] = None,
+    tasks: Annotated[
+        str, argument("TASKS", "JSONL file of tasks, or a table; .gz too; - for stdin.")
+    ],
+    run: Annotated[
+        Path | None, option("RUN", "Folder of the run; --dry-run needs none.", "-o", "--out")
+    ] = None,
     prompt_column: PromptColumn = None,
     response_column: ResponseColumns = None,
     reference_column: ReferenceColumn = None,
@@ -64,7 +72,9 @@ def score(
     group_by: GroupBy = None,
     agent_column: TableAgentColumn = None,
     config: ConfigFile = None,
-    responses: Annotated[str | None, option("F", "JSONL file of responses, if not in TASKS.")] = None,
+    responses: Annotated[
+        str | None, option("F", "JSONL file of responses, if not in TASKS.")
+    ] = None,
     profiles_from: ProfilesFrom = None,
     edges_from: EdgesFrom = None,
     model: ModelName = None,
@@ -105,18 +115,30 @@ def score(
         jurygraph score answers.csv --prompt-column question --response-column answer --out run
         jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run --gate "mean>=0.8, failed<=2"
     """
-    names = (prompt_column, response_column, reference_column, rubric_column, id_column, group_by, agent_column)
+    names = (
+        prompt_column,
+        response_column,
+        reference_column,
+        rubric_column,
+        id_column,
+        group_by,
+        agent_column,
+    )
     columns = choose_columns(*names)
     run = run or _choose_unused_folder(dry_run)
     files = (tasks, run, columns, responses, profiles_from, edges_from, allow_files_outside)
-    options = ScoreOptions(*files, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls)
+    options = ScoreOptions(
+        *files, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls
+    )
     raise typer.Exit(_score(options, gate, json))
 
 
 def _choose_unused_folder(dry_run: bool) -> Path:
     """Return a folder that does not exist, so that a dry run estimates a new run. Raises `InputError` for others."""
     if not dry_run:
-        raise InputError("--out: is missing; name the folder of the run, or estimate the requests with --dry-run")
+        raise InputError(
+            "--out: is missing; name the folder of the run, or estimate the requests with --dry-run"
+        )
     import tempfile  # imported lazily, like uuid: `--help` needs neither
     import uuid
 
@@ -144,7 +166,9 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
     if options.dry_run:
         print_forecast(forecast, session.tasks_needing_model, as_json)
         return ExitCode.DONE
-    possible = possible_reward_line(session.possible_rewards.limits(), session.possible_rewards.has_more)
+    possible = possible_reward_line(
+        session.possible_rewards.limits(), session.possible_rewards.has_more
+    )
     _print_result(options, summary, requests, task_count, possible, as_json)
     code = _exit_code(options, summary, session.jury)
     if thresholds and code in (ExitCode.DONE, ExitCode.SOME_FAILED):
@@ -168,17 +192,29 @@ def _print_result(
     possible: str | None,
     as_json: bool,
 ) -> None:
-    lines = [*result_lines(summary), *([possible, LEGEND] if possible else ()), *request_lines(requests)]
+    lines = [
+        *result_lines(summary),
+        *([possible, LEGEND] if possible else ()),
+        *request_lines(requests),
+    ]
     if summary.tasks < task_count:
         lines.append(f"{summary.tasks} of {task_count} tasks (--limit)")
-    retry_command = options.retry_command if any(row.is_transient for row in summary.failures) else None
-    content = {"run": str(options.run), **summary.to_json(), "requests": requests and requests.to_json()}
+    retry_command = (
+        options.retry_command if any(row.is_transient for row in summary.failures) else None
+    )
+    content = {
+        "run": str(options.run),
+        **summary.to_json(),
+        "requests": requests and requests.to_json(),
+    }
     print_report(as_json, {**content, "retry_command": retry_command}, lines)
     if summary.lowest is not None:
         run = shell_quote(options.run)
         response = f"{run} --response {shell_quote(summary.lowest)}"
         print_message(f"all rewards:     jurygraph show {run}")
-        print_message(f"{'a failed one:   ' if summary.failed else 'the lowest one: '} jurygraph show {response}")
+        print_message(
+            f"{'a failed one:   ' if summary.failed else 'the lowest one: '} jurygraph show {response}"
+        )
         print_message(f"in sentences:    jurygraph explain {response}")
 
 
@@ -191,8 +227,12 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
     elif summary.failed:
         print_message(f"{summary.failed} of {summary.responses} rewards failed and have no value")
         print_left_out(summary.left_out)
-        if not jury.gateways and any(evaluator.layer == "model" for evaluator in jury.evaluators.values()):
-            print_message("model: none cannot answer questions for a model; name one in the config or with --model")
+        if not jury.gateways and any(
+            evaluator.layer == "model" for evaluator in jury.evaluators.values()
+        ):
+            print_message(
+                "model: none cannot answer questions for a model; name one in the config or with --model"
+            )
         code = ExitCode.SOME_FAILED
     for problem in jury.gateways.problems:
         print_message(f"{problem}; then: {options.retry_command}")
@@ -203,12 +243,20 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         print_message(f"{label}: {row.verdicts} of kind {row.kind} ({by}), for example: {example}")
     errors = sum(row.verdicts for row in summary.failures if row.cause == "evaluator")
     if errors:
-        print_message(f"once the code of the evaluator is mended, to repeat its {errors}:  {options.retry_command}")
+        print_message(
+            f"once the code of the evaluator is mended, to repeat its {errors}:  {options.retry_command}"
+        )
         return code
-    lasting = sum(row.verdicts for row in summary.failures if row.is_transient and not row.may_succeed_now)
+    lasting = sum(
+        row.verdicts for row in summary.failures if row.is_transient and not row.may_succeed_now
+    )
     may_succeed = sum(row.verdicts for row in summary.failures if row.may_succeed_now)
     if may_succeed:
-        print_message(f"to repeat the {may_succeed} failures that may succeed now:  {options.retry_command}")
+        print_message(
+            f"to repeat the {may_succeed} failures that may succeed now:  {options.retry_command}"
+        )
     elif lasting and not jury.gateways.problems:
-        print_message(f"once what they name is changed, to repeat the {lasting} failures:  {options.retry_command}")
+        print_message(
+            f"once what they name is changed, to repeat the {lasting} failures:  {options.retry_command}"
+        )
     return code

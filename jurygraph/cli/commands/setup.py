@@ -25,12 +25,16 @@ from jurygraph.schema import Constraint, Criterion, Rubric, Stakeholder, Task, T
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
 
-_KEY_PATTERN = re.compile(r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|AWS_ACCESS_KEY_ID|JURYGRAPH_FENCE_KEY")
+_KEY_PATTERN = re.compile(
+    r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|AWS_ACCESS_KEY_ID|JURYGRAPH_FENCE_KEY"
+)
 
 
 def init(
     folder: Annotated[Path, argument("DIR", "Folder to create.")],
-    template: Annotated[str, typer.Option(help="maths, judge, trip, rubric, reviewers, ideas or evaluator.")] = "maths",
+    template: Annotated[
+        str, typer.Option(help="maths, judge, trip, rubric, reviewers, ideas or evaluator.")
+    ] = "maths",
 ) -> None:
     """Create a small project that runs as it is.
 
@@ -44,7 +48,11 @@ def init(
         jurygraph init my-judge --template judge
     """
     source = files("jurygraph.cli") / "templates"
-    choose_names("unknown template", [template], sorted(entry.name for entry in source.iterdir() if entry.is_dir()))
+    choose_names(
+        "unknown template",
+        [template],
+        sorted(entry.name for entry in source.iterdir() if entry.is_dir()),
+    )
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists and was not overwritten; name another folder")
     with as_file(source / template) as content:
@@ -55,7 +63,9 @@ def init(
     if template == "judge":
         columns = "--prompt-column question --response-column answer --agent-column who --group-by question"
         tasks = f"{folder / 'answers.csv'} {columns} --model openai/gpt-5-mini"
-    print_message(f"next: jurygraph score {tasks} --config {folder / 'jury.yaml'} --out {folder / 'run'}")
+    print_message(
+        f"next: jurygraph score {tasks} --config {folder / 'jury.yaml'} --out {folder / 'run'}"
+    )
 
 
 def _copy(content: Path, folder: Path) -> None:
@@ -76,7 +86,8 @@ class SetupCheck(NamedTuple):
 
 
 def doctor(
-    config: Annotated[Path | None, option("F", "Check that this config can run.")] = None, json: AsJson = False
+    config: Annotated[Path | None, option("F", "Check that this config can run.")] = None,
+    json: AsJson = False,
 ) -> None:
     """Check models, keys, extras and write access.
 
@@ -92,7 +103,9 @@ def doctor(
     with redirect_stdout(sys.stderr):  # output of user code must not mix with the result
         checks = list(_run_checks(config))
     marks = {True: "ok", False: "FAILED", None: "-"}
-    lines = (f"{check.name:<14}{marks[check.works]:<8}{escape_line(check.detail)}" for check in checks)
+    lines = (
+        f"{check.name:<14}{marks[check.works]:<8}{escape_line(check.detail)}" for check in checks
+    )
     print_report(json, {"checks": [check._asdict() for check in checks]}, lines)
     if any(check.name == "config" and not check.works for check in checks):
         raise typer.Exit(ExitCode.WRONG_INPUT)
@@ -104,12 +117,18 @@ def _run_checks(config: Path | None) -> Iterator[SetupCheck]:
     yield SetupCheck("python", True, platform.python_version())
     yield SetupCheck("jurygraph", True, version("jurygraph"))
     yield SetupCheck("models", True, f"{model_forms('and')} (litellm)")
-    keys = sorted(name for name, value in os.environ.items() if value and _KEY_PATTERN.fullmatch(name))
+    keys = sorted(
+        name for name, value in os.environ.items() if value and _KEY_PATTERN.fullmatch(name)
+    )
     none = "no API key in the environment; none is required"
     yield SetupCheck("keys", True if keys else None, ", ".join(keys) or none)
     this = distribution("jurygraph")
     for extra in this.metadata.get_all("Provides-Extra") or []:
-        needed = [r for r in this.requires or [] if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", r)]
+        needed = [
+            r
+            for r in this.requires or []
+            if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", r)
+        ]
         names = [re.split(r"[^\w.-]", r, maxsplit=1)[0] for r in needed]
         missing = [name for name in names if not any(Distribution.discover(name=name))]
         detail = f"{extra}: missing {', '.join(missing)}" if missing else f"{extra}: installed"
@@ -146,13 +165,23 @@ def _example_task(jury: "Jury") -> Task:
     Without default reviewers, it has one whom all histories have. Its criteria and people include those that inputs of
     components name.
     """
-    known = [set(evaluator.known_reviewers) for evaluator in jury.evaluators.values() if evaluator.known_reviewers]
+    known = [
+        set(evaluator.known_reviewers)
+        for evaluator in jury.evaluators.values()
+        if evaluator.known_reviewers
+    ]
     reviewers = sorted(set.intersection(*known)) if known else ["reviewer"]
     constraint = Constraint(id="brief", text="The answer is brief.", kind="hard")
-    inputs = (use for component in jury.config.components.values() for use in component.inputs.values())
-    members = {use.verdicts_of.partition("@")[2] for use in inputs} - {""}  # of questions such as criteria@polite
+    inputs = (
+        use for component in jury.config.components.values() for use in component.inputs.values()
+    )
+    members = {use.verdicts_of.partition("@")[2] for use in inputs} - {
+        ""
+    }  # of questions such as criteria@polite
     names = sorted(members | {"one", "two"})
-    criteria = tuple(Criterion(id=name, text=f"The answer is correct ({name}).", weight=1.0) for name in names)
+    criteria = tuple(
+        Criterion(id=name, text=f"The answer is correct ({name}).", weight=1.0) for name in names
+    )
     people = tuple(jury.config.weights.fixed) or names
     example = Task(
         id="example",

@@ -7,9 +7,28 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from jurygraph.cli.options import AsJson, OnlyAgent, OnlyStatus, OutFile, RunFolder, SortColumn, option
-from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output, write_output_with
-from jurygraph.cli.render.reward_table import Selection, full_question, place_of, print_reward_table, trace_reader
+from jurygraph.cli.options import (
+    AsJson,
+    OnlyAgent,
+    OnlyStatus,
+    OutFile,
+    RunFolder,
+    SortColumn,
+    option,
+)
+from jurygraph.cli.output_files import (
+    compress_lines,
+    refuse_unwritable,
+    write_output,
+    write_output_with,
+)
+from jurygraph.cli.render.reward_table import (
+    Selection,
+    full_question,
+    place_of,
+    print_reward_table,
+    trace_reader,
+)
 from jurygraph.cli.render.text import (
     escape_line,
     print_message,
@@ -21,7 +40,13 @@ from jurygraph.cli.render.text import (
 )
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
-from jurygraph.runs.export import export_jsonl, export_votes, table_to_csv, trace_to_json_line, write_parquet
+from jurygraph.runs.export import (
+    export_jsonl,
+    export_votes,
+    table_to_csv,
+    trace_to_json_line,
+    write_parquet,
+)
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import TableName, import_library
 
@@ -31,16 +56,26 @@ Options = Mapping[str, object]
 def show(
     run: RunFolder,
     response: Annotated[str | None, option("ID", "Show the full trace of this response.")] = None,
-    call: Annotated[str | None, option("QUESTION", "Show prompt and reply of each call for this question.")] = None,
-    verdict: Annotated[str | None, option("QUESTION", "Show every field of the verdicts on this question.")] = None,
+    call: Annotated[
+        str | None, option("QUESTION", "Show prompt and reply of each call for this question.")
+    ] = None,
+    verdict: Annotated[
+        str | None, option("QUESTION", "Show every field of the verdicts on this question.")
+    ] = None,
     status: OnlyStatus = None,
     agent: OnlyAgent = None,
     sort: SortColumn = None,
     limit: Annotated[int | None, option("N", "Show the first N responses.", min=1)] = None,
     columns: Annotated[
-        str | None, option("A,B", "Columns of the table, texts first: reward, a component, a question, label.NAME, …")
+        str | None,
+        option(
+            "A,B",
+            "Columns of the table, texts first: reward, a component, a question, label.NAME, …",
+        ),
     ] = None,
-    texts: Annotated[bool, typer.Option("--texts", help="Show query and text of the response whole.")] = False,
+    texts: Annotated[
+        bool, typer.Option("--texts", help="Show query and text of the response whole.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Show the rewards of a run, the full trace of a response, or the calls behind it.
@@ -89,7 +124,9 @@ def _print_if_unfinished(run: Run) -> None:
         print_message(f"{state}; the same score command continues, without --limit if it has one")
 
 
-def _refuse_contradictions(response: str | None, single: Options, many: Options, json: bool) -> None:
+def _refuse_contradictions(
+    response: str | None, single: Options, many: Options, json: bool
+) -> None:
     """Raise `InputError` for options about one response together with options about many, or without a response."""
     of_one = [f"--{name}" for name, value in single.items() if value is not None]
     of_many = [f"--{name}" for name, value in many.items() if value is not None]
@@ -98,8 +135,12 @@ def _refuse_contradictions(response: str | None, single: Options, many: Options,
     if len(of_one) > 1:
         raise InputError(f"expected one of {' and '.join(of_one)}")
     if of_many and response is not None:
-        raise InputError(f"{of_many[0]} is about many responses; leave it out, or leave out --response")
-    if json and (printed := [name for name in (*of_one, *of_many) if name in ("--columns", "--texts")]):
+        raise InputError(
+            f"{of_many[0]} is about many responses; leave it out, or leave out --response"
+        )
+    if json and (
+        printed := [name for name in (*of_one, *of_many) if name in ("--columns", "--texts")]
+    ):
         raise InputError(f"{printed[0]} is about what --json does not print; leave it out")
 
 
@@ -112,14 +153,24 @@ def _show_question(run: Run, response: str, question: str, calls: bool, json: bo
     known = dict.fromkeys(verdict.question for verdict in trace.verdicts)
     question = full_question(question, known)
     named = (verdict for verdict in trace.verdicts if verdict.question == question)
-    verdicts = [verdict.model_copy(update={"calls": tuple(verdict.named_calls)}) for verdict in named]
+    verdicts = [
+        verdict.model_copy(update={"calls": tuple(verdict.named_calls)}) for verdict in named
+    ]
     if not verdicts:
         hint = did_you_mean(question, known) or f"known: {', '.join(known)}"
-        raise InputError(f"{run.folder}: response {response!r} has no question {question!r}; {hint}")
-    content: dict[str, Any] = {"task_id": trace.task_id, "response_id": response, "question": question}
+        raise InputError(
+            f"{run.folder}: response {response!r} has no question {question!r}; {hint}"
+        )
+    content: dict[str, Any] = {
+        "task_id": trace.task_id,
+        "response_id": response,
+        "question": question,
+    }
     if calls:
         recorded = read_calls(run, trace, verdicts)
-        content["calls"] = [{**call._asdict(), "call": call.call.model_dump(mode="json")} for call in recorded]
+        content["calls"] = [
+            {**call._asdict(), "call": call.call.model_dump(mode="json")} for call in recorded
+        ]
         print_report(json, content, call_lines(recorded, verdicts))
     else:
         content["verdicts"] = [verdict.model_dump(mode="json") for verdict in verdicts]
@@ -129,7 +180,9 @@ def _show_question(run: Run, response: str, question: str, calls: bool, json: bo
 def explain(
     run: RunFolder,
     response: Annotated[str, option("ID", "Explain this response.")],
-    what_if: Annotated[bool, option(None, "Show the single changes that would raise the reward.")] = False,
+    what_if: Annotated[
+        bool, option(None, "Show the single changes that would raise the reward.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Explain a reward: the points gained and lost, in order of cost.
@@ -159,12 +212,20 @@ def export(
         ),
     ],
     output: OutFile = None,
-    texts: Annotated[bool, typer.Option("--texts", help="Add the columns prompt and response to a table.")] = False,
+    texts: Annotated[
+        bool, typer.Option("--texts", help="Add the columns prompt and response to a table.")
+    ] = False,
     questions: Annotated[
-        bool, typer.Option("--questions", help="Add the mean score of each question to the rows of responses.")
+        bool,
+        typer.Option(
+            "--questions", help="Add the mean score of each question to the rows of responses."
+        ),
     ] = False,
     reasons: Annotated[
-        bool, typer.Option("--reasons", help="Add the reason for each question to the rows of responses.")
+        bool,
+        typer.Option(
+            "--reasons", help="Add the reason for each question to the rows of responses."
+        ),
     ] = False,
 ) -> None:
     """Export a run in another format.
@@ -185,10 +246,14 @@ def export(
     output = None if output == "-" else output
     form = _choose_format(to, output or "")
     if texts and form not in ("csv", "parquet"):
-        raise InputError(f"--texts: --to {to} has no columns to add to; use csv, parquet or verdicts")
+        raise InputError(
+            f"--texts: --to {to} has no columns to add to; use csv, parquet or verdicts"
+        )
     if (questions or reasons) and to not in ("csv", "parquet"):
         named = "--questions" if questions else "--reasons"
-        raise InputError(f"{named}: --to {to} has no rows of responses to add to; use csv or parquet")
+        raise InputError(
+            f"{named}: --to {to} has no rows of responses to add to; use csv or parquet"
+        )
     if output is None and form in ("parquet", "audit-bundle"):
         raise InputError(f"--to {to}: needs an output file; name one with -o")
     if form == "parquet":
@@ -205,7 +270,10 @@ def export(
             name: TableName = "verdicts" if to == "verdicts" else "rewards"
             table = stored_run.read_table(name, texts, report, questions, reasons)
         with closing(table):
-            _write(output, table_to_csv(table) if form == "csv" else lambda path: write_parquet(table, path))
+            _write(
+                output,
+                table_to_csv(table) if form == "csv" else lambda path: write_parquet(table, path),
+            )
 
 
 def _write_bundle(run: Run, path: Path) -> None:
@@ -214,13 +282,23 @@ def _write_bundle(run: Run, path: Path) -> None:
     export_bundle(run, path, export_jsonl(run))
 
 
-_SUFFIXES = {"jsonl": ".jsonl", "ratings": ".jsonl", "csv": ".csv", "parquet": ".parquet", "audit-bundle": ".zip"}
+_SUFFIXES = {
+    "jsonl": ".jsonl",
+    "ratings": ".jsonl",
+    "csv": ".csv",
+    "parquet": ".parquet",
+    "audit-bundle": ".zip",
+}
 
 
 def _choose_format(to: str, output: str) -> str:
     """Return the format to write; of verdicts, by the name of the file. Raises `InputError` for another one's name."""
     name = output.lower()
-    form = "parquet" if to == "verdicts" and name.endswith(".parquet") else to.replace("verdicts", "csv")
+    form = (
+        "parquet"
+        if to == "verdicts" and name.endswith(".parquet")
+        else to.replace("verdicts", "csv")
+    )
     suffix = Path(name.removesuffix(".gz")).suffix
     if suffix in _SUFFIXES.values() and suffix != _SUFFIXES[form]:
         written = f"--to {to} writes {_SUFFIXES[form].removeprefix('.')}"

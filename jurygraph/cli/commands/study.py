@@ -54,10 +54,14 @@ if TYPE_CHECKING:
     from jurygraph.studies.reviewers import SeedReduction
 
 study = typer.Typer(
-    help="Apply the measurements of the papers, to runs or simulations.", no_args_is_help=True, rich_markup_mode=None
+    help="Apply the measurements of the papers, to runs or simulations.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 RunFolders = Annotated[list[Path], argument("RUN", "Folders of runs.")]
-ScoreSources = Annotated[list[Path], argument("RUN", "Runs, or tables of scores; with --config, TASKS.")]
+ScoreSources = Annotated[
+    list[Path], argument("RUN", "Runs, or tables of scores; with --config, TASKS.")
+]
 _PARTS_HELP = "Sweeps to simulate: labels, gaps, adversarial, strict, lenient, hard; or decompr."
 _GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
 
@@ -88,12 +92,16 @@ def preference(run: RunFolder) -> Report:
 
 @study_command
 def agreement(
-    ratings: Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")],
+    ratings: Annotated[
+        list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")
+    ],
     item: ItemColumn = None,
     reviewer: ReviewerColumn = None,
     score: ScoreColumn = None,
     agent: AgentColumn = None,
-    level: Annotated[AlphaLevel, typer.Option(help="What the difference of two scores means.")] = "ordinal",
+    level: Annotated[
+        AlphaLevel, typer.Option(help="What the difference of two scores means.")
+    ] = "ordinal",
 ) -> Report:
     """Measure how far reviewers agree, for each dimension and domain.
 
@@ -138,17 +146,27 @@ def reliability(run: RunFolder) -> Report:
 @study_command
 def stability(
     sources: ScoreSources,
-    config: Annotated[Path | None, option("F", "Config of the judge: makes and scores the variants of TASKS.")] = None,
-    out: Annotated[Path | None, option("FOLDER", "Folder of the runs that --config makes.", "-o", "--out")] = None,
-    repeats: Annotated[int, typer.Option(min=1, metavar="N", help="Exact repeats of each response; 1 for none.")] = 5,
+    config: Annotated[
+        Path | None, option("F", "Config of the judge: makes and scores the variants of TASKS.")
+    ] = None,
+    out: Annotated[
+        Path | None, option("FOLDER", "Folder of the runs that --config makes.", "-o", "--out")
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Exact repeats of each response; 1 for none.")
+    ] = 5,
     versions: Annotated[int, typer.Option(min=1, metavar="N", help="Versions of each family.")] = 5,
     model: ModelName = None,
     writer: Annotated[str | None, option("M", "Model that writes the four other families.")] = None,
     dry_run: DryRun = False,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
-    quality: Annotated[str | None, option("A,B", "Quality bands that count.", show_default="all")] = None,
-    weights: Annotated[Path | None, option("F", "Fixed weights: a table of task, stakeholder and weight.")] = None,
+    quality: Annotated[
+        str | None, option("A,B", "Quality bands that count.", show_default="all")
+    ] = None,
+    weights: Annotated[
+        Path | None, option("F", "Fixed weights: a table of task, stakeholder and weight.")
+    ] = None,
     sample_variance: Annotated[
         bool, typer.Option("--sample-variance", help="Divide by V - 1 instead of the paper's V.")
     ] = False,
@@ -184,11 +202,15 @@ def stability(
         limits = {"--dry-run": dry_run or None, "--max-cost": max_cost, "--max-calls": max_calls}
         for name, value in {"--out": out, "--model": model, "--writer": writer, **limits}.items():
             if value is not None:
-                raise InputError(f"{name}: is for the variants of TASKS; name the judge's config with --config")
+                raise InputError(
+                    f"{name}: is for the variants of TASKS; name the judge's config with --config"
+                )
         return measure_stability(read_sources(sources, read_runs), *choice)
     if len(sources) != 1 or out is None:
         raise InputError("--config: expects one file of TASKS, and --out FOLDER for the runs")
-    options = ScoreOptions(str(sources[0]), out, config=config, model=model, dry_run=dry_run, max_cost=max_cost)
+    options = ScoreOptions(
+        str(sources[0]), out, config=config, model=model, dry_run=dry_run, max_cost=max_cost
+    )
     options = replace(options, max_calls=max_calls)
     made, runs = _score_presentations(options, config, repeats, versions, writer, json)
     if not runs:
@@ -199,7 +221,12 @@ def stability(
 
 
 def _score_presentations(
-    options: "ScoreOptions", config: Path, repeats: int, versions: int, writer: str | None, as_json: bool
+    options: "ScoreOptions",
+    config: Path,
+    repeats: int,
+    versions: int,
+    writer: str | None,
+    as_json: bool,
 ) -> tuple[Report, list[Path]]:
     """Make and score the variants of tasks and exact repeats; return what was made, and the runs, none in a dry run."""
     from jurygraph.cli.jury_loading import open_jury
@@ -215,15 +242,21 @@ def _score_presentations(
     folder = config.resolve().parent
     runs = [StudyRun("variants", lines, partial(repeating, samples=1, folder=folder))]
     if repeats > 1:
-        runs.append(StudyRun("repeats", originals, partial(repeating, samples=repeats, folder=folder)))
+        runs.append(
+            StudyRun("repeats", originals, partial(repeating, samples=repeats, folder=folder))
+        )
     return made, score_study(options.run, runs, options, as_json)
 
 
 @study_command
 def signal(
     sources: Annotated[list[Path], argument("RUN", "Folders of runs, or tables of scores.")],
-    protocol: Annotated[str | None, option("NAME", "Component to measure.", show_default="the reward")] = None,
-    correct: Annotated[float, typer.Option(metavar="P", help="Wanted probability of a correct sign.")] = 0.9,
+    protocol: Annotated[
+        str | None, option("NAME", "Component to measure.", show_default="the reward")
+    ] = None,
+    correct: Annotated[
+        float, typer.Option(metavar="P", help="Wanted probability of a correct sign.")
+    ] = 0.9,
     cut: Annotated[float | None, option("T", "Threshold of a decision, from 1 to 10.")] = None,
 ) -> Report:
     """Measure whether rewards still order a group through the noise of wording (DecompR, section 4).
@@ -308,18 +341,24 @@ def _write_presentations(
     total = sum(len(responses) for _, responses in pairs)
     limit = f"at most {total * len(REWRITINGS) * versions} requests, and a repair of each"
     if options.dry_run:
-        print_message(f"{model} first writes variants: {limit}; scoring them is not in the estimate")
+        print_message(
+            f"{model} first writes variants: {limit}; scoring them is not in the estimate"
+        )
         return {}, options
     print_message(f"{model} writes variants: {limit}")
     config = Config.model_validate({"model": model, "evaluators": ["criteria"]})
     jury = Jury(config, max_cost=options.max_cost, max_calls=options.max_calls)
     with jury, asyncio.Runner() as runner:
         with progress("writing", total, "responses") as advance:
-            work = Planner(jury).amake(lambda client: rewrite_responses(pairs, client, versions, advance))
+            work = Planner(jury).amake(
+                lambda client: rewrite_responses(pairs, client, versions, advance)
+            )
             try:
                 written = run_interruptible(runner, work, jury.context.threads)
             except KeyboardInterrupt:
-                print_message("interrupted; run the same command again: it continues from the cache")
+                print_message(
+                    "interrupted; run the same command again: it continues from the cache"
+                )
                 raise typer.Exit(ExitCode.INTERRUPTED) from None
             finally:
                 runner.run(jury.gateways.close())
@@ -335,9 +374,14 @@ def judge(
     labels: Annotated[str, option("F", "Labels of people: a file, or label.NAME of the runs.")],
     split: Annotated[str | None, option("S", "Use the labels of this split only.")] = None,
     consensus: Annotated[
-        bool, typer.Option("--consensus", help="Compare with the consensus of several people, not their majority.")
+        bool,
+        typer.Option(
+            "--consensus", help="Compare with the consensus of several people, not their majority."
+        ),
     ] = False,
-    need: Annotated[float | None, option("W", "Half-width of the mean label, to count its labels.", min=1e-6)] = None,
+    need: Annotated[
+        float | None, option("W", "Half-width of the mean label, to count its labels.", min=1e-6)
+    ] = None,
     gate: Conditions = None,
     markdown: AsMarkdown = False,
     json: AsJson = False,
@@ -381,9 +425,15 @@ def judge(
 
 @study_command
 def simulate(
-    parts: Annotated[list[str] | None, typer.Argument(metavar="PART", help=_PARTS_HELP, show_default="all")] = None,
-    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Evaluations of each configuration.")] = 100,
-    seed: Annotated[int, typer.Option(min=0, metavar="S", help="The first seed; the others follow it.")] = 0,
+    parts: Annotated[
+        list[str] | None, typer.Argument(metavar="PART", help=_PARTS_HELP, show_default="all")
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Evaluations of each configuration.")
+    ] = 100,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="S", help="The first seed; the others follow it.")
+    ] = 0,
 ) -> Report:
     """Simulate annotators and measure what is recovered (STABLEVAL, Tables 4, 6 and 7).
 
@@ -411,7 +461,10 @@ def simulate(
 def disagreement(
     runs: RunFolders,
     components: Annotated[
-        str | None, option("A,B", "Components to compare.", show_default="accuracy,format,steps, or all that count")
+        str | None,
+        option(
+            "A,B", "Components to compare.", show_default="accuracy,format,steps, or all that count"
+        ),
     ] = None,
     step_label: StepLabel = None,
     every: Annotated[int | None, option("N", "Group into steps of N tasks.", min=1)] = None,
@@ -433,10 +486,14 @@ def disagreement(
     from jurygraph.studies.disagreement import read_samples, report
 
     if step_label is not None and every is not None:
-        raise InputError("--step-label and --every: each cuts a run into steps; leave one of them out")
+        raise InputError(
+            "--step-label and --every: each cuts a run into steps; leave one of them out"
+        )
     if plot is not None and step_label is None and every is None:
         raise InputError("--plot: the plot needs steps; add --step-label or --every")
-    read = partial(read_samples, components=split_names(components), step_label=step_label, every=every)
+    read = partial(
+        read_samples, components=split_names(components), step_label=step_label, every=every
+    )
     return report(read_runs(runs, read))
 
 
@@ -464,31 +521,50 @@ def credit(run: RunFolder) -> Report:
 
 @study_command
 def reviewers(
-    ratings: Annotated[Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")],
-    items: Annotated[Path | None, option("TEXTS", "File with the items' texts, if RATINGS has none.")] = None,
-    judges: Annotated[str | None, option("A,B", "Judges to compare.", show_default="all that need no model")] = None,
+    ratings: Annotated[
+        Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")
+    ],
+    items: Annotated[
+        Path | None, option("TEXTS", "File with the items' texts, if RATINGS has none.")
+    ] = None,
+    judges: Annotated[
+        str | None, option("A,B", "Judges to compare.", show_default="all that need no model")
+    ] = None,
     shots: Annotated[str, typer.Option(metavar="N,M", help="Numbers of examples.")] = "0,1,2,5,10",
     seeds: Annotated[int, typer.Option(metavar="N", help="Draws of examples.", min=1)] = 3,
-    run: Annotated[list[Path] | None, option("RUN", "Run with judges of reviewers; repeat it for several.")] = None,
+    run: Annotated[
+        list[Path] | None, option("RUN", "Run with judges of reviewers; repeat it for several.")
+    ] = None,
     min_confidence: Annotated[
-        float, typer.Option(metavar="C", help="Leave out less confident predictions, 0 to 100.", min=0, max=100)
+        float,
+        typer.Option(
+            metavar="C", help="Leave out less confident predictions, 0 to 100.", min=0, max=100
+        ),
     ] = 80.0,
     reduce: Annotated[
-        Literal["majority", "mean"], typer.Option(help="How the answers of all seeds become one prediction.")
+        Literal["majority", "mean"],
+        typer.Option(help="How the answers of all seeds become one prediction."),
     ] = "majority",
-    out: Annotated[Path | None, option("DIR", "Folder for runs of the judges with a model.", "-o", "--out")] = None,
+    out: Annotated[
+        Path | None, option("DIR", "Folder for runs of the judges with a model.", "-o", "--out")
+    ] = None,
     model: Annotated[str | None, option("M", "Model of these runs.")] = None,
-    config: Annotated[Path | None, option("F", "Config of these runs, with a judge of reviewers.")] = None,
+    config: Annotated[
+        Path | None, option("F", "Config of these runs, with a judge of reviewers.")
+    ] = None,
     dry_run: DryRun = False,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
-    embedder: Annotated[str | None, option("E", "Embedder of texts.", show_default="TF-IDF")] = None,
+    embedder: Annotated[
+        str | None, option("E", "Embedder of texts.", show_default="TF-IDF")
+    ] = None,
     item: ItemColumn = None,
     reviewer: ReviewerColumn = None,
     score: ScoreColumn = None,
     agent: AgentColumn = None,
     level: Annotated[
-        Literal["ordinal", "interval"], typer.Option(help="What the difference of two scores means.")
+        Literal["ordinal", "interval"],
+        typer.Option(help="What the difference of two scores means."),
     ] = "ordinal",
     json: AsJson = False,
 ) -> Report | None:
@@ -515,16 +591,26 @@ def reviewers(
 
     columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
     study = _ReviewerStudy(ratings, items, columns, judges, shots, seeds)
-    options = ScoreOptions("", out or Path(), config=config, dry_run=dry_run, max_cost=max_cost, max_calls=max_calls)
+    options = ScoreOptions(
+        "", out or Path(), config=config, dry_run=dry_run, max_cost=max_cost, max_calls=max_calls
+    )
     folders = [*(run or ()), *study.score(options, model, out is not None, json)]
-    return None if dry_run else study.report(folders, min_confidence / 100.0, reduce, embedder, level)
+    return (
+        None if dry_run else study.report(folders, min_confidence / 100.0, reduce, embedder, level)
+    )
 
 
 class _ReviewerStudy:
     """The ratings, the judges to compare, and the runs of those that ask a model. Raises `InputError`."""
 
     def __init__(
-        self, ratings: Path, items: Path | None, columns: Mapping[str, str], judges: str | None, shots: str, seeds: int
+        self,
+        ratings: Path,
+        items: Path | None,
+        columns: Mapping[str, str],
+        judges: str | None,
+        shots: str,
+        seeds: int,
     ) -> None:
         from jurygraph.studies.agreement import read_parts
         from jurygraph.studies.reviewers import plan_runs, texts_of
@@ -539,41 +625,66 @@ class _ReviewerStudy:
         source = {"history": str(ratings), "texts": items and str(items), "columns": columns}
         self._source = {name: value for name, value in source.items() if value}
 
-    def score(self, options: "ScoreOptions", model: str | None, has_folder: bool, as_json: bool) -> list[Path]:
+    def score(
+        self, options: "ScoreOptions", model: str | None, has_folder: bool, as_json: bool
+    ) -> list[Path]:
         """Score the runs of the judges with a model, and return them; none in a dry run."""
         from jurygraph.cli.scoring import StudyRun, score_study
         from jurygraph.studies.reviewers import default_config, tasks_of
 
         if not self._designs:
             if options.dry_run or has_folder:
-                raise InputError("--out and --dry-run: are for judges with a model; name some with --judges")
+                raise InputError(
+                    "--out and --dry-run: are for judges with a model; name some with --judges"
+                )
             return []
         if not has_folder and not options.dry_run:
-            raise InputError(f"--judges {self._designs[0].judge}: asks a model; name a folder for its runs with --out")
+            raise InputError(
+                f"--judges {self._designs[0].judge}: asks a model; name a folder for its runs with --out"
+            )
         if model is None and options.config is None:
-            raise InputError(f"--judges {self._designs[0].judge}: asks a model; name it with --model")
+            raise InputError(
+                f"--judges {self._designs[0].judge}: asks a model; name it with --model"
+            )
         tasks = tasks_of(self._file, self._texts)
         with TemporaryDirectory() as place:
             if options.config is None:
                 path = Path(place, "jury.yaml")
                 path.write_text(dumps(default_config(self._parts)), encoding="utf-8")
                 options = replace(options, config=path)
-            runs = [StudyRun(one.name, tasks, partial(one.revise, source=self._source)) for one in self._designs]
+            runs = [
+                StudyRun(one.name, tasks, partial(one.revise, source=self._source))
+                for one in self._designs
+            ]
             return score_study(options.run, runs, replace(options, model=model), as_json)
 
     def report(
-        self, folders: Sequence[Path], least: float, reduce: "SeedReduction", embedder: str | None, level: AlphaLevel
+        self,
+        folders: Sequence[Path],
+        least: float,
+        reduce: "SeedReduction",
+        embedder: str | None,
+        level: AlphaLevel,
     ) -> Report:
         """Compare the judges without a model and those of the runs, whose answers have the `least` confidence."""
         from jurygraph.models.embedding import open_embedder
-        from jurygraph.studies.reviewers import EmbeddedTexts, join_runs, predict, read_run, tf_idf, unrated_notes
+        from jurygraph.studies.reviewers import (
+            EmbeddedTexts,
+            join_runs,
+            predict,
+            read_run,
+            tf_idf,
+            unrated_notes,
+        )
         from jurygraph.studies.reviewers import report as compare_judges
 
         runs = list(chain.from_iterable(read_runs(folders, read_run)))
         joined = join_runs(runs, self._parts, least, reduce)
         unrated = list(unrated_notes(runs, self._parts))
         with progress("embedding", len(self._texts), "texts") as advance:
-            vectorize = tf_idf if embedder is None else EmbeddedTexts(open_embedder(embedder), advance)
+            vectorize = (
+                tf_idf if embedder is None else EmbeddedTexts(open_embedder(embedder), advance)
+            )
             counts = (self._shots, self._seeds, self._texts, vectorize)
             judged = [
                 (part, [*predict(part, self._judges, *counts), *predicted])
@@ -597,5 +708,7 @@ def _choose_judges(judges: str | None, texts: Mapping[str, str]) -> Sequence[str
 
 def _parse_count(text: str) -> int:
     if not text.isdecimal():
-        raise InputError(f"--shots: {text!r} is not a number of examples; write numbers such as 0,1,2,5,10")
+        raise InputError(
+            f"--shots: {text!r} is not a number of examples; write numbers such as 0,1,2,5,10"
+        )
     return int(text)

@@ -24,11 +24,18 @@ _POLL_SECONDS = 0.5
 def watch(
     run: RunFolder,
     step_label: StepLabel = None,
-    every: Annotated[int | None, option("N", "Group into steps of N tasks.", show_default=str(_EVERY), min=1)] = None,
+    every: Annotated[
+        int | None, option("N", "Group into steps of N tasks.", show_default=str(_EVERY), min=1)
+    ] = None,
     arl: Annotated[
-        float, typer.Option(min=10, metavar="N", help="Mean number of steps between false alarms of all tests.")
+        float,
+        typer.Option(
+            min=10, metavar="N", help="Mean number of steps between false alarms of all tests."
+        ),
     ] = 10_000.0,
-    follow: Annotated[bool, typer.Option("--follow", help="Continue until the run is closed.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Continue until the run is closed.")
+    ] = False,
     plot: PlotFile = None,
     json: AsJson = False,
 ) -> None:
@@ -91,4 +98,6 @@ def _refuse_untested(run: "Path", report: "Report", can_split: bool) -> None:
         advice = "choose smaller steps with --every N" if can_split else "score more"
         raise InputError(f"{run}: steps: {steps}; the tests need at least {MIN_STEPS}; {advice}")
     if not any(row["series"] == "reward" and row["steps"] for row in report.figures["series"]):
-        raise InputError(f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`")
+        raise InputError(
+            f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`"
+        )

@@ -52,11 +52,15 @@ class ReportOutput:
             raise InputError("--json and --markdown: one result has one form; remove one of them")
         if self.plot is not None:
             if self.plot.suffix not in METADATA_BY_SUFFIX:
-                raise InputError(f"{self.plot}: pictures end in {', '.join(METADATA_BY_SUFFIX)}; name one of these")
+                raise InputError(
+                    f"{self.plot}: pictures end in {', '.join(METADATA_BY_SUFFIX)}; name one of these"
+                )
             try:
                 import matplotlib  # noqa: F401 - only checks that it can be imported
             except ImportError:
-                raise InputError(f"{self.plot}: drawing needs matplotlib; pip install 'jurygraph[plot]'") from None
+                raise InputError(
+                    f"{self.plot}: drawing needs matplotlib; pip install 'jurygraph[plot]'"
+                ) from None
             refuse_unwritable(str(self.plot), *self.sources)
 
     def write(self, report: Report) -> None:
@@ -89,14 +93,26 @@ def report_command(study: Callable[..., Report | None]) -> Callable[..., None]:
     it; one that returns None has printed its result.
     """
     own = signature(study).parameters
-    parameters = [one.replace(kind=Parameter.KEYWORD_ONLY) for name, one in own.items() if name not in _FORMS]
+    parameters = [
+        one.replace(kind=Parameter.KEYWORD_ONLY) for name, one in own.items() if name not in _FORMS
+    ]
     for name, (annotation, default) in _FORMS.items():
-        parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+        parameters.append(
+            Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        )
 
     @wraps(study)
     def command(**arguments: Any) -> None:
-        inputs = [item for value in arguments.values() for item in (value if isinstance(value, list) else [value])]
-        sources = tuple(str(source) for source in inputs if isinstance(source, Path) and source != arguments["plot"])
+        inputs = [
+            item
+            for value in arguments.values()
+            for item in (value if isinstance(value, list) else [value])
+        ]
+        sources = tuple(
+            str(source)
+            for source in inputs
+            if isinstance(source, Path) and source != arguments["plot"]
+        )
         output = ReportOutput(arguments["json"], arguments["markdown"], arguments["plot"], sources)
         report = study(**{name: arguments[name] for name in own})
         if report is not None:
@@ -127,7 +143,10 @@ def read_runs(folders: Sequence[Path], read: Callable[[Run, ProgressCallback], T
     refuse_repeated(folders)
     results = []
     for folder in folders:
-        with closing(Run.open(folder)) as run, progress("reading", run.tasks_scored, "tasks") as advance:
+        with (
+            closing(Run.open(folder)) as run,
+            progress("reading", run.tasks_scored, "tasks") as advance,
+        ):
             results.append(read(run, advance))
     return results
 
@@ -166,12 +185,16 @@ def _draw_heat_map(axes: "Axes", plot: Plot) -> None:
     lowest = min(0.0, float(np.nan_to_num(rows).min()))
     axes.imshow(rows, cmap="Greys", vmin=lowest, vmax=1.0, aspect="auto")
     axes.set(title=plot.title, xlabel=plot.x_label, ylabel=plot.y_label)
-    axes.set_xticks(range(len(plot.series[0].x)), [str(name) for name in plot.series[0].x], rotation=45)
+    axes.set_xticks(
+        range(len(plot.series[0].x)), [str(name) for name in plot.series[0].x], rotation=45
+    )
     axes.set_yticks(range(len(rows)), [series.label for series in plot.series])
     for (row, column), value in np.ndenumerate(rows):
         text = f"{value:.2f}" if np.isfinite(value) else "-"
         is_dark = (value - lowest) / (1.0 - lowest) > 0.5
-        axes.text(column, row, text, ha="center", va="center", color="white" if is_dark else "black")
+        axes.text(
+            column, row, text, ha="center", va="center", color="white" if is_dark else "black"
+        )
 
 
 def _draw_panel(axes: "Axes", plot: Plot) -> None:
@@ -187,7 +210,9 @@ def _draw_panel(axes: "Axes", plot: Plot) -> None:
             _draw_points(axes, series, "none", "", "0.2")
         else:
             line, marker = _STYLES[index % len(_STYLES)]
-            _draw_points(axes, series, line if plot.kind == "line" else "none", marker, f"C{index % 10}")
+            _draw_points(
+                axes, series, line if plot.kind == "line" else "none", marker, f"C{index % 10}"
+            )
     for place, label in plot.marks:
         axes.axvline(place, color="0.5", linestyle=":", label=label)
     axes.set(title=plot.title, xlabel=plot.x_label, ylabel=plot.y_label)

@@ -10,7 +10,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.cli.options import split_names
 from jurygraph.cli.render.summary import print_left_out
-from jurygraph.cli.render.text import format_component, format_table, print_message, print_result_lines
+from jurygraph.cli.render.text import (
+    format_component,
+    format_table,
+    print_message,
+    print_result_lines,
+)
 from jurygraph.display import format_number, is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
@@ -77,8 +82,12 @@ class Selection(NamedTuple):
         is_descending = self.sort.startswith("-") and self.sort not in _name_components(run)
         column = _find_column(run, "--sort", self.sort[is_descending:])
         rows = [(column.sort_key(outline), content(outline)) for outline in self._filter(run)]
-        present = sorted((row for row in rows if row[0] is not None), key=itemgetter(0), reverse=is_descending)
-        return [item for _, item in (*present, *(row for row in rows if row[0] is None))][: self.limit]
+        present = sorted(
+            (row for row in rows if row[0] is not None), key=itemgetter(0), reverse=is_descending
+        )
+        return [item for _, item in (*present, *(row for row in rows if row[0] is None))][
+            : self.limit
+        ]
 
     def _filter(self, run: Run) -> Iterator[TraceOutline]:
         agents: dict[str, None] = {}
@@ -94,7 +103,10 @@ class Selection(NamedTuple):
 
 def _name_components(run: Run) -> dict[str, str]:
     """Return the components by column; `component.NAME` is the column of one with the name of another column."""
-    return {f"component.{name}" if name in (*_FIXED, *_CHOSEN) else name: name for name in read_components(run)}
+    return {
+        f"component.{name}" if name in (*_FIXED, *_CHOSEN) else name: name
+        for name in read_components(run)
+    }
 
 
 def _find_column(run: Run, option: str, name: str) -> _Column:
@@ -103,7 +115,9 @@ def _find_column(run: Run, option: str, name: str) -> _Column:
     if name == "gates":
         return _Column(lambda outline: ", ".join(outline.gates) or None, True)
     if name == "query":
-        query_of = lru_cache(maxsize=16)(lambda seq: run.short_query(run.source.ledger.record_at(seq).key))
+        query_of = lru_cache(maxsize=16)(
+            lambda seq: run.short_query(run.source.ledger.record_at(seq).key)
+        )
         return _Column(lambda outline: query_of(place_of(outline)[0]), True)
     components = _name_components(run)
     if name in components:
@@ -118,7 +132,9 @@ def _find_column(run: Run, option: str, name: str) -> _Column:
     if name in labels:
         return _Column(lambda outline: read(place_of(outline)).labels.get(labels[name]), True)
     known = [*_FIXED, *_CHOSEN, *components, *labels]
-    hint = did_you_mean(name, [*known, *questions]) or f"known: {', '.join(known)}, and each question"
+    hint = (
+        did_you_mean(name, [*known, *questions]) or f"known: {', '.join(known)}, and each question"
+    )
     raise InputError(f"{option}: there is no column {name!r}; {hint}")
 
 
@@ -136,21 +152,32 @@ def place_of(outline: TraceOutline) -> tuple[int, str]:
 def trace_reader(run: Run) -> Callable[[tuple[int, str]], Trace]:
     """Return a function that reads the trace at a place; the last groups are kept, since others of it often follow."""
     group_at = lru_cache(maxsize=16)(lambda seq: run.group(run.source.ledger.record_at(seq)))
-    return lambda place: next(trace for trace, _ in group_at(place[0]) if trace.response_id == place[1])
+    return lambda place: next(
+        trace for trace, _ in group_at(place[0]) if trace.response_id == place[1]
+    )
 
 
 def print_reward_table(run: Run, selection: Selection, chosen: str | None) -> None:
     """Print a row for each selected response; `chosen` are names of columns, by default the components."""
     from jurygraph.runs.reports.summary import JudgedParts  # lazily: it loads LangGraph
 
-    names = [*_FIXED, *_name_components(run)] if chosen is None else ["response", *split_names(chosen)]
+    names = (
+        [*_FIXED, *_name_components(run)] if chosen is None else ["response", *split_names(chosen)]
+    )
     by_name = {name: _find_column(run, "--columns", name) for name in names}
-    columns = dict(sorted(by_name.items(), key=lambda item: not item[1].is_text))  # texts first, aligned to the left
+    columns = dict(
+        sorted(by_name.items(), key=lambda item: not item[1].is_text)
+    )  # texts first, aligned to the left
     rows: list[Sequence[str]] = []
     values: list[float | None] = []
     parts = JudgedParts()
     for row, reward, component_names in selection.select(
-        run, lambda outline: ([column.cell(outline) for column in columns.values()], outline.reward, outline.names)
+        run,
+        lambda outline: (
+            [column.cell(outline) for column in columns.values()],
+            outline.reward,
+            outline.names,
+        ),
     ):
         rows.append(row)
         values.append(reward["value"])
@@ -160,10 +187,16 @@ def print_reward_table(run: Run, selection: Selection, chosen: str | None) -> No
     if any(cell.startswith("*") for row in rows for cell in row[left:]):
         print_result_lines(["* filled in by the failure rule; --response shows what was judged"])
     scored = [value for value in values if value is not None]
-    left_out = f", {len(values) - len(scored)} left out because they failed" if len(scored) < len(values) else ""
+    left_out = (
+        f", {len(values) - len(scored)} left out because they failed"
+        if len(scored) < len(values)
+        else ""
+    )
     if scored:
         mean = format_number(fsum(scored) / len(scored))
-        print_message(f"mean reward of {len(scored)} response{'s' * (len(scored) > 1)}: {mean}{left_out}")
+        print_message(
+            f"mean reward of {len(scored)} response{'s' * (len(scored) > 1)}: {mean}{left_out}"
+        )
     elif rows:
         print_message(f"no mean reward: all {len(rows)} failed")
     else:

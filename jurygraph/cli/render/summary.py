@@ -4,7 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from jurygraph.cli.render.text import escape_line, format_counts, format_table, print_message, print_report
+from jurygraph.cli.render.text import (
+    escape_line,
+    format_counts,
+    format_table,
+    print_message,
+    print_report,
+)
 from jurygraph.display import format_number
 
 if TYPE_CHECKING:
@@ -24,28 +30,60 @@ if TYPE_CHECKING:
 
 def result_lines(summary: "Summary") -> list[str]:
     rows = [
-        [row.agent or "(no agent)", row.responses, _format_mean(row), row.coverage, row.ok, row.degraded, row.failed]
+        [
+            row.agent or "(no agent)",
+            row.responses,
+            _format_mean(row),
+            row.coverage,
+            row.ok,
+            row.degraded,
+            row.failed,
+        ]
         for row in summary.agents.values()
     ]
     header = ["agent", "responses", "mean reward", "coverage", "ok", "degraded", "failed"]
-    outcomes = summary.judged, summary.gated, summary.abstained, summary.failed_verdicts, summary.not_applicable
-    lines = [*format_table(header, rows), f"verdicts: {format_counts(*outcomes)} = {summary.verdicts} requested"]
+    outcomes = (
+        summary.judged,
+        summary.gated,
+        summary.abstained,
+        summary.failed_verdicts,
+        summary.not_applicable,
+    )
+    lines = [
+        *format_table(header, rows),
+        f"verdicts: {format_counts(*outcomes)} = {summary.verdicts} requested",
+    ]
     if summary.unsupported:
-        marks = ", ".join(f"{number} {mark}" for mark, number in sorted(summary.unsupported.items()))
+        marks = ", ".join(
+            f"{number} {mark}" for mark, number in sorted(summary.unsupported.items())
+        )
         lines.append(
             f"unsupported: {summary.unsupported.total()} of {summary.quotable} that need a quotation ({marks})"
         )
     if summary.unanswered_tasks:
-        counts = ", ".join(f"{name} {number}" for name, number in sorted(summary.unanswered_tasks.items()))
-        lines.append(escape_line(f"tasks on which an evaluator always abstained, of {summary.tasks}: {counts}"))
+        counts = ", ".join(
+            f"{name} {number}" for name, number in sorted(summary.unanswered_tasks.items())
+        )
+        lines.append(
+            escape_line(
+                f"tasks on which an evaluator always abstained, of {summary.tasks}: {counts}"
+            )
+        )
     if summary.superseded:
-        lines.append(f"escalated: {summary.superseded} verdicts more are superseded by those of another judge")
+        lines.append(
+            f"escalated: {summary.superseded} verdicts more are superseded by those of another judge"
+        )
     if summary.discarded:
         counts = ", ".join(f"{name} {number}" for name, number in summary.discarded.items())
-        lines.append(escape_line(f"discarded, because their confidence is below min_confidence: {counts}"))
+        lines.append(
+            escape_line(f"discarded, because their confidence is below min_confidence: {counts}")
+        )
     bills = {"calls": summary.bill}
     bills |= {f"calls of {name}": bill for name, bill in sorted(summary.bill.models.items())}
-    return [*lines, *(f"{label}: {text}" for label, bill in bills.items() if (text := _format_bill(bill)))]
+    return [
+        *lines,
+        *(f"{label}: {text}" for label, bill in bills.items() if (text := _format_bill(bill))),
+    ]
 
 
 def _format_bill(bill: "Bill") -> str:
@@ -116,8 +154,12 @@ _EVIDENCE_ADVICE = {
 def print_unsupported(summary: "Summary", rule: "EvidenceRule") -> None:
     """Print that many findings have no quotation, and which setting says how they count."""
     if rule != "off" and summary.unsupported_share > _MAX_UNSUPPORTED:
-        number = f"{summary.unsupported.total()} of {summary.quotable} findings that need a quotation"
-        print_message(f"{number} have none that is in the response, although the model was asked twice")
+        number = (
+            f"{summary.unsupported.total()} of {summary.quotable} findings that need a quotation"
+        )
+        print_message(
+            f"{number} have none that is in the response, although the model was asked twice"
+        )
         print_message(f"such a finding {_EVIDENCE_ADVICE[rule]}")
 
 
@@ -134,11 +176,15 @@ def print_inconclusive(error_rate: float, max_error_rate: float) -> None:
     print_message(f"inconclusive: {share}; failure.max_error_rate is {max_error_rate:.1%}")
 
 
-def print_missed_conditions(missed: "Sequence[tuple[Threshold, float | None]]", owner: str = "") -> None:
+def print_missed_conditions(
+    missed: "Sequence[tuple[Threshold, float | None]]", owner: str = ""
+) -> None:
     """Print the conditions that do not hold, with the values found; `owner` is whose they are, of several."""
     prefix = f"{owner}: " if owner else ""
     for condition, value in missed:
-        actual = f"there is no {condition.name}" if value is None else f"{condition.name} is {value!r}"
+        actual = (
+            f"there is no {condition.name}" if value is None else f"{condition.name} is {value!r}"
+        )
         print_message(f"{prefix}threshold missed: {condition}, but {actual}")
 
 
@@ -154,7 +200,10 @@ def print_forecast(expected: "Forecast", tasks_needing_model: int, as_json: bool
         ["responses", expected.responses],
         ["questions about the responses of a task", expected.questions],
         ["verdicts on them (maximum)", expected.verdicts],
-        [f"... of a model{'' if expected.model else ' (they abstain: model is none)'}", expected.model_verdicts],
+        [
+            f"... of a model{'' if expected.model else ' (they abstain: model is none)'}",
+            expected.model_verdicts,
+        ],
     ]
     lines = format_table(["to score", ""], rows)
     if expected.model is not None:
@@ -182,9 +231,20 @@ def estimate_lines(model: "CallEstimate") -> list[str]:
     for name, cases in model.by_model.items():
         costs = ("unknown" if load.cost is None else load.cost for load in cases)
         owner = "model" if name is None else f"judge {name}"
-        rows += [[f"{owner}: calls", *(load.calls for load in cases)], [f"{owner}: US dollars", *costs]]
+        rows += [
+            [f"{owner}: calls", *(load.calls for load in cases)],
+            [f"{owner}: US dollars", *costs],
+        ]
     is_escalated = any(cases[1].calls and not cases[0].calls for cases in model.by_model.values())
-    range_note = ["low: no question is escalated; expected and worst: all are"] if is_escalated else []
+    range_note = (
+        ["low: no question is escalated; expected and worst: all are"] if is_escalated else []
+    )
     known = f"answered without a request: {model.from_cache} from the cache"
     known += f", {model.from_run} from recorded calls" if model.from_run else ""
-    return ["", *format_table(["model requests", "low", "expected", "worst"], rows), *range_note, known, ASSUMPTIONS]
+    return [
+        "",
+        *format_table(["model requests", "low", "expected", "worst"], rows),
+        *range_note,
+        known,
+        ASSUMPTIONS,
+    ]

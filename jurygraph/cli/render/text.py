@@ -53,7 +53,9 @@ def print_result(line: str | bytes) -> None:
     try:
         typer.echo(escape_lines(line) if is_terminal and isinstance(line, str) else line)
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left of it is lost without an error
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # what is left of it is lost without an error
         if isinstance(error, BrokenPipeError):
             raise typer.Exit(ExitCode.NOBODY_READS) from None
         problem = f"cannot be written ({error.strerror}); send it to a place with room"
@@ -93,7 +95,9 @@ def wrap_lines(lines: Iterable[str]) -> Iterator[str]:
             yield line
         else:
             indent = " " * (len(line) - len(line.lstrip()) + 2)
-            yield from textwrap.wrap(line, max(width, 20), subsequent_indent=indent, break_on_hyphens=False)
+            yield from textwrap.wrap(
+                line, max(width, 20), subsequent_indent=indent, break_on_hyphens=False
+            )
 
 
 def format_component(value: float | None, is_filled_in: bool) -> str:
@@ -101,33 +105,54 @@ def format_component(value: float | None, is_filled_in: bool) -> str:
     return f"{'*' * is_filled_in}{format_number(value)}"
 
 
-def format_counts(judged: int, gated: Mapping[str, int], abstained: int, failed: int, not_applicable: int) -> str:
+def format_counts(
+    judged: int, gated: Mapping[str, int], abstained: int, failed: int, not_applicable: int
+) -> str:
     """Format the numbers of verdicts as summands; scores set by a gate (`gated`) are not judged."""
     by_gate = "".join(f" + {count} set by {name}" for name, count in sorted(gated.items()))
     return f"{judged} judged{by_gate} + {abstained} abstained + {failed} failed + {not_applicable} not applicable"
 
 
-def format_table(header: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1) -> list[str]:
+def format_table(
+    header: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1
+) -> list[str]:
     """Return aligned lines; the first `left` columns are left-aligned, the others, numbers, right-aligned.
 
     Floats have four decimals, and None is a dash. Columns that do not fit on the terminal follow below, after the
     first `left` columns once more.
     """
     shown = [
-        [format_number(cell) if cell is None or isinstance(cell, float) else str(cell) for cell in row] for row in rows
+        [
+            format_number(cell) if cell is None or isinstance(cell, float) else str(cell)
+            for cell in row
+        ]
+        for row in rows
     ]
-    return list(_table_lines([list(map(escape_line, column)) for column in zip(header, *shown, strict=True)], left))
+    return list(
+        _table_lines(
+            [list(map(escape_line, column)) for column in zip(header, *shown, strict=True)], left
+        )
+    )
 
 
 def _table_lines(columns: Sequence[Sequence[str]], left: int) -> Iterator[str]:
     available = terminal_width()
     widths = [max(map(cell_len, column)) for column in columns]
-    while available is not None and len(widths) > left + 1 and sum(widths) + 2 * (len(widths) - 1) > available:
+    while (
+        available is not None
+        and len(widths) > left + 1
+        and sum(widths) + 2 * (len(widths) - 1) > available
+    ):
         widths.pop()
     padded = []
     for place, (cells, width) in enumerate(zip(columns, widths, strict=False)):
         gaps = (" " * (width - cell_len(cell)) for cell in cells)
-        padded.append([cell + gap if place < left else gap + cell for cell, gap in zip(cells, gaps, strict=True)])
+        padded.append(
+            [
+                cell + gap if place < left else gap + cell
+                for cell, gap in zip(cells, gaps, strict=True)
+            ]
+        )
     head, *body = ("  ".join(row).rstrip() for row in zip(*padded, strict=True))
     yield from (head, "  ".join("─" * width for width in widths), *body)
     if rest := columns[len(widths) :]:
@@ -145,26 +170,45 @@ _MIN_SECONDS = 2.0
 
 
 @contextmanager
-def progress(label: str, total: int, what: str, suffix: Callable[[], str] = str) -> Iterator[ProgressCallback]:
+def progress(
+    label: str, total: int, what: str, suffix: Callable[[], str] = str
+) -> Iterator[ProgressCallback]:
     """Yield a function to call with the number of items done since the last call; `suffix` returns text to append."""
     if not sys.stderr.isatty():
         yield _progress_lines(label, total, what, suffix)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, RenderableColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        RenderableColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     class SuffixColumn(RenderableColumn):
         def render(self, task: object) -> str:
             return suffix()
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(what), TimeRemainingColumn(), SuffixColumn())
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(what),
+        TimeRemainingColumn(),
+        SuffixColumn(),
+    )
     # standard output may be a file, and is not moved into the bar
-    with Progress(TextColumn(label), *columns, console=Console(stderr=True), redirect_stdout=False) as bar:
+    with Progress(
+        TextColumn(label), *columns, console=Console(stderr=True), redirect_stdout=False
+    ) as bar:
         task = bar.add_task(label, total=total)
         yield lambda count: bar.advance(task, count)
 
 
-def _progress_lines(label: str, total: int, what: str, suffix: Callable[[], str]) -> ProgressCallback:
+def _progress_lines(
+    label: str, total: int, what: str, suffix: Callable[[], str]
+) -> ProgressCallback:
     """Return a function that prints about every tenth of the total, and not more often than every 2 seconds."""
     done = 0
     reported = 0

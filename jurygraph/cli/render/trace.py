@@ -5,7 +5,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jurygraph.cli.render.text import escape_line, escape_lines, format_component, format_counts, format_table
+from jurygraph.cli.render.text import (
+    escape_line,
+    escape_lines,
+    format_component,
+    format_counts,
+    format_table,
+)
 from jurygraph.decision.table import NOT_APPLICABLE, OK, STOPPED, ScoreArrays
 from jurygraph.display import format_number, is_filled_in
 from jurygraph.explanation.terms import UNSUPPORTED, ExplainedTerm, ExplainedTrace, ExplainedVerdict
@@ -26,7 +32,10 @@ def trace_lines(explained: ExplainedTrace, texts: Iterable[str] = ()) -> list[st
     `texts` are the lines of `text_lines`.
     """
     trace = explained.trace
-    head = [f"response  {escape_line(trace.response_id)}", f"task      {escape_line(trace.task_id)}"]
+    head = [
+        f"response  {escape_line(trace.response_id)}",
+        f"task      {escape_line(trace.task_id)}",
+    ]
     if trace.agent is not None:
         head.append(f"agent     {escape_line(trace.agent)}")
     return [
@@ -37,7 +46,11 @@ def trace_lines(explained: ExplainedTrace, texts: Iterable[str] = ()) -> list[st
         *(escape_line(line, _MAX_LINE) for line in _note_lines(explained)),
         "",
         "verdicts",
-        *(line for verdict in explained.verdicts for line in (_verdict_heading(verdict), *_verdict_details(verdict))),
+        *(
+            line
+            for verdict in explained.verdicts
+            for line in (_verdict_heading(verdict), *_verdict_details(verdict))
+        ),
         "",
         f"plan      {trace.plan_digest}",
         f"digest    {trace.digest}",
@@ -54,7 +67,10 @@ def text_lines(run: Run, trace: Trace, whole: bool) -> Iterator[str]:
     if trace.labels:
         labels = ", ".join(f"{name} {to_text(value)}" for name, value in trace.labels.items())
         yield f"labels    {escape_line(labels, _MAX_LINE)}"
-    for title, content in (("query", query), ("text", ERASED if response is None else response.text)):
+    for title, content in (
+        ("query", query),
+        ("text", ERASED if response is None else response.text),
+    ):
         if whole:
             yield from _paragraphs(title, content, "")
         else:
@@ -86,7 +102,10 @@ def _reward_lines(explained: ExplainedTrace) -> Iterator[str]:
         yield "note      weights not fixed: a judge set them after it saw the response"
     judged = reward.components
     filled_in = [t for t in reward.terms if is_filled_in(judged.get(t.name, t.value), t.value)]
-    rows = [[t.name, t.weight, format_component(t.value, t in filled_in), t.contribution] for t in reward.terms]
+    rows = [
+        [t.name, t.weight, format_component(t.value, t in filled_in), t.contribution]
+        for t in reward.terms
+    ]
     yield ""
     yield from format_table(["term", "weight", "value", "contribution"], rows)
     for term in filled_in:
@@ -105,9 +124,18 @@ def _reward_lines(explained: ExplainedTrace) -> Iterator[str]:
 def _parts_line(component: ExplainedTerm) -> str:
     """Return the parts of a component, with a dash for an input that does not apply, and how its graph was used."""
     rows = sorted({**dict.fromkeys(component.inapplicable), **component.parts}.items())
-    shown = ", ".join(f"{part} {'*' * component.is_unjudged_part(part)}{format_number(value)}" for part, value in rows)
-    rule = component.combiner.describe_rule(component.params) if component.combiner.counts_criteria else ""
-    return f"{escape_line(component.term.name)} consists of {escape_line(shown)}{rule and f'; {rule}'}"
+    shown = ", ".join(
+        f"{part} {'*' * component.is_unjudged_part(part)}{format_number(value)}"
+        for part, value in rows
+    )
+    rule = (
+        component.combiner.describe_rule(component.params)
+        if component.combiner.counts_criteria
+        else ""
+    )
+    return (
+        f"{escape_line(component.term.name)} consists of {escape_line(shown)}{rule and f'; {rule}'}"
+    )
 
 
 def _weight_lines(component: ExplainedTerm) -> Iterator[str]:
@@ -119,23 +147,41 @@ def _weight_lines(component: ExplainedTerm) -> Iterator[str]:
     calibration: Any = spec.params.get("calibration")
     suffix = ""
     if calibration is not None:
-        gamma, beta, temperature = (f"{calibration[name]:g}" for name in ("gamma", "beta", "temperature"))
+        gamma, beta, temperature = (
+            f"{calibration[name]:g}" for name in ("gamma", "beta", "temperature")
+        )
         suffix = f"; d = hard + {gamma} soft + {beta} conflict, w = softmax(d / {temperature})"
         suffix += "; hard and soft are sums of the restrictiveness of the constraints in the task"
     yield ""
     yield f"{escape_line(spec.name)} is {component.combiner.describe_rule(spec.params)}{suffix}"
     rows = []
     for name, entry in spec.inputs.items():
-        difficulty = [terms.get(name, {}).get(term) for term in ("hard", "soft", "conflict", "difficulty")]
-        given_up = f"{100.0 * (1.0 - component.parts[name]):.4g}%" if name in component.parts else "-"
-        rows.append([name, *map(format_number, difficulty), entry.input_weight, component.parts.get(name), given_up])
-    yield from format_table(["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"], rows)
+        difficulty = [
+            terms.get(name, {}).get(term) for term in ("hard", "soft", "conflict", "difficulty")
+        ]
+        given_up = (
+            f"{100.0 * (1.0 - component.parts[name]):.4g}%" if name in component.parts else "-"
+        )
+        rows.append(
+            [
+                name,
+                *map(format_number, difficulty),
+                entry.input_weight,
+                component.parts.get(name),
+                given_up,
+            ]
+        )
+    yield from format_table(
+        ["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"], rows
+    )
     for name, difficulty in terms.items():
         for other, tension in difficulty.get("tensions", {}).items():
             if name < other:
                 why = "; ".join(tension["why"]) or "given by the task"
                 strength = format_number(tension["strength"])
-                yield escape_line(f"tension between {name} and {other}: {strength}, {why}", _MAX_LINE)
+                yield escape_line(
+                    f"tension between {name} and {other}: {strength}, {why}", _MAX_LINE
+                )
 
 
 def _note_lines(explained: ExplainedTrace) -> Iterator[str]:
@@ -143,7 +189,9 @@ def _note_lines(explained: ExplainedTrace) -> Iterator[str]:
     trace = explained.trace
     for term in explained.terms:
         yield from _contrast_lines(trace, term)
-        yield from (f"{term.term.name}: {text}" for text in term.combiner.describe_inputs(term.params))
+        yield from (
+            f"{term.term.name}: {text}" for text in term.combiner.describe_inputs(term.params)
+        )
         yield from _vote_lines(explained, term)
     yield from _judge_lines(trace)
     if trace.purpose is not None:
@@ -160,7 +208,11 @@ def _note_lines(explained: ExplainedTrace) -> Iterator[str]:
         readers = {f"constraints of {name}": reader for name, reader in profiles.by.items()}
         readers |= {"tensions": profiles.tensions_by} if profiles.tensions_by is not None else {}
         for content, reader in readers.items():
-            source = "from a file of profiles" if reader == READ_FROM_FILE else f"profile parsed by {reader}"
+            source = (
+                "from a file of profiles"
+                if reader == READ_FROM_FILE
+                else f"profile parsed by {reader}"
+            )
             yield f"{content}: {source}"
     for material in trace.material:
         if material.failure is not None:
@@ -173,14 +225,20 @@ def _contrast_lines(trace: Trace, component: ExplainedTerm) -> Iterator[str]:
     """Return how many contrasts of a term were ranked correctly, and a line for each that was not."""
     if not component.combiner.ranks_contrasts:
         return
-    edits: dict[str, Any] = {v.response.id: v.edit for material in trace.material for v in material.variants}
+    edits: dict[str, Any] = {
+        v.response.id: v.edit for material in trace.material for v in material.variants
+    }
     compared = {name for verdict in component.verdicts for name in verdict.verdict.responses}
     names = sorted(compared & edits.keys())
     margins = [component.diagnostics.get(f"pair {pair}") for pair in range(1, len(names) + 1)]
     if names:
         correct = sum(margin is not None and margin > 0.0 for margin in margins)
         yield f"{component.term.name}: {correct} of {len(names)} contrasts score less than the response"
-    missed = [name for name, margin in zip(names, margins, strict=True) if margin is not None and margin <= 0.0]
+    missed = [
+        name
+        for name, margin in zip(names, margins, strict=True)
+        if margin is not None and margin <= 0.0
+    ]
     for name in missed:
         edit = edits[name] if isinstance(edits[name], Mapping) else {}
         yield f"ranked incorrectly: {name} ({edit.get('says', edit.get('kind', 'an edit'))})"
@@ -193,8 +251,12 @@ def _vote_lines(explained: ExplainedTrace, term: ExplainedTerm) -> Iterator[str]
         for question in use.questions if use.reduce == "majority" else ():
             voting = explained.of_questions([question], use.judge)
             if len(voting) > 1 and not any(verdict.verdict.gated_by for verdict in voting):
-                predictions = Counter(_describe_prediction(verdict, use.has_judges) for verdict in voting)
-                tally = ", ".join(f"{number} × {prediction}" for prediction, number in predictions.most_common())
+                predictions = Counter(
+                    _describe_prediction(verdict, use.has_judges) for verdict in voting
+                )
+                tally = ", ".join(
+                    f"{number} × {prediction}" for prediction, number in predictions.most_common()
+                )
                 effect = _describe_majority(explained.table.effective_columns(question, use))
                 groups.setdefault(f"{tally}; {effect}", []).append(voting[0].label)
     for text, labels in groups.items():
@@ -203,10 +265,18 @@ def _vote_lines(explained: ExplainedTrace, term: ExplainedTerm) -> Iterator[str]
 
 def _describe_prediction(verdict: ExplainedVerdict, has_judges: bool) -> str:
     if verdict.effect in ("discarded", "not_applicable", "unjudged"):
-        return "discarded" if verdict.effect == "discarded" else verdict.verdict.status.replace("_", " ")
+        return (
+            "discarded"
+            if verdict.effect == "discarded"
+            else verdict.verdict.status.replace("_", " ")
+        )
     if verdict.verdict.is_worst_case or verdict.score is None:
         return "unsupported"
-    return format_plain(float(bool(verdict.verdict.met)) if has_judges and verdict.verdict.is_binary else verdict.score)
+    return format_plain(
+        float(bool(verdict.verdict.met))
+        if has_judges and verdict.verdict.is_binary
+        else verdict.score
+    )
 
 
 def _describe_majority(columns: ScoreArrays) -> str:
@@ -216,7 +286,11 @@ def _describe_majority(columns: ScoreArrays) -> str:
         return f"the majority is {format_plain(float(columns.value[0, 0]))}"
     if outcome == STOPPED:
         return "no majority, and no missing vote could make one: the worst case"
-    return "the majority is not applicable" if outcome == NOT_APPLICABLE else "no majority: the failure rule"
+    return (
+        "the majority is not applicable"
+        if outcome == NOT_APPLICABLE
+        else "no majority: the failure rule"
+    )
 
 
 def _judge_lines(trace: Trace) -> Iterator[str]:
@@ -226,7 +300,11 @@ def _judge_lines(trace: Trace) -> Iterator[str]:
             answer = verdict.status if verdict.score is None else f"{verdict.score:.4f}"
             text = f"{verdict.judge} {answer}{' (superseded)' if verdict.superseded else ''}"
             answers.setdefault(verdict.question, []).append(text)
-    yield from (f"judges on {question}: {'; '.join(texts)}" for question, texts in answers.items() if len(texts) > 1)
+    yield from (
+        f"judges on {question}: {'; '.join(texts)}"
+        for question, texts in answers.items()
+        if len(texts) > 1
+    )
 
 
 def _verdict_heading(explained: ExplainedVerdict) -> str:
@@ -253,10 +331,17 @@ def _verdict_details(explained: ExplainedVerdict) -> Iterator[str]:
     if verdict.unsupported is not None:
         lines.append(f"unsupported: {UNSUPPORTED[verdict.unsupported]}")
     if verdict.confidence is not None:
-        low = f", discarded: it is below {explained.required_confidence:.4f}" if explained.effect == "discarded" else ""
+        low = (
+            f", discarded: it is below {explained.required_confidence:.4f}"
+            if explained.effect == "discarded"
+            else ""
+        )
         lines.append(f"confidence {verdict.confidence:.4f}{low}")
     if verdict.steps:
-        shown = (f"{s.name} {'unfinished' if s.duration is None else f'{s.duration:.2f} s'}" for s in verdict.steps)
+        shown = (
+            f"{s.name} {'unfinished' if s.duration is None else f'{s.duration:.2f} s'}"
+            for s in verdict.steps
+        )
         lines.append(f"steps: {', '.join(shown)}")
     purposes = [use.purpose for use in verdict.named_calls]
     if purposes not in ([], ["judge"]):
@@ -265,7 +350,9 @@ def _verdict_details(explained: ExplainedVerdict) -> Iterator[str]:
     yield from (f"      {escape_line(line, _MAX_LINE)}" for line in lines)
     for evidence in verdict.evidence:
         place = "" if evidence.start is None else f" at {evidence.start}-{evidence.end}"
-        source = f"{escape_line(evidence.source)}{place}{'' if evidence.verified else ', not found'}"
+        source = (
+            f"{escape_line(evidence.source)}{place}{'' if evidence.verified else ', not found'}"
+        )
         yield f'      "{escape_line(evidence.quote, 200)}"  ({source})'
 
 
@@ -291,7 +378,9 @@ def verdict_lines(verdicts: Sequence[RecordedVerdict]) -> Iterator[str]:
         yield ""
 
 
-def call_lines(calls: Sequence[RecordedCall], verdicts: Sequence[RecordedVerdict] = ()) -> Iterator[str]:
+def call_lines(
+    calls: Sequence[RecordedCall], verdicts: Sequence[RecordedVerdict] = ()
+) -> Iterator[str]:
     """Yield the request, reply and bill of calls, or why there is none behind the verdicts on a question."""
     if not calls:
         yield from dict.fromkeys(map(_explain_no_call, verdicts))
@@ -337,7 +426,10 @@ def _texts(call: RecordedCall) -> Iterator[tuple[str, str]]:
         for number, message in enumerate(messages, start=1):
             yield f"message {number} of {len(messages)}, {message['role']}", message["content"]
         if request["answer"] is not None:
-            yield f"schema of the reply ({request['form']})", json.dumps(request["answer"], ensure_ascii=False)
+            yield (
+                f"schema of the reply ({request['form']})",
+                json.dumps(request["answer"], ensure_ascii=False),
+            )
     else:
         yield "messages", request
     if isinstance(reply, dict):

@@ -52,19 +52,27 @@ class ChatModel(Backend):
     fixed_form = "your own chat model gets the schema as instructions"
 
     def __init__(self, model: BaseChatModel | str) -> None:
-        chat, path = (_load_model(model), model) if isinstance(model, str) else (model, type(model).__name__)
+        chat, path = (
+            (_load_model(model), model) if isinstance(model, str) else (model, type(model).__name__)
+        )
         kind = type(chat).__name__
         if not isinstance(chat, BaseChatModel):
             problem = f"is a {kind}, and no langchain-core chat model"
-            raise ConfigError(f"'langchain:{path}' {problem}; name one that is set up, such as judge = ChatOpenAI(…)")
+            raise ConfigError(
+                f"'langchain:{path}' {problem}; name one that is set up, such as judge = ChatOpenAI(…)"
+            )
         retries = getattr(chat, "max_retries", 0)
         if retries != 0:  # None means the default of its client
-            problem = f"it has max_retries={retries!r}, and would retry in addition to calls.attempts"
+            problem = (
+                f"it has max_retries={retries!r}, and would retry in addition to calls.attempts"
+            )
             raise ConfigError(f"'langchain:{kind}': {problem}; make it with max_retries=0")
         self.provider = f"langchain:{kind}"
         names = (getattr(chat, name, None) for name in ("model_name", "model"))
         self.model = next((name for name in names if isinstance(name, str) and name), kind)
-        self.secrets = tuple(value.get_secret_value() for _, value in chat if isinstance(value, SecretStr))
+        self.secrets = tuple(
+            value.get_secret_value() for _, value in chat if isinstance(value, SecretStr)
+        )
         self._chat = chat.model_copy(update={"cache": False})
 
     async def complete(self, request: Request, timeout: float) -> Reply:
@@ -74,15 +82,21 @@ class ChatModel(Backend):
         except TimeoutError:
             raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
         except Exception as error:  # noqa: BLE001 - the user's class and its client may raise anything
-            raise self.fault(_kind(error), f"{type(error).__name__}: {error}", _headers(error)) from None
+            raise self.fault(
+                _kind(error), f"{type(error).__name__}: {error}", _headers(error)
+            ) from None
 
     async def _invoke(self, request: Request) -> AIMessage:
         """Invoke the model in a context of its own, so that it inherits no callbacks of a surrounding graph."""
         from langsmith import tracing_context
 
         fields = type(self._chat).model_fields
-        by_name = {field.alias: name for name, field in fields.items() if field.alias} | {name: name for name in fields}
-        settings = {by_name[name]: value for name, value in request.parameters.items() if name in by_name}
+        by_name = {field.alias: name for name, field in fields.items() if field.alias} | {
+            name: name for name in fields
+        }
+        settings = {
+            by_name[name]: value for name, value in request.parameters.items() if name in by_name
+        }
         model = self._chat.model_copy(update=settings) if settings else self._chat
         with tracing_context(enabled=False):
             return await model.ainvoke(request.to_chat()["messages"], config={"callbacks": []})
@@ -94,7 +108,9 @@ def _load_model(path: str) -> Any:
         return attrgetter(name)(import_module(module))
     except Exception as error:  # the user's module may raise anything, such as for a missing key
         problem = process_redactor().redact_text(f"{type(error).__name__}: {error}")
-        raise ConfigError(f"'langchain:{path}' cannot be loaded: {problem}; name one as package.module.name") from error
+        raise ConfigError(
+            f"'langchain:{path}' cannot be loaded: {problem}; name one as package.module.name"
+        ) from error
 
 
 def _reply(message: AIMessage) -> Reply:
@@ -115,12 +131,17 @@ def _reply(message: AIMessage) -> Reply:
 
 
 def _first_text(values: Mapping[str, Any], *names: str) -> str | None:
-    return next((values[name] for name in names if isinstance(values.get(name), str) and values[name]), None)
+    return next(
+        (values[name] for name in names if isinstance(values.get(name), str) and values[name]), None
+    )
 
 
 def _kind(error: Exception) -> str:
     """Return the kind of fault of an error, by the error itself or else by its causes."""
-    return next((kind for cause in exception_chain(error) if (kind := _own_kind(cause)) is not None), "unreadable")
+    return next(
+        (kind for cause in exception_chain(error) if (kind := _own_kind(cause)) is not None),
+        "unreadable",
+    )
 
 
 def _own_kind(error: BaseException) -> str | None:
@@ -132,14 +153,24 @@ def _own_kind(error: BaseException) -> str | None:
         return "timeout"
     if any("Connect" in name or name == "TransportError" for name in names):
         return "connection"
-    holders = ((error, "status_code"), (getattr(error, "response", None), "status_code"), (error, "code"))
+    holders = (
+        (error, "status_code"),
+        (getattr(error, "response", None), "status_code"),
+        (error, "code"),
+    )
     statuses = (getattr(holder, name, None) for holder, name in holders)
-    return next((kind_of_status(each) for each in statuses if isinstance(each, int) and 400 <= each < 600), None)
+    return next(
+        (kind_of_status(each) for each in statuses if isinstance(each, int) and 400 <= each < 600),
+        None,
+    )
 
 
 def _headers(error: Exception) -> dict[str, str]:
     """Return the headers of the reply that caused the error: openai, anthropic and httpx keep it in `response`."""
-    candidates = (getattr(getattr(cause, "response", None), "headers", None) for cause in exception_chain(error))
+    candidates = (
+        getattr(getattr(cause, "response", None), "headers", None)
+        for cause in exception_chain(error)
+    )
     headers = next((headers for headers in candidates if isinstance(headers, Mapping)), {})
     return {str(name): str(value) for name, value in headers.items()}
 
@@ -159,33 +190,59 @@ class JudgeChatModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "jurygraph"
 
-    async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **settings: Any) -> ChatResult:
+    async def _agenerate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **settings: Any
+    ) -> ChatResult:
         settings |= {"stop": stop} if stop else {}
         purpose = settings.pop("purpose", None) or _node(run_manager and run_manager.metadata)
-        reply, call = await self.client.ask(self.client.chat_request(_as_text(messages), **settings), purpose=purpose)
-        metadata = {"model_name": reply.served or call.model, "finish_reason": reply.finish, "call": call.id}
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(reply.text, response_metadata=metadata))])
+        reply, call = await self.client.ask(
+            self.client.chat_request(_as_text(messages), **settings), purpose=purpose
+        )
+        metadata = {
+            "model_name": reply.served or call.model,
+            "finish_reason": reply.finish,
+            "call": call.id,
+        }
+        return ChatResult(
+            generations=[ChatGeneration(message=AIMessage(reply.text, response_metadata=metadata))]
+        )
 
-    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **settings: Any) -> Any:
+    def _generate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **settings: Any
+    ) -> Any:
         return self._wait_for(self._agenerate(messages, stop, run_manager, **settings))
 
-    def with_structured_output(self, schema: Any, *, include_raw: bool = False, **settings: Any) -> Runnable[Any, Any]:
+    def with_structured_output(
+        self, schema: Any, *, include_raw: bool = False, **settings: Any
+    ) -> Runnable[Any, Any]:
         """Return a Runnable that gives the reply as this pydantic model; a malformed reply is repaired once."""
         if include_raw or not (isinstance(schema, type) and issubclass(schema, BaseModel)):
-            raise ValueError("a structured reply is a pydantic model: give its class, and no include_raw")
+            raise ValueError(
+                "a structured reply is a pydantic model: give its class, and no include_raw"
+            )
         purpose = settings.pop("purpose", None)
 
         async def judge(prompt: Any, config: RunnableConfig) -> Any:
-            request = self.client.chat_request(_as_text(self._convert_input(prompt).to_messages()), schema, **settings)
-            return (await self.client.judge(request, schema, purpose=purpose or _node(config.get("metadata")))).value
+            request = self.client.chat_request(
+                _as_text(self._convert_input(prompt).to_messages()), schema, **settings
+            )
+            return (
+                await self.client.judge(
+                    request, schema, purpose=purpose or _node(config.get("metadata"))
+                )
+            ).value
 
-        return RunnableLambda(lambda prompt, config: self._wait_for(judge(prompt, config)), judge, name="judge")
+        return RunnableLambda(
+            lambda prompt, config: self._wait_for(judge(prompt, config)), judge, name="judge"
+        )
 
     def _wait_for(self, answer: Coroutine[Any, Any, Any]) -> Any:
         """Return a result of the client's event loop in another thread."""
         if asyncio._get_running_loop() is self.client.loop:
             answer.close()
-            raise RuntimeError("`invoke` would block the event loop that sends the request: await `ainvoke` instead")
+            raise RuntimeError(
+                "`invoke` would block the event loop that sends the request: await `ainvoke` instead"
+            )
         return asyncio.run_coroutine_threadsafe(answer, self.client.loop).result()
 
 
@@ -196,5 +253,9 @@ def _node(metadata: Any) -> str | None:
 def _as_text(messages: Sequence[BaseMessage]) -> list[Message]:
     for message in messages:
         if message.type not in _ROLES or not isinstance(message.content, str):
-            raise ValueError(f"the config's model reads texts of system, user and assistant, not {message!r:.200}")
-    return [Message.model_validate({"role": _ROLES[m.type], "content": m.content}) for m in messages]
+            raise ValueError(
+                f"the config's model reads texts of system, user and assistant, not {message!r:.200}"
+            )
+    return [
+        Message.model_validate({"role": _ROLES[m.type], "content": m.content}) for m in messages
+    ]

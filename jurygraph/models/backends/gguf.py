@@ -22,7 +22,9 @@ _MAGIC = b"GGUF"
 _FIRST_LIMIT = 600.0  # seconds
 _PATIENCE = 4.0
 _LEAST_LETTERS = 40  # of a string in a reply
-_MOST_LETTERS = 240  # about three sentences: a small model that repeats itself writes up to the bound
+_MOST_LETTERS = (
+    240  # about three sentences: a small model that repeats itself writes up to the bound
+)
 _LEAST_DIGIT = 1e-6  # of a number in a reply, which would end as little as a string
 _MOST_NUMBER = 10**12
 
@@ -42,7 +44,9 @@ class Gguf(Backend):
     # A grammar in the engine, and log probabilities of the model itself, before the grammar excludes tokens.
     capabilities = Capabilities("grammar", logprobs=True)
 
-    def __init__(self, path: Path, slots: int = 4, context: int = 4096, threads: int | None = None) -> None:
+    def __init__(
+        self, path: Path, slots: int = 4, context: int = 4096, threads: int | None = None
+    ) -> None:
         """Read the file for its digest, without loading the model.
 
         Raises `ConfigError` if it is not a readable GGUF file, or if xllamacpp is not installed.
@@ -100,8 +104,14 @@ class Gguf(Backend):
             async with asyncio.timeout(limit):
                 await asyncio.get_running_loop().run_in_executor(self._pool, answer)
         except TimeoutError:
-            raise Fault("timeout", f"{self.model} gave no whole reply within {limit:.0f} s") from None
-        except (TypeError, ValueError, RuntimeError) as error:  # raised by the library for invalid requests
+            raise Fault(
+                "timeout", f"{self.model} gave no whole reply within {limit:.0f} s"
+            ) from None
+        except (
+            TypeError,
+            ValueError,
+            RuntimeError,
+        ) as error:  # raised by the library for invalid requests
             raise Fault("rejected", f"{self.model} rejected the request: {error}") from None
         finally:
             is_cancelled.set()
@@ -140,18 +150,24 @@ def library() -> Any:
     return xllamacpp
 
 
-def start_server(path: Path, *, threads: int | None = None, key: str | None = None, **settings: Any) -> Any:
+def start_server(
+    path: Path, *, threads: int | None = None, key: str | None = None, **settings: Any
+) -> Any:
     """Return an engine whose loop runs, with `settings` of xllamacpp's `CommonParams`.
 
     Raises `ConfigError` if it cannot load the model.
     """
     parameters = library().CommonParams()
     parameters.model.path = str(path)
-    cores = available_cores()  # one is left to the rest of the process where there are more than two
+    cores = (
+        available_cores()
+    )  # one is left to the rest of the process where there are more than two
     threads = threads or (cores if cores <= 2 else cores - 1)
     parameters.cpuparams.n_threads = threads
     parameters.cpuparams_batch.n_threads = threads
-    parameters.api_keys = [key or token_urlsafe()]  # it listens on a local port, even if it is only used in process
+    parameters.api_keys = [
+        key or token_urlsafe()
+    ]  # it listens on a local port, even if it is only used in process
     parameters.verbosity = -1  # prints nothing
     parameters.endpoint_metrics = True
     for name, value in settings.items():
@@ -177,9 +193,13 @@ def _sha256(path: Path) -> str:
             file.seek(0)
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
-        raise ConfigError(f"gguf: {path}: there is no such file; name a model in the GGUF format") from None
+        raise ConfigError(
+            f"gguf: {path}: there is no such file; name a model in the GGUF format"
+        ) from None
     except OSError as error:
-        raise ConfigError(f"gguf: {path}: cannot be read ({error.strerror}); name a file that can be") from None
+        raise ConfigError(
+            f"gguf: {path}: cannot be read ({error.strerror}); name a file that can be"
+        ) from None
 
 
 def _body(request: Request) -> dict[str, Any]:
@@ -242,7 +262,9 @@ def _reply(chunks: Sequence[dict[str, Any]]) -> Reply:
         raise Fault("unreadable", "the engine broke off without a word")
     usage = chunks[-1].get("usage", {})
     text = "".join(choice["delta"].get("content") or "" for choice in choices)
-    entries = [token for choice in choices for token in (choice.get("logprobs") or {}).get("content", ())]
+    entries = [
+        token for choice in choices for token in (choice.get("logprobs") or {}).get("content", ())
+    ]
     return Reply(
         text=text,
         finish=choices[-1]["finish_reason"],

@@ -43,7 +43,9 @@ from jurygraph.models.request import (
 from jurygraph.safety.redaction import find_secrets
 from jurygraph.schema.frozen_model import iter_strings
 
-_PROVIDERS = tomllib.loads(files("jurygraph.models.backends").joinpath("litellm.toml").read_text("utf-8"))
+_PROVIDERS = tomllib.loads(
+    files("jurygraph.models.backends").joinpath("litellm.toml").read_text("utf-8")
+)
 CAPABILITIES = {prefix: Capabilities(**entry) for prefix, entry in _PROVIDERS["forms"].items()}
 LEFT_OUT = {prefix: frozenset(names) for prefix, names in _PROVIDERS["left_out"].items()}
 ADDRESSES: dict[str, Sequence[str]] = _PROVIDERS["addresses"]
@@ -56,11 +58,15 @@ _COMMON_PROVIDERS = {
     *_PROVIDERS["others"]["names"],
 }
 
-DEFAULT_CAPABILITIES = Capabilities("instructed")  # of other providers: the least that all their models share
+DEFAULT_CAPABILITIES = Capabilities(
+    "instructed"
+)  # of other providers: the least that all their models share
 
 _WITH_USER = re.compile(r"(?:[\w+.-]+://)?[^/?#]*@")
 
-FIXED_SAMPLING = re.compile(r"(?:^|[/.])(?:gpt-[5-9]|o[1-9](?:-|$)|claude-[a-z]+-(?:4-[7-9]|[5-9]|preview))")
+FIXED_SAMPLING = re.compile(
+    r"(?:^|[/.])(?:gpt-[5-9]|o[1-9](?:-|$)|claude-[a-z]+-(?:4-[7-9]|[5-9]|preview))"
+)
 """Models, of any provider, that reject a temperature and log probabilities."""
 
 _SETTINGS = {
@@ -92,7 +98,9 @@ MOST_VALUES = 1_000_000
 """Most JSON values in a reply: the log probabilities of the longest replies have about as many."""
 
 _MAX_SHOWN = 100
-_OF_THE_CONNECTION = frozenset({"accept-encoding", "connection", "content-length", "host", "transfer-encoding"})
+_OF_THE_CONNECTION = frozenset(
+    {"accept-encoding", "connection", "content-length", "host", "transfer-encoding"}
+)
 """Headers of a request that aiohttp writes itself."""
 
 _KEPT_BACK = frozenset({"content-encoding", "content-length", "set-cookie", "transfer-encoding"})
@@ -137,8 +145,12 @@ class _Exchange:
         if self.fault is not None:
             raise self.fault
         if self.response is None:
-            problem = "litellm takes no HTTP client for this provider, so its reply could not be limited"
-            raise Fault("rejected", f"{problem}; reach the model by openai-compatible:URL#model instead")
+            problem = (
+                "litellm takes no HTTP client for this provider, so its reply could not be limited"
+            )
+            raise Fault(
+                "rejected", f"{problem}; reach the model by openai-compatible:URL#model instead"
+            )
         if self.error_kind is not None:
             raise Fault(self.error_kind, f"the provider answered {self.response.status_code}")
 
@@ -191,10 +203,20 @@ def _handler() -> Any:
 
 
 async def _send(request: httpx.Request) -> httpx.Response:
-    headers = {name: value for name, value in request.headers.items() if name.lower() not in _OF_THE_CONNECTION}
-    address = URL(str(request.url), encoded=True)  # as it was signed, for a provider that checks signatures
-    reply = await _HTTP.send(request.method, address, await request.aread(), headers, _proxy(request.url))
-    kept = [(name, value) for name, value in reply.headers.items() if name.lower() not in _KEPT_BACK]
+    headers = {
+        name: value
+        for name, value in request.headers.items()
+        if name.lower() not in _OF_THE_CONNECTION
+    }
+    address = URL(
+        str(request.url), encoded=True
+    )  # as it was signed, for a provider that checks signatures
+    reply = await _HTTP.send(
+        request.method, address, await request.aread(), headers, _proxy(request.url)
+    )
+    kept = [
+        (name, value) for name, value in reply.headers.items() if name.lower() not in _KEPT_BACK
+    ]
     return httpx.Response(reply.status, headers=kept, content=bytes(reply.content), request=request)
 
 
@@ -206,7 +228,9 @@ def _parse_reply(content: bytes) -> Any:
         return from_json(content)
     except ValueError as error:
         begins = content[:_MAX_SHOWN].decode(errors="replace")
-        raise Fault("unreadable", f"the reply is not JSON: {error}; it begins with {begins!r}") from None
+        raise Fault(
+            "unreadable", f"the reply is not JSON: {error}; it begins with {begins!r}"
+        ) from None
 
 
 def _proxy(address: httpx.URL) -> str | None:
@@ -226,7 +250,9 @@ class LiteLLM(Backend):
 
     provider = "litellm"
 
-    def __init__(self, model: str, base_url: str | None = None, form: SchemaMode | None = None) -> None:
+    def __init__(
+        self, model: str, base_url: str | None = None, form: SchemaMode | None = None
+    ) -> None:
         self.model = model
         address = ("base_url", base_url) if base_url else _find_variable(model, ADDRESSES, "BASE")
         self.endpoint = _endpoint(*address)
@@ -234,7 +260,9 @@ class LiteLLM(Backend):
         self._base_url = base_url
         self._takes_handler = model.partition("/")[0] not in _BY_SESSION
         self.secrets = tuple(find_secrets(os.environ))
-        self._dropped_parameters: frozenset[str] = _longest_prefix_entry(LEFT_OUT, model, frozenset())
+        self._dropped_parameters: frozenset[str] = _longest_prefix_entry(
+            LEFT_OUT, model, frozenset()
+        )
         known: Capabilities = _longest_prefix_entry(CAPABILITIES, model, DEFAULT_CAPABILITIES)
         if FIXED_SAMPLING.search(model):
             self._dropped_parameters |= {"logprobs", "top_logprobs", "temperature", "top_p"}
@@ -249,18 +277,34 @@ class LiteLLM(Backend):
         fallback = table.get(name, {})
         if entry is None and str(fallback.get("litellm_provider")).startswith(provider):
             entry = fallback
-        costs = [] if entry is None else [entry.get(f"{kind}_cost_per_token") for kind in ("input", "output")]
-        return Price(input=costs[0] * _MILLION, output=costs[1] * _MILLION) if costs and None not in costs else None
+        costs = (
+            []
+            if entry is None
+            else [entry.get(f"{kind}_cost_per_token") for kind in ("input", "output")]
+        )
+        return (
+            Price(input=costs[0] * _MILLION, output=costs[1] * _MILLION)
+            if costs and None not in costs
+            else None
+        )
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Return the reply to one HTTP request, within `timeout` seconds; the first imports litellm.
 
         Raises `Fault`, also if the reply came by another HTTP client than ours.
         """
-        arguments = {name: value for name, value in request.parameters.items() if name not in self._dropped_parameters}
+        arguments = {
+            name: value
+            for name, value in request.parameters.items()
+            if name not in self._dropped_parameters
+        }
         arguments |= {**request.to_chat(), "base_url": self._base_url, "drop_params": False}
-        if self.model.startswith(_OLLAMA):  # else litellm asks the server for unknown models twice before each request
-            library().model_cost.setdefault(self.model, {"litellm_provider": "ollama", "mode": "chat"})
+        if self.model.startswith(
+            _OLLAMA
+        ):  # else litellm asks the server for unknown models twice before each request
+            library().model_cost.setdefault(
+                self.model, {"litellm_provider": "ollama", "mode": "chat"}
+            )
         arguments |= {**_FIXED_ARGUMENTS, "model": self.model}
         call = library().acompletion  # imported before the timeout begins
         _OPEN_BACKENDS.add(self)
@@ -286,9 +330,14 @@ class LiteLLM(Backend):
             try:
                 return await call(**arguments, client=_handler())
             except Exception as error:
-                causes = exception_chain(error)  # OpenAI's client, which litellm took it for, has other methods
+                causes = exception_chain(
+                    error
+                )  # OpenAI's client, which litellm took it for, has other methods
                 name = type(_handler()).__name__
-                if not any(isinstance(one, AttributeError | TypeError) and name in str(one) for one in causes):
+                if not any(
+                    isinstance(one, AttributeError | TypeError) and name in str(one)
+                    for one in causes
+                ):
                     raise
             self._takes_handler = False
         _SESSION.lend()
@@ -313,12 +362,16 @@ _OPEN_BACKENDS: WeakSet[LiteLLM] = WeakSet()
 """Backends that may hold connections: the last one to close closes them for all."""
 
 
-def _find_variable(model: str, table: Mapping[str, Sequence[str]], suffix: str) -> tuple[str, str | None]:
+def _find_variable(
+    model: str, table: Mapping[str, Sequence[str]], suffix: str
+) -> tuple[str, str | None]:
     """Return the environment variable in which litellm finds a model's address or key, and its value if it is set."""
     is_proxied = os.environ.get("USE_LITELLM_PROXY", "").strip().lower() == "true"
     provider = "litellm_proxy" if is_proxied else model.partition("/")[0]
     names = table.get(provider, (f"{provider.upper().replace('-', '_')}_API_{suffix}",))
-    return next(((name, os.environ[name]) for name in names if os.environ.get(name)), (names[0], None))
+    return next(
+        ((name, os.environ[name]) for name in names if os.environ.get(name)), (names[0], None)
+    )
 
 
 def _endpoint(source: str, address: str | None) -> str | None:
@@ -326,7 +379,9 @@ def _endpoint(source: str, address: str | None) -> str | None:
     if address is None:
         return None
     if _WITH_USER.match(address.strip()):
-        raise ValueError(f"{source}: the URL contains a user or a password; leave it out, and pass the key separately")
+        raise ValueError(
+            f"{source}: the URL contains a user or a password; leave it out, and pass the key separately"
+        )
     return re.split(r"[?#]", address.strip(), maxsplit=1)[0].rstrip("/")
 
 
@@ -346,9 +401,15 @@ def require_provider(model: str) -> None:
     try:
         litellm.get_llm_provider(model)
     except litellm.exceptions.BadRequestError:
-        known = [*sorted(_COMMON_PROVIDERS), *custom, *(getattr(one, "value", one) for one in litellm.provider_list)]
+        known = [
+            *sorted(_COMMON_PROVIDERS),
+            *custom,
+            *(getattr(one, "value", one) for one in litellm.provider_list),
+        ]
         hint = did_you_mean(provider, known) or "write provider/model, such as openai/gpt-5-mini"
-        raise ValueError(f"{quote(provider)} is not a provider that litellm knows; {hint}") from None
+        raise ValueError(
+            f"{quote(provider)} is not a provider that litellm knows; {hint}"
+        ) from None
 
 
 def library() -> Any:
@@ -364,7 +425,9 @@ def library() -> Any:
 
 
 def _longest_prefix_entry(table: dict[str, Any], model: str, otherwise: Any) -> Any:
-    return table.get(max((start for start in table if model.startswith(start)), key=len, default=""), otherwise)
+    return table.get(
+        max((start for start in table if model.startswith(start)), key=len, default=""), otherwise
+    )
 
 
 def _kind(error: Exception, exchange: _Exchange) -> str:
@@ -388,7 +451,9 @@ def _reply(model: str, answer: Any, sent: Any) -> Reply:
         raise Fault("server", f"the server broke the reply off (finish_reason {sent_finish!r})")
     special = choice.message.provider_specific_fields or {}
     finish = choice.finish_reason
-    if model.startswith(_OLLAMA):  # litellm reports "stop" for each of its reasons, and for a reply that did not end
+    if model.startswith(
+        _OLLAMA
+    ):  # litellm reports "stop" for each of its reasons, and for a reply that did not end
         if not isinstance(sent, dict) or sent.get("done") is not True:
             raise Fault("unreadable", "the reply does not say that it is done")
         reason = sent.get("done_reason")
@@ -398,7 +463,8 @@ def _reply(model: str, answer: Any, sent: Any) -> Reply:
     return Reply(
         text=text,
         finish=finish,
-        refusal=special.get("refusal") or getattr(choice.message, "refusal", None),  # the latter from 1.108 on
+        refusal=special.get("refusal")
+        or getattr(choice.message, "refusal", None),  # the latter from 1.108 on
         served=answer.model,
         tokens_in=answer.usage.prompt_tokens or None,  # 0 if the provider did not report it
         tokens_out=answer.usage.completion_tokens or None,

@@ -96,7 +96,10 @@ class HttpClient:
         except (aiohttp.ClientError, OSError) as error:
             cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else None
             is_refused = isinstance(cause, ConnectionRefusedError)
-            fault = Fault("connection", "connection refused" if is_refused else f"{error}" or type(error).__name__)
+            fault = Fault(
+                "connection",
+                "connection refused" if is_refused else f"{error}" or type(error).__name__,
+            )
             fault.is_unsent = cause is not None
             raise fault from None
         if 300 <= response.status < 400:
@@ -116,7 +119,9 @@ class HttpClient:
         """Return the session of the running loop: connections of one loop cannot be used in another."""
         loop = asyncio.get_running_loop()
         if loop not in self._sessions:
-            ended = [self._sessions.pop(other) for other in list(self._sessions) if other.is_closed()]
+            ended = [
+                self._sessions.pop(other) for other in list(self._sessions) if other.is_closed()
+            ]
             self._sessions[loop] = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=_IDLE),
                 headers=self._headers,
@@ -132,7 +137,9 @@ def _close_forgotten(sessions: Mapping[asyncio.AbstractEventLoop, aiohttp.Client
     """Say that nobody closed these connections, and close them: aiohttp would write several lines about each."""
     if not sessions:
         return
-    log.warning("a jury was not closed: use it as `with jg.Jury(…) as jury:`, or call jury.close() at the end")
+    log.warning(
+        "a jury was not closed: use it as `with jg.Jury(…) as jury:`, or call jury.close() at the end"
+    )
     running = None
     with suppress(RuntimeError):  # none runs in this thread
         running = asyncio.get_running_loop()
@@ -196,7 +203,9 @@ class OpenAICompatible(Backend):
         key_variable: str | None = None,
     ) -> None:
         if key is not None and not _KEY.fullmatch(key):
-            raise ValueError("the key is empty, or has a blank or a sign beyond ASCII in it; give it as it was issued")
+            raise ValueError(
+                "the key is empty, or has a blank or a sign beyond ASCII in it; give it as it was issued"
+            )
         self.endpoint: str = _endpoint(url)
         self.model = model
         self.key_variable = key_variable
@@ -215,16 +224,22 @@ class OpenAICompatible(Backend):
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Return the reply, within `timeout` seconds from now to its last byte. Raises `Fault`."""
         body = {**request.parameters, "model": request.model, **request.to_chat()}
-        reply = read_reply(self.parse(await self.post("chat/completions", body, timeout), _ENVELOPE))
+        reply = read_reply(
+            self.parse(await self.post("chat/completions", body, timeout), _ENVELOPE)
+        )
         if reply.finish in ABORTED:
-            raise self.fault("server", f"the server broke the reply off (finish_reason {reply.finish!r})")
+            raise self.fault(
+                "server", f"the server broke the reply off (finish_reason {reply.finish!r})"
+            )
         return reply
 
     async def post(self, path: str, body: Mapping[str, Any], timeout: float) -> HttpReply:
         """Send a request to a path below the URL, and return the reply if it is no error. Raises `Fault`."""
         try:
             async with asyncio.timeout(timeout):
-                http_reply = await self._client.send("POST", f"{self.endpoint}/{path}", encode_json(body))
+                http_reply = await self._client.send(
+                    "POST", f"{self.endpoint}/{path}", encode_json(body)
+                )
         except PydanticSerializationError as error:
             fault = Fault("rejected", f"the request cannot be written as JSON in UTF-8: {error}")
             fault.is_unsent = True
@@ -234,7 +249,9 @@ class OpenAICompatible(Backend):
         except Fault as fault:
             raise self.restate(fault) from None
         if http_reply.status >= 300:
-            raise self._error_fault(http_reply.status, http_reply.headers, parse_error(http_reply.content))
+            raise self._error_fault(
+                http_reply.status, http_reply.headers, parse_error(http_reply.content)
+            )
         return http_reply
 
     def parse(self, http_reply: HttpReply, adapter: TypeAdapter[T]) -> T:
@@ -267,7 +284,9 @@ def _endpoint(url: str) -> str:
     except ValueError:
         raise ValueError(_NO_ADDRESS) from None
     if "@" in parts.netloc or "?" in url or "#" in url:
-        raise ValueError("the URL contains a user, a password or a query, which may be secret; pass the key separately")
+        raise ValueError(
+            "the URL contains a user, a password or a query, which may be secret; pass the key separately"
+        )
     if not is_usable:
         raise ValueError(_NO_ADDRESS)
     return url.strip().rstrip("/")
@@ -282,7 +301,9 @@ def read_reply(envelope: _Envelope) -> Reply:
     if isinstance(content, list):  # parts; those with thoughts are not the reply
         texts = (part.get("text") for part in content if part.get("type") == "text")
         content = "".join(text for text in texts if isinstance(text, str))
-    read, written, total = (_read_count(usage, f"{name}_tokens") for name in ("prompt", "completion", "total"))
+    read, written, total = (
+        _read_count(usage, f"{name}_tokens") for name in ("prompt", "completion", "total")
+    )
     if read is not None and written is not None and total is not None:
         written = max(written, total - read)  # hidden reasoning, if the total alone includes it
     return Reply(

@@ -67,7 +67,9 @@ async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerification
     total: Counter[str] = Counter()
     async with AsyncExitStack() as stack:
         jury = await stack.enter_async_context(aclosing(_offline_jury(run.source)))
-        verifier = _Verifier(run.source, jury, [stack.enter_context(origin) for origin in _open_origins(run.source)])
+        verifier = _Verifier(
+            run.source, jury, [stack.enter_context(origin) for origin in _open_origins(run.source)]
+        )
         for group in run.group_records():
             scored = run.source.group(group)
             total.update(await verifier.verify_group(group, scored))
@@ -107,11 +109,15 @@ def _offline_jury(run: Run) -> Jury:
     for judge in config.judges:
         identity = run.header.identity_of(judge)
         if identity is None:
-            raise TraceMismatch(f"{run.ledger.path}, record 1: does not identify the model; it has been changed")
+            raise TraceMismatch(
+                f"{run.ledger.path}, record 1: does not identify the model; it has been changed"
+            )
         calls = config.calls_of(judge)
         limits = RequestLimits(max_tokens=calls.max_tokens)
         backend = OfflineBackend(identity)
-        gateways[judge] = Gateway(backend, Limiter(MAX_CONCURRENT_GROUPS), limits, parameters=calls.parameters)
+        gateways[judge] = Gateway(
+            backend, Limiter(MAX_CONCURRENT_GROUPS), limits, parameters=calls.parameters
+        )
     return Jury(config, gateway=Gateways(gateways))
 
 
@@ -123,7 +129,9 @@ class OfflineBackend(Backend):
         self.endpoint = identity.endpoint
         self.model = identity.model
         top = identity.top_logprobs
-        self.capabilities = Capabilities(identity.form, logprobs=top is not None, top_logprobs=top or 0)
+        self.capabilities = Capabilities(
+            identity.form, logprobs=top is not None, top_logprobs=top or 0
+        )
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Raise `Fault` of kind `unrecorded`."""
@@ -150,14 +158,20 @@ class _Verifier:
         responses = [item.response for item in scored if item.response is not None]
         if task is None or len(responses) < len(scored):
             return {"erased": len(own)}
-        quotations = sum(map(self._check_quotations, stored, [response.text for response in responses]))
+        quotations = sum(
+            map(self._check_quotations, stored, [response.text for response in responses])
+        )
         plan = run.plan_of(task.id)
         evaluators = self._jury.evaluators
         own_model = {
-            q.id for q in plan.survey.questions if q.layer == "model" and not evaluators[q.evaluator].uses_model
+            q.id
+            for q in plan.survey.questions
+            if q.layer == "model" and not evaluators[q.evaluator].uses_model
         }
         recalled = {verdict.key: verdict for verdict in own if _is_recalled(verdict, own_model)}
-        self._unanswered = frozenset(call.id for trace in stored for call in trace.calls if call.fault is not None)
+        self._unanswered = frozenset(
+            call.id for trace in stored for call in trace.calls if call.fault is not None
+        )
         known = ReusedResults(recalled, self._external_material(stored))
         self._calls.hidden = self._unanswered
         traces = await self._jury.ascore(task, responses, plan, known, self._calls)
@@ -167,12 +181,18 @@ class _Verifier:
         self._compare_material(stored, traces)
         recomputed = {verdict.key: verdict for verdict in _own_verdicts(traces)}
         # Verdicts that a branch took from another run, which has their calls.
-        reused = {v.key: v for v in own if any(run.ledger.find("call", use.id) is None for use in v.calls)}
+        reused = {
+            v.key: v for v in own if any(run.ledger.find("call", use.id) is None for use in v.calls)
+        }
         if reused and any(map(_is_unrecorded, recomputed.values())):
             # A call of the branch is about the questions that were left: it is repeated with the others as they were.
             known = ReusedResults({**recalled, **reused}, known.material)
             again = await self._jury.ascore(task, responses, plan, known, self._calls)
-            recomputed |= {verdict.key: verdict for verdict in _own_verdicts(again) if verdict.key not in reused}
+            recomputed |= {
+                verdict.key: verdict
+                for verdict in _own_verdicts(again)
+                if verdict.key not in reused
+            }
         counts = Counter(self._compare_verdict(verdict, recomputed, own_model) for verdict in own)
         return {**counts, "quotations": quotations}
 
@@ -182,7 +202,9 @@ class _Verifier:
         for trace in stored:
             for material in trace.material:
                 if any(self._calls.find(use.id) is None for use in material.calls):
-                    self._require_calls(self._label(trace.response_id, "material", material.name), material)
+                    self._require_calls(
+                        self._label(trace.response_id, "material", material.name), material
+                    )
                     known[material.name, trace.response_id] = material
         return known
 
@@ -199,17 +221,28 @@ class _Verifier:
                     _require_same(label, _DERIVED, material, new_material)
 
     def _compare_verdict(
-        self, stored: RecordedVerdict, recomputed: Mapping[VerdictKey, RecordedVerdict], own_model: Collection[str]
+        self,
+        stored: RecordedVerdict,
+        recomputed: Mapping[VerdictKey, RecordedVerdict],
+        own_model: Collection[str],
     ) -> str:
         """Compare a stored verdict with the one that was computed again; return the count that it adds to."""
         label = self._label(stored.about, "verdict", stored.question)
-        new_verdict = recomputed.get(stored.key) or recomputed.get(VerdictKey(stored.question, stored.about, (), 0))
+        new_verdict = recomputed.get(stored.key) or recomputed.get(
+            VerdictKey(stored.question, stored.about, (), 0)
+        )
         if new_verdict is None:
             raise TraceMismatch(f"{label}: the question has changed")
         if is_erased(stored):
             return "erased"
-        is_gated = not {stored.gated_by, new_verdict.gated_by}.isdisjoint((NO_VARIANT, *RESPONSE_GATES))
-        if not stored.calls and not is_gated and self._jury.evaluators[new_verdict.evaluator].uses_model:
+        is_gated = not {stored.gated_by, new_verdict.gated_by}.isdisjoint(
+            (NO_VARIANT, *RESPONSE_GATES)
+        )
+        if (
+            not stored.calls
+            and not is_gated
+            and self._jury.evaluators[new_verdict.evaluator].uses_model
+        ):
             return "needing_model"
         if stored.calls and _is_unrecorded(new_verdict) and not _is_excused(stored):
             self._require_calls(label, stored)
@@ -224,8 +257,14 @@ class _Verifier:
 
         A call whose texts were erased is not missing.
         """
-        names = () if self._is_run_missing else [use.id for use in item.calls if use.id not in self._unanswered]
-        if any(all(ledger.find("call", name) is None for ledger in self._ledgers) for name in names):
+        names = (
+            ()
+            if self._is_run_missing
+            else [use.id for use in item.calls if use.id not in self._unanswered]
+        )
+        if any(
+            all(ledger.find("call", name) is None for ledger in self._ledgers) for name in names
+        ):
             raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
 
     def _check_quotations(self, trace: Trace, text: str) -> int:
@@ -233,14 +272,26 @@ class _Verifier:
 
         A verdict on a variant quotes the variant. Raises `TraceMismatch` for a quotation that is not at its place.
         """
-        verdicts = [one for one in _own_verdicts([trace]) if one.about in one.responses and not is_erased(one)]
-        quoted = [("verdict", verdict.question, evidence) for verdict in verdicts for evidence in verdict.evidence]
-        quoted += [("material", one.name, evidence) for one in trace.material for evidence in one.evidence]
+        verdicts = [
+            one
+            for one in _own_verdicts([trace])
+            if one.about in one.responses and not is_erased(one)
+        ]
+        quoted = [
+            ("verdict", verdict.question, evidence)
+            for verdict in verdicts
+            for evidence in verdict.evidence
+        ]
+        quoted += [
+            ("material", one.name, evidence) for one in trace.material for evidence in one.evidence
+        ]
         quoted = [entry for entry in quoted if entry[2].verified and entry[2].source == "response"]
         for kind, name, evidence in quoted:
             if text[evidence.start : evidence.end] != evidence.quote:
                 place = f"characters {evidence.start} to {evidence.end}"
-                raise TraceMismatch(f"{self._label(trace.response_id, kind, name)}: its quotation is not at {place}")
+                raise TraceMismatch(
+                    f"{self._label(trace.response_id, kind, name)}: its quotation is not at {place}"
+                )
         return len(quoted)
 
     def _label(self, response: str, kind: str = "", name: str = "") -> str:
@@ -248,7 +299,12 @@ class _Verifier:
 
 
 def _own_verdicts(traces: Sequence[Trace]) -> list[RecordedVerdict]:
-    return [verdict for trace in traces for verdict in trace.verdicts if verdict.about == trace.response_id]
+    return [
+        verdict
+        for trace in traces
+        for verdict in trace.verdicts
+        if verdict.about == trace.response_id
+    ]
 
 
 def _is_recalled(verdict: RecordedVerdict, own_model: Collection[str]) -> bool:
@@ -268,15 +324,22 @@ def _is_excused(item: RecordedVerdict | Material) -> bool:
 
 
 def _require_same(
-    label: str, fields: Sequence[str], stored: RecordedVerdict | Material, recomputed: RecordedVerdict | Material
+    label: str,
+    fields: Sequence[str],
+    stored: RecordedVerdict | Material,
+    recomputed: RecordedVerdict | Material,
 ) -> None:
     for name in fields:
         old = getattr(stored, name)
         new = getattr(recomputed, name)
-        if old == new or (name == "calls" and set(old) == set(new)):  # concurrent calls have no fixed order
+        if old == new or (
+            name == "calls" and set(old) == set(new)
+        ):  # concurrent calls have no fixed order
             continue
         then = compact_json(to_jsonable_python(old)).decode()
         now = compact_json(to_jsonable_python(new)).decode()
         # the known secrets depend on the environment: some were redacted then and are not now, or the reverse
         if then != now and not is_possible_source(then, now) and not is_possible_source(now, then):
-            raise TraceMismatch(f"{label}: {name} is {old!r} in the run and {new!r} when recomputed")
+            raise TraceMismatch(
+                f"{label}: {name} is {old!r} in the run and {new!r} when recomputed"
+            )

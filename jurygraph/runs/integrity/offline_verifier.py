@@ -46,7 +46,9 @@ def at_place(place: str) -> "Iterator[None]":
     except VerificationError as difference:
         raise VerificationError(f"{place}: {difference}") from None
     except Exception as error:  # noqa: BLE001 - whatever a changed byte leads to
-        raise VerificationError(f"{place}: cannot be read ({type(error).__name__}: {error})") from None
+        raise VerificationError(
+            f"{place}: cannot be read ({type(error).__name__}: {error})"
+        ) from None
 
 
 def canonical_json(value: Any) -> bytes:
@@ -75,7 +77,10 @@ def read_lines(path: Path) -> "Iterator[tuple[str, bytes, Any]]":
 def read_canonical(path: Path, length: int) -> "Iterator[dict[str, Any]]":
     for place, line, content in read_lines(path):
         with at_place(place):
-            require(canonical_json(content) + b"\n" == line and len(content) == length, "is not as jurygraph writes it")
+            require(
+                canonical_json(content) + b"\n" == line and len(content) == length,
+                "is not as jurygraph writes it",
+            )
         yield content
 
 
@@ -97,17 +102,25 @@ class Chain:
         self._has_base = False
 
     def walk(
-        self, records: "Iterable[tuple[int, str, str, int, str, bytes]]", texts: "Iterable[tuple[int, bytes, bytes]]"
+        self,
+        records: "Iterable[tuple[int, str, str, int, str, bytes]]",
+        texts: "Iterable[tuple[int, bytes, bytes]]",
     ) -> None:
         """Check records (number, kind, key, time, body, link) and texts (number, salt, content), in their order."""
         stored = iter(texts)
         text = next(stored, None)
         for seq, kind, key, at, written, link in records:
             with at_place(f"record {seq} ({kind} {key!r})"):
-                chained = self.links[-1] + canonical_json([seq, kind, key, at]) + b"\n" + written.encode()
-                require(seq == len(self.links), "is not the next record: one is missing, or there twice")
+                chained = (
+                    self.links[-1] + canonical_json([seq, kind, key, at]) + b"\n" + written.encode()
+                )
+                require(
+                    seq == len(self.links), "is not the next record: one is missing, or there twice"
+                )
                 is_as_written = hashlib.sha256(chained).digest() == link
-                require(is_as_written, "differs from what was written, or from the record before it")
+                require(
+                    is_as_written, "differs from what was written, or from the record before it"
+                )
                 body = json.loads(written)
                 self._check_place(seq, kind, key, body)
                 for number, commitment in enumerate(body.get("texts", ()), start=seq << 20):
@@ -115,7 +128,10 @@ class Chain:
                         self._missing.add(number)
                         continue
                     require(text[0] == number, f"text {text[0]}: belongs to no record")
-                    require(sha256(text[1] + text[2]) == commitment, f"text {number}: differs from what was written")
+                    require(
+                        sha256(text[1] + text[2]) == commitment,
+                        f"text {number}: differs from what was written",
+                    )
                     self.texts += 1
                     text = next(stored, None)
                 self.links.append(link)
@@ -137,7 +153,10 @@ class Chain:
         require(kind in KINDS and (kind == "run") == (seq == 1), "has no business there")
         is_of_group = kind == "trace" and not self._has_base
         require(is_of_group == (seq in self._group), "is not of the group before it")
-        require(not is_of_group or body["group"] == seq - self._group.start + 1, "has another place in its group")
+        require(
+            not is_of_group or body["group"] == seq - self._group.start + 1,
+            "has another place in its group",
+        )
         is_again = kind != "call" and (kind, key) in self.known
         require(kind == "erasure" or not (is_again or self.is_closed), "is after the end, or twice")
         if kind == "run":
@@ -148,7 +167,9 @@ class Chain:
             self.traces += 1
         elif kind == "close":
             expected = {"traces": self.traces, "head": self.links[-1].hex()}
-            require(key == "" and body == expected, "does not state the traces and the head before it")
+            require(
+                key == "" and body == expected, "does not state the traces and the head before it"
+            )
         elif kind == "erasure":
             self.erased.update(body["ids"])
         if kind != "call":
@@ -167,7 +188,9 @@ class Ledger(Chain):
         super().__init__()
         self.run: dict[str, Any] = {}
         self.tasks: dict[str, str] = {}  # by response
-        self.rewards: dict[str, list[Any]] = {}  # by response: its task, and its reward as traces.jsonl has it
+        self.rewards: dict[
+            str, list[Any]
+        ] = {}  # by response: its task, and its reward as traces.jsonl has it
         self.base: Ledger | None = None
         self._folder = folder
         self._task = ""
@@ -176,8 +199,14 @@ class Ledger(Chain):
         texts = read_canonical(folder / "texts.jsonl", 3)
         with at_place("records.jsonl and texts.jsonl"):
             self.walk(
-                ((*map(record.__getitem__, names), bytes.fromhex(record["link"])) for record in records),
-                ((text["id"], bytes.fromhex(text["salt"]), text["content"].encode()) for text in texts),
+                (
+                    (*map(record.__getitem__, names), bytes.fromhex(record["link"]))
+                    for record in records
+                ),
+                (
+                    (text["id"], bytes.fromhex(text["salt"]), text["content"].encode())
+                    for text in texts
+                ),
             )
 
     def read(self, kind: str, key: str, body: Any) -> Any:
@@ -189,7 +218,10 @@ class Ledger(Chain):
                 with at_place("base"):
                     self.base = Ledger(self._folder / "base")
                     base = (self.base.run["key"], self.base.links[origin["records"]].hex())
-                    require(base == (origin["run"], origin["head"]), "is not the run that this one refers to")
+                    require(
+                        base == (origin["run"], origin["head"]),
+                        "is not the run that this one refers to",
+                    )
                 self.tasks = self.base.tasks
         elif kind == "group":
             self._task = key
@@ -204,16 +236,23 @@ def check_reward(reward: "dict[str, Any]", specs: "list[dict[str, Any]]") -> "li
     """Check that a reward follows from its terms and adjustments, to the last bit; return it with its terms."""
     require(len(reward["terms"]) == len(specs), "the reward has not one term for each component")
     pairs = zip(specs, reward["terms"])  # noqa: B905 - Python 3.8 knows no `strict`
-    terms = {spec["name"]: None if value is None else spec["weight"] * value for spec, value in pairs}
+    terms = {
+        spec["name"]: None if value is None else spec["weight"] * value for spec, value in pairs
+    }
     total = 0.0
     value = reward["value"]
     status = reward.get("status", "ok")
     for name in sorted(terms):
         total += terms[name] or 0.0  # not sum(), which adds differently since Python 3.12
     for name, before, after in reward.get("adjustments", ()):
-        require(before == total, f"the reward before the {name} is {before}, and {total} comes to it")
+        require(
+            before == total, f"the reward before the {name} is {before}, and {total} comes to it"
+        )
         total = after
-    require(value == (None if status == "failed" else total), f"the {status} reward is {value}; its terms give {total}")
+    require(
+        value == (None if status == "failed" else total),
+        f"the {status} reward is {value}; its terms give {total}",
+    )
     return [value, status, reward.get("coverage", 1.0), terms]
 
 
@@ -254,7 +293,9 @@ def iter_proofs(folder: Path, head: "str | None") -> "Iterator[str]":
     require(config == run.run["config_file"], "config.yaml: is not that of this run")
     check_traces(folder / "traces.jsonl", run.rewards)
     yield "holds: config.yaml, and the rewards and terms in traces.jsonl"
-    require(head is None or head in run.heads().values(), f"records.jsonl: do not have the head {head}")
+    require(
+        head is None or head in run.heads().values(), f"records.jsonl: do not have the head {head}"
+    )
     if (folder / "seal.txt").exists():
         yield from check_seal(folder, run)
     foreign = sorted({str(path.relative_to(folder)) for path in folder.rglob("*")} - MEMBERS)
@@ -265,14 +306,26 @@ def iter_proofs(folder: Path, head: "str | None") -> "Iterator[str]":
 
 
 def main(arguments: "list[str] | None" = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bundle", nargs="?", type=Path, default=Path(__file__).parent, help="zip, or unpacked folder")
-    parser.add_argument("--expect-head", type=str.lower, help="head that the run must have: 64 hexadecimal digits")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "bundle",
+        nargs="?",
+        type=Path,
+        default=Path(__file__).parent,
+        help="zip, or unpacked folder",
+    )
+    parser.add_argument(
+        "--expect-head", type=str.lower, help="head that the run must have: 64 hexadecimal digits"
+    )
     options = parser.parse_args(arguments)
     if not options.bundle.exists():
         parser.error(f"{options.bundle}: does not exist")
     if options.expect_head is not None and not re.fullmatch("[0-9a-f]{64}", options.expect_head):
-        parser.error(f"--expect-head: {options.expect_head!r} is no head; give its 64 hexadecimal digits")
+        parser.error(
+            f"--expect-head: {options.expect_head!r} is no head; give its 64 hexadecimal digits"
+        )
     try:
         for proof in iter_proofs_of_bundle(options.bundle, options.expect_head):
             sys.stdout.write(f"{proof}\n")

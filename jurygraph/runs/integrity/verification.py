@@ -62,13 +62,18 @@ def group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> VerdictTable
 
 def recompute_statistics(group: StoredGroup, outline: SurveyOutline) -> dict[str, Any]:
     names = [question.id for question in outline.questions]
-    verdicts = [v for trace in group.traces for v in trace.body["verdicts"] if not v.get("superseded")]
+    verdicts = [
+        v for trace in group.traces for v in trace.body["verdicts"] if not v.get("superseded")
+    ]
     scored = ((names[v["question"]], v.get("score")) for v in verdicts)
     return group_statistics(outline.questions, scored)
 
 
 def recompute_rewards(
-    run: Run, groups: Iterable[StoredGroup], decision_of: Callable[[StoredGroup], Decision], combiners: Combiners
+    run: Run,
+    groups: Iterable[StoredGroup],
+    decision_of: Callable[[StoredGroup], Decision],
+    combiners: Combiners,
 ) -> Iterator[tuple[TraceOutline, Body]]:
     """Yield every trace with its reward, packed, as recomputed from its verdicts under the decision of its group."""
     remaining = iter(groups)
@@ -103,7 +108,10 @@ class VerificationResult(NamedTuple):
 
 
 def verify(
-    run: Run, report: ProgressCallback, expect_head: str | None = None, signer: Path | str | None = None
+    run: Run,
+    report: ProgressCallback,
+    expect_head: str | None = None,
+    signer: Path | str | None = None,
 ) -> VerificationResult:
     """Check a whole run; `report` receives the number of newly checked records.
 
@@ -120,7 +128,14 @@ def verify(
             return _verify_snapshot(run, report, head, signer)
     except JurygraphError:
         raise
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         problem = f"contains an invalid record ({type(error).__name__}: {error})"
         raise TraceMismatch(f"{run.ledger.path}: {problem}; it has been changed") from error
 
@@ -143,7 +158,9 @@ def _verify_snapshot(
         raise TraceMismatch(f"{path}: is not the config that was written; it has been changed")
     if expected is not None and expected not in chain.heads().values():
         problem = "no record has it, or more than a close record and erasures follow"
-        raise TraceMismatch(f"{ledger.path}: the head is {ledger.head.hex()}, not {expected}: {problem}")
+        raise TraceMismatch(
+            f"{ledger.path}: the head is {ledger.head.hex()}, not {expected}: {problem}"
+        )
     sealed = read_seal(run.folder, signer)
     if sealed is not None:
         _check_sealed(run, chain, sealed, signer)
@@ -174,19 +191,28 @@ def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: Path | s
     origin = run.header.base
     assert origin is not None
     verify(base, report, signer=signer if base.ledger.count > origin.records else None)
-    if base.ledger.count < origin.records or base.ledger.record_at(origin.records).link.hex() != origin.head:
-        raise TraceMismatch(f"{base.ledger.path}, record {origin.records}: is not the one that {run.folder} refers to")
+    if (
+        base.ledger.count < origin.records
+        or base.ledger.record_at(origin.records).link.hex() != origin.head
+    ):
+        raise TraceMismatch(
+            f"{base.ledger.path}, record {origin.records}: is not the one that {run.folder} refers to"
+        )
     return str(base.folder)
 
 
 def _check_rewards(run: Run) -> None:
     groups = _check_statistics(run, read_groups(run)) if run.base is None else read_groups(run)
     combiners = run.load_combiners()
-    for trace, reward in recompute_rewards(run, groups, lambda group: run.decision(group.decision), combiners):
+    for trace, reward in recompute_rewards(
+        run, groups, lambda group: run.decision(group.decision), combiners
+    ):
         if json.dumps(trace.reward) != json.dumps(reward):
             differences = changes(trace.reward, json.loads(json.dumps(reward)))
             key, old, new = next(differences, ("reward", trace.reward, reward))
-            difference = f"{key} is {format_value(old)} in the run and {format_value(new)} when recomputed"
+            difference = (
+                f"{key} is {format_value(old)} in the run and {format_value(new)} when recomputed"
+            )
             label = f"{run.ledger.path}, {record_label(trace.own_record)}"
             raise TraceMismatch(f"{label}: the verdicts give another reward: {difference}")
 
@@ -195,7 +221,9 @@ def _check_statistics(run: Run, groups: Iterator[StoredGroup]) -> Iterator[Store
     for group in groups:
         statistics = recompute_statistics(group, run.survey_outline(group.survey))
         if json.dumps(group.body["statistics"]) != json.dumps(statistics):
-            raise TraceMismatch(f"{run.ledger.path}, {record_label(group.record)}: its verdicts give other statistics")
+            raise TraceMismatch(
+                f"{run.ledger.path}, {record_label(group.record)}: its verdicts give other statistics"
+            )
         yield group
 
 
@@ -220,7 +248,9 @@ class Seal(FrozenModel):
 
     @property
     def signed_bytes(self) -> bytes:
-        return b"jurygraph seal\n" + canonical_json(self.model_dump(mode="json", exclude={"signature"}))
+        return b"jurygraph seal\n" + canonical_json(
+            self.model_dump(mode="json", exclude={"signature"})
+        )
 
     @property
     def to_bytes(self) -> bytes:
@@ -271,7 +301,9 @@ def read_seal(folder: Path, signer: Path | str | None = None) -> Seal | None:
     path = folder / run_folder.SEAL
     if not path.exists():
         if expected is not None:
-            raise TraceMismatch(f"{path}: is missing, and the run should be sealed by the key in {signer}")
+            raise TraceMismatch(
+                f"{path}: is missing, and the run should be sealed by the key in {signer}"
+            )
         return None
     content = path.read_bytes()
     try:
@@ -281,11 +313,17 @@ def read_seal(folder: Path, signer: Path | str | None = None) -> Seal | None:
     except ValidationError:
         raise TraceMismatch(f"{path}: is not a valid seal; it has been changed") from None
     except InvalidSignature:
-        raise TraceMismatch(f"{path}: the signature is invalid; it or the signed records have been changed") from None
+        raise TraceMismatch(
+            f"{path}: the signature is invalid; it or the signed records have been changed"
+        ) from None
     if seal.to_bytes != content:
-        raise TraceMismatch(f"{path}: is not in the form that jurygraph writes; it has been changed")
+        raise TraceMismatch(
+            f"{path}: is not in the form that jurygraph writes; it has been changed"
+        )
     if expected not in (None, seal.public_key):
-        raise TraceMismatch(f"{path}: is by the key {seal.public_key}, not by the one in {signer}, {expected}")
+        raise TraceMismatch(
+            f"{path}: is by the key {seal.public_key}, not by the one in {signer}, {expected}"
+        )
     return seal
 
 
@@ -293,7 +331,9 @@ def _check_sealed(run: Run, chain: Chain, sealed: Seal, signer: Path | str | Non
     """Check that a seal is of this run's records; with a signer, nothing may follow these, not even erasures."""
     path = run.folder / run_folder.SEAL
     if sealed.run != run.id:
-        raise TraceMismatch(f"{path}: is the seal of another run, {sealed.run}; this one is {run.id}")
+        raise TraceMismatch(
+            f"{path}: is the seal of another run, {sealed.run}; this one is {run.id}"
+        )
     if chain.heads().get(sealed.records) != sealed.head:
         raise TraceMismatch(f"{path}: is of other records: some were changed, added or lost")
     later = run.ledger.count - sealed.records
@@ -317,7 +357,10 @@ def load_public_key(key: Path | str) -> str:
 
     Raises `InputError` if the file contains neither.
     """
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
 
     if re.fullmatch("[0-9a-fA-F]{64}", str(key)):
         return str(key).lower()
@@ -337,7 +380,9 @@ def _load_key(path: Path) -> object:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); name the file of an Ed25519 key") from None
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror}); name the file of an Ed25519 key"
+        ) from None
     loads = (
         partial(serialization.load_pem_private_key, password=None),
         partial(serialization.load_ssh_private_key, password=None),
@@ -374,7 +419,9 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
         stream = cast("IO[bytes]", SimpleNamespace(write=file.write, flush=file.flush))
         with ZipFile(stream, "w") as archive:
             for name, content in _members(run, traces):
-                entry = ZipInfo(name)  # without information about the time and machine of its creation
+                entry = ZipInfo(
+                    name
+                )  # without information about the time and machine of its creation
                 entry.compress_type = ZIP_DEFLATED
                 entry.create_system = 3  # Unix on every platform, for identical bytes
                 entry.external_attr = 0o644 << 16
@@ -401,7 +448,9 @@ def _members(run: Run, traces: Iterable[bytes]) -> Iterator[Member]:
 
 
 def _ledger_members(ledger: Ledger, last: int) -> Iterator[Member]:
-    records = ({**record._asdict(), "link": record.link.hex()} for record in ledger.records(up_to=last))
+    records = (
+        {**record._asdict(), "link": record.link.hex()} for record in ledger.records(up_to=last)
+    )
     yield "records.jsonl", (canonical_json(record) + b"\n" for record in records)
     yield "texts.jsonl", (_text_line(text, ledger) for text in ledger.stored_texts(1, last))
 
@@ -410,5 +459,7 @@ def _text_line(text: Text, ledger: Ledger) -> bytes:
     try:
         line = {"id": text.id, "salt": text.salt.hex(), "content": text.content.decode()}
     except UnicodeDecodeError:
-        raise TraceMismatch(f"{ledger.path}, text {text.id}: is not UTF-8; it has been changed") from None
+        raise TraceMismatch(
+            f"{ledger.path}, text {text.id}: is not UTF-8; it has been changed"
+        ) from None
     return canonical_json(line) + b"\n"

@@ -50,13 +50,21 @@ def parse_gate(
         match = _CONDITION.fullmatch(clause)
         is_margin = match is not None and match[1] in margins
         if match is None or not math.isfinite(float(match[3])) or (match[2] == "=") != is_margin:
-            problem = f"{shorten(clause.strip())!r} is not a condition" if clause.strip() else "a condition is missing"
+            problem = (
+                f"{shorten(clause.strip())!r} is not a condition"
+                if clause.strip()
+                else "a condition is missing"
+            )
             raise InputError(f"gate {shorten(text)!r}: {problem}; write it as in {example}")
         if is_margin and float(match[3]) <= 0.0:
-            raise InputError(f"gate {shorten(text)!r}: the margin of {match[1]} must be above 0, got {match[3]}")
+            raise InputError(
+                f"gate {shorten(text)!r}: the margin of {match[1]} must be above 0, got {match[3]}"
+            )
         if not is_margin and match[1] not in names:
             hint = did_you_mean(match[1], names) or f"there are {', '.join(names)}"
-            raise InputError(f"gate {shorten(text)!r}: unknown statistic {shorten(match[1])!r}; {hint}")
+            raise InputError(
+                f"gate {shorten(text)!r}: unknown statistic {shorten(match[1])!r}; {hint}"
+            )
         thresholds.append(Threshold(match[1], match[2], float(match[3])))
     return thresholds
 

@@ -65,7 +65,10 @@ class CallEstimate:
         content = asdict(self)
         by_model = content.pop("by_model")
         cases = ("low", "expected", "worst")
-        named = {name or "model": dict(zip(cases, loads, strict=True)) for name, loads in by_model.items()}
+        named = {
+            name or "model": dict(zip(cases, loads, strict=True))
+            for name, loads in by_model.items()
+        }
         return {**content, "models": named} if named else content
 
 
@@ -75,11 +78,15 @@ class Estimator:
     Models in `only_then` answer only after others: the low case has none of their requests, the others all.
     """
 
-    def __init__(self, gateways: Gateways, sink: CallSink | None = None, only_then: Collection[str] = ()) -> None:
+    def __init__(
+        self, gateways: Gateways, sink: CallSink | None = None, only_then: Collection[str] = ()
+    ) -> None:
         self._gateways = gateways
         self._only_then = only_then
         self._sink = sink
-        self._seen: set[int] = set()  # 64-bit hashes, which take less memory than millions of digests
+        self._seen: set[int] = (
+            set()
+        )  # 64-bit hashes, which take less memory than millions of digests
         self._sums = {name: [[0, 0, 0] for _ in range(3)] for name in gateways}
         self._known: Counter[str] = Counter()
 
@@ -100,7 +107,9 @@ class Estimator:
             loads = _loads(request, gateway.limits.max_tokens)
             if name in self._only_then:
                 loads = ((0, 0, 0), *loads[1:])
-            self._sums[name] = [list(map(operator.add, *pair)) for pair in zip(self._sums[name], loads, strict=True)]
+            self._sums[name] = [
+                list(map(operator.add, *pair)) for pair in zip(self._sums[name], loads, strict=True)
+            ]
         return lacks_reply
 
     def estimate(self) -> CallEstimate:
@@ -111,7 +120,10 @@ class Estimator:
 
     def _cases_of(self, name: str | None) -> tuple[CallLoad, ...]:
         price = self._gateways[name].price
-        return tuple(CallLoad(calls, read, sent, cost(price, read, sent)) for calls, read, sent in self._sums[name])
+        return tuple(
+            CallLoad(calls, read, sent, cost(price, read, sent))
+            for calls, read, sent in self._sums[name]
+        )
 
 
 def _sum_loads(loads: Sequence[CallLoad]) -> CallLoad:
@@ -129,7 +141,9 @@ def _loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, int], ...
     input_tokens = request_size(request)
     max_reply = reply_limit(request.parameters, max_tokens)
     max_input = input_tokens + TEMPLATE_TOKENS * len(request.messages)
-    repair = max_input + max_reply + TEMPLATE_TOKENS * 2 + 1024  # at most so many to tell the errors in the reply
+    repair = (
+        max_input + max_reply + TEMPLATE_TOKENS * 2 + 1024
+    )  # at most so many to tell the errors in the reply
     return (
         (1, -(-size_of_messages(request) // 5), min(40, max_reply)),
         (1, -(-input_tokens // 4), min(150, max_reply)),
@@ -158,7 +172,11 @@ class CallCosts:
     def to_json(self) -> dict[str, Any]:
         """Return the tally as a JSON object; a cost is null, not 0, where the cost of no call is known."""
         known = self.unpriced < self.number or not self.number
-        return {"number": self.number, "cost": self.cost if known else None, "unpriced": self.unpriced}
+        return {
+            "number": self.number,
+            "cost": self.cost if known else None,
+            "unpriced": self.unpriced,
+        }
 
 
 @dataclass
@@ -170,7 +188,9 @@ class Bill:
     time, may have been billed. `models` has the bill of each of several models by its name in the config.
     """
 
-    tallies: dict[ReplySource, CallCosts] = field(default_factory=lambda: {source: CallCosts() for source in SOURCES})
+    tallies: dict[ReplySource, CallCosts] = field(
+        default_factory=lambda: {source: CallCosts() for source in SOURCES}
+    )
     models: "dict[str, Bill]" = field(default_factory=dict)
     _seen: set[int] = field(default_factory=set, repr=False, compare=False)
 
@@ -181,12 +201,16 @@ class Bill:
         seen = hash((call.id, source == "unanswered"))  # another verdict may have the reply
         if seen not in self._seen:
             self._seen.add(seen)
-            is_free = call.fault in UNBILLED and call.attempts == 1  # earlier attempts may have failed in another way
+            is_free = (
+                call.fault in UNBILLED and call.attempts == 1
+            )  # earlier attempts may have failed in another way
             self.tallies[source].add(0.0 if is_free else call.cost)
 
     def to_json(self) -> dict[str, Any]:
         models = {name: bill.to_json() for name, bill in sorted(self.models.items())}
-        content: dict[str, Any] = {source: tally.to_json() for source, tally in self.tallies.items()}
+        content: dict[str, Any] = {
+            source: tally.to_json() for source, tally in self.tallies.items()
+        }
         return {**content, "models": models} if models else content
 
 
@@ -230,7 +254,9 @@ class Forecast:
         self.responses += size
         self.questions += len(questions)
         self.verdicts += sum(number for _, number in remaining)
-        self.model_verdicts += sum(number for q, number in remaining if evaluators[q.evaluator].uses_model)
+        self.model_verdicts += sum(
+            number for q, number in remaining if evaluators[q.evaluator].uses_model
+        )
 
 
 def estimate_costs(jury: "Jury", items: "Iterable[GroupLike]") -> CallEstimate:
@@ -269,11 +295,16 @@ async def _estimate_costs(jury: "Jury", groups: "Iterable[Group]") -> CallEstima
 def without_model_conditions(plan: Plan, evaluators: Mapping[str, Evaluator]) -> Plan:
     """Return the plan without the conditions (`when`) that depend on a model's verdict."""
     questions = plan.survey.questions
-    model_judged = {question.id for question in questions if evaluators[question.evaluator].uses_model}
+    model_judged = {
+        question.id for question in questions if evaluators[question.evaluator].uses_model
+    }
     unconditional = tuple(
-        q.model_copy(update={"when": None}) if q.when and q.when.question in model_judged else q for q in questions
+        q.model_copy(update={"when": None}) if q.when and q.when.question in model_judged else q
+        for q in questions
     )
-    return plan.model_copy(update={"survey": plan.survey.model_copy(update={"questions": unconditional})})
+    return plan.model_copy(
+        update={"survey": plan.survey.model_copy(update={"questions": unconditional})}
+    )
 
 
 def _count_verdicts(question: Question, size: int) -> int:
@@ -359,8 +390,12 @@ def _is_quoted_finding(verdict: Content) -> bool:
 
     What a judge quotes where it finds a criterion not met needs none: then the verdict has no number of its own.
     """
-    is_plain_no = verdict.get("met") is False and "native" not in verdict and "responses" not in verdict
-    return not is_plain_no and any(verified for _, _, _, verified, *_ in verdict.get("evidence", ()))
+    is_plain_no = (
+        verdict.get("met") is False and "native" not in verdict and "responses" not in verdict
+    )
+    return not is_plain_no and any(
+        verified for _, _, _, verified, *_ in verdict.get("evidence", ())
+    )
 
 
 GATE_NAMES = ("responses", "failed", "degraded", "mean", "coverage", "error_rate", "unsupported")
@@ -445,7 +480,9 @@ class Summary:
     _parts: JudgedParts = field(default_factory=JudgedParts, compare=False, repr=False)
     _last_task: str | None = field(default=None, compare=False, repr=False)
     _unanswered: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
-    _has_only_abstained: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)  # on the last task
+    _has_only_abstained: dict[str, bool] = field(
+        default_factory=dict, compare=False, repr=False
+    )  # on the last task
     _lowest: tuple[float, str] | None = field(default=None, repr=False)
 
     def add(
@@ -466,7 +503,9 @@ class Summary:
         agent = body.get("agent")
         value = reward["value"]
         status = reward.get("status", "ok")
-        self._agents.setdefault(agent, AgentRow(agent)).add(value, status, reward.get("coverage", 1.0))
+        self._agents.setdefault(agent, AgentRow(agent)).add(
+            value, status, reward.get("coverage", 1.0)
+        )
         if task_id != self._last_task:
             self.tasks += 1
             self._last_task = task_id
@@ -481,7 +520,9 @@ class Summary:
         for verdict in body["verdicts"]:
             self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)
 
-    def _count_verdict(self, verdict: Content, question: Question, response: str, read_texts: ReadTexts) -> None:
+    def _count_verdict(
+        self, verdict: Content, question: Question, response: str, read_texts: ReadTexts
+    ) -> None:
         if verdict.get("superseded"):
             self.superseded += 1
             return
@@ -490,7 +531,9 @@ class Summary:
         self.judged += status == "ok" and not is_gated
         if is_gated:
             self.gated[verdict["gated_by"]] += 1
-        self.quotable += "unsupported" in verdict or (question.layer in GATED_LAYERS and _is_quoted_finding(verdict))
+        self.quotable += "unsupported" in verdict or (
+            question.layer in GATED_LAYERS and _is_quoted_finding(verdict)
+        )
         if "unsupported" in verdict:
             self.unsupported[verdict["unsupported"]] += 1
         self.abstained += status == "abstained"
@@ -504,7 +547,9 @@ class Summary:
             cause, kind = verdict["failure"]
             self.infrastructure_failures += cause == "infrastructure"
             row = self._failures.setdefault((cause, kind), FailureRow(cause, kind, "", response))
-            if not row.verdicts or response < row.response:  # the same one, in whatever order groups end
+            if (
+                not row.verdicts or response < row.response
+            ):  # the same one, in whatever order groups end
                 row.message = unpack_message(verdict, read_texts())
                 row.response = response
             row.verdicts += 1
@@ -512,7 +557,9 @@ class Summary:
 
     @property
     def unanswered_tasks(self) -> Counter[str]:
-        return self._unanswered + Counter(name for name, is_true in self._has_only_abstained.items() if is_true)
+        return self._unanswered + Counter(
+            name for name, is_true in self._has_only_abstained.items() if is_true
+        )
 
     @property
     def agents(self) -> dict[str | None, AgentRow]:
@@ -557,7 +604,13 @@ class Summary:
     @property
     def verdicts(self) -> int:
         """Return the number of all verdicts: judged, gated, abstained, failed and not applicable."""
-        return self.judged + self.gated.total() + self.abstained + self.failed_verdicts + self.not_applicable
+        return (
+            self.judged
+            + self.gated.total()
+            + self.abstained
+            + self.failed_verdicts
+            + self.not_applicable
+        )
 
     @property
     def unsupported_share(self) -> float:
@@ -591,6 +644,9 @@ class Summary:
             "unanswered_tasks": dict(sorted(self.unanswered_tasks.items())),
             "discarded": self.discarded,
             "error_rate": self.error_rate,
-            "failures": [{**asdict(row), "evaluators": dict(sorted(row.evaluators.items()))} for row in self.failures],
+            "failures": [
+                {**asdict(row), "evaluators": dict(sorted(row.evaluators.items()))}
+                for row in self.failures
+            ],
             "calls": self.bill.to_json(),
         }

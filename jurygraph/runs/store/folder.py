@@ -27,10 +27,13 @@ PLANNING = "planning.sqlite"
 
 _SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 _PLANNING_FILES = frozenset(PLANNING + suffix for suffix in _SQLITE_SUFFIXES)
-RUN_FILES = frozenset({*(LEDGER + suffix for suffix in _SQLITE_SUFFIXES), *_PLANNING_FILES, CONFIG, LOCK, SEAL})
+RUN_FILES = frozenset(
+    {*(LEDGER + suffix for suffix in _SQLITE_SUFFIXES), *_PLANNING_FILES, CONFIG, LOCK, SEAL}
+)
 
 _CONFIG_COMMENT = (
-    "# Every setting of this run, defaults included. A copy: a change here changes nothing but is found by verify.\n"
+    "# Every setting of this run, defaults included. "
+    "A copy: a change here changes nothing but is found by verify.\n"
 )
 
 
@@ -44,11 +47,19 @@ def require_run(folder: Path) -> None:
     if (folder / LEDGER).is_file():
         return
     if (folder / PLANNING).is_file():
-        raise InputError(f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again")
+        raise InputError(
+            f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again"
+        )
     if is_zipfile(folder):
         hint = f"unpack it and run `python3 -I verify.py {shell_quote(folder.resolve())}` there"
         raise InputError(f"{folder}: is a zip file and no run; if it is an audit bundle, {hint}")
-    state = "contains no run" if folder.is_dir() else "is not a folder" if folder.exists() else "does not exist"
+    state = (
+        "contains no run"
+        if folder.is_dir()
+        else "is not a folder"
+        if folder.exists()
+        else "does not exist"
+    )
     raise InputError(f"{folder}: {state}; name the folder that `jurygraph score --out` made")
 
 
@@ -71,7 +82,11 @@ def refuse_foreign(folder: Path) -> None:
     refuse_links(folder)
     config = folder / CONFIG
     is_foreign = config.exists() and not config.read_bytes().startswith(_CONFIG_COMMENT.encode())
-    others = [path for path in folder.iterdir() if path.name not in RUN_FILES and not path.match(REPLACEMENT_NAMES)]
+    others = [
+        path
+        for path in folder.iterdir()
+        if path.name not in RUN_FILES and not path.match(REPLACEMENT_NAMES)
+    ]
     if is_foreign or others:
         raise InputError(f"{folder}: is neither a run nor empty; name another folder with --out")
     log = folder / f"{LEDGER}-wal"
@@ -90,14 +105,20 @@ def create_folder(folder: Path) -> list[Path]:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         problem = f"cannot be made ({error.strerror})"
-        raise InputError(f"{folder}: {problem}; name a folder that you may write to with --out") from None
+        raise InputError(
+            f"{folder}: {problem}; name a folder that you may write to with --out"
+        ) from None
     return missing
 
 
 def remove_folder(folder: Path, made: Iterable[Path]) -> None:
     """Remove the files and folders of a new run that was discarded, except the model calls of its planning."""
     others = sorted(RUN_FILES - _PLANNING_FILES - {SEAL, LEDGER, LOCK})
-    for name in (*others, LEDGER, LOCK):  # this order leaves a recognisable folder if it is interrupted
+    for name in (
+        *others,
+        LEDGER,
+        LOCK,
+    ):  # this order leaves a recognisable folder if it is interrupted
         (folder / name).unlink(missing_ok=True)
     if not (folder / PLANNING).exists():
         for path in made:
@@ -128,25 +149,33 @@ def acquire_lock(path: Path) -> IO[str]:
         number = os.open(path, _LOCK_FLAGS, 0o600)
     except OSError as error:
         problem = f"cannot be written ({error.strerror})"
-        raise InputError(f"{path.parent}: {problem}; name a folder that you may write to with --out") from None
+        raise InputError(
+            f"{path.parent}: {problem}; name a folder that you may write to with --out"
+        ) from None
     file = os.fdopen(number, "r+", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         description = _describe_holder(file)
         file.close()
-        raise InputError(f"{path.parent}: is being written by {description}; wait until it ends, or end it") from None
+        raise InputError(
+            f"{path.parent}: is being written by {description}; wait until it ends, or end it"
+        ) from None
     except OSError as error:
         file.close()
         problem = f"cannot be locked there ({error.strerror})"
-        raise InputError(f"{path.parent}: {problem}; name a folder on a local disk with --out") from None
+        raise InputError(
+            f"{path.parent}: {problem}; name a folder on a local disk with --out"
+        ) from None
     if not _is_at(path, file):
         file.close()  # the previous holder has just removed the file
         return acquire_lock(path)
     foreign = _why_foreign(file)
     if foreign is not None:
         file.close()
-        raise InputError(f"{path}: {foreign}, so it is not jurygraph's and stays as it is; move it out of that folder")
+        raise InputError(
+            f"{path}: {foreign}, so it is not jurygraph's and stays as it is; move it out of that folder"
+        )
     holder = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
@@ -158,7 +187,9 @@ def acquire_lock(path: Path) -> IO[str]:
     except OSError as error:
         file.close()
         problem = f"cannot be written ({error.strerror})"
-        raise InputError(f"{path}: {problem}; free some space, or name another folder with --out") from None
+        raise InputError(
+            f"{path}: {problem}; free some space, or name another folder with --out"
+        ) from None
     return file
 
 
@@ -190,7 +221,9 @@ def _describe_holder(file: IO[str]) -> str:
     """Return the process that holds the lock, which is unnamed until it has written into the lock."""
     holder = _read_holder(file)
     return (
-        "another process" if holder is None else f"process {holder['pid']} on {holder['host']} since {holder['since']}"
+        "another process"
+        if holder is None
+        else f"process {holder['pid']} on {holder['host']} since {holder['since']}"
     )
 
 
@@ -201,14 +234,18 @@ def _read_holder(file: IO[str]) -> dict[str, Any] | None:
         holder = json.loads(file.read(_LONGEST_HOLDER))
     except ValueError:  # also what is no UTF-8
         return None
-    return holder if isinstance(holder, dict) and holder.keys() == {"pid", "host", "since"} else None
+    return (
+        holder if isinstance(holder, dict) and holder.keys() == {"pid", "host", "since"} else None
+    )
 
 
 class _Dumper(yaml.CSafeDumper):  # type: ignore[misc]
     """Writes YAML that 1.1 and 1.2 read alike: PyYAML knows 1.1, where these two are texts."""
 
 
-_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+"), "-+0123456789")
+_Dumper.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+"), "-+0123456789"
+)
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:int", re.compile("0o[0-7]+"), "0")
 
 

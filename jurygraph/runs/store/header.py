@@ -106,22 +106,33 @@ _FILES = {
 def differences(run: Header, current: Header) -> Iterator[str]:
     """Yield the differences between a run and the current inputs, one sentence each."""
     yield from _file_differences(run, current)
-    for key, in_run, value in changes(_judging_settings(run.config), _judging_settings(current.config)):
+    for key, in_run, value in changes(
+        _judging_settings(run.config), _judging_settings(current.config)
+    ):
         yield f"config {key} is {format_value(in_run)} in the run and {format_value(value)} here"
     for judge in (None, *current.config.models):
         yield from _identity_differences(run, current, judge)
     for role in ("evaluator", "deriver", "combiner"):
         run_versions, current_versions = (_versions(header, role) for header in (run, current))
         if role == "combiner":  # the config determines which of them are used
-            run_versions = {name: version for name, version in run_versions.items() if name in current_versions}
-            current_versions = {name: version for name, version in current_versions.items() if name in run_versions}
+            run_versions = {
+                name: version for name, version in run_versions.items() if name in current_versions
+            }
+            current_versions = {
+                name: version for name, version in current_versions.items() if name in run_versions
+            }
         for name, in_run, value in changes(run_versions, current_versions):
             yield f"{role} {name} has version {format_value(in_run)} in the run and {format_value(value)} here"
     if run.domain != current.domain:
         yield f"the domain of the annotator is {run.domain} in the run and {current.domain} here"
-    for name, _, _ in changes(_versions(run, "evaluator", "depends_on"), _versions(current, "evaluator", "depends_on")):
+    for name, _, _ in changes(
+        _versions(run, "evaluator", "depends_on"), _versions(current, "evaluator", "depends_on")
+    ):
         yield f"additional input of evaluator {name}, such as a history, differs from that of the run"
-    origins = [f"from {header.branch.folder}" if header.branch else "from no other" for header in (run, current)]
+    origins = [
+        f"from {header.branch.folder}" if header.branch else "from no other"
+        for header in (run, current)
+    ]
     if (run.branch and run.branch.run) != (current.branch and current.branch.run):
         yield f"the run was branched {origins[0]}, and this one would be branched {origins[1]}"
 
@@ -130,8 +141,12 @@ def _identity_differences(run: Header, current: Header, judge: str | None) -> It
     """Yield the differences between what answers under one name, where the settings are equal."""
     if model_settings(run.config, judge) == model_settings(current.config, judge):
         model = current.config.model if judge is None else current.config.models[judge].model
-        for key, in_run, value in _model_changes(run.identity_of(judge), current.identity_of(judge)):
-            difference = f"has the {key} {format_value(in_run)} in the run and {format_value(value)} here"
+        for key, in_run, value in _model_changes(
+            run.identity_of(judge), current.identity_of(judge)
+        ):
+            difference = (
+                f"has the {key} {format_value(in_run)} in the run and {format_value(value)} here"
+            )
             yield f"the model behind {model} {difference}"
 
 
@@ -142,14 +157,18 @@ def _file_differences(run: Header, current: Header) -> Iterator[str]:
         if run_sum not in (current_sum, ERASED):
             names = [f"{file.name} ({file.sha256[:12]})" if file else "none" for file in files]
             yield f"the {label} is {names[0]} in the run and {names[1]} here"
-    columns_in_run, columns = (header.columns.model_dump() if header.columns else {} for header in (run, current))
+    columns_in_run, columns = (
+        header.columns.model_dump() if header.columns else {} for header in (run, current)
+    )
     for role, in_run, value in changes(columns_in_run, columns):
         yield f"the {role} column is {format_value(in_run)} in the run and {format_value(value)} here"
 
 
 def _versions(header: Header, role: str, field: str = "version") -> dict[str, str]:
     entries: dict[str, Any] = getattr(header, f"{role}s")
-    return {name: value for name, entry in entries.items() if (value := getattr(entry, field, entry))}
+    return {
+        name: value for name, entry in entries.items() if (value := getattr(entry, field, entry))
+    }
 
 
 _NOT_JUDGING = {
@@ -179,23 +198,31 @@ def model_settings(config: Config, judge: str | None = None) -> dict[str, Any] |
     if judge is not None:
         if judge not in config.models:
             return None
-        config = config.model_copy(update={"model": config.models[judge].model, "calls": config.calls_of(judge)})
+        config = config.model_copy(
+            update={"model": config.models[judge].model, "calls": config.calls_of(judge)}
+        )
     settings = _judging_settings(config)
     del settings["safety"]["gates"]  # gates give a verdict without the model
     return {key: settings[key] for key in ("model", "calls", "safety")}
 
 
-def has_same_requests(run: Header, config: Config, model: ModelIdentity | None, judge: str | None = None) -> bool:
+def has_same_requests(
+    run: Header, config: Config, model: ModelIdentity | None, judge: str | None = None
+) -> bool:
     """Return whether a jury sends the same requests to a model as a run, as far as the run has recorded it."""
     if model_settings(run.config, judge) != model_settings(config, judge):
         return False
     return not list(_model_changes(run.identity_of(judge), model))
 
 
-def _model_changes(in_run: ModelIdentity | None, current: ModelIdentity | None) -> Iterator[tuple[str, Any, Any]]:
+def _model_changes(
+    in_run: ModelIdentity | None, current: ModelIdentity | None
+) -> Iterator[tuple[str, Any, Any]]:
     """Yield the differences between two models, if both are known: the same name may refer to different models."""
     if in_run is not None and current is not None:
-        yield from changes(in_run.model_dump(exclude_none=True), current.model_dump(exclude_none=True))
+        yield from changes(
+            in_run.model_dump(exclude_none=True), current.model_dump(exclude_none=True)
+        )
 
 
 _MISSING = object()

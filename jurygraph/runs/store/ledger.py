@@ -75,10 +75,20 @@ def commitment(salt: bytes, content: bytes) -> str:
 
 def make_record(previous: bytes, seq: int, at: int, draft: Draft) -> tuple[Record, list[Text]]:
     """Return a draft as the record that follows the link `previous`, and its texts with fresh salts."""
-    texts = [Text(number, os.urandom(16), content) for number, content in enumerate(draft.texts, seq * MAX_TEXTS)]
+    texts = [
+        Text(number, os.urandom(16), content)
+        for number, content in enumerate(draft.texts, seq * MAX_TEXTS)
+    ]
     commitments = [commitment(text.salt, text.content) for text in texts]
     body = ascii_json({**draft.body, "texts": commitments} if texts else draft.body).decode()
-    return Record(seq, draft.kind, draft.key, at, body, link_of(previous, seq, draft.kind, draft.key, at, body)), texts
+    return Record(
+        seq,
+        draft.kind,
+        draft.key,
+        at,
+        body,
+        link_of(previous, seq, draft.kind, draft.key, at, body),
+    ), texts
 
 
 SCHEMA_VERSION = 3
@@ -91,10 +101,17 @@ TABLES = {
     "texts": "CREATE TABLE texts (id INTEGER PRIMARY KEY, salt BLOB NOT NULL, content BLOB NOT NULL) STRICT",
 }
 _DURABLE = (
-    *("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "wal_autocheckpoint = 4000"),
+    *(
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "secure_delete = ON",
+        "wal_autocheckpoint = 4000",
+    ),
     f"user_version = {SCHEMA_VERSION}",  # the same, but a write: the log of a writer that is killed is never empty
 )
-_SELECT_LAST = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
+_SELECT_LAST = (
+    "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
+)
 _SELECT_LAST_LINKED = _SELECT_LAST.replace(
     "*", "*, (SELECT link FROM records AS before WHERE before.seq = records.seq - 1)", 1
 )
@@ -124,7 +141,9 @@ class Ledger:
 
     def _read_head(self) -> None:
         with _translate_errors(self.path):
-            last = self._connection.execute("SELECT seq, link FROM records ORDER BY seq DESC LIMIT 1").fetchone()
+            last = self._connection.execute(
+                "SELECT seq, link FROM records ORDER BY seq DESC LIMIT 1"
+            ).fetchone()
         self.count: int
         self.head: bytes
         self.count, self.head = last or (0, FIRST_LINK)
@@ -212,7 +231,9 @@ class Ledger:
     def erase(self, ids: Sequence[int]) -> None:
         """Delete texts, within the transaction of the record that documents it."""
         with _translate_errors(self.path):
-            self._connection.executemany("DELETE FROM texts WHERE id = ?", [(text_id,) for text_id in ids])
+            self._connection.executemany(
+                "DELETE FROM texts WHERE id = ?", [(text_id,) for text_id in ids]
+            )
 
     def compact(self) -> None:
         """Rewrite the file, so that neither it nor its log contains deleted data.
@@ -220,20 +241,32 @@ class Ledger:
         Raises `InputError` if another program is reading the file and so keeps the old one alive.
         """
         with _translate_errors(self.path):
-            for step in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+            for step in (
+                "PRAGMA wal_checkpoint(TRUNCATE)",
+                "VACUUM",
+                "PRAGMA wal_checkpoint(TRUNCATE)",
+            ):
                 busy = self._connection.execute(step).fetchone()
                 if busy is not None and busy[0]:
-                    problem = "another program reads the run, so the erased texts are still in its file"
-                    raise InputError(f"{self.path}: {problem}; end that program, and give the same command again")
+                    problem = (
+                        "another program reads the run, so the erased texts are still in its file"
+                    )
+                    raise InputError(
+                        f"{self.path}: {problem}; end that program, and give the same command again"
+                    )
 
     def require_alone(self) -> None:
         """Raise `InputError` if another program is reading the file."""
         try:
-            self._connection.execute("PRAGMA journal_mode = DELETE")  # needs exclusive access to the file
+            self._connection.execute(
+                "PRAGMA journal_mode = DELETE"
+            )  # needs exclusive access to the file
             self._connection.execute("BEGIN EXCLUSIVE")
             self._connection.execute("ROLLBACK")
         except sqlite3.OperationalError:
-            raise InputError(f"{self.path}: another program reads the run just now; end it, and try again") from None
+            raise InputError(
+                f"{self.path}: another program reads the run just now; end it, and try again"
+            ) from None
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -246,7 +279,9 @@ class Ledger:
         finally:
             self._connection.execute("ROLLBACK")
 
-    def records(self, kind: str | None = None, after: int = 0, up_to: int | None = None) -> Iterator[Record]:
+    def records(
+        self, kind: str | None = None, after: int = 0, up_to: int | None = None
+    ) -> Iterator[Record]:
         """Yield records in order, one page at a time, so that a concurrent writer is not blocked."""
         last = self.count if up_to is None else up_to
         where, kinds = ("", []) if kind is None else (" AND kind = ?", [kind])
@@ -345,10 +380,17 @@ class Ledger:
     def keys(self, kind: str) -> Iterator[str]:
         """Yield the keys of a kind, in the order of the index."""
         with _translate_errors(self.path):
-            yield from (key for (key,) in self._connection.execute("SELECT key FROM records WHERE kind = ?", (kind,)))
+            yield from (
+                key
+                for (key,) in self._connection.execute(
+                    "SELECT key FROM records WHERE kind = ?", (kind,)
+                )
+            )
 
     def count_records(self, kind: str) -> int:
-        number: int = self._rows("SELECT count(*) FROM records WHERE kind = ? AND seq <= ?", kind, self.count)[0][0]
+        number: int = self._rows(
+            "SELECT count(*) FROM records WHERE kind = ? AND seq <= ?", kind, self.count
+        )[0][0]
         return number
 
     def texts(self, commitments: Mapping[int, Sequence[str]]) -> dict[int, dict[int, bytes]]:
@@ -364,7 +406,9 @@ class Ledger:
                 problem = None
                 text = stored.get(number)
                 if text is None:
-                    erasures = self._rows("SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC")
+                    erasures = self._rows(
+                        "SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC"
+                    )
                     is_erased = any(number in json.loads(body)["ids"] for (body,) in erasures)
                     problem = None if is_erased else "is missing without an erasure"
                 elif commitment(text.salt, text.content) != digest:
@@ -372,7 +416,9 @@ class Ledger:
                 else:
                     contents[seq][place] = text.content
                 if problem is not None:
-                    raise TraceMismatch(f"{self.path}, text {number} of {record_label(self.record_at(seq))}: {problem}")
+                    raise TraceMismatch(
+                        f"{self.path}, text {number} of {record_label(self.record_at(seq))}: {problem}"
+                    )
         return contents
 
     def texts_of(self, record: Record) -> dict[int, bytes]:
@@ -400,20 +446,32 @@ class Ledger:
     def find_faults(self) -> Iterator[str]:
         """Yield the errors that SQLite finds in the file, and deviations of its tables from those of a ledger."""
         with _translate_errors(self.path):
-            yield from (f"{row[0]}" for row in self._connection.execute("PRAGMA integrity_check") if row[0] != "ok")
+            yield from (
+                f"{row[0]}"
+                for row in self._connection.execute("PRAGMA integrity_check")
+                if row[0] != "ok"
+            )
             schema = sorted(self._connection.execute("SELECT name, sql FROM sqlite_schema"))
-            unchained = self._connection.execute("SELECT seq FROM records WHERE seq NOT BETWEEN 1 AND ?", (self.count,))
+            unchained = self._connection.execute(
+                "SELECT seq FROM records WHERE seq NOT BETWEEN 1 AND ?", (self.count,)
+            )
             yield from (f"record {seq} is not part of the chain" for (seq,) in unchained)
             settings = ("page_count", "page_size")
-            pages, size = (self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in settings)
+            pages, size = (
+                self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in settings
+            )
         with self.path.open("rb") as file:
-            recorded = int.from_bytes(file.read(32)[28:], "big")  # the header may record fewer or more than the log
+            recorded = int.from_bytes(
+                file.read(32)[28:], "big"
+            )  # the header may record fewer or more than the log
             extra = file.seek(0, os.SEEK_END) - max(pages, recorded) * size
         if extra > 0:  # SQLite ignores them
             yield f"{extra} bytes follow the end of the database"
         expected = sorted(TABLES.items())
         if schema != expected:
-            wrong = [item[0] for item in schema if item not in expected] + sorted(TABLES.keys() - dict(schema).keys())
+            wrong = [item[0] for item in schema if item not in expected] + sorted(
+                TABLES.keys() - dict(schema).keys()
+            )
             yield f"table or index {(wrong or ['of a name that is taken'])[0]!r} is not as jurygraph made it"
 
     def close(self) -> None:
@@ -439,13 +497,17 @@ def _translate_errors(path: Path) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # Python's own errors have none
-        is_full = code == sqlite3.SQLITE_IOERR and shutil.disk_usage(path.parent).free < _MIN_FREE_BYTES
+        is_full = (
+            code == sqlite3.SQLITE_IOERR and shutil.disk_usage(path.parent).free < _MIN_FREE_BYTES
+        )
         if code == sqlite3.SQLITE_FULL or is_full:
             hint = "free some space and run the same command again"
             raise InputError(f"{path.parent}: the disk is full; {hint}") from None
         if code in _ENVIRONMENT_PROBLEMS:
             raise InputError(f"{path}: {_ENVIRONMENT_PROBLEMS[code].format(error)}") from None
-        raise TraceMismatch(f"{path}: is not as jurygraph made it ({error}); it has been changed") from None
+        raise TraceMismatch(
+            f"{path}: is not as jurygraph made it ({error}); it has been changed"
+        ) from None
     except sqlite3.ProgrammingError:  # not about the file: the connection was closed
         hint = "use it inside its `with` block, or open it again"
         raise InputError(f"{path.parent}: this run is closed; {hint}") from None
@@ -460,7 +522,8 @@ _ENVIRONMENT_PROBLEMS = {
         "cannot be opened ({}); ask for permission to the folder",
     ),
     **dict.fromkeys(
-        (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), "is locked by another program ({}); end it and try again"
+        (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
+        "is locked by another program ({}); end it and try again",
     ),
 }
 """SQLite errors that are not about the content of the file, and how messages describe them."""
@@ -494,7 +557,9 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     address = f"{path.absolute().as_uri()}?mode={mode}"
-    return sqlite3.connect(address, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT, check_same_thread=False)
+    return sqlite3.connect(
+        address, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT, check_same_thread=False
+    )
 
 
 def _warn_of_missing_log(path: Path) -> None:
@@ -558,7 +623,9 @@ class Writer:
         self._commit: _Commit | None = None
         self._error: BaseException | None = None
         self._commits: SimpleQueue[tuple[asyncio.AbstractEventLoop, _Commit] | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._commit_each, name="jurygraph-ledger", daemon=True)
+        self._thread = threading.Thread(
+            target=self._commit_each, name="jurygraph-ledger", daemon=True
+        )
         self._thread.start()
 
     async def append_durably(self, drafts: Sequence[Draft]) -> None:

@@ -42,7 +42,11 @@ def task_text(task: Task, plan: Plan) -> bytes:
     """Return all text of a task: the task, its profiles and its annotated rubric, and those fields of the views of its
     plan that differ from it."""
     views = [
-        {k: value for k, value in view.constant.items() if k not in _COMMON or getattr(view, k) != getattr(task, k)}
+        {
+            k: value
+            for k, value in view.constant.items()
+            if k not in _COMMON or getattr(view, k) != getattr(task, k)
+        }
         for view in plan.survey.views.values()
     ]
     results = {
@@ -50,13 +54,17 @@ def task_text(task: Task, plan: Plan) -> bytes:
         for name in _PLANNING_RESULTS
         if (result := getattr(plan, name)) is not None
     }
-    return compact_json({"task": task.model_dump(mode="json"), "views": views, "plan": plan.digest, **results})
+    return compact_json(
+        {"task": task.model_dump(mode="json"), "views": views, "plan": plan.digest, **results}
+    )
 
 
 def skipped_questions(body: Mapping[str, Any]) -> frozenset[int]:
     """Return the questions that did not apply to the response of a trace, by their places in the survey."""
     verdicts = body["verdicts"]
-    return frozenset(verdict["question"] for verdict in verdicts if verdict.get("status") == "not_applicable")
+    return frozenset(
+        verdict["question"] for verdict in verdicts if verdict.get("status") == "not_applicable"
+    )
 
 
 def is_text_of(task: Task, text: bytes) -> bool:
@@ -70,7 +78,11 @@ _PLANNING_RESULTS: Mapping[str, type[FrozenModel]] = {"profiles": Profiles, "rub
 
 def read_planning_results(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the profiles and the rubric with its graph, as far as the stored content of a task contains them."""
-    return {name: model.model_validate(content[name]) for name, model in _PLANNING_RESULTS.items() if name in content}
+    return {
+        name: model.model_validate(content[name])
+        for name, model in _PLANNING_RESULTS.items()
+        if name in content
+    }
 
 
 def read_views(content: Mapping[str, Any]) -> list[TaskView]:
@@ -105,18 +117,36 @@ def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
 
     value = body["value"]
     terms = body["terms"]
-    defaults = {"status": "ok", "partial": value, "coverage": 1.0, "range": (value, value), "components": terms}
-    counts = Counts(**dict(zip(("judged", "abstained", "failed", "not_applicable"), body["counts"], strict=True)))
+    defaults = {
+        "status": "ok",
+        "partial": value,
+        "coverage": 1.0,
+        "range": (value, value),
+        "components": terms,
+    }
+    counts = Counts(
+        **dict(
+            zip(("judged", "abstained", "failed", "not_applicable"), body["counts"], strict=True)
+        )
+    )
     return RewardRow(**{**_EMPTY, **defaults, **body, "counts": counts}).to_reward(decision)
 
 
 def count_discarded(reward: Mapping[str, Any]) -> dict[str, int]:
     """Return the number of verdicts that each component of a stored reward discarded for low confidence, if any."""
     diagnostics = reward.get("diagnostics", {}).items()
-    return {name: int(number) for name, figures in diagnostics if (number := figures.get("discarded"))}
+    return {
+        name: int(number) for name, figures in diagnostics if (number := figures.get("discarded"))
+    }
 
 
-_EMPTY: Mapping[str, Any] = {"parts": {}, "diagnostics": {}, "adjustments": (), "gate_values": {}, "notes": ()}
+_EMPTY: Mapping[str, Any] = {
+    "parts": {},
+    "diagnostics": {},
+    "adjustments": (),
+    "gate_values": {},
+    "notes": (),
+}
 """Fields of a reward that are only stored if they are not empty."""
 
 
@@ -143,7 +173,12 @@ def number_shared_lists(traces: Iterable[Trace]) -> dict[ResponseIds, int]:
 
     A group stores each list once, and its verdicts store the number: otherwise they would take quadratic space.
     """
-    shown = (verdict.responses for trace in traces for verdict in trace.verdicts if len(verdict.responses) > 2)
+    shown = (
+        verdict.responses
+        for trace in traces
+        for verdict in trace.verdicts
+        if len(verdict.responses) > 2
+    )
     return {responses: number for number, responses in enumerate(dict.fromkeys(shown))}
 
 
@@ -155,7 +190,9 @@ def read_shared_lists(group: Mapping[str, Any]) -> list[ResponseIds]:
 _SHARED = TypeAdapter(list[ResponseIds])
 
 
-def responses_shown(verdict: Mapping[str, Any], shared_lists: Sequence[ResponseIds]) -> Sequence[str]:
+def responses_shown(
+    verdict: Mapping[str, Any], shared_lists: Sequence[ResponseIds]
+) -> Sequence[str]:
     """Return the responses that a stored verdict names; empty if it is only about the response of its trace."""
     stored: int | Sequence[str] = verdict.get("responses", ())
     return shared_lists[stored] if isinstance(stored, int) else stored
@@ -179,9 +216,14 @@ def pack_trace(
         body["agent"] = trace.agent
     if trace.labels or response.metadata or response.data is not None:
         metadata = {"metadata": response.metadata} if response.metadata else {}
-        body["about"] = texts.place(compact_json({"labels": trace.labels, "data": response.data, **metadata}))
+        body["about"] = texts.place(
+            compact_json({"labels": trace.labels, "data": response.data, **metadata})
+        )
     verdicts = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
-    body["verdicts"] = [_pack_verdict(verdict, trace.response_id, outline, texts, shared_lists) for verdict in verdicts]
+    body["verdicts"] = [
+        _pack_verdict(verdict, trace.response_id, outline, texts, shared_lists)
+        for verdict in verdicts
+    ]
     if trace.material:
         body["material"] = [
             {"name": m.name, "status": m.status, "text": texts.place(m.model_dump_json().encode())}
@@ -208,7 +250,11 @@ def _pack_verdict(
     body: Body = {"question": place}
     lists = ("examples", "calls", "steps")
     packed = {"reason", "evidence", "failure", "swap", *lists}  # below, each in its own way
-    body |= {name: fields[name] for name in defaults if name not in packed and fields[name] != defaults[name]}
+    body |= {
+        name: fields[name]
+        for name in defaults
+        if name not in packed and fields[name] != defaults[name]
+    }
     if verdict.responses in shared_lists:
         body["responses"] = shared_lists[verdict.responses]
     body |= {name: [item.model_dump() for item in fields[name]] for name in lists if fields[name]}
@@ -218,7 +264,8 @@ def _pack_verdict(
         body["failure"] = [verdict.failure.cause, verdict.failure.kind]
     if verdict.evidence:
         body["evidence"] = [
-            [e.start, e.end, e.source, e.verified, *([] if e.of is None else [e.of])] for e in verdict.evidence
+            [e.start, e.end, e.source, e.verified, *([] if e.of is None else [e.of])]
+            for e in verdict.evidence
         ]
     text = _written_text(verdict)
     if "native" in text:
@@ -251,7 +298,11 @@ def unpack_verdict(
     `shared_lists` are the lists of responses of its group.
     """
     _, identity = outline.verdict_identities[outline.questions[body["question"]].id]
-    fields = {**identity, "about": response_id, "responses": (response_id,)}  # validation adds the other defaults
+    fields = {
+        **identity,
+        "about": response_id,
+        "responses": (response_id,),
+    }  # validation adds the other defaults
     fields |= {name: value for name, value in body.items() if name not in ("question", "text")}
     text = _read_text(body, texts)
     fields |= {name: text[name] for name in ("reason", "native") if name in text}
@@ -267,8 +318,12 @@ def unpack_verdict(
         ]
     if not isinstance(fields["responses"], int):
         return RecordedVerdict.model_validate(fields)
-    shown = shared_lists[fields["responses"]]  # one list for all verdicts, since validation would copy it for each
-    return RecordedVerdict.model_validate({**fields, "responses": ()}).model_copy(update={"responses": shown})
+    shown = shared_lists[
+        fields["responses"]
+    ]  # one list for all verdicts, since validation would copy it for each
+    return RecordedVerdict.model_validate({**fields, "responses": ()}).model_copy(
+        update={"responses": shown}
+    )
 
 
 def unpack_message(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> str:
@@ -287,7 +342,9 @@ def _read_text(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> Body:
     return content
 
 
-def unpack_material(body: Mapping[str, Any], response_id: str, texts: Mapping[int, bytes]) -> Material:
+def unpack_material(
+    body: Mapping[str, Any], response_id: str, texts: Mapping[int, bytes]
+) -> Material:
     """Return material from its body; erased material has only its name and a failure."""
     if body["text"] in texts:
         return Material.model_validate_json(texts[body["text"]])
@@ -300,4 +357,9 @@ def unpack_material(body: Mapping[str, Any], response_id: str, texts: Mapping[in
 def unpack_about(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> Body:
     """Return the labels, data and metadata of a trace's response."""
     text = texts.get(body["about"]) if "about" in body else None
-    return {"labels": {}, "data": None, "metadata": {}, **({} if text is None else json.loads(text))}
+    return {
+        "labels": {},
+        "data": None,
+        "metadata": {},
+        **({} if text is None else json.loads(text)),
+    }

@@ -10,7 +10,16 @@ from jurygraph.jury import Jury
 from jurygraph.runs.run import Run, is_erased
 from jurygraph.runs.store.header import ModelIdentity, has_same_requests
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.schema import FrozenModel, Plan, RecordedVerdict, Response, Survey, Task, Trace, digest_of
+from jurygraph.schema import (
+    FrozenModel,
+    Plan,
+    RecordedVerdict,
+    Response,
+    Survey,
+    Task,
+    Trace,
+    digest_of,
+)
 from jurygraph.schema.verdict import VerdictKey
 
 SCHEDULING_FIELDS = frozenset({"when", "samples", "pairs", "judges", "escalate"})
@@ -38,8 +47,12 @@ class ReusedRun:
     def __init__(self, run: Run, jury: Jury) -> None:
         self.reused = self.requested = 0
         self.run = run
-        self._asking_model = {name for name, evaluator in jury.evaluators.items() if evaluator.uses_model}
-        self._asking_model |= {name for name, deriver in jury.derivers.items() if deriver.uses_model}
+        self._asking_model = {
+            name for name, evaluator in jury.evaluators.items() if evaluator.uses_model
+        }
+        self._asking_model |= {
+            name for name, deriver in jury.derivers.items() if deriver.uses_model
+        }
         models = models_of(jury)
         self._changed_models = {
             judge
@@ -56,15 +69,24 @@ class ReusedRun:
         """Return whether an evaluator or deriver asks a model that is not the one of the old run."""
         return owner in self._asking_model and judge in self._changed_models
 
-    def find_reusable_results(self, task: Task, responses: Sequence[Response], plan: Plan) -> ReusedResults:
+    def find_reusable_results(
+        self, task: Task, responses: Sequence[Response], plan: Plan
+    ) -> ReusedResults:
         if self.run.ledger.find("group", task.id) is None or self.run.task_content(task.id) is None:
             return NO_REUSED_RESULTS
         old_digests = input_digests(self.run.plan_of(task.id).survey)
         new_digests = input_digests(plan.survey)
         scored = self.run.group_of(task.id)
         derivers = {item.gives: item.deriver for item in plan.survey.derivations}
-        old_contents = {item.trace.response_id: item.response and item.response.content_digest for item in scored}
-        unchanged = {response.id for response in responses if old_contents.get(response.id) == response.content_digest}
+        old_contents = {
+            item.trace.response_id: item.response and item.response.content_digest
+            for item in scored
+        }
+        unchanged = {
+            response.id
+            for response in responses
+            if old_contents.get(response.id) == response.content_digest
+        }
         changed = ({response.id for response in responses} | old_contents.keys()) - unchanged
         verdicts = {
             verdict.key: verdict
@@ -72,7 +94,8 @@ class ReusedRun:
             for verdict in item.trace.verdicts
             if _is_reusable(verdict) and changed.isdisjoint((verdict.about, *verdict.responses))
             if not self._is_requested_again(verdict.evaluator, verdict.judge)
-            if old_digests.questions[verdict.question] == new_digests.questions.get(verdict.question)
+            if old_digests.questions[verdict.question]
+            == new_digests.questions.get(verdict.question)
         }
         material = {
             (material.name, material.response): material
@@ -82,7 +105,9 @@ class ReusedRun:
             if not self._is_requested_again(derivers.get(material.name))
             if old_digests.material[material.name] == new_digests.material.get(material.name)
         }
-        return ReusedResults(verdicts, material, {call.id: call for item in scored for call in item.trace.calls})
+        return ReusedResults(
+            verdicts, material, {call.id: call for item in scored for call in item.trace.calls}
+        )
 
     def count(self, traces: Iterable[Trace], offered: Container[VerdictKey]) -> None:
         """Count the verdicts of a scored group; `offered` are those that could be reused."""

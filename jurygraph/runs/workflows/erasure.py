@@ -70,21 +70,30 @@ class _Erasure:
         erased = sorted({*self._own, *copies})
         # before the ledger: once its texts are erased, the forms to search for cannot be made again
         replies, calls, unreached = self._erase_outside(erased)
-        discard_planning(self._run.folder)  # it holds texts too; tasks that are still to be planned repeat their calls
+        discard_planning(
+            self._run.folder
+        )  # it holds texts too; tasks that are still to be planned repeat their calls
         for leftover in self._run.folder.glob(REPLACEMENT_NAMES):
             leftover.unlink()
-        ledger.append(Draft("erasure", self._name, {"what": self._what, "reason": reason, "ids": erased}))
+        ledger.append(
+            Draft("erasure", self._name, {"what": self._what, "reason": reason, "ids": erased})
+        )
         ledger.erase(erased)
         ledger.commit()
         ledger.compact()
-        return ErasureResult(len(self._own), len(erased) - len(self._own), tasks, replies, calls, unreached)
+        return ErasureResult(
+            len(self._own), len(erased) - len(self._own), tasks, replies, calls, unreached
+        )
 
     def _own_texts(self) -> Iterator[Text]:
         ledger = self._ledger
         kind = "trace" if self._what == "response" else "task"
         record = ledger.find(kind, self._name)
         if record is None:
-            hint = did_you_mean(self._name, ledger.keys(kind)) or f"name the id of a {self._what} of this run"
+            hint = (
+                did_you_mean(self._name, ledger.keys(kind))
+                or f"name the id of a {self._what} of this run"
+            )
             raise InputError(f"{self._run.folder}: there is no {self._what} {self._name!r}; {hint}")
         yield from ledger.stored_texts(1, 1)  # the digests of the scored files
         if self._what == "response":
@@ -94,7 +103,9 @@ class _Erasure:
         group = ledger.find("group", self._name)
         if group is not None:
             yield from ledger.stored_texts(group.seq, group.seq)
-            for trace in ledger.records("trace", after=group.seq, up_to=group.seq + group.content["size"]):
+            for trace in ledger.records(
+                "trace", after=group.seq, up_to=group.seq + group.content["size"]
+            ):
                 yield from self._texts_with_calls(trace)
 
     def _response_texts(self, record: Record) -> Iterator[Text]:
@@ -104,11 +115,21 @@ class _Erasure:
         yield from ledger.stored_texts(group.seq, group.seq)
         yield from self._texts_with_calls(record)
         shared_lists = read_shared_lists(group.content)
-        for trace in ledger.records("trace", after=group.seq, up_to=group.seq + group.content["size"]):
+        for trace in ledger.records(
+            "trace", after=group.seq, up_to=group.seq + group.content["size"]
+        ):
             verdicts = trace.content["verdicts"]
-            shown_in = (verdict for verdict in verdicts if record.key in responses_shown(verdict, shared_lists))
+            shown_in = (
+                verdict
+                for verdict in verdicts
+                if record.key in responses_shown(verdict, shared_lists)
+            )
             showing = {verdict.get("text") for verdict in shown_in}
-            yield from (text for text in ledger.stored_texts(trace.seq, trace.seq) if text.id % MAX_TEXTS in showing)
+            yield from (
+                text
+                for text in ledger.stored_texts(trace.seq, trace.seq)
+                if text.id % MAX_TEXTS in showing
+            )
 
     def _texts_with_calls(self, record: Record) -> Iterator[Text]:
         yield from self._ledger.stored_texts(record.seq, record.seq)
@@ -126,13 +147,27 @@ class _Erasure:
         for number, content in self._own.items():
             kind = self._ledger.record_at(number // MAX_TEXTS).kind
             if kind == "task":
-                strings |= {text for text in iter_strings(json.loads(content)) if len(text) >= MIN_SEARCHED_LENGTH}
-            elif kind == "trace" and number % MAX_TEXTS == 0 and len(text := content.decode()) >= MIN_SEARCHED_LENGTH:
+                strings |= {
+                    text
+                    for text in iter_strings(json.loads(content))
+                    if len(text) >= MIN_SEARCHED_LENGTH
+                }
+            elif (
+                kind == "trace"
+                and number % MAX_TEXTS == 0
+                and len(text := content.decode()) >= MIN_SEARCHED_LENGTH
+            ):
                 responses.add(text)
         forms = {text: encoded_forms(text) for text in strings}
-        for other in (text for kind in ("task", "trace") for text in self._ledger.first_texts(kind)):
+        for other in (
+            text for kind in ("task", "trace") for text in self._ledger.first_texts(kind)
+        ):
             if forms and other.id not in self._own:
-                forms = {text: own for text, own in forms.items() if not any(form in other.content for form in own)}
+                forms = {
+                    text: own
+                    for text, own in forms.items()
+                    if not any(form in other.content for form in own)
+                }
         return {form for own in (*forms.values(), *map(encoded_forms, responses)) for form in own}
 
     def _contains_erased(self, content: bytes) -> bool:
@@ -185,7 +220,9 @@ class _Erasure:
         """
         earlier = (record for record in self._ledger.records("erasure") if record.key == self._name)
         keys = set()
-        for number in sorted({*erased, *(number for record in earlier for number in record.content["ids"])}):
+        for number in sorted(
+            {*erased, *(number for record in earlier for number in record.content["ids"])}
+        ):
             record = self._ledger.record_at(number // MAX_TEXTS)
             if record.kind == "call":
                 keys.add(record.key)
@@ -207,8 +244,12 @@ class _Erasure:
                     file.seek(0)
                     write_atomically(target, (line for line in file if not is_erased(line)))
         except OSError as error:
-            hint = "put it back there, see that you may write to it, and give the same command again"
-            raise InputError(f"{path}: the recording cannot be rewritten ({error.strerror or error}); {hint}") from None
+            hint = (
+                "put it back there, see that you may write to it, and give the same command again"
+            )
+            raise InputError(
+                f"{path}: the recording cannot be rewritten ({error.strerror or error}); {hint}"
+            ) from None
         return erased
 
 
@@ -219,7 +260,11 @@ def encoded_forms(text: str) -> set[bytes]:
     """
     forms = {text}
     for _ in range(2):
-        forms |= {json.dumps(form, ensure_ascii=is_ascii)[1:-1] for form in forms for is_ascii in (False, True)}
+        forms |= {
+            json.dumps(form, ensure_ascii=is_ascii)[1:-1]
+            for form in forms
+            for is_ascii in (False, True)
+        }
     return {form.encode(errors="surrogatepass") for form in forms}
 
 

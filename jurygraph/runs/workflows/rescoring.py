@@ -26,7 +26,13 @@ from jurygraph.decision.table import build_table
 from jurygraph.decision.weighting import refuse_unknown_stakeholders, weigh_stakeholders
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.judges.panel import ConsensusOfJudges, judge_name, level_values, nearest_level, to_confusions
+from jurygraph.judges.panel import (
+    ConsensusOfJudges,
+    judge_name,
+    level_values,
+    nearest_level,
+    to_confusions,
+)
 from jurygraph.messages import shell_quote
 from jurygraph.runs.integrity.verification import recompute_rewards
 from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups
@@ -44,7 +50,18 @@ from jurygraph.sources import parse_config
 _CHUNK = 1000
 
 DECISION_KEYS = frozenset(
-    {"weights", "rubric", "panel", "calibration", "reward", "components", "gates", "scale", "clip", "failure"}
+    {
+        "weights",
+        "rubric",
+        "panel",
+        "calibration",
+        "reward",
+        "components",
+        "gates",
+        "scale",
+        "clip",
+        "failure",
+    }
 )
 """Config keys that decide how verdicts count. The other keys affect the questions: changing them needs a branch."""
 _FOLD = re.compile(r"evaluators\[\d+\]\.fold")
@@ -75,12 +92,16 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     if existing is not None:
         existing.close()
         raise InputError(f"{folder}: contains a run already; name another folder with --out")
-    new_run = WritableRun.create(folder, _build_header(run, folder, config, combiners), uuid.uuid4().hex)
+    new_run = WritableRun.create(
+        folder, _build_header(run, folder, config, combiners), uuid.uuid4().hex
+    )
     try:
         decision_for = task_decisions(run, config, combiners)
         by_task = {group.key: decision_for(group.key) for group in run.group_records()}
         _refuse_new_names(run.config, config, by_task.values())
-        rewards = recompute_rewards(run, read_groups(run), lambda group: by_task[group.record.key], combiners)
+        rewards = recompute_rewards(
+            run, read_groups(run), lambda group: by_task[group.record.key], combiners
+        )
         values: list[tuple[float | None, float | None]] = []
         drafts = chain(_decision_drafts(by_task), _trace_drafts(rewards, values))
         while some := list(islice(drafts, _CHUNK)):
@@ -105,7 +126,9 @@ def _refuse_new_names(before: Config, config: Config, decisions: Iterable[Decisi
     names = config.weights.fixed.keys() - before.weights.fixed.keys()
     specs = [spec for decision in decisions for spec in decision.specs if spec.name == STAKEHOLDERS]
     if specs:
-        refuse_unknown_stakeholders(sorted(names), {member for spec in specs for member in spec.inputs})
+        refuse_unknown_stakeholders(
+            sorted(names), {member for spec in specs for member in spec.inputs}
+        )
 
 
 def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[Draft]:
@@ -145,7 +168,9 @@ def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) 
             "combiners": {name: combiner.version for name, combiner in combiners.items()},
             "code": relative_folder(folder, run.code_folder),
             "extent": Extent(tasks=run.tasks_scored, responses=run.ledger.count_records("trace")),
-            "base": origin.model_copy(update={"folder": relative_folder(folder, run.source.folder)}),
+            "base": origin.model_copy(
+                update={"folder": relative_folder(folder, run.source.folder)}
+            ),
             "branch": None,
         }
     )
@@ -167,15 +192,21 @@ def task_decisions(run: Run, config: Config, combiners: Combiners) -> Callable[[
             raise InputError(f"{run.folder}: {problem}; re-score it with unchanged settings alone")
         outline = run.survey_outline_of(task_id)
         planned = (content.get("profiles"), content.get("rubric"))
-        deciding_fields = [content["task"][name] for name in ("stakeholders", "tensions", "rubric", "reviewers")]
+        deciding_fields = [
+            content["task"][name] for name in ("stakeholders", "tensions", "rubric", "reviewers")
+        ]
         inputs_digest = digest_of([outline.digest, deciding_fields, *planned])
         if inputs_digest not in by_inputs:
-            task = with_planning_results(Task.model_validate(content["task"]), **read_planning_results(content))
+            task = with_planning_results(
+                Task.model_validate(content["task"]), **read_planning_results(content)
+            )
             survey = outline.survey(read_views(content))
             evaluators = run.header.evaluators
             audiences = [record.audience for record in evaluators.values()]
             weighed = weigh_stakeholders(task, config.weights, audiences, find_tensions)
-            by_inputs[inputs_digest] = build_decision(task, survey, config, evaluators, combiners, *weighed)
+            by_inputs[inputs_digest] = build_decision(
+                task, survey, config, evaluators, combiners, *weighed
+            )
         return by_inputs[inputs_digest]
 
     return decision_for
@@ -207,7 +238,9 @@ class LearnedPanel:
     warnings: tuple[str, ...]
 
 
-def learn_confusions(run: Run, config: Config, component: str, report: ProgressCallback) -> LearnedPanel:
+def learn_confusions(
+    run: Run, config: Config, component: str, report: ProgressCallback
+) -> LearnedPanel:
     """Return the confusions of a component's judges, fitted to a run's verdicts (STABLEVAL, Algorithm 1, converged).
 
     `report` receives 1 for each group. Raises `ConfigError` where the config has no such component with combiner
@@ -215,9 +248,15 @@ def learn_confusions(run: Run, config: Config, component: str, report: ProgressC
     """
     component_config = config.components.get(component)
     if component_config is None or component_config.combiner != ConsensusOfJudges.name:
-        names = ", ".join(name for name, use in config.components.items() if use.combiner == ConsensusOfJudges.name)
+        names = ", ".join(
+            name
+            for name, use in config.components.items()
+            if use.combiner == ConsensusOfJudges.name
+        )
         hint = f"there are {names}" if names else "the config has none; add one, or --set it"
-        raise ConfigError(f"components.{component}: is not a component with combiner 'consensus'; {hint}")
+        raise ConfigError(
+            f"components.{component}: is not a component with combiner 'consensus'; {hint}"
+        )
     params = {key: value for key, value in component_config.params.items() if key != "confusions"}
     config_without = _with_params(config, component, params)
     levels: list[float] = []
@@ -231,15 +270,21 @@ def learn_confusions(run: Run, config: Config, component: str, report: ProgressC
         votes += _votes(group, run.survey_outline_of(group.record.key), spec, decision.rule)
         report(1)
     if not votes:
-        raise InputError(f"{run.folder}: nothing of component {component!r} was judged, so there is nothing to learn")
+        raise InputError(
+            f"{run.folder}: nothing of component {component!r} was judged, so there is nothing to learn"
+        )
     return _fit(config_without, component, votes, levels)
 
 
-def _fit(config: Config, component: str, votes: list[JudgeVote], levels: Sequence[float]) -> LearnedPanel:
+def _fit(
+    config: Config, component: str, votes: list[JudgeVote], levels: Sequence[float]
+) -> LearnedPanel:
     """Fit a panel; each response, or each with one of its reviewers, is an item of the consensus."""
     ordered = sorted(votes)
     responses = len({vote.response for vote in votes})
-    units = [f"{vote.response}@{vote.reviewer}" if vote.reviewer else vote.response for vote in ordered]
+    units = [
+        f"{vote.response}@{vote.reviewer}" if vote.reviewer else vote.response for vote in ordered
+    ]
     judges = [vote.judge for vote in ordered]
     labels = [vote.level for vote in ordered]
     fitted = consensus.fit(units, judges, labels, classes=range(len(levels)))
@@ -247,10 +292,15 @@ def _fit(config: Config, component: str, votes: list[JudgeVote], levels: Sequenc
     if reason is not None:
         return LearnedPanel(config, None, {}, responses, len(fitted.items), (reason,))
     confusions = to_confusions(fitted, levels)
-    params = {**config.components[component].params, "confusions": confusions.model_dump(mode="json")}
+    params = {
+        **config.components[component].params,
+        "confusions": confusions.model_dump(mode="json"),
+    }
     qualities = {str(name): quality for name, quality in fitted.annotators().items()}
     learned = _with_params(config, component, params)
-    return LearnedPanel(learned, confusions, qualities, responses, len(fitted.items), fitted.warnings)
+    return LearnedPanel(
+        learned, confusions, qualities, responses, len(fitted.items), fitted.warnings
+    )
 
 
 def _with_params(config: Config, component: str, params: dict[str, JsonValue]) -> Config:
@@ -258,7 +308,9 @@ def _with_params(config: Config, component: str, params: dict[str, JsonValue]) -
     return config.model_copy(update={"components": {**config.components, component: changed}})
 
 
-def _votes(group: StoredGroup, outline: SurveyOutline, spec: ComponentSpec, rule: str) -> Iterator[JudgeVote]:
+def _votes(
+    group: StoredGroup, outline: SurveyOutline, spec: ComponentSpec, rule: str
+) -> Iterator[JudgeVote]:
     """Yield the judges' votes on a group, as they enter the component; verdicts set by a gate are left out."""
     names = sorted(trace.response_id for trace in group.traces)
     table = build_table(outline.questions, names, group.verdicts(outline))
@@ -271,7 +323,9 @@ def _votes(group: StoredGroup, outline: SurveyOutline, spec: ComponentSpec, rule
             level = nearest_level(cells.value, levels)
             judge = judge_name(key, use.reviewer)
             for row, column in np.argwhere(cells.applicable & cells.judged).tolist():
-                yield JudgeVote(f"{group.record.key}/{names[row]}", reviewer, judge, int(level[row, column]))
+                yield JudgeVote(
+                    f"{group.record.key}/{names[row]}", reviewer, judge, int(level[row, column])
+                )
 
 
 def apply_settings(config: Config, settings: Iterable[str]) -> Config:
@@ -299,7 +353,9 @@ def _set_value(content: dict[str, Any], key: str, value: Any) -> None:
             inner = content[step] = {str(place): entry for place, entry in enumerate(inner)}
             lists.append((content, step))
         if not isinstance(inner, dict):
-            raise ConfigError(f"--set {key}: {step!r} has no settings of its own; set it as a whole")
+            raise ConfigError(
+                f"--set {key}: {step!r} has no settings of its own; set it as a whole"
+            )
         content = inner
     content[last] = value
     for parent, step in lists:
@@ -309,5 +365,15 @@ def _set_value(content: dict[str, Any], key: str, value: Any) -> None:
 def _parse_value(key: str, text: str) -> Any:
     try:
         return YAML(typ="safe", pure=True).load(text)
-    except (YAMLError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError):
-        raise ConfigError(f"--set {key}={text}: expected a YAML value, such as a number, a word, or {{a: 1}}") from None
+    except (
+        YAMLError,
+        ValueError,
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ):
+        raise ConfigError(
+            f"--set {key}={text}: expected a YAML value, such as a number, a word, or {{a: 1}}"
+        ) from None

@@ -115,20 +115,28 @@ class ScoringSession:
         found = list(describe_differences(run, self._build_header(), self._source))
         if found:
             hint = "use another --out, or --branch to request only what changed"
-            raise InputError(f"{self.folder}: was started with other settings: {'; '.join(found)}; {hint}")
+            raise InputError(
+                f"{self.folder}: was started with other settings: {'; '.join(found)}; {hint}"
+            )
         self._add_to_bill(run, run.planning_calls())
         scored = _scored_numbers(run)
-        self._first_unscored = next((n for n, number in enumerate(scored) if n != number), len(scored))
+        self._first_unscored = next(
+            (n for n, number in enumerate(scored) if n != number), len(scored)
+        )
         self._scored_later = frozenset(scored[self._first_unscored :])
         for group in read_groups(run):
             read_verdicts = partial(group_verdicts, run, group, run.decision(group.decision))
-            self.possible_rewards.add(self._source.line_of(group.record.key), group.plan, read_verdicts)
+            self.possible_rewards.add(
+                self._source.line_of(group.record.key), group.plan, read_verdicts
+            )
             questions = run.source.survey_outline(group.survey).questions
             for trace in group.traces:
                 name = trace.response_id
                 read_texts = partial(run.source.ledger.texts_of, trace.record)
                 body = trace.body
-                self.summary.add(group.record.key, name, questions, body, trace.reward, read_texts, trace.names)
+                self.summary.add(
+                    group.record.key, name, questions, body, trace.reward, read_texts, trace.names
+                )
                 self._add_to_bill(run, map(Call.model_validate, trace.body.get("calls", ())))
         if run.is_closed and self._count_remaining().tasks:
             problem = f"was closed when {run.tasks_scored} of {self.task_count} tasks were scored"
@@ -147,7 +155,9 @@ class ScoringSession:
             columns=source.columns,
             config=jury.config,
             model=models_of(jury).get(None),
-            models={name: identity for name, identity in models_of(jury).items() if name is not None},
+            models={
+                name: identity for name, identity in models_of(jury).items() if name is not None
+            },
             domain=jury.domain,
             evaluators={name: evaluator.record for name, evaluator in jury.evaluators.items()},
             derivers={name: deriver.version for name, deriver in jury.derivers.items()},
@@ -169,17 +179,31 @@ class ScoringSession:
         self._refuse_unknown_stakeholders()
         gateways = self.jury.gateways
         expected = Forecast()
-        estimator = Estimator(gateways, self._known_calls, self.jury.config.only_then) if gateways else None
+        estimator = (
+            Estimator(gateways, self._known_calls, self.jury.config.only_then) if gateways else None
+        )
         try:
-            for task, group in self._source.pairs(self._first_unscored, self.limit, self._scored_later):
+            for task, group in self._source.pairs(
+                self._first_unscored, self.limit, self._scored_later
+            ):
                 plan = await self._dry_run_plan(task, estimator)
-                reusable = NO_REUSED_RESULTS if plan is None else self._find_reusable_results(task, group, plan)
+                reusable = (
+                    NO_REUSED_RESULTS
+                    if plan is None
+                    else self._find_reusable_results(task, group, plan)
+                )
                 questions = () if plan is None else plan.survey.questions
-                expected.add_group(questions, len(group), self.jury.evaluators, reusable.verdicts.values())
+                expected.add_group(
+                    questions, len(group), self.jury.evaluators, reusable.verdicts.values()
+                )
                 if plan is not None and estimator is not None:
                     expected_plan = without_model_conditions(plan, self.jury.evaluators)
                     sink = self._known_calls
-                    estimator.add(await self._planner.aestimate_requests(task, group, expected_plan, reusable, sink))
+                    estimator.add(
+                        await self._planner.aestimate_requests(
+                            task, group, expected_plan, reusable, sink
+                        )
+                    )
                 report(len(group))
         finally:
             await gateways.close()
@@ -197,7 +221,9 @@ class ScoringSession:
         if estimator is not None:
             lacks_reply = estimator.add(first)
             # without a role for each criterion, an annotator does not know the candidate pairs of criteria
-            lacks_roles = task.rubric is not None and any(criterion.role is None for criterion in task.rubric.criteria)
+            lacks_roles = task.rubric is not None and any(
+                criterion.role is None for criterion in task.rubric.criteria
+            )
             self.tasks_needing_model += plan is None or (lacks_reply and lacks_roles)
         if plan is not None:
             self.plan_notes += ((plan.checked_share, plan.task_id, note) for note in plan.notes)
@@ -208,7 +234,9 @@ class ScoringSession:
         """The recorded calls: of this run, of the branch and of a planning that was stopped."""
         runs = (self._run, self._branch.run if self._branch else None)
         ledgers = [run.ledger if run else None for run in runs]
-        return CallStore(*(ledger for ledger in (*ledgers, self._planning_ledger) if ledger is not None))
+        return CallStore(
+            *(ledger for ledger in (*ledgers, self._planning_ledger) if ledger is not None)
+        )
 
     @cached_property
     def _planning_ledger(self) -> Ledger | None:
@@ -225,11 +253,17 @@ class ScoringSession:
         if self.is_finished:
             return
         self._refuse_unknown_stakeholders()
-        run = self._run = self._run or WritableRun.create(self.folder, self._build_header(), uuid.uuid4().hex)
+        run = self._run = self._run or WritableRun.create(
+            self.folder, self._build_header(), uuid.uuid4().hex
+        )
         assert isinstance(run, WritableRun), "a closed run is finished"
         gateway = self.jury.gateway
         others = [] if self._branch is None else [self._branch.run.ledger]
-        calls = None if gateway is None else PlanningCalls(run, *others, is_durable=gateway.cache is None)
+        calls = (
+            None
+            if gateway is None
+            else PlanningCalls(run, *others, is_durable=gateway.cache is None)
+        )
         try:
             await self._plan_tasks(run, calls, report)
         except BaseException as error:
@@ -253,7 +287,9 @@ class ScoringSession:
                 known.update(person.id for person in pair[0].stakeholders)
             refuse_unknown_stakeholders(names, known)
 
-    async def _plan_tasks(self, run: WritableRun, sink: CallSink | None, report: ProgressCallback) -> None:
+    async def _plan_tasks(
+        self, run: WritableRun, sink: CallSink | None, report: ProgressCallback
+    ) -> None:
         started: deque[Task] = deque()
         room = _MAX_KEPT_QUESTIONS
         with self._locate_errors(started):
@@ -298,10 +334,14 @@ class ScoringSession:
     @property
     def tasks_to_plan(self) -> int:
         return (
-            0 if self.is_finished else self._source.extent(self._run.tasks_planned if self._run else 0, self.limit)[0]
+            0
+            if self.is_finished
+            else self._source.extent(self._run.tasks_planned if self._run else 0, self.limit)[0]
         )
 
-    def _start_tasks(self, run: WritableRun, started: deque[Task]) -> Iterator[tuple[Task, ProfilesLine | None]]:
+    def _start_tasks(
+        self, run: WritableRun, started: deque[Task]
+    ) -> Iterator[tuple[Task, ProfilesLine | None]]:
         """Yield the tasks that are left to plan with their profiles, and append them to `started`."""
         for task, _ in self._pairs_until_stopped(run.tasks_planned):
             started.append(task)
@@ -310,8 +350,14 @@ class ScoringSession:
     def _profile_line(self, task: Task) -> ProfilesLine | None:
         return None if self._profiles is None else self._profiles.line_of(task)
 
-    def _find_reusable_results(self, task: Task, responses: Sequence[Response], plan: Plan) -> ReusedResults:
-        return self._branch.find_reusable_results(task, responses, plan) if self._branch else NO_REUSED_RESULTS
+    def _find_reusable_results(
+        self, task: Task, responses: Sequence[Response], plan: Plan
+    ) -> ReusedResults:
+        return (
+            self._branch.find_reusable_results(task, responses, plan)
+            if self._branch
+            else NO_REUSED_RESULTS
+        )
 
     @contextmanager
     def _locate_errors(self, tasks: Sequence[Task]) -> Iterator[None]:
@@ -342,7 +388,9 @@ class ScoringSession:
         reusable = self._branch.reusable_ledgers if self._branch else ()
         sink = CallStore(run.ledger, *reusable, writer=writer)
         try:
-            async with aclosing(self.jury.ascore_as_finished(self._start_groups(run), sink)) as batches:
+            async with aclosing(
+                self.jury.ascore_as_finished(self._start_groups(run), sink)
+            ) as batches:
                 async for finished in batches:
                     for group, traces in finished:
                         self._store_group(run, writer, group, traces, report)
@@ -353,7 +401,9 @@ class ScoringSession:
             self._cancel_if_stopping(error)
             if isinstance(error, _MENDED_ELSEWHERE) and self._has_nothing_to_keep(error):
                 run.discard()
-                error.args = (f"{error}; nothing was scored; run the same command again once that is changed",)
+                error.args = (
+                    f"{error}; nothing was scored; run the same command again once that is changed",
+                )
                 raise
             mended = "once that is mended; another model needs another --out"
             when = f"run the same command again {mended if isinstance(error, ModelAccessError) else 'to continue'}"
@@ -370,7 +420,11 @@ class ScoringSession:
         """Return whether no reward has a value, and no reply that could be used would be lost with the run."""
         has_none = isinstance(error, UnusableRepliesError) or not self.jury.gateways
         has_values = self.summary.failed < self.summary.responses
-        return (has_none or self.jury.config.calls.cache) and not has_values and not self._has_planning_calls
+        return (
+            (has_none or self.jury.config.calls.cache)
+            and not has_values
+            and not self._has_planning_calls
+        )
 
     def _start_groups(self, run: WritableRun) -> Iterator[Group]:
         for task, responses in self._pairs_until_stopped(self._first_unscored, self._scored_later):
@@ -378,7 +432,12 @@ class ScoringSession:
             yield Group(task, responses, plan, self._find_reusable_results(task, responses, plan))
 
     def _store_group(
-        self, run: WritableRun, writer: Writer, group: Group, traces: Sequence[Trace], report: ProgressCallback
+        self,
+        run: WritableRun,
+        writer: Writer,
+        group: Group,
+        traces: Sequence[Trace],
+        report: ProgressCallback,
     ) -> None:
         """Append the traces of a group, and count them."""
         plan = group.plan
@@ -388,7 +447,9 @@ class ScoringSession:
         _, *of_traces = drafts  # the first is the group's own
         skipped = frozenset(skipped_questions(draft.body) for draft in of_traces)
         key = plan.survey.outline.digest, plan.decision.digest, skipped
-        self.possible_rewards.add(self._source.line_of(plan.task_id), key, partial(_group_verdicts, plan, traces))
+        self.possible_rewards.add(
+            self._source.line_of(plan.task_id), key, partial(_group_verdicts, plan, traces)
+        )
         if self._branch is not None:
             self._branch.count(traces, group.reused_results.verdicts)
         for trace, draft in zip(traces, of_traces, strict=True):
@@ -398,7 +459,9 @@ class ScoringSession:
             questions = plan.survey.questions
             read_texts: ReadTexts = partial(dict, texts)
             components = [spec.name for spec in plan.decision.specs]
-            self.summary.add(trace.task_id, name, questions, draft.body, reward, read_texts, components)
+            self.summary.add(
+                trace.task_id, name, questions, draft.body, reward, read_texts, components
+            )
             self._add_to_bill(run, trace.calls)
         report(len(traces))
 
@@ -477,8 +540,12 @@ def _compare_contents(run: Run, source: TaskSource) -> Iterator[str]:
             yield f"task {name!r} is gone"
 
 
-def _compare_task(stored: Task, task: Task, responses: tuple[Response, ...], run: Run) -> Iterator[str]:
-    for field, before, after in changes(stored.model_dump(mode="json"), task.model_dump(mode="json")):
+def _compare_task(
+    stored: Task, task: Task, responses: tuple[Response, ...], run: Run
+) -> Iterator[str]:
+    for field, before, after in changes(
+        stored.model_dump(mode="json"), task.model_dump(mode="json")
+    ):
         yield f"task {task.id!r}, field {field}: is {format_value(before)} in the run and {format_value(after)} here"
     if run.source.ledger.find("group", task.id) is None:
         return
@@ -496,5 +563,6 @@ def _is_another(old: ScoredResponse, new: Response) -> bool:
     if stored is None:  # erased
         return old.trace.agent != new.agent
     return any(
-        getattr(stored, name) != getattr(new, name) for name in ("content_digest", "agent", "labels", "metadata")
+        getattr(stored, name) != getattr(new, name)
+        for name in ("content_digest", "agent", "labels", "metadata")
     )

@@ -34,7 +34,9 @@ def load_attacks(suite: Suite | Literal["all"] = "all") -> tuple[Attack, ...]:
     """Return the attacks of a suite, or of all, ordered by id, such as injection/de/footnote-full-marks."""
     suites = get_args(Suite) if suite == "all" else (suite,)
     attacks = (
-        Attack(id=f"{suite}/{language}/{name}", suite=suite, kind=kind, language=language, text=text)
+        Attack(
+            id=f"{suite}/{language}/{name}", suite=suite, kind=kind, language=language, text=text
+        )
         for suite in suites
         for kind, languages in _load_file(suite).items()
         for language, texts in languages.items()

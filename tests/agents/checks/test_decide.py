@@ -64,7 +64,9 @@ def test_a_share_is_of_all_items_among_and_all_must_pass() -> None:
     spec = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
     dear = row_item(price=20, day=1)
     assert decide(spec) == CheckResult(False, 0.0, "the response names no meals")
-    assert decide(spec, row_item(day=2)) == CheckResult(True, 1.0, "none of the meals is of that kind")
+    assert decide(spec, row_item(day=2)) == CheckResult(
+        True, 1.0, "none of the meals is of that kind"
+    )
     reason = "the share of meals that pass is 0.5, not 1 or more"
     assert decide(spec, row_item(price=1, day=1), dear) == CheckResult(False, 0.5, reason, [dear])
 
@@ -73,8 +75,18 @@ def test_a_share_is_of_all_items_among_and_all_must_pass() -> None:
 def test_rounding_is_a_billionth_of_a_large_bound_and_of_1_for_a_small_one(
     bound: float, within: float, beyond: float
 ) -> None:
-    assert decide({"sum": PRICES, "at_most": bound}, row_item(price=bound), row_item(price=within)).holds is True
-    assert decide({"sum": PRICES, "at_most": bound}, row_item(price=bound), row_item(price=beyond)).holds is False
+    assert (
+        decide(
+            {"sum": PRICES, "at_most": bound}, row_item(price=bound), row_item(price=within)
+        ).holds
+        is True
+    )
+    assert (
+        decide(
+            {"sum": PRICES, "at_most": bound}, row_item(price=bound), row_item(price=beyond)
+        ).holds
+        is False
+    )
     assert decide({"sum": PRICES, "at_least": bound}, row_item(price=bound - within)).holds is True
     assert decide({"sum": PRICES, "at_least": bound}, row_item(price=bound - beyond)).holds is False
 
@@ -90,11 +102,17 @@ def test_rounding_is_a_billionth_of_a_large_bound_and_of_1_for_a_small_one(
         ({"people": 5, "places": 5}, {"price": 30}, 30),
         ({"people": 6, "places": 5}, {"price": 30}, 60),
         ({"people": 4, "places": "occupancy"}, {"price": 100, "occupancy": 2}, 200),
-        ({"people": 5, "places": "occupancy", "times": "nights"}, {"price": 100, "occupancy": 2, "nights": 3}, 900),
+        (
+            {"people": 5, "places": "occupancy", "times": "nights"},
+            {"price": 100, "occupancy": 2, "nights": 3},
+            900,
+        ),
         ({"people": 1, "places": "occupancy"}, {"price": 100, "occupancy": 8}, 100),
     ],
 )
-def test_people_pay_for_the_units_that_they_need(term: dict[str, Any], values: dict[str, Any], cost: float) -> None:
+def test_people_pay_for_the_units_that_they_need(
+    term: dict[str, Any], values: dict[str, Any], cost: float
+) -> None:
     """Meals a head; rooms for two by nights; cars of five seats."""
     spec = {"sum": [{**PRICES[0], **term}], "equals": cost}
     assert decide(spec, row_item(**values)).holds is True
@@ -118,7 +136,10 @@ def test_an_overflowing_sum_exceeds_every_bound() -> None:
 
 def test_values_include_and_exclude() -> None:
     spec = {"values": "meals", "column": "kinds", "includes": ["Thai", "Greek"]}
-    thai, both = row_item(kinds="Tea, Thai", lists={"kinds": ","}), row_item(kinds=["Greek", "Thai"])
+    thai, both = (
+        row_item(kinds="Tea, Thai", lists={"kinds": ","}),
+        row_item(kinds=["Greek", "Thai"]),
+    )
     assert decide(spec, thai, both).holds is True
     assert decide(spec, thai)[:3] == (False, 0.5, "kinds of meals does not include Greek")
     barred = {"values": "meals", "column": "kinds", "excludes": ["Thai", "Greek"]}
@@ -133,8 +154,14 @@ def test_values_include_and_exclude() -> None:
 def test_distinct_values_never_repeat() -> None:
     spec = {"values": "meals", "column": "name", "distinct": True}
     assert decide(spec, row_item(name="A"), row_item(name="B")).holds is True
-    repeated = decide(spec, row_item(name="A"), row_item(name="B"), row_item(name="A"), row_item(name=" A"))
-    assert (repeated.holds, repeated.share, repeated.reason) == (False, 0.5, "name of meals repeats A,  A")
+    repeated = decide(
+        spec, row_item(name="A"), row_item(name="B"), row_item(name="A"), row_item(name=" A")
+    )
+    assert (repeated.holds, repeated.share, repeated.reason) == (
+        False,
+        0.5,
+        "name of meals repeats A,  A",
+    )
     assert [item.values["name"] for item in repeated.items] == ["A", " A"]
 
 
@@ -189,20 +216,34 @@ def test_an_uncertain_violation_lowers_the_share() -> None:
 
 
 def test_a_negative_price_does_not_count() -> None:
-    assert decide({"sum": PRICES, "at_most": 5}, own_item(price=10), own_item("$[1]", price=-10)).holds is False
-    assert decide({"sum": PRICES, "at_most": 15}, row_item(price=10), row_item("B", price=-10)).holds is None
+    assert (
+        decide({"sum": PRICES, "at_most": 5}, own_item(price=10), own_item("$[1]", price=-10)).holds
+        is False
+    )
+    assert (
+        decide({"sum": PRICES, "at_most": 15}, row_item(price=10), row_item("B", price=-10)).holds
+        is None
+    )
 
 
 @pytest.mark.parametrize("places", [0, -1, None, "many", 1e-320])
 def test_a_unit_without_places_counts_as_unknown(places: Any) -> None:
     spec = {"sum": [{**PRICES[0], "people": 4, "places": "places"}], "at_most": 100}
-    assert decide(spec, row_item("Inn", price=10, places=places)).reason.endswith("do not tell places of 'Inn'")
+    assert decide(spec, row_item("Inn", price=10, places=places)).reason.endswith(
+        "do not tell places of 'Inn'"
+    )
     assert decide(spec, own_item(price=10, places=places)).holds is False
 
 
 def test_an_amount_in_another_currency_is_no_number() -> None:
-    assert decide({"sum": PRICES, "at_most": 100}, row_item(price="$5"), row_item(price="5 EUR")).holds is None
-    assert decide({"sum": PRICES, "at_most": 100}, row_item(price="$5"), own_item(price="5 EUR")).holds is False
+    assert (
+        decide({"sum": PRICES, "at_most": 100}, row_item(price="$5"), row_item(price="5 EUR")).holds
+        is None
+    )
+    assert (
+        decide({"sum": PRICES, "at_most": 100}, row_item(price="$5"), own_item(price="5 EUR")).holds
+        is False
+    )
 
 
 # Any items
@@ -214,7 +255,13 @@ DOMAIN: dict[str, list[Any]] = {
     "n": [0, 1, 1e6],
     "v": ["A", ["A", "B"], ["Z", "Z"], "Y"],
 }
-KNOWN: dict[str, list[Any]] = {"a": [0, 1], "g": [0, 1], "p": [1, 2, 3], "n": [1, 2], "v": ["A", "B", "Z", ["A", "B"]]}
+KNOWN: dict[str, list[Any]] = {
+    "a": [0, 1],
+    "g": [0, 1],
+    "p": [1, 2, 3],
+    "n": [1, 2],
+    "v": ["A", "B", "Z", ["A", "B"]],
+}
 PASSES = {"a": {"equals": 1}}
 BOUNDS = st.sampled_from(["at_least", "at_most"])
 CHECKS = st.one_of(
@@ -246,13 +293,19 @@ def items_with_gaps(draw: Any, kinds: Sequence[Any] = (own_item, row_item)) -> l
     """Up to three items, of whose cells up to three are not known."""
     made = draw(st.lists(cells(KNOWN), max_size=3))
     for values, column in (
-        draw(st.lists(st.tuples(st.sampled_from(made), st.sampled_from("agpnv")), max_size=3)) if made else ()
+        draw(st.lists(st.tuples(st.sampled_from(made), st.sampled_from("agpnv")), max_size=3))
+        if made
+        else ()
     ):
         values[column] = None
-    return [draw(st.sampled_from(kinds))(f"${place}", **values) for place, values in enumerate(made)]
+    return [
+        draw(st.sampled_from(kinds))(f"${place}", **values) for place, values in enumerate(made)
+    ]
 
 
-def completions(items: Sequence[ListedItem], grounded: Sequence[bool] = (True, False)) -> Iterator[list[ListedItem]]:
+def completions(
+    items: Sequence[ListedItem], grounded: Sequence[bool] = (True, False)
+) -> Iterator[list[ListedItem]]:
     """The items with every cell filled that is not known, of those that have a row, or have none."""
     gaps = [
         (place, column)
@@ -284,21 +337,30 @@ def test_a_check_is_decided_exactly_if_all_possible_table_values_agree(
 
 @settings(max_examples=at_most(150), deadline=None)
 @given(spec=CHECKS, items=items_with_gaps())
-def test_no_credit_exceeds_what_any_completion_would_get(spec: dict[str, Any], items: list[ListedItem]) -> None:
+def test_no_credit_exceeds_what_any_completion_would_get(
+    spec: dict[str, Any], items: list[ListedItem]
+) -> None:
     decided = decide(spec, *items)
     if decided.holds is not None:
-        assert credit(decided) <= min(credit(decide(spec, *whole)) for whole in completions(items)) + 1e-12
+        assert (
+            credit(decided)
+            <= min(credit(decide(spec, *whole)) for whole in completions(items)) + 1e-12
+        )
 
 
 @settings(max_examples=at_most(100), deadline=None)
 @given(spec=CHECKS, items=items_with_gaps([own_item]))
-def test_a_value_that_the_response_cannot_show_is_always_decided(spec: dict[str, Any], items: list[ListedItem]) -> None:
+def test_a_value_that_the_response_cannot_show_is_always_decided(
+    spec: dict[str, Any], items: list[ListedItem]
+) -> None:
     assert decide(spec, *items).holds is not None
 
 
 @settings(max_examples=at_most(150), deadline=None)
 @given(spec=CHECKS, made=st.lists(cells(KNOWN), max_size=4))
-def test_known_values_are_decided_by_arithmetic(spec: dict[str, Any], made: list[dict[str, Any]]) -> None:
+def test_known_values_are_decided_by_arithmetic(
+    spec: dict[str, Any], made: list[dict[str, Any]]
+) -> None:
     decided = decide(spec, *(row_item(**values) for values in made))
     assert decided.holds == holds_by_arithmetic(spec, made)
     assert decided.share == 1.0 if decided.holds else 0.0 <= decided.share < 1.0
@@ -307,10 +369,18 @@ def test_known_values_are_decided_by_arithmetic(spec: dict[str, Any], made: list
 def holds_by_arithmetic(spec: dict[str, Any], made: list[dict[str, Any]]) -> bool:
     passing = [values for values in made if values["a"] == 1]
     if "values" in spec:
-        seen = [one for values in passing for one in (values["v"] if isinstance(values["v"], list) else [values["v"]])]
+        seen = [
+            one
+            for values in passing
+            for one in (values["v"] if isinstance(values["v"], list) else [values["v"]])
+        ]
         if "distinct" in spec:
             return len(set(seen)) == len(seen)
-        return set(spec["includes"]) <= set(seen) if "includes" in spec else not set(spec["excludes"]) & set(seen)
+        return (
+            set(spec["includes"]) <= set(seen)
+            if "includes" in spec
+            else not set(spec["excludes"]) & set(seen)
+        )
     if "count" in spec:
         measured: float = len(passing)
     elif "sum" in spec:
@@ -330,17 +400,26 @@ def holds_by_arithmetic(spec: dict[str, Any], made: list[dict[str, Any]]) -> boo
 def test_the_order_of_items_and_of_their_keys_changes_no_score(
     spec: dict[str, Any], items: list[ListedItem], data: st.DataObject
 ) -> None:
-    turned = [item._replace(values=dict(reversed(item.values.items()))) for item in data.draw(st.permutations(items))]
+    turned = [
+        item._replace(values=dict(reversed(item.values.items())))
+        for item in data.draw(st.permutations(items))
+    ]
     one, other = decide(spec, *items), decide(spec, *turned)
     assert (one.holds, one.share) == (other.holds, other.share)
 
 
 @given(st.lists(st.floats(0, 1e15), min_size=1, max_size=8), st.randoms())
-def test_a_sum_is_the_same_to_the_last_bit_for_every_order(prices: list[float], random: Any) -> None:
+def test_a_sum_is_the_same_to_the_last_bit_for_every_order(
+    prices: list[float], random: Any
+) -> None:
     turned = random.sample(prices, len(prices))
     one, other = (
-        decide({"sum": PRICES, "equals": 9}, *(row_item(price=price) for price in of)) for of in (prices, turned)
+        decide({"sum": PRICES, "equals": 9}, *(row_item(price=price) for price in of))
+        for of in (prices, turned)
     )
     assert one.reason == other.reason
     total = math.fsum(prices)
-    assert decide({"sum": PRICES, "equals": total}, *(row_item(price=price) for price in turned)).holds is True
+    assert (
+        decide({"sum": PRICES, "equals": total}, *(row_item(price=price) for price in turned)).holds
+        is True
+    )

@@ -26,7 +26,13 @@ FACTS: dict[str, Any] = {
     "claims": {
         "meals": {
             "at": ["$.days[*].meal"],
-            "forms": [{"table": "menu", "pattern": "(?P<name>.+), (?P<city>.+)", "states": {"sort": "meal"}}],
+            "forms": [
+                {
+                    "table": "menu",
+                    "pattern": "(?P<name>.+), (?P<city>.+)",
+                    "states": {"sort": "meal"},
+                }
+            ],
             "beside": {"day": {"field": "day"}},
             "order": "day",
             "merged": "times",
@@ -39,9 +45,16 @@ CONFIG = {"evaluators": ["checks.constraints"], "derivers": ["facts.claims"]}
 
 
 def task(*checks: dict[str, Any] | None, facts: dict[str, Any] | None = FACTS) -> Task:
-    constraints = [{"id": f"c{i}", "kind": "hard", "check": check} for i, check in enumerate(checks)]
+    constraints = [
+        {"id": f"c{i}", "kind": "hard", "check": check} for i, check in enumerate(checks)
+    ]
     return Task.model_validate(
-        {"id": "t", "query": "Eat well.", "facts": facts, "stakeholders": [{"id": "ann", "constraints": constraints}]}
+        {
+            "id": "t",
+            "query": "Eat well.",
+            "facts": facts,
+            "stakeholders": [{"id": "ann", "constraints": constraints}],
+        }
     )
 
 
@@ -55,7 +68,9 @@ def jury() -> Iterator[Jury]:
         yield made
 
 
-def verdict(jury: Jury, check: dict[str, Any] | None, data: Any = None, text: str = "", **facts: Any) -> Verdict:
+def verdict(
+    jury: Jury, check: dict[str, Any] | None, data: Any = None, text: str = "", **facts: Any
+) -> Verdict:
     (trace,) = jury.score(task(check, **facts), [Response(id="r", text=text, data=data)])
     (found,) = trace.verdicts
     return found
@@ -117,7 +132,9 @@ NONE_BARRED = [
 ]
 
 
-@pytest.mark.parametrize("data", [None, "", [], {}, [[]], [{}, ""], {"days": []}, {"a": {"b": [None]}}], ids=repr)
+@pytest.mark.parametrize(
+    "data", [None, "", [], {}, [[]], [{}, ""], {"days": []}, {"a": {"b": [None]}}], ids=repr
+)
 @pytest.mark.parametrize("check", [COST, *NONE_BARRED, {"count": "$[*]", "equals": 2}], ids=str)
 def test_an_empty_response_gets_no_credit(jury: Jury, check: dict[str, Any], data: Any) -> None:
     found = verdict(jury, check, data, text="All within the budget.")
@@ -127,7 +144,9 @@ def test_an_empty_response_gets_no_credit(jury: Jury, check: dict[str, Any], dat
 
 @pytest.mark.parametrize("data", ["All is well.", {"days": [{"note": "rest"}]}, [1, 2]], ids=repr)
 @pytest.mark.parametrize("check", NONE_BARRED, ids=str)
-def test_data_without_any_claim_gets_no_credit(jury: Jury, check: dict[str, Any], data: Any) -> None:
+def test_data_without_any_claim_gets_no_credit(
+    jury: Jury, check: dict[str, Any], data: Any
+) -> None:
     found = verdict(jury, check, data)
     assert (found.score, found.met) == (0.0, False)
     assert found.reason == "c0: nothing that the response's data claims is there"
@@ -149,7 +168,12 @@ def test_a_text_check_quotes_its_match(jury: Jury) -> None:
 def test_it_conforms() -> None:
     """Nothing changes with the order of keys, of constraints or of responses, and no odd text breaks it."""
     checks = [COST, FISH, {"text": "a+"}, {"values": "$..*", "column": "b", "distinct": True}, None]
-    data = [plan("Curry House, Leeds", None, "Palace, Leeds"), {"x": {"b": 1, "a": 2}, "y": {"b": 1}}, None, 5]
+    data = [
+        plan("Curry House, Leeds", None, "Palace, Leeds"),
+        {"x": {"b": 1, "a": 2}, "y": {"b": 1}},
+        None,
+        5,
+    ]
     responses = [Response(id=f"r{i}", text="aa", data=one) for i, one in enumerate(data)]
     assert check_evaluator("checks.constraints", [(task(*checks), responses)], ["facts.claims"])
 
@@ -159,17 +183,40 @@ EVERY = [
     {**FISH, "partial": True},
     {"share": "meals", "where": {"price": {"at_most": 5}, "kinds": {"has_not": "Tea"}}},
     {"count": "$..*", "where": {"a": {"at_least": {"column": "b"}}}, "at_most": 2, "partial": True},
-    {"count": "$..*", "where": {"value": {"matches": "a"}, "a": {"one_of": ["a", 1, True]}}, "between": [1, 2]},
-    {"share": "$[*]", "where": {"value": {"at_most": "9:30"}}, "among": {"value": {"is_not": 3}}, "at_most": 0.5},
-    {"sum": [{"of": "$..*", "column": "value", "times": "value", "people": 3, "places": "value"}], "at_most": 9},
-    {"sum": [{"of": "$[?@.a == @.b]", "column": "a"}], "per": 0.001, "at_least": 1, "partial": True},
+    {
+        "count": "$..*",
+        "where": {"value": {"matches": "a"}, "a": {"one_of": ["a", 1, True]}},
+        "between": [1, 2],
+    },
+    {
+        "share": "$[*]",
+        "where": {"value": {"at_most": "9:30"}},
+        "among": {"value": {"is_not": 3}},
+        "at_most": 0.5,
+    },
+    {
+        "sum": [
+            {"of": "$..*", "column": "value", "times": "value", "people": 3, "places": "value"}
+        ],
+        "at_most": 9,
+    },
+    {
+        "sum": [{"of": "$[?@.a == @.b]", "column": "a"}],
+        "per": 0.001,
+        "at_least": 1,
+        "partial": True,
+    },
     {"values": "$..*", "column": "value", "includes": ["a", 1, True], "partial": True},
     {"values": "$..a", "column": "value", "excludes": ["a", 0], "partial": True},
     {"values": "$..*", "column": "value", "distinct": True, "partial": True},
 ]
 KEYS = st.sampled_from(["a", "b", "days", "day", "meal", "value"])
-SCALARS = JSON | st.sampled_from([1e308, 10**400, -0.0, "9" * 400, "Curry House, Leeds", "$5", "5 EUR"])
-HOSTILE = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4))
+SCALARS = JSON | st.sampled_from(
+    [1e308, 10**400, -0.0, "9" * 400, "Curry House, Leeds", "$5", "5 EUR"]
+)
+HOSTILE = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4)
+)
 
 
 @pytest.mark.landing
@@ -205,7 +252,9 @@ def verdicts_of_function(check: dict[str, Any], number: int = 1) -> list[Verdict
     names = {name: f"ownchecks.{name}" for name in ("spoil", "broken")}
     config = {"evaluators": [{"use": "checks.constraints", "params": {"functions": names}}]}
     with Jury.from_config(config) as jury:
-        traces = jury.score(task(check, facts=None), [Response(id=f"r{n}", text="") for n in range(number)])
+        traces = jury.score(
+            task(check, facts=None), [Response(id=f"r{n}", text="") for n in range(number)]
+        )
     return [trace.verdicts[0] for trace in traces]
 
 
@@ -227,16 +276,29 @@ class TestFunctions:
                 {"function": "broken", "params": {"x": 1}},
                 r"\.params: 'broken' is called as .*unexpected keyword",
             ),
-            ({"function": "broken", "params": {"task": 1}}, r"\.params: 'broken' is called as .*multiple values for"),
-            ({"function": "ownchecks.spoil"}, r"\.function: there is no 'ownchecks.spoil'; did you mean spoil"),
-            ({"function": "os.system"}, r"\.function: there is no 'os.system'; list it in the params of"),
+            (
+                {"function": "broken", "params": {"task": 1}},
+                r"\.params: 'broken' is called as .*multiple values for",
+            ),
+            (
+                {"function": "ownchecks.spoil"},
+                r"\.function: there is no 'ownchecks.spoil'; did you mean spoil",
+            ),
+            (
+                {"function": "os.system"},
+                r"\.function: there is no 'os.system'; list it in the params of",
+            ),
         ],
     )
-    def test_what_cannot_be_called_is_refused_when_the_plan_is_made(self, check: Any, words: str) -> None:
+    def test_what_cannot_be_called_is_refused_when_the_plan_is_made(
+        self, check: Any, words: str
+    ) -> None:
         with pytest.raises(PlanError, match=f"field check{words}"):
             verdicts_of_function(check)
 
-    def test_the_version_changes_with_the_source_and_functions_do_not_run_inline(self, functions: Path) -> None:
+    def test_the_version_changes_with_the_source_and_functions_do_not_run_inline(
+        self, functions: Path
+    ) -> None:
         before = Constraints(functions={"spoil": "ownchecks.spoil"})
         assert (before.runs_inline, Constraints().runs_inline) == (False, True)
         sys.modules.pop("ownchecks")
@@ -265,7 +327,9 @@ class TestFunctions:
          "field check: meals: there is no column 'kind'; did you mean kinds?"),
     ],
 )  # fmt: skip
-def test_a_misuse_is_named_when_the_plan_is_made(jury: Jury, check: dict[str, Any], words: str) -> None:
+def test_a_misuse_is_named_when_the_plan_is_made(
+    jury: Jury, check: dict[str, Any], words: str
+) -> None:
     with pytest.raises(PlanError) as caught:
         jury.prepare(task(FISH, check))
     assert str(caught.value).startswith(f"task 't': constraint 'c1' of 'ann', {words}")
@@ -273,6 +337,7 @@ def test_a_misuse_is_named_when_the_plan_is_made(jury: Jury, check: dict[str, An
 
 def test_hard_constraints_that_no_response_can_meet_are_refused(jury: Jury) -> None:
     with pytest.raises(
-        PlanError, match=r"'c0' and 'c1' of 'ann' cannot both be met: .*; make one soft, or leave one out"
+        PlanError,
+        match=r"'c0' and 'c1' of 'ann' cannot both be met: .*; make one soft, or leave one out",
     ):
         jury.prepare(task({"count": "meals", "at_least": 3}, {"count": "meals", "at_most": 2}))

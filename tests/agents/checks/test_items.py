@@ -11,7 +11,9 @@ from tests.rows import all_rows
 
 
 def truth_of(item: ListedItem, **tests: dict[str, Any]) -> str:
-    return Unknowns().run_tests({column: ValueTest.model_validate(test) for column, test in tests.items()}, item)
+    return Unknowns().run_tests(
+        {column: ValueTest.model_validate(test) for column, test in tests.items()}, item
+    )
 
 
 @all_rows(("test", "passes", "fails"), [
@@ -32,7 +34,9 @@ def truth_of(item: ListedItem, **tests: dict[str, Any]) -> str:
         ({"matches": "^12$"}, [12, 12.0], [121]),
         ({"at_least": 1, "at_most": 3, "is_not": 2}, [1, 3], [0, 2, 4]),
     ])  # fmt: skip
-def test_the_requirement_of_a_value_is_described(test: dict[str, Any], passes: list[Any], fails: list[Any]) -> None:
+def test_the_requirement_of_a_value_is_described(
+    test: dict[str, Any], passes: list[Any], fails: list[Any]
+) -> None:
     assert {truth_of(row_item(x=value), x=test) for value in passes} == {"yes"}
     assert {truth_of(row_item(x=value), x=test) for value in fails} == {"no"}
 
@@ -57,14 +61,17 @@ def test_a_missing_table_value_does_not_count_against_the_response(nothing: dict
 
 
 @pytest.mark.parametrize(
-    "item", [own_item(), own_item(x=None), own_item(x=""), row_item(own="x"), row_item(own="x", x=None)]
+    "item",
+    [own_item(), own_item(x=None), own_item(x=""), row_item(own="x"), row_item(own="x", x=None)],
 )
 def test_omitted_data_of_a_response_is_unshown(item: ListedItem) -> None:
     assert truth_of(item, x={"equals": 1}) == "unshown"
 
 
 def test_record_values_of_a_claim_are_known_without_a_row() -> None:
-    assert truth_of(invented_item(own="day", day=2), day={"equals": 2}) == "unshown", "all but whether it is there"
+    assert truth_of(invented_item(own="day", day=2), day={"equals": 2}) == "unshown", (
+        "all but whether it is there"
+    )
     assert truth_of(invented_item(own="day", day=2), day={"equals": 1}) == "no"
 
 
@@ -78,4 +85,6 @@ def test_one_failed_test_decides_despite_unknown_values() -> None:
     assert truth_of(row_item(x=1), x={"equals": 2}, y={"equals": 1}) == "no"
     assert truth_of(row_item(y=1), x={"equals": 2}, y={"equals": 2}) == "no"
     assert truth_of(row_item(x=1), x={"at_least": {"column": "y"}, "at_most": 0}) == "no"
-    assert truth_of(invented_item(own="day", day=2), day={"equals": 1}, price={"at_most": 5}) == "no"
+    assert (
+        truth_of(invented_item(own="day", day=2), day={"equals": 1}, price={"at_most": 5}) == "no"
+    )

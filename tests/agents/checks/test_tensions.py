@@ -22,7 +22,9 @@ def rooms(**test: Any) -> dict[str, Any]:
 
 
 def person(name: str, *checks: dict[str, Any] | None, kind: str = "hard") -> Stakeholder:
-    spec = [Constraint(id=f"c{place}", kind=kind, check=check) for place, check in enumerate(checks)]  # type: ignore[arg-type]
+    spec = [
+        Constraint(id=f"c{place}", kind=kind, check=check) for place, check in enumerate(checks)
+    ]  # type: ignore[arg-type]
     return Stakeholder(id=name, constraints=tuple(spec))
 
 
@@ -59,7 +61,9 @@ def test_contradictory_bounds_have_tension_1() -> None:
         ({"equals": {"column": "x"}}, {"equals": {"column": "y"}}, 0.0),
     ],
 )
-def test_tests_of_all_items_conflict_if_no_value_passes_both(one: Any, other: Any, pulls: float) -> None:
+def test_tests_of_all_items_conflict_if_no_value_passes_both(
+    one: Any, other: Any, pulls: float
+) -> None:
     assert strength(rooms(**one), rooms(**other)) == pulls
 
 
@@ -114,6 +118,8 @@ def test_constraints_without_a_readable_check_have_no_tension() -> None:
 
 def test_two_hard_constraints_contradict_if_no_response_meets_both() -> None:
     both = person("a", ALLOWED, BARRED, budget(800))
-    assert [(pull.first, pull.second) for pull in find_contradictions(both.constraints)] == [("c0", "c1")]
+    assert [(pull.first, pull.second) for pull in find_contradictions(both.constraints)] == [
+        ("c0", "c1")
+    ]
     assert find_contradictions(person("a", budget(800), budget(1000)).constraints) == []
     assert find_contradictions(person("a", ALLOWED, BARRED, kind="soft").constraints) == []

@@ -9,7 +9,9 @@ from jurygraph.agents.data_analyzer import Alert, Analyzer, TrainingStep
 ROWS = 64
 
 
-def normal_steps(seed: int, count: int, shift: float = 0.0, after: int = 0) -> Iterator[TrainingStep]:
+def normal_steps(
+    seed: int, count: int, shift: float = 0.0, after: int = 0
+) -> Iterator[TrainingStep]:
     """Yield steps with rewards only; after step `after` their mean is higher by `shift` sd of a step's mean."""
     rng = np.random.default_rng(seed)
     for number in range(1, count + 1):
@@ -18,7 +20,10 @@ def normal_steps(seed: int, count: int, shift: float = 0.0, after: int = 0) -> I
 
 
 def trained_steps(
-    seed: int, accuracy: Callable[[int], float], form: Callable[[int], float], pays_form: float = 0.5
+    seed: int,
+    accuracy: Callable[[int], float],
+    form: Callable[[int], float],
+    pays_form: float = 0.5,
 ) -> Iterator[TrainingStep]:
     """160 steps of 32 prompts and 8 answers whose reward is accuracy and a share of format."""
     random, groups = np.random.default_rng(seed), np.repeat(np.arange(32), 8)
@@ -26,7 +31,9 @@ def trained_steps(
         ease = np.repeat(random.beta(3 * accuracy(step), 3 * (1 - accuracy(step)), 32), 8)
         right, formed = (random.random(256) < ease) * 1.0, (random.random(256) < form(step)) * 1.0
         lengths = np.rint(np.exp(6 + 0.3 * random.standard_normal(256)))
-        yield TrainingStep(right + pays_form * formed, {"accuracy": right, "format": formed}, lengths, groups)
+        yield TrainingStep(
+            right + pays_form * formed, {"accuracy": right, "format": formed}, lengths, groups
+        )
 
 
 def collect_alerts(analyzer: Analyzer, steps: Iterator[TrainingStep]) -> list[Alert]:

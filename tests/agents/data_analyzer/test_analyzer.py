@@ -19,7 +19,11 @@ def test_missing_series_are_not_watched() -> None:
     parts = {"accuracy": [0.0, 1.0], "format": [1.0, 1.0]}
     of_components = ["component.accuracy", "component.format"]
     others = ["failed", "length", "length_reward", "conflict", "saturation"]
-    assert series_names(TrainingStep([0.1, 0.2], parts, [5, 6], ["a", "a"])) == ["reward", *of_components, *others]
+    assert series_names(TrainingStep([0.1, 0.2], parts, [5, 6], ["a", "a"])) == [
+        "reward",
+        *of_components,
+        *others,
+    ]
 
 
 def test_a_stream_without_change_raises_no_alert() -> None:
@@ -28,8 +32,12 @@ def test_a_stream_without_change_raises_no_alert() -> None:
     assert analyzer.steps == 400
 
 
-@pytest.mark.parametrize(("shift", "direction", "adverse"), [(3.0, "up", False), (-3.0, "down", True)])
-def test_a_shift_is_reported_once_with_place_size_and_direction(shift: float, direction: str, adverse: bool) -> None:
+@pytest.mark.parametrize(
+    ("shift", "direction", "adverse"), [(3.0, "up", False), (-3.0, "down", True)]
+)
+def test_a_shift_is_reported_once_with_place_size_and_direction(
+    shift: float, direction: str, adverse: bool
+) -> None:
     alerts = collect_alerts(Analyzer(), normal_steps(1, 300, shift, after=100))
     (alert,) = [one for one in alerts if one.series == "reward"]
     assert (alert.direction, alert.adverse) == (direction, adverse)
@@ -59,8 +67,14 @@ def test_a_penalty_that_rises_is_bad_and_another_component_is_not() -> None:
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        (TrainingStep([1.0], {"b": [1.0]}), "step 2: the steps before have the series 'component.a'"),
-        (TrainingStep([1.0], {"a": [1.0]}, [3.0]), "step 2: the steps before lack the series 'length'"),
+        (
+            TrainingStep([1.0], {"b": [1.0]}),
+            "step 2: the steps before have the series 'component.a'",
+        ),
+        (
+            TrainingStep([1.0], {"a": [1.0]}, [3.0]),
+            "step 2: the steps before lack the series 'length'",
+        ),
     ],
 )
 def test_a_step_with_other_series_is_refused(second: TrainingStep, message: str) -> None:
@@ -87,7 +101,9 @@ HONEST = {
 
 @pytest.mark.landing
 @pytest.mark.parametrize("story", HONEST)
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 15))])
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 15))]
+)
 def test_honest_training_is_not_called_a_hack(story: str, seed: int) -> None:
     alerts = collect_alerts(Analyzer(), trained_steps(seed, *HONEST[story]))
     assert {"component.accuracy", "reward"} <= {one.series for one in alerts}
@@ -96,12 +112,16 @@ def test_honest_training_is_not_called_a_hack(story: str, seed: int) -> None:
 
 @pytest.mark.parametrize("form", [level(0.5, (100, 0.95)), level(0.5, (103, 0.95))])
 def test_accuracy_that_falls_while_the_reward_does_not_is_one_hack(form) -> None:
-    alerts = collect_alerts(Analyzer(), trained_steps(2, level(0.6, (100, 0.3)), form, pays_form=1.0))
+    alerts = collect_alerts(
+        Analyzer(), trained_steps(2, level(0.6, (100, 0.3)), form, pays_form=1.0)
+    )
     (hack,) = [one for one in alerts if one.kind == "hack"]
     assert (hack.series, hack.direction, hack.adverse) == ("component.accuracy", "down", True)
     assert 100 <= hack.step <= 108
     assert {"accuracy falls", "format rises"} <= set(hack.evidence)
-    assert f"the reward looks hacked, since about step {hack.since}: accuracy falls, " in hack.sentence
+    assert (
+        f"the reward looks hacked, since about step {hack.since}: accuracy falls, " in hack.sentence
+    )
 
 
 def test_longer_responses_that_are_rewarded_for_their_length_are_a_hack() -> None:
@@ -112,7 +132,14 @@ def test_longer_responses_that_are_rewarded_for_their_length_are_a_hack() -> Non
         for step in range(1, 161):
             pays = 0.002 if step > 100 else 0.0
             lengths = np.rint(rng.normal(600 if step > 100 else 400, 80, 128))
-            yield TrainingStep(rng.random(128) + pays * lengths, {"accuracy": rng.random(128) < 0.5}, lengths, groups)
+            yield TrainingStep(
+                rng.random(128) + pays * lengths,
+                {"accuracy": rng.random(128) < 0.5},
+                lengths,
+                groups,
+            )
 
     hacks = [one for one in collect_alerts(Analyzer(), steps()) if one.kind == "hack"]
-    assert [(one.series, one.evidence) for one in hacks] == [("length", ("length rises", "length_reward rises"))]
+    assert [(one.series, one.evidence) for one in hacks] == [
+        ("length", ("length rises", "length_reward rises"))
+    ]

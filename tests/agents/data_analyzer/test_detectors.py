@@ -54,13 +54,17 @@ class ReferenceDetector:
 
 def test_the_array_form_equals_the_reference() -> None:
     rng = np.random.default_rng(3)
-    scores = rng.normal(5.0, 2.0, (300, 4)) + np.where(np.arange(300)[:, None] > 200, [0, 1, -1, 4], 0)
+    scores = rng.normal(5.0, 2.0, (300, 4)) + np.where(
+        np.arange(300)[:, None] > 200, [0, 1, -1, 4], 0
+    )
     tests, references = Detectors((2, 2), NEVER), [ReferenceDetector() for _ in range(4)]
     for step, row in enumerate(scores, start=1):
         u = tests.feed(step, measure(row.reshape(2, 2)))
         reference = [one.feed(score) for one, score in zip(references, row, strict=True)]
         assert_allclose(u.ravel(), reference, rtol=1e-7, atol=1e-9)
-        expected = [[[one.cusum[k, side] for side in (1, -1)] for k in REFERENCES] for one in references]
+        expected = [
+            [[one.cusum[k, side] for side in (1, -1)] for k in REFERENCES] for one in references
+        ]
         assert_allclose(tests.cusum.reshape(4, 2, 2), expected, rtol=1e-7, atol=1e-8)
 
 
@@ -102,7 +106,9 @@ def test_a_cusum_that_rose_early_comes_down_again() -> None:
 
 
 @pytest.mark.parametrize(("k", "h", "arl"), [(0.5, 4.0, 336), (0.5, 5.0, 930), (0.25, 8.0, 736)])
-def test_siegmunds_approximation_is_near_the_run_lengths_of_the_tables(k: float, h: float, arl: float) -> None:
+def test_siegmunds_approximation_is_near_the_run_lengths_of_the_tables(
+    k: float, h: float, arl: float
+) -> None:
     """One-sided: twice what Montgomery's tables have for both sides (168 and 465; 368)."""
     assert run_length(k, h) == pytest.approx(arl, rel=0.02)
 

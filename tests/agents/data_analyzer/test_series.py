@@ -39,7 +39,10 @@ def grouped(ids: list[Any], rewards: list[float] | None = None) -> TrainingStep:
         ({"rewards": [1.0, np.inf]}, "rewards has a value beyond"),
         ({"rewards": [1.0, 2.0], "components": {"format": [1.0]}}, "component 'format' has shape"),
         ({"rewards": [1.0, 2.0], "lengths": [1.0, -2.0]}, "lengths has a value below 0"),
-        ({"rewards": [1.0], "components": {"format": [1e101]}}, "component 'format' has a value beyond"),
+        (
+            {"rewards": [1.0], "components": {"format": [1e101]}},
+            "component 'format' has a value beyond",
+        ),
         ({"rewards": [1.0, 2.0], "groups": ["a"]}, "groups has 1 ids for 2 rows"),
         ({"rewards": [[1.0]]}, "rewards has shape"),
     ],
@@ -70,7 +73,9 @@ def test_a_share_can_be_read_back_from_its_score_to_one_row(drawn: tuple[int, in
 
 
 @given(st.floats(0.2, 0.8), st.integers(100, 5000))
-def test_a_shares_noise_is_about_one_over_the_root_of_its_rows_at_any_level(level: float, rows: int) -> None:
+def test_a_shares_noise_is_about_one_over_the_root_of_its_rows_at_any_level(
+    level: float, rows: int
+) -> None:
     measure = measure_mean(np.arange(rows) < round(level * rows), is_share=True)
     assert measure.floor == pytest.approx(1 / np.sqrt(rows), rel=0.15)
 
@@ -79,7 +84,9 @@ def test_a_correlation_between_prompts_does_not_count() -> None:
     lengths = np.array([10.0, 12.0, 100.0, 102.0])
     rewards = np.array([0.2, 0.1, 0.9, 0.8])
     assert np.corrcoef(lengths, rewards)[0, 1] > 0.9
-    assert float(length_correlation(lengths, rewards, grouped([0, 0, 1, 1]).groups)) == pytest.approx(-1.0)
+    assert float(
+        length_correlation(lengths, rewards, grouped([0, 0, 1, 1]).groups)
+    ) == pytest.approx(-1.0)
     assert np.isnan(length_correlation(lengths, rewards, grouped([0, 1, 2, 3]).groups))
 
 
@@ -92,7 +99,10 @@ def test_ties_share_their_rank_and_missing_values_have_none() -> None:
 
 
 def test_a_group_of_two_or_more_equal_rewards_is_saturated() -> None:
-    step = grouped(["d", "d", 1, 1, "b", "b", "c", "c", "c"], [1.0, 1.0, 0.0, 1.0, 0.3, np.nan, np.nan, 0.5, 0.5])
+    step = grouped(
+        ["d", "d", 1, 1, "b", "b", "c", "c", "c"],
+        [1.0, 1.0, 0.0, 1.0, 0.3, np.nan, np.nan, 0.5, 0.5],
+    )
     assert step.groups is not None
     assert_allclose(saturation(step.rewards, step.groups), [0.0, np.nan, 1.0, 1.0])
 
@@ -100,7 +110,10 @@ def test_a_group_of_two_or_more_equal_rewards_is_saturated() -> None:
 @given(st.lists(st.lists(st.floats(0, 1), min_size=4, max_size=4), min_size=2, max_size=4))
 def test_disagreement_is_the_mean_distance_over_pairs(columns: list[list[float]]) -> None:
     pairs = list(combinations(columns, 2))
-    plain = [sum(abs(a[row] - b[row]) for a, b in pairs) * 2 / (len(columns) * (len(columns) - 1)) for row in range(4)]
+    plain = [
+        sum(abs(a[row] - b[row]) for a, b in pairs) * 2 / (len(columns) * (len(columns) - 1))
+        for row in range(4)
+    ]
     named = {str(place): column for place, column in enumerate(columns)}
     assert_allclose(disagreement(TrainingStep(np.zeros(4), named), tuple(named)), plain, atol=1e-12)
 
@@ -114,5 +127,7 @@ def test_disagreement_is_the_mean_distance_over_pairs(columns: list[list[float]]
         ([np.nan] * 9, np.nan),
     ],
 )
-def test_rows_above_the_80th_percentile_of_disagreement_conflict(pairs: list[float], limit: float) -> None:
+def test_rows_above_the_80th_percentile_of_disagreement_conflict(
+    pairs: list[float], limit: float
+) -> None:
     assert conflict_limit([np.array(pairs)]) == pytest.approx(limit, nan_ok=True)

@@ -15,7 +15,9 @@ from tests.graphs.scripted import criterion, evaluator_use, response, score_resp
 OWN, OTHER = "a", "a-of-versions"
 
 
-def matrix(values: Any, judged: Any = True, live: Any = True, input_weight: float = 1.0) -> ScoreMatrix:
+def matrix(
+    values: Any, judged: Any = True, live: Any = True, input_weight: float = 1.0
+) -> ScoreMatrix:
     numbers = np.atleast_2d(np.array(values, dtype=float))
     shape = numbers.shape
     return ScoreMatrix(
@@ -93,16 +95,26 @@ def test_an_input_is_one_question() -> None:
 # In the machine
 
 CONFIG: dict[str, Any] = {
-    "evaluators": [evaluator_use("judge"), {**evaluator_use("judge"), "name": "second", "material": "versions"}],
+    "evaluators": [
+        evaluator_use("judge"),
+        {**evaluator_use("judge"), "name": "second", "material": "versions"},
+    ],
     "derivers": ["tests.graphs.scripted:Versions"],
-    "components": {"enhanced": {"combiner": "contrast", "inputs": {"judge": "judge", "judge-of-versions": "second"}}},
+    "components": {
+        "enhanced": {
+            "combiner": "contrast",
+            "inputs": {"judge": "judge", "judge-of-versions": "second"},
+        }
+    },
     "reward": {"enhanced": 1.0},
 }
 
 
 def test_the_same_evaluator_judges_contrasts_in_a_second_wave() -> None:
     (trace,) = score_responses(
-        CONFIG, task(), response("r", judge=0.5, versions=[["~1", {"second": 0.1}], ["~2", {"second": 0.9}]])
+        CONFIG,
+        task(),
+        response("r", judge=0.5, versions=[["~1", {"second": 0.1}], ["~2", {"second": 0.9}]]),
     )
     assert trace.reward.value == 0.5
     assert [(v.question, v.responses, v.score) for v in trace.verdicts] == [
@@ -115,7 +127,9 @@ def test_the_same_evaluator_judges_contrasts_in_a_second_wave() -> None:
 def test_a_failed_judgement_of_a_contrast_is_no_credit_and_stays_open() -> None:
     variants = [["~1", {"second": 0.1}], ["~2", {"second": "infrastructure"}]]
     (trace,) = score_responses(
-        CONFIG | {"failure": {"min_coverage": 0.5}}, task(), response("r", judge=0.5, versions=variants)
+        CONFIG | {"failure": {"min_coverage": 0.5}},
+        task(),
+        response("r", judge=0.5, versions=variants),
     )
     assert (trace.reward.value, trace.reward.status) == (0.5, "degraded")
     assert trace.reward.range == (0.5, 1.0)
@@ -137,9 +151,13 @@ def test_without_contrasts_a_penalty_counts_in_full() -> None:
     }
     about = task(criterion("good"), criterion("bad", -1.0))
     (trace,) = score_responses(config, about, response("r", versions=[]))
-    assert {(v.status, v.score, v.gated_by) for v in trace.verdicts} == {("not_applicable", None, "no-variant")}
+    assert {(v.status, v.score, v.gated_by) for v in trace.verdicts} == {
+        ("not_applicable", None, "no-variant")
+    }
     assert (trace.reward.value, trace.reward.parts["rubric"]) == (-1.0, {"good": 0.0, "bad": 1.0})
-    (excused,) = score_responses(config | {"rubric": {"if_skipped": "left-out"}}, about, response("r", versions=[]))
+    (excused,) = score_responses(
+        config | {"rubric": {"if_skipped": "left-out"}}, about, response("r", versions=[])
+    )
     assert (excused.reward.value, excused.reward.components) == (None, {"rubric": None})
 
 
@@ -187,14 +205,20 @@ def test_unjudged_contrasts_may_not_count_as_zero() -> None:
     }
     config = SCREENED | {"components": {"enhanced": {"combiner": "contrast", "inputs": inputs}}}
     with pytest.raises(PlanError, match="would be credit; write `if_skipped: left-out`"):
-        score_responses(config, task(), response("r", judge=0.5, gate=1.0, other=0.5, versions=versions(0.1, 0.1)))
+        score_responses(
+            config,
+            task(),
+            response("r", judge=0.5, gate=1.0, other=0.5, versions=versions(0.1, 0.1)),
+        )
 
 
 @pytest.mark.parametrize("gate", ["infrastructure", "response"])
 def test_an_unjudged_evaluator_leaves_every_pair_undecided(gate: str) -> None:
     """A gate's verdict applies to all contrasts, not only to the first."""
     (trace,) = score_responses(
-        SCREENED, task(), response("r", judge=0.5, gate=gate, other=0.9, versions=versions(1.0, 0.1))
+        SCREENED,
+        task(),
+        response("r", judge=0.5, gate=gate, other=0.9, versions=versions(1.0, 0.1)),
     )
     assert trace.reward.components["enhanced"] is None or trace.reward.value in (None, 0.0)
     assert trace.reward.range == (0.0, 1.0)
@@ -210,7 +234,11 @@ def test_both_inputs_of_a_pair_must_be_the_same_evaluator() -> None:
                 {**evaluator_use("judge-of-versions"), "material": "versions"},
             ]
         }
-        return CONFIG | named | {"components": {"enhanced": {"combiner": "contrast", "inputs": inputs}}}
+        return (
+            CONFIG
+            | named
+            | {"components": {"enhanced": {"combiner": "contrast", "inputs": inputs}}}
+        )
 
     given = response("r", judge=0.5, other=0.5, versions=[["~1", {"judge-of-versions": 0.1}]])
     (trace,) = score_responses(config("judge", "judge-of-versions"), task(), given)

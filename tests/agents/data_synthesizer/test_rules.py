@@ -55,7 +55,15 @@ def test_a_result_is_changed_in_and_after_its_annotation() -> None:
 @pytest.mark.parametrize(
     "text",
     ["2 + 2 = 5", "10 / 3 = 3.33", "450 / 70 = 6", "2 + 3 = 1 + 4", "x = 4", "no numbers", ""],
-    ids=["wrong", "rounded", "a whole number of a quotient", "no plain number", "no calculation", "prose", "empty"],
+    ids=[
+        "wrong",
+        "rounded",
+        "a whole number of a quotient",
+        "no plain number",
+        "no calculation",
+        "prose",
+        "empty",
+    ],
 )
 def test_inexact_numbers_are_left_unchanged(text: str) -> None:
     assert apply_all(wrong_result_edits(text), text) == []
@@ -108,7 +116,12 @@ def test_a_step_with_a_result_needed_later_is_removed() -> None:
 
 def test_a_step_with_a_result_from_the_task_or_only_for_the_answer_is_kept() -> None:
     text = "First 1+2=3 boxes.\nThen 3*4=12 eggs.\nBy the way 5+5=10.\nA: 12"
-    assert apply_all(missing_step_edits(text, "There are three boxes.", correct_answer(text, "A: 12")), text) == []
+    assert (
+        apply_all(
+            missing_step_edits(text, "There are three boxes.", correct_answer(text, "A: 12")), text
+        )
+        == []
+    )
 
 
 # Edits
@@ -118,7 +131,10 @@ def test_a_step_with_a_result_from_the_task_or_only_for_the_answer_is_kept() -> 
 def test_only_an_answer_that_is_a_plain_number_is_swapped(answer: str) -> None:
     text = f"So 3 + 4 = 7\nA: {answer}"
     found = matching_answer(text, f"A: {answer}")
-    assert found is False or list(other_answer_edits(text, "", correct_answer(text, f"A: {answer}"))) == []
+    assert (
+        found is False
+        or list(other_answer_edits(text, "", correct_answer(text, f"A: {answer}"))) == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,7 +158,9 @@ def test_long_texts_take_linear_time(text: str) -> None:
 
 
 @given(st.lists(st.integers(), max_size=20), st.integers(1, 5), st.text(max_size=5))
-def test_the_choice_keeps_the_order_and_depends_on_the_seed_alone(found: list[int], most: int, seed: str) -> None:
+def test_the_choice_keeps_the_order_and_depends_on_the_seed_alone(
+    found: list[int], most: int, seed: str
+) -> None:
     picked = choose_some(list(enumerate(found)), most, seed)
     assert picked == sorted(picked)
     assert len(picked) == min(most, len(found))
@@ -150,7 +168,9 @@ def test_the_choice_keeps_the_order_and_depends_on_the_seed_alone(found: list[in
 
 
 SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
-CLAIM = re.compile(r"(?<![\d.])([0-9(][0-9+*/(). -]*[-+*/][0-9(). +*/-]*?) *= *\$?(?:<<[^<>]*>>)?(-?\d+(?:\.\d+)?)")
+CLAIM = re.compile(
+    r"(?<![\d.])([0-9(][0-9+*/(). -]*[-+*/][0-9(). +*/-]*?) *= *\$?(?:<<[^<>]*>>)?(-?\d+(?:\.\d+)?)"
+)
 ANSWER = re.compile(r"^A: \$?(-?[\d,.]*\d)", re.MULTILINE)
 
 
@@ -204,7 +224,9 @@ def false_claims(text: str) -> int:
 
 def _is_false(left: str, right: str) -> bool:
     try:
-        value = eval(compile(ast.parse(left.strip(), mode="eval"), "", "eval"), {"__builtins__": {}})
+        value = eval(
+            compile(ast.parse(left.strip(), mode="eval"), "", "eval"), {"__builtins__": {}}
+        )
     except (SyntaxError, TypeError, ZeroDivisionError):
         return False
     return abs(value - float(right)) > 0.5 * 10 ** -len(right.partition(".")[2]) + 1e-9
@@ -226,9 +248,15 @@ def changes_truth(one: Contrasted) -> bool:
 def _lacks_a_needed_result(one: Contrasted) -> bool:
     """Return true if a number of the line that is gone is in a later one, and in none before it."""
     lines = one.text.split("\n")
-    place = next(at for at, line in enumerate(lines) if one.variant == "\n".join(lines[:at] + lines[at + 1 :]))
+    place = next(
+        at
+        for at, line in enumerate(lines)
+        if one.variant == "\n".join(lines[:at] + lines[at + 1 :])
+    )
     before = {*numbers(one.query), *numbers("\n".join(lines[:place]))}
-    return not before.issuperset(set(numbers(lines[place])) & set(numbers("\n".join(lines[place + 1 :]))))
+    return not before.issuperset(
+        set(numbers(lines[place])) & set(numbers("\n".join(lines[place + 1 :])))
+    )
 
 
 def test_almost_all_contrasts_change_the_truth() -> None:

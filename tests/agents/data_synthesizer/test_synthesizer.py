@@ -21,8 +21,12 @@ TASK = Task(id="eggs", query=QUERY, reference="A: 7")
 
 
 def derive(text: str, task: Task = TASK, **params: Any) -> Material:
-    view = TaskView(id=task.id, audience="task", query=task.query, reference=task.reference, facts=task.facts)
-    return asyncio.run(Synthesizer(**params).derive(DeriverInput(view, Response(id="r", text=text), {})))
+    view = TaskView(
+        id=task.id, audience="task", query=task.query, reference=task.reference, facts=task.facts
+    )
+    return asyncio.run(
+        Synthesizer(**params).derive(DeriverInput(view, Response(id="r", text=text), {}))
+    )
 
 
 def kinds(material: Material) -> list[str]:
@@ -48,14 +52,22 @@ def test_without_a_reference_calculations_alone_are_known_to_be_right() -> None:
 
 def test_prose_and_very_long_texts_get_no_contrast() -> None:
     plain = TASK.model_copy(update={"reference": None})
-    assert derive("It is kind.", plain).note == "nothing in the response could be made worse by a known edit"
+    assert (
+        derive("It is kind.", plain).note
+        == "nothing in the response could be made worse by a known edit"
+    )
     assert "no contrast is made" in derive("1+1=2\n" * MAX_CHARACTERS, plain).note
 
 
 def test_config_sets_kinds_and_numbers_and_the_seed_chooses() -> None:
     assert kinds(derive(RIGHT, kinds=["step", "number"], each=3)) == ["number"] * 3 + ["step"] * 2
     assert derive(RIGHT, seed=1) == derive(RIGHT, seed=1)
-    assert len({tuple(v.response.text for v in derive(RIGHT, seed=seed).variants) for seed in range(8)}) > 1
+    assert (
+        len(
+            {tuple(v.response.text for v in derive(RIGHT, seed=seed).variants) for seed in range(8)}
+        )
+        > 1
+    )
 
 
 def test_a_variant_never_has_the_id_of_its_parent() -> None:
@@ -73,12 +85,20 @@ CONFIG: dict[str, Any] = {
     "components": {
         "enhanced": {
             "combiner": "contrast",
-            "inputs": {"accuracy": "maths.accuracy", "accuracy-of-contrasts": "maths.accuracy-of-contrasts"},
+            "inputs": {
+                "accuracy": "maths.accuracy",
+                "accuracy-of-contrasts": "maths.accuracy-of-contrasts",
+            },
         }
     },
     "reward": {"enhanced": 1.0},
 }
-PROPOSED = {"kind": "answer", "passage": "A: 7", "instead": "A: 14", "says": "the half was asked for"}
+PROPOSED = {
+    "kind": "answer",
+    "passage": "A: 7",
+    "instead": "A: 14",
+    "says": "the half was asked for",
+}
 
 
 def is_check(body: Mapping[str, Any]) -> bool:
@@ -88,7 +108,9 @@ def is_check(body: Mapping[str, Any]) -> bool:
 def letter_of_edited(body: Mapping[str, Any]) -> str:
     """Return the letter of the edited text in a check."""
     shown = str(body["messages"][1]["content"])
-    return "A" if "A: 14" in shown.partition("# Response A")[2].partition("# Response B")[0] else "B"
+    return (
+        "A" if "A: 14" in shown.partition("# Response A")[2].partition("# Response B")[0] else "B"
+    )
 
 
 class ScriptedModel:
@@ -111,7 +133,9 @@ class ScriptedModel:
             with jg.Jury.from_config(CONFIG | stated) as self.jury:
                 yield self
 
-    def score(self, *contrasts: dict[str, Any], worse: str = "edited", text: str = RIGHT) -> tuple[jg.Trace, int]:
+    def score(
+        self, *contrasts: dict[str, Any], worse: str = "edited", text: str = RIGHT
+    ) -> tuple[jg.Trace, int]:
         """Return the trace where the model says so, and how often it was asked."""
         self.contrasts, self.worse, before = contrasts, worse, self.server.count
         (trace,) = self.jury.score(TASK, [Response(id="r", text=text)])
@@ -139,7 +163,9 @@ def test_an_edit_that_the_model_does_not_find_worse_is_dropped(model: ScriptedMo
     assert trace.reward.value == 0.0
 
 
-def test_a_passage_that_does_not_occur_once_is_omitted_after_one_repair(model: ScriptedModel) -> None:
+def test_a_passage_that_does_not_occur_once_is_omitted_after_one_repair(
+    model: ScriptedModel,
+) -> None:
     trace, asked = model.score({**PROPOSED, "passage": "eggs"}, {**PROPOSED, "passage": "ham"})
     assert asked == 2
     assert trace.material[0].variants == ()

@@ -20,7 +20,13 @@ Reader = Callable[[str, str], Reply]
 KINDS = ("days", "meals", "attractions", "stays", "flights", "drives")
 _WORDS = str.maketrans("“”", '""')
 _STARTS = r"On day \d|Day \d|We (?:spend|have|see|stay|drive) |Flight |A taxi |The beds |(?:Breakfast|Lunch|Dinner) on "
-_TO_SEE = {"Breakfast": "meals", "Lunch": "meals", "Dinner": "meals", "To see": "attractions", "For the night": "stays"}
+_TO_SEE = {
+    "Breakfast": "meals",
+    "Lunch": "meals",
+    "Dinner": "meals",
+    "To see": "attractions",
+    "For the night": "stays",
+}
 
 
 def reader_script(*readers: Reader) -> Script:
@@ -29,7 +35,9 @@ def reader_script(*readers: Reader) -> Script:
     def answer(body: dict[str, Any], number: int) -> Answer:
         shown = str(body["messages"][1]["content"])
         reader = readers[min(len(body["messages"]) // 2, len(readers)) - 1]
-        return reply_with(json.dumps(reader(fenced_text(shown, "response"), fenced_text(shown, "task"))))
+        return reply_with(
+            json.dumps(reader(fenced_text(shown, "response"), fenced_text(shown, "task")))
+        )
 
     return answer
 
@@ -57,7 +65,9 @@ SKIPPED = "\n\nWe skip "
 def without_quotes(reply: Mapping[str, list[Record]]) -> Reply:
     """Return the data of a reply if all of it occurs in the response."""
     return {
-        kind: [{name: value for name, value in record.items() if name != "quote"} for record in records]
+        kind: [
+            {name: value for name, value in record.items() if name != "quote"} for record in records
+        ]
         for kind, records in reply.items()
     }
 
@@ -132,7 +142,9 @@ def _prose(text: str) -> Found:
     days = _Days()
     for paragraph in map(_clean, re.split(r"\n\s*\n", text)):
         first, *rest = _sentences(paragraph)
-        head = re.fullmatch(r"On day (\d+) we travel (from .+)\.|We spend day (\d+) in (.+)\.", first)
+        head = re.fullmatch(
+            r"On day (\d+) we travel (from .+)\.|We spend day (\d+) in (.+)\.", first
+        )
         assert head is not None, first
         day, where = head[1] or head[3], head[2] or head[4]
         yield days.begin(day, where, first)
@@ -149,7 +161,9 @@ def _of_a_day(sentence: str, days: _Days, day: int) -> Found:
         for sight in found[1].split("; "):
             name, _, city = sight.rpartition(" in ")
             yield days.place("attractions", sight, name, city, day)
-    elif found := re.fullmatch(r"Flight (\S+) from (.+?) to (.+) leaves at (\S+) and lands at (\S+)\.", sentence):
+    elif found := re.fullmatch(
+        r"Flight (\S+) from (.+?) to (.+) leaves at (\S+) and lands at (\S+)\.", sentence
+    ):
         yield _flight(sentence, found, day)
     else:
         way = r"(We drive|A taxi).*? from (.+?) to (.+?), (\d.+ km), for \$(\S+)\."
@@ -160,7 +174,9 @@ def _of_a_day(sentence: str, days: _Days, day: int) -> Found:
 
 def _bullets(text: str) -> Found:
     days = _Days()
-    cities = set(re.findall(r"(?:^## Day \d+: (?!from )| to |: from )(.+?)(?= to |$)", text, re.MULTILINE))
+    cities = set(
+        re.findall(r"(?:^## Day \d+: (?!from )| to |: from )(.+?)(?= to |$)", text, re.MULTILINE)
+    )
     day = 0
     for line in text.splitlines():
         if found := re.fullmatch(r"## Day (\d+): (.+)", line):
@@ -187,18 +203,27 @@ def _letter(text: str) -> Found:
     for sentence in (one for paragraph in text.split("\n\n") for one in _sentences(paragraph)):
         if found := re.fullmatch(r"Day (\d+) (?:takes us|belongs to) (.+)\.", sentence):
             yield days.begin(*found.groups(), sentence)
-        elif found := re.fullmatch(r"On day (\d+), flight (\S+) goes from (.+?) to (.+), (\S+) to (\S+)\.", sentence):
-            way = re.fullmatch(r"On day \d+, flight (\S+) goes from (.+?) to (.+), (\S+) to (\S+)\.", sentence)
+        elif found := re.fullmatch(
+            r"On day (\d+), flight (\S+) goes from (.+?) to (.+), (\S+) to (\S+)\.", sentence
+        ):
+            way = re.fullmatch(
+                r"On day \d+, flight (\S+) goes from (.+?) to (.+), (\S+) to (\S+)\.", sentence
+            )
             assert way is not None
             yield _flight(sentence, way, int(found[1]))
         elif found := re.match(r"On day (\d+)", sentence):
-            way = re.fullmatch(r"On day \d+ (we|a taxi) \w+ from (.+?) to (.+?), (\d.+ km), for \$(\S+)\.", sentence)
+            way = re.fullmatch(
+                r"On day \d+ (we|a taxi) \w+ from (.+?) to (.+?), (\d.+ km), for \$(\S+)\.",
+                sentence,
+            )
             assert way is not None, sentence
             yield _drive(sentence, way, int(found[1]))
         elif found := re.fullmatch(r'The beds of day ([\d, ]+) are at "(.+)" in (.+)\.', sentence):
             for night in found[1].split(", "):
                 yield days.place("stays", sentence, found[2], found[3], int(night))
-        elif found := re.fullmatch(r'(?:Breakfast|Lunch|Dinner) on day (\d+) is at "(.+)" in (.+)\.', sentence):
+        elif found := re.fullmatch(
+            r'(?:Breakfast|Lunch|Dinner) on day (\d+) is at "(.+)" in (.+)\.', sentence
+        ):
             yield days.place("meals", sentence, found[2], found[3], int(found[1]))
         elif found := re.fullmatch(r'Day (\d+) shows us "(.+)" in (.+)\.', sentence):
             yield days.place("attractions", sentence, found[2], found[3], int(found[1]))
@@ -214,7 +239,10 @@ def _table(text: str) -> Found:
             yield _flight(way, found, day)
         elif found := re.fullmatch(r"(Self-driving|Taxi), (.+?) to (.+?), (\d.+ km), \$(\S+)", way):
             yield _drive(way, found, day)
-        cells = [*(("meals", cell) for cell in meals), *(("attractions", cell) for cell in sights.split("<br>"))]
+        cells = [
+            *(("meals", cell) for cell in meals),
+            *(("attractions", cell) for cell in sights.split("<br>")),
+        ]
         for kind, cell in (*cells, ("stays", night)):
             if cell != "none":
                 name, _, city = cell.rpartition(", ")

@@ -30,11 +30,15 @@ def in_words(name: str, layout: str) -> str:
 def import_tasks() -> dict[str, dict[str, Any]]:
     """The lines of all tasks, by the numbers in their ids."""
     tasks = {task.id.rpartition("-")[2]: task for task in read_travelplanner(TRAIN)}
-    return {name: task.model_dump(mode="json", exclude_defaults=True) for name, task in tasks.items()}
+    return {
+        name: task.model_dump(mode="json", exclude_defaults=True) for name, task in tasks.items()
+    }
 
 
 @cache
 def task_of_records(name: str) -> Task:
     """The task of a plan, its claims read out of records."""
     line = of_records(import_tasks()[name])
-    return Task.model_validate({field: value for field, value in line.items() if field != "responses"})
+    return Task.model_validate(
+        {field: value for field, value in line.items() if field != "responses"}
+    )

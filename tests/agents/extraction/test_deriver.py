@@ -13,12 +13,19 @@ from jurygraph.models.factory import open_gateway
 from jurygraph.models.judge_client import DEFENDED, JudgeClient
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Call, CallsConfig, Material, Response, SafetyConfig, TaskView
-from tests.agents.extraction.extractor import Reply, fenced_text, read_perfectly, reader_script, without_quotes
+from tests.agents.extraction.extractor import (
+    Reply,
+    fenced_text,
+    read_perfectly,
+    reader_script,
+    without_quotes,
+)
 from tests.agents.extraction.plans import EVERY, KINDS, LINES, RECORDS, in_words
 from tests.models.server import Script, reply_with, run_server
 
 UNKNOWN_OF = {
-    kind: {name: UNKNOWN for name, field in fields.items() if not field.number} for kind, fields in KINDS.items()
+    kind: {name: UNKNOWN for name, field in fields.items() if not field.number}
+    for kind, fields in KINDS.items()
 }
 """The record of each kind of which nothing is known."""
 
@@ -37,24 +44,34 @@ class Derivation:
             self.bodies = [seen.body for seen in server.requests]
 
     async def _derived(
-        self, url: str, batch: Sequence[tuple[str, str]], safety: SafetyConfig = DEFENDED, **calls: Any
+        self,
+        url: str,
+        batch: Sequence[tuple[str, str]],
+        safety: SafetyConfig = DEFENDED,
+        **calls: Any,
     ) -> list[Material]:
         config = CallsConfig(cache=False, attempts=1, **calls)
         gateway = open_gateway(f"openai-compatible:{url}#tiny", config)
         model = JudgeClient(gateway, config.parameters, safety)
         deriver = Extract(records=RECORDS)
-        material = await asyncio.gather(*(deriver.derive(make_input(query, text, model)) for query, text in batch))
+        material = await asyncio.gather(
+            *(deriver.derive(make_input(query, text, model)) for query, text in batch)
+        )
         await gateway.close()
         self.calls: dict[str, Call] = model.calls
         return list(material)
 
 
-def make_input(query: str, text: str, model: JudgeClient | None = None, data: Any = None) -> DeriverInput:
+def make_input(
+    query: str, text: str, model: JudgeClient | None = None, data: Any = None
+) -> DeriverInput:
     view = TaskView(id="trip", query=query, reference=REFERENCE)
     return DeriverInput(view, Response(id="r", text=text, data=data), {}, model)
 
 
-def derive_material(script: Script, text: str = TEXT, **settings: Any) -> tuple[Material, list[dict[str, Any]]]:
+def derive_material(
+    script: Script, text: str = TEXT, **settings: Any
+) -> tuple[Material, list[dict[str, Any]]]:
     """The material of one response, and the requests."""
     found = Derivation(script, [(QUERY, text)], **settings)
     return found.material[0], found.bodies
@@ -68,8 +85,12 @@ def user_message(body: dict[str, Any]) -> str:
 
 
 @pytest.mark.landing
-@pytest.mark.parametrize("plans", [EVERY[::4], pytest.param(EVERY, marks=pytest.mark.exhaustive)], ids=["some", "all"])
-def test_every_plan_in_every_layout_is_extracted_in_one_call(plans: Sequence[tuple[str, str]]) -> None:
+@pytest.mark.parametrize(
+    "plans", [EVERY[::4], pytest.param(EVERY, marks=pytest.mark.exhaustive)], ids=["some", "all"]
+)
+def test_every_plan_in_every_layout_is_extracted_in_one_call(
+    plans: Sequence[tuple[str, str]],
+) -> None:
     assert len(EVERY) == 150
     found = Derivation(
         reader_script(lambda text, query: read_perfectly(text)),
@@ -79,8 +100,14 @@ def test_every_plan_in_every_layout_is_extracted_in_one_call(plans: Sequence[tup
     for (name, layout), material in zip(plans, found.material, strict=True):
         text = in_words(name, layout)
         assert material.data == without_quotes(read_perfectly(text))
-        assert (material.name, material.status, material.call in found.calls) == ("data", "ok", True)
-        assert all(text[one.start : one.end] == one.quote and one.verified for one in material.evidence)
+        assert (material.name, material.status, material.call in found.calls) == (
+            "data",
+            "ok",
+            True,
+        )
+        assert all(
+            text[one.start : one.end] == one.quote and one.verified for one in material.evidence
+        )
 
 
 NO_NAME = "its name does not stand in the passage that it quotes"
@@ -94,7 +121,9 @@ def misspell(text: str, query: str) -> Reply:
 
 
 def test_repaired_json_is_complete_and_messages_do_not_quote_it() -> None:
-    material, bodies = derive_material(reader_script(misspell, lambda text, query: read_perfectly(text)))
+    material, bodies = derive_material(
+        reader_script(misspell, lambda text, query: read_perfectly(text))
+    )
     assert material.data == WHOLE
     repair_message = bodies[1]["messages"][-1]["content"]
     assert f"meals[3]: {NO_NAME}" in repair_message
@@ -118,7 +147,8 @@ def test_records_that_are_not_repaired_become_unknown() -> None:
 
 def test_ungrounded_records_fail_the_material_by_the_response() -> None:
     made_up = json.dumps(
-        {kind: [] for kind in KINDS} | {"days": [{"quote": "On day one we rest", "day": 1, "where": "us"}]}
+        {kind: [] for kind in KINDS}
+        | {"days": [{"quote": "On day one we rest", "day": 1, "where": "us"}]}
     )
     material, _ = derive_material(lambda body, number: reply_with(made_up))
     assert (material.status, material.data, material.evidence) == ("failed", None, ())
@@ -151,7 +181,11 @@ def test_without_evidence_checks_replies_are_used_unchanged() -> None:
 
 def test_the_records_are_requested_after_the_shared_response() -> None:
     _, (body,) = derive_material(reader_script(lambda text, query: read_perfectly(text)))
-    others = load_prompt("judge").render(query=QUERY, reference=REFERENCE, response=TEXT, question="What now?").messages
+    others = (
+        load_prompt("judge")
+        .render(query=QUERY, reference=REFERENCE, response=TEXT, question="What now?")
+        .messages
+    )
     response = fenced_text(user_message(body), "response")
     assert response == TEXT
     upto = user_message(body).index(response) + len(response)
@@ -159,7 +193,10 @@ def test_the_records_are_requested_after_the_shared_response() -> None:
     assert user_message(body)[:upto] == others[1].content[:upto]
     for kind, fields in KINDS.items():
         assert f"`{kind}`, each with:" in user_message(body)[upto:]
-        assert all(f"- `{name}`: {field.about}" in user_message(body)[upto:] for name, field in fields.items())
+        assert all(
+            f"- `{name}`: {field.about}" in user_message(body)[upto:]
+            for name, field in fields.items()
+        )
 
 
 # Hostile responses

@@ -34,8 +34,18 @@ TEXT = """Day 1, in Pisa. Lunch at Roma ($20), dinner at Café Nero.
 Day 2, in Lucca. Lunch at Aroma, and dinner at Roma again for $1,250.50."""
 
 
-def meal(quote: str, name: str = "Roma", city: str = "Pisa", day: float = 1, **others: Any) -> dict[str, Any]:
-    return {"quote": quote, "name": name, "city": city, "day": day, "price": None, "when": None, **others}
+def meal(
+    quote: str, name: str = "Roma", city: str = "Pisa", day: float = 1, **others: Any
+) -> dict[str, Any]:
+    return {
+        "quote": quote,
+        "name": name,
+        "city": city,
+        "day": day,
+        "price": None,
+        "when": None,
+        **others,
+    }
 
 
 def ground_meals(text: str, *meals: dict[str, Any]) -> Grounded:
@@ -51,9 +61,13 @@ def reasons_left_out(text: str, *meals: dict[str, Any]) -> list[str]:
 
 def test_a_grounded_record_is_data_with_evidence_for_each_value() -> None:
     found = ground_meals(TEXT, meal("Lunch at Roma ($20)", price=20, when="lunch"))
-    assert found.data == {"meals": [{"name": "Roma", "city": "Pisa", "day": 1, "price": 20, "when": "lunch"}]}
+    assert found.data == {
+        "meals": [{"name": "Roma", "city": "Pisa", "day": 1, "price": 20, "when": "lunch"}]
+    }
     assert found.left_out == ()
-    assert [(one.of, one.quote, TEXT[one.start : one.end], one.verified) for one in found.evidence] == [
+    assert [
+        (one.of, one.quote, TEXT[one.start : one.end], one.verified) for one in found.evidence
+    ] == [
         ("$['meals'][0]", "Lunch at Roma ($20)", "Lunch at Roma ($20)", True),
         ("$['meals'][0]['name']", "Roma", "Roma", True),
         ("$['meals'][0]['city']", "Pisa", "Pisa", True),
@@ -67,7 +81,10 @@ def test_a_grounded_record_is_data_with_evidence_for_each_value() -> None:
     ("quote", "name"),
     [
         ("dinner  at\nCafé Nero", "Café  Nero"),
-        (unicodedata.normalize("NFD", "dinner at Café Nero"), unicodedata.normalize("NFD", "Café Nero")),
+        (
+            unicodedata.normalize("NFD", "dinner at Café Nero"),
+            unicodedata.normalize("NFD", "Café Nero"),
+        ),
         ("…dinner at Café Nero…", "Café Nero"),
     ],
 )
@@ -92,12 +109,20 @@ def test_white_space_and_unicodes_forms_do_not_matter(text: str, quote: str, nam
         ({"quote": ""}, NOT_FOUND_MESSAGE),
         ({"name": "Rom"}, "its name does not stand in the passage that it quotes"),
         ({"name": "Aroma"}, "its name does not stand in the passage that it quotes"),
-        ({"city": "Lucca"}, "its city does not stand at or before the end of the passage that it quotes"),
-        ({"day": 2}, "its day does not stand in digits at or before the end of the passage that it quotes"),
+        (
+            {"city": "Lucca"},
+            "its city does not stand at or before the end of the passage that it quotes",
+        ),
+        (
+            {"day": 2},
+            "its day does not stand in digits at or before the end of the passage that it quotes",
+        ),
     ],
 )
 def test_a_record_without_evidence_is_left_out_whole(changed: dict[str, Any], message: str) -> None:
-    found = ground_meals(TEXT, {**meal("Lunch at Roma"), **changed}, meal("dinner at Café Nero", "Café Nero"))
+    found = ground_meals(
+        TEXT, {**meal("Lunch at Roma"), **changed}, meal("dinner at Café Nero", "Café Nero")
+    )
     assert found.data == {"meals": [{"name": "Café Nero", "city": "Pisa", "day": 1}]}
     assert [(one.at, one.reason) for one in found.left_out] == [("meals[0]", message)]
     assert {one.of for one in found.evidence} >= {"$['meals'][0]", "$['meals'][0]['name']"}
@@ -181,8 +206,15 @@ def test_an_invisible_character_is_no_letter(invisible: str) -> None:
 
 def test_a_lost_record_becomes_an_unknown_one_behind_the_others() -> None:
     lost = meal("Lunch at Rome")
-    found = ground_meals(TEXT, lost, meal("Lunch at Roma ($20)", price=21), lost, meal("Lunch at Roma ($20)"))
-    assert [one.at for one in found.left_out] == ["meals[0]", "meals[1].price", "meals[2]", "meals[3]"]
+    found = ground_meals(
+        TEXT, lost, meal("Lunch at Roma ($20)", price=21), lost, meal("Lunch at Roma ($20)")
+    )
+    assert [one.at for one in found.left_out] == [
+        "meals[0]",
+        "meals[1].price",
+        "meals[2]",
+        "meals[3]",
+    ]
     assert found.lost == ("meals", "meals")
     unknown = {"name": UNKNOWN, "city": UNKNOWN}
     assert add_unknown_records(found, KINDS) == {
@@ -207,7 +239,10 @@ AGAIN = "Day 1, in Pisa. Coffee at Roma. Day 2, in Pisa. Coffee at Roma. Coffee 
 
 def test_the_same_words_in_two_places_are_two_records_each_with_its_own_place() -> None:
     found = ground_meals(
-        AGAIN, meal("Coffee at Roma", day=1), meal("Coffee at Roma", day=2), meal("Coffee at Roma", day=2)
+        AGAIN,
+        meal("Coffee at Roma", day=1),
+        meal("Coffee at Roma", day=2),
+        meal("Coffee at Roma", day=2),
     )
     assert [one["day"] for one in found.data["meals"]] == [1, 2, 2]  # type: ignore[index, union-attr, call-overload]
     passages = [one.start for one in found.evidence if one.quote == "Coffee at Roma"]
@@ -240,12 +275,16 @@ def test_messages_about_omitted_answers_do_not_quote_them() -> None:
 # Any text and any reply
 
 WORDS = st.lists(
-    st.sampled_from("Day Pisa Lucca at Roma Aroma 1 2 1,250 5-7 Café “Nero” , . \n ( — é e\u0301 ｆi 宊".split(" "))
+    st.sampled_from(
+        "Day Pisa Lucca at Roma Aroma 1 2 1,250 5-7 Café “Nero” , . \n ( — é e\u0301 ｆi 宊".split(
+            " "
+        )
+    )
 )
 TEXTS = WORDS.map(" ".join) | st.text(max_size=40)
-NAMES = st.sampled_from(["Roma", "Aroma", "Pisa", "Café", "“Nero”", '"Nero"', "at", "é", "fi", "宊"]) | st.text(
-    min_size=1, max_size=4
-)
+NAMES = st.sampled_from(
+    ["Roma", "Aroma", "Pisa", "Café", "“Nero”", '"Nero"', "at", "é", "fi", "宊"]
+) | st.text(min_size=1, max_size=4)
 MADE = st.lists(
     st.builds(
         meal,
@@ -275,13 +314,21 @@ def test_all_data_occurs_in_the_response(text: str, meals: list[dict[str, Any]])
             if name in ("name", "price", "when"):
                 assert one.start >= passage.start  # type: ignore[operator]
             if name != "when":
-                assert value == (parse_number(one.quote) if name in ("day", "price") else " ".join(one.quote.split()))
-    assert len(records) + len({one.at for one in found.left_out if one.at.endswith("]")}) == len(meals)
+                assert value == (
+                    parse_number(one.quote)
+                    if name in ("day", "price")
+                    else " ".join(one.quote.split())
+                )
+    assert len(records) + len({one.at for one in found.left_out if one.at.endswith("]")}) == len(
+        meals
+    )
 
 
 def test_a_repetitive_response_is_read_to_its_end() -> None:
     text = "Day 1, in Pisa. " + "lunch at Roma, " * 20_000
     found = ground_meals(
-        text, *[meal("lunch at Roma, lunch at Roma", "Nobody")] * 60, meal("lunch at Roma, lunch at Roma")
+        text,
+        *[meal("lunch at Roma, lunch at Roma", "Nobody")] * 60,
+        meal("lunch at Roma, lunch at Roma"),
     )
     assert len(found.left_out) == 60

@@ -21,7 +21,14 @@ RECORDS: dict[str, Any] = {
     },
     "notes": {"text": "a remark"},
 }
-MEAL = {"quote": "Lunch at Roma", "name": "Roma", "day": 2, "price": None, "when": "lunch", "digest": None}
+MEAL = {
+    "quote": "Lunch at Roma",
+    "name": "Roma",
+    "day": 2,
+    "price": None,
+    "when": "lunch",
+    "digest": None,
+}
 
 
 def kinds_of(records: Any) -> Kinds:
@@ -35,13 +42,22 @@ def kinds_of(records: Any) -> Kinds:
         ({}, "records: has 0 entries; give it at least 1"),
         ({"meals": {}}, "records.meals: has 0 entries; give it at least 1"),
         ({"meals": {"name": {}}}, "records.meals.name.about: is missing"),
-        ({"meals": {"name": {"abot": "x"}}}, "records.meals.name.abot: unknown; did you mean about?"),
-        ({"meals": {"name": {"about": "x", "one_of": ["a", "a"]}}}, "records.meals.name.one_of: has a duplicate"),
+        (
+            {"meals": {"name": {"abot": "x"}}},
+            "records.meals.name.abot: unknown; did you mean about?",
+        ),
+        (
+            {"meals": {"name": {"about": "x", "one_of": ["a", "a"]}}},
+            "records.meals.name.one_of: has a duplicate",
+        ),
         (
             {"meals": {"name": {"about": "x", "one_of": ["a"], "context": True}}},
             "records.meals.name.one_of: is not sought in the response, and `context` is; keep one of them",
         ),
-        ({"meals": {"quote": "x"}}, "records.meals.quote: every record has one already; leave it out"),
+        (
+            {"meals": {"quote": "x"}},
+            "records.meals.quote: every record has one already; leave it out",
+        ),
         ({"my meals": {"name": "x"}}, "records.my meals: a name begins with a letter"),
     ],
 )
@@ -75,4 +91,6 @@ def test_the_reply_has_a_list_for_each_kind_and_the_passage_first_in_each_record
 )
 def test_a_reply_of_another_form_is_malformed(meal: dict[str, Any]) -> None:
     with pytest.raises(Fault, match=r"meals\[0\]"):
-        parse_reply(Reply(text=json.dumps({"meals": [meal], "notes": []})), reply_model(kinds_of(RECORDS)))
+        parse_reply(
+            Reply(text=json.dumps({"meals": [meal], "notes": []})), reply_model(kinds_of(RECORDS))
+        )

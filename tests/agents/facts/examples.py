@@ -24,15 +24,24 @@ PLACES: Rows = (
     {"name": "Café Southall", "city": "Rockford", "cost": 56.5},
     {"name": "Subway", "city": "Peoria", "cost": 26},
 )
-FORM = {"table": "places", "pattern": r"(?P<name>[^,]+), (?P<city>[^,]+)(?:, (?P<cost>[^,]+(?:,\d+)?))?"}
+FORM = {
+    "table": "places",
+    "pattern": r"(?P<name>[^,]+), (?P<city>[^,]+)(?:, (?P<cost>[^,]+(?:,\d+)?))?",
+}
 MEALS = {"at": ["$[*].meal"], "forms": [FORM]}
 TEXT_SUFFIXES = (".csv", ".json", ".jsonl", ".csv.gz", ".json.gz", ".jsonl.gz")
 SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
 
 
-def make_facts(rows: Rows = PLACES, claims: Mapping[str, Any] | None = None, **table: Any) -> dict[str, Any]:
+def make_facts(
+    rows: Rows = PLACES, claims: Mapping[str, Any] | None = None, **table: Any
+) -> dict[str, Any]:
     """Facts of the places, whose meals are claimed; fields of the table and of the claims as given."""
-    places = {"key": ["name", "city"], **({} if "file" in table or "tool" in table else {"rows": list(rows)}), **table}
+    places = {
+        "key": ["name", "city"],
+        **({} if "file" in table or "tool" in table else {"rows": list(rows)}),
+        **table,
+    }
     return {"tables": {"places": places}, "claims": {"meals": {**MEALS, **(claims or {})}}}
 
 
@@ -40,7 +49,9 @@ def view(facts: Any, name: str = "trip") -> TaskView:
     return TaskView(id=name, query="Where to?", facts=facts)
 
 
-def look_up_claims(facts: Any, data: Any, tools: Mapping[str, str] = {}) -> dict[str, list[dict[str, Any]]]:
+def look_up_claims(
+    facts: Any, data: Any, tools: Mapping[str, str] = {}
+) -> dict[str, list[dict[str, Any]]]:
     """Return the findings of all claims in the data, by kind."""
     ask = DeriverInput(view(facts), Response(id="r", text="", data=data), {})
     return asyncio.run(Claims(tools=tools).derive(ask)).data  # type: ignore[return-value]
@@ -65,14 +76,20 @@ def write_table(path: Path, rows: Rows) -> Path:
     if path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist([dict(row) for row in rows]), path)
     else:
-        with gzip.open(path, "wt", newline="") if path.suffix == ".gz" else path.open("w", newline="") as file:
+        with (
+            gzip.open(path, "wt", newline="")
+            if path.suffix == ".gz"
+            else path.open("w", newline="") as file
+        ):
             if ".csv" in path.suffixes:
                 writer = csv.DictWriter(file, columns)
                 writer.writeheader()
                 writer.writerows(rows)
             else:
                 lines = [json.dumps(row) for row in rows]
-                file.write("\n".join(lines) if ".jsonl" in path.suffixes else f"[{', '.join(lines)}]")
+                file.write(
+                    "\n".join(lines) if ".jsonl" in path.suffixes else f"[{', '.join(lines)}]"
+                )
     return path
 
 

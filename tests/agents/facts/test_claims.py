@@ -12,7 +12,11 @@ from tests.rows import all_rows
 from tests.schema.strategies import json_values
 
 WHOLE = {"table": "t"}
-IN_CITY = {"table": "t", "pattern": r"(?P<name>[^,]+), (?P<city>[^,]+)", "columns": {"name": "Name"}}
+IN_CITY = {
+    "table": "t",
+    "pattern": r"(?P<name>[^,]+), (?P<city>[^,]+)",
+    "columns": {"name": "Name"},
+}
 
 
 def read(data: Any, at: str | tuple[str, ...] = "$[*].meal", **fields: Any) -> list[FactClaim]:
@@ -51,8 +55,16 @@ def test_the_first_form_that_fits_is_the_one() -> None:
 
 
 def test_a_claim_has_values_of_its_record() -> None:
-    record_fields = {"day": {"field": "days"}, "date": {"field": "days", "map": {"1": "2022-03-01", "2": "2022-03-02"}}}
-    records = [{"meal": "a", "days": 1}, {"meal": "b", "days": 2.0}, {"meal": "c", "days": 3}, {"meal": "d"}]
+    record_fields = {
+        "day": {"field": "days"},
+        "date": {"field": "days", "map": {"1": "2022-03-01", "2": "2022-03-02"}},
+    }
+    records = [
+        {"meal": "a", "days": 1},
+        {"meal": "b", "days": 2.0},
+        {"meal": "c", "days": 3},
+        {"meal": "d"},
+    ]
     assert [claim.record_values for claim in read(records, beside=record_fields)] == [
         {"day": 1, "date": "2022-03-01"},
         {"day": 2.0, "date": "2022-03-02"},
@@ -63,7 +75,9 @@ def test_a_claim_has_values_of_its_record() -> None:
 
 @pytest.mark.parametrize("value", [[1], {"a": 1}, "x" * 1001])
 def test_lists_objects_and_long_texts_are_no_record_values(value: Any) -> None:
-    assert read([{"meal": "a", "days": value}], beside={"day": {"field": "days"}})[0].record_values == {"day": None}
+    assert read([{"meal": "a", "days": value}], beside={"day": {"field": "days"}})[
+        0
+    ].record_values == {"day": None}
 
 
 def test_claims_are_ordered_by_the_order_field_of_their_records() -> None:
@@ -75,5 +89,7 @@ def test_claims_are_ordered_by_the_order_field_of_their_records() -> None:
 @given(json_values, st.sampled_from(["$", "$[*]", "$..*", "$.a[0:5].b", "$[?@.meal]"]))
 def test_data_of_any_shape_can_be_read(data: Any, path: str) -> None:
     record_fields = {"day": {"field": "days", "map": {"1": "one"}}}
-    for claim in read(data, path, forms=[IN_CITY, WHOLE], beside=record_fields, order="days", split=";"):
+    for claim in read(
+        data, path, forms=[IN_CITY, WHOLE], beside=record_fields, order="days", split=";"
+    ):
         assert claim.text.strip() == claim.text != ""

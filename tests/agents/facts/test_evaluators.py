@@ -22,18 +22,24 @@ RIGHT, WRONG, MOVED = "Coco Bambu, Rockford", "Coco Bambo, Rockford", "Subway, R
 
 
 def jury(use: Any = "facts.confirmed", **params: Any) -> Jury:
-    return Jury.from_config({"evaluators": [use], "derivers": [{"use": "facts.claims", "params": params}]})
+    return Jury.from_config(
+        {"evaluators": [use], "derivers": [{"use": "facts.claims", "params": params}]}
+    )
 
 
 def task(facts: Any = None, **fields: Any) -> Task:
-    return Task(id="trip", query="Where to?", facts=make_facts() if facts is None else facts, **fields)
+    return Task(
+        id="trip", query="Where to?", facts=make_facts() if facts is None else facts, **fields
+    )
 
 
 def response(*texts: str, name: str = "r") -> Response:
     return Response(id=name, text="", data=[{"meal": text} for text in texts])
 
 
-def verdicts(made: Jury, planned_questions: Task, *responses: Response, plan: Plan | None = None) -> list[Verdict]:
+def verdicts(
+    made: Jury, planned_questions: Task, *responses: Response, plan: Plan | None = None
+) -> list[Verdict]:
     with made:
         traces = made.score(planned_questions, responses, plan=plan)
     return [verdict for trace in traces for verdict in trace.verdicts]
@@ -58,7 +64,11 @@ def verdict(*texts: str, facts: Any = None, **params: Any) -> Verdict:
 def test_the_score_is_the_share_that_is_confirmed(texts: Sequence[str], score: float) -> None:
     given = verdict(*texts)
     different = len(set(texts))
-    assert (given.score, given.met, given.scale) == (pytest.approx(score), score == 1.0, (0, different))
+    assert (given.score, given.met, given.scale) == (
+        pytest.approx(score),
+        score == 1.0,
+        (0, different),
+    )
     assert given.native == pytest.approx(score * different)
 
 
@@ -67,10 +77,16 @@ def test_a_kind_without_claims_is_not_judged_if_another_kind_has_some() -> None:
     facts["claims"]["drinks"] = {**facts["claims"]["meals"], "at": ["$[*].drink"]}
     found = {one.subject: one for one in verdicts(jury(), task(facts), response(RIGHT))}
     assert found["meals"].score == 1.0
-    assert (found["drinks"].status, found["drinks"].reason) == ("abstained", "the response's data claims no drinks")
+    assert (found["drinks"].status, found["drinks"].reason) == (
+        "abstained",
+        "the response's data claims no drinks",
+    )
 
 
-@all_rows("data", ["Coco Bambu, Rockford", 5, {"meal": RIGHT}, [], {}, "", [{"meal": "-"}], [{"meal": ""}]])
+@all_rows(
+    "data",
+    ["Coco Bambu, Rockford", 5, {"meal": RIGHT}, [], {}, "", [{"meal": "-"}], [{"meal": ""}]],
+)
 def test_data_that_claims_nothing_at_all_has_nothing_confirmed(data: Any) -> None:
     (given,) = verdicts(jury(), task(), Response(id="r", text=RIGHT, data=data))
     assert (given.score, given.met) == (0.0, False)
@@ -104,7 +120,9 @@ def test_every_stakeholder_may_be_requested() -> None:
 
 
 def test_a_tool_of_the_config_is_called() -> None:
-    given = verdict(RIGHT, WRONG, facts=make_facts(tool="maps"), tools={"maps": f"{TOOLS}.find_alike"})
+    given = verdict(
+        RIGHT, WRONG, facts=make_facts(tool="maps"), tools={"maps": f"{TOOLS}.find_alike"}
+    )
     assert (given.score, given.reason) == (
         0.5,
         "1 of 2 meals are confirmed; 'Coco Bambo, Rockford' is not there in places",
@@ -128,9 +146,14 @@ def test_a_tool_without_an_answer_earns_nothing(tools: Mapping[str, str], proble
 
 @pytest.mark.parametrize(
     ("tools", "hint"),
-    [({}, "list it in the params of facts.claims"), ({"map": f"{TOOLS}.find_place"}, "did you mean map?")],
+    [
+        ({}, "list it in the params of facts.claims"),
+        ({"map": f"{TOOLS}.find_place"}, "did you mean map?"),
+    ],
 )
-def test_a_tool_that_the_config_does_not_list_is_refused(tools: Mapping[str, str], hint: str) -> None:
+def test_a_tool_that_the_config_does_not_list_is_refused(
+    tools: Mapping[str, str], hint: str
+) -> None:
     with pytest.raises(PlanError) as caught:
         verdict(RIGHT, facts=make_facts(tool="maps"), tools=dict(tools))
     assert str(caught.value) == (
@@ -149,7 +172,9 @@ def test_a_plan_is_refused_if_its_file_has_changed(tmp_path: Path) -> None:
         plan = made.prepare(facts)
         (right,) = made.score(facts, [response(RIGHT)], plan=plan)
         write_table(path, [*PLACES, {"name": "Coco Bambo", "city": "Rockford", "cost": 1}])
-        with pytest.raises(InputError, match=r"was made with other facts: the input of deriver 'facts\.claims'"):
+        with pytest.raises(
+            InputError, match=r"was made with other facts: the input of deriver 'facts\.claims'"
+        ):
             made.score(facts, [response(WRONG)], plan=plan)
         (planned_again,) = made.score(facts, [response(WRONG)])
     assert right.verdicts[0].score == planned_again.verdicts[0].score == 1.0

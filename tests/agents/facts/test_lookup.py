@@ -76,7 +76,9 @@ def test_a_claim_without_a_part_of_the_key_matches_no_row(empty: Any) -> None:
     rows = [*PLACES, {"name": "Coco Bambu", "city": empty}, {"name": empty, "city": "Rockford"}]
     forms = [{"table": "places", "pattern": "(?P<name>[^,]*),(?P<city>.*)"}]
     facts = make_facts(rows, claims={"forms": forms})
-    assert claim_outcomes(facts, "Coco Bambu,Rockford", "Coco Bambu,", ",Rockford", "Burger King,", ",") == [
+    assert claim_outcomes(
+        facts, "Coco Bambu,Rockford", "Coco Bambu,", ",Rockford", "Burger King,", ","
+    ) == [
         "confirmed",
         "elsewhere",
         "unknown",
@@ -98,18 +100,33 @@ SUBWAYS: Rows = [
 
 @pytest.mark.parametrize(("order", "cost", "row"), [("since", 20, 2), (None, 30, 1)])
 def test_the_first_row_of_a_key_counts(order: str | None, cost: int, row: int) -> None:
-    right, wrong = meals(make_facts(SUBWAYS, order=order), f"Subway, Peoria, {cost}", "Subway, Peoria, 25")
-    assert [(one["found"], one["row"]) for one in (right, wrong)] == [("confirmed", row), ("differs", row)]
+    right, wrong = meals(
+        make_facts(SUBWAYS, order=order), f"Subway, Peoria, {cost}", "Subway, Peoria, 25"
+    )
+    assert [(one["found"], one["row"]) for one in (right, wrong)] == [
+        ("confirmed", row),
+        ("differs", row),
+    ]
     text = f"'Subway, Peoria, 25' is there in places, but cost is {cost}, not 25"
     assert describe_finding(wrong) == text  # type: ignore[arg-type]
 
 
 def test_a_tool_with_the_rows_gives_the_same_findings() -> None:
     """A tool is called for one key, so nothing is known about names elsewhere."""
-    texts = ["Coco Bambu, Rockford", "Coco Bambu, Rockford, 7", "Subway, Rockford", "Coco, Rockford"]
+    texts = [
+        "Coco Bambu, Rockford",
+        "Coco Bambu, Rockford, 7",
+        "Subway, Rockford",
+        "Coco, Rockford",
+    ]
     by_tool = [one["found"] for one in meals(make_facts(tool="maps"), *texts, tools=FIND_PLACE)]
     assert by_tool == ["confirmed", "differs", "unknown", "unknown"]
-    assert [one["found"] for one in meals(make_facts(), *texts)] == ["confirmed", "differs", "elsewhere", "unknown"]
+    assert [one["found"] for one in meals(make_facts(), *texts)] == [
+        "confirmed",
+        "differs",
+        "elsewhere",
+        "unknown",
+    ]
 
 
 # Merged
@@ -131,7 +148,10 @@ def test_equal_successive_claims_are_merged_with_their_number() -> None:
         (mango, "confirmed", 1),
         ("Coco  Bambu, Rockford", "confirmed", 1),
     ]
-    assert nights(coco, "Coco  Bambu, Rockford", "-", "x", "x") == [(coco, "confirmed", 2), ("x", "unread", 2)]
+    assert nights(coco, "Coco  Bambu, Rockford", "-", "x", "x") == [
+        (coco, "confirmed", 2),
+        ("x", "unread", 2),
+    ]
 
 
 def test_equal_claims_with_a_gap_are_not_merged() -> None:
@@ -166,7 +186,11 @@ HOSTILE = [
     "Coco Bambu, Rockford, " * (LONG // 22),
     "Coco\u0301\u0323" * (LONG // 6) + ", Rockford",
 ]
-HOSTILE += ["Coco Bambu, Rockford, " + "7" * LONG, "Coco Bambu" + " " * LONG + "x, Rockford", "\ufdfa" * LONG + ", R"]
+HOSTILE += [
+    "Coco Bambu, Rockford, " + "7" * LONG,
+    "Coco Bambu" + " " * LONG + "x, Rockford",
+    "\ufdfa" * LONG + ", R",
+]
 
 
 @all_rows("text", HOSTILE)
@@ -176,4 +200,6 @@ def test_a_very_long_text_is_looked_up_and_not_found(text: str) -> None:
 
 @pytest.mark.landing
 def test_a_text_may_be_split_into_very_many_claims() -> None:
-    assert Counter(claim_outcomes(make_facts(claims={"split": ","}), ", a" * 20_000)) == {"unread": 20_000}
+    assert Counter(claim_outcomes(make_facts(claims={"split": ","}), ", a" * 20_000)) == {
+        "unread": 20_000
+    }

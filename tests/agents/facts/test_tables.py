@@ -48,7 +48,11 @@ def numbers(table: FactTable, *key: str) -> list[int]:
 
 @pytest.fixture(params=["inline", *SUFFIXES])
 def places(request: pytest.FixtureRequest, tmp_path: Path) -> FactTable:
-    return inline(PLACES) if request.param == "inline" else in_file(write_table(tmp_path / f"t{request.param}", PLACES))
+    return (
+        inline(PLACES)
+        if request.param == "inline"
+        else in_file(write_table(tmp_path / f"t{request.param}", PLACES))
+    )
 
 
 def test_a_row_is_found_by_its_whole_key_and_its_places_by_its_name(places: FactTable) -> None:
@@ -72,7 +76,9 @@ SUBWAYS: Rows = [
 
 
 @pytest.mark.parametrize("suffix", [None, *SUFFIXES])
-def test_the_first_row_of_a_key_by_the_order_column_counts(suffix: str | None, tmp_path: Path) -> None:
+def test_the_first_row_of_a_key_by_the_order_column_counts(
+    suffix: str | None, tmp_path: Path
+) -> None:
     table: FactTable = inline(SUBWAYS, order="since")
     if suffix is not None:
         in_words = [{**row, "since": str(row.get("since", ""))} for row in SUBWAYS]
@@ -81,15 +87,20 @@ def test_the_first_row_of_a_key_by_the_order_column_counts(suffix: str | None, t
 
 
 @pytest.mark.parametrize(
-    ("name", "content"), [("t.csv", ""), ("t.csv", "title,cost\n"), ("t.json", "[]"), ("t.jsonl", "")]
+    ("name", "content"),
+    [("t.csv", ""), ("t.csv", "title,cost\n"), ("t.json", "[]"), ("t.jsonl", "")],
 )
 def test_a_file_without_rows_is_refused(name: str, content: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content)
-    with pytest.raises(InputError, match="holds no rows, so nothing could be found in it; name another file"):
+    with pytest.raises(
+        InputError, match="holds no rows, so nothing could be found in it; name another file"
+    ):
         in_file(tmp_path / name)
 
 
-def test_a_file_that_is_written_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_written_while_it_is_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
     key_of = RowTable.key_of
 
@@ -98,21 +109,30 @@ def test_a_file_that_is_written_while_it_is_read_is_refused(tmp_path: Path, monk
         return key_of(table, values)
 
     monkeypatch.setattr(RowTable, "key_of", write_meanwhile)
-    with pytest.raises(InputError, match=r"t\.csv: changed while it was read; leave it as it is and prepare again"):
+    with pytest.raises(
+        InputError, match=r"t\.csv: changed while it was read; leave it as it is and prepare again"
+    ):
         in_file(path)
 
 
 @pytest.mark.landing
 def test_an_index_without_space_is_reported(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv", [{"name": f"Inn {number}", "note": "x" * 500} for number in range(4_000)])
+    write_table(
+        tmp_path / "t.csv",
+        [{"name": f"Inn {number}", "note": "x" * 500} for number in range(4_000)],
+    )
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
         "from tests.agents.facts.test_tables import Path, in_file; in_file(Path('t.csv'), ('name',))"
     )
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ended = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=paths, capture_output=True, text=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=paths, capture_output=True, text=True
+    )
     assert "jurygraph.errors.InputError: there is no space for temporary files (" in ended.stderr
-    assert ended.stderr.endswith("; set TMPDIR to a folder that has more than the files to read need\n")
+    assert ended.stderr.endswith(
+        "; set TMPDIR to a folder that has more than the files to read need\n"
+    )
 
 
 class Giving:
@@ -126,11 +146,36 @@ class Giving:
 
 
 GIVEN: list[tuple[Any, list[Any]]] = [
-    *((None, []), ({}, []), ([{}], []), ({"error": "not found"}, []), ({"name": "a"}, []), ([{"city": "b"}], [])),
+    *(
+        (None, []),
+        ({}, []),
+        ([{}], []),
+        ({"error": "not found"}, []),
+        ({"name": "a"}, []),
+        ([{"city": "b"}], []),
+    ),
     ({"name": "a", "city": "b"}, [{"name": "a", "city": "b"}]),
     (
-        [{"name": "a", "city": "b", "on": date(2022, 3, 1), "cost": Decimal("2.50"), "list": ({"a": b"x"},), 1: True}],
-        [{"name": "a", "city": "b", "on": "2022-03-01", "cost": "2.50", "list": [{"a": "x"}], "1": True}],
+        [
+            {
+                "name": "a",
+                "city": "b",
+                "on": date(2022, 3, 1),
+                "cost": Decimal("2.50"),
+                "list": ({"a": b"x"},),
+                1: True,
+            }
+        ],
+        [
+            {
+                "name": "a",
+                "city": "b",
+                "on": "2022-03-01",
+                "cost": "2.50",
+                "list": [{"a": "x"}],
+                "1": True,
+            }
+        ],
     ),
 ]
 
@@ -142,5 +187,8 @@ def test_a_tool_gives_rows_with_the_key_as_json(given: Any, rows: list[Any]) -> 
 
 @all_rows(("given", "message"), [("a row", "gave str"), (5, "gave int"), ([{}, "x"], "gave list")])
 def test_an_invalid_row_is_reported(given: Any, message: str) -> None:
-    with pytest.raises(TypeError, match=f"facts table 'places': its tool {message}; give a mapping, or a list of such"):
+    with pytest.raises(
+        TypeError,
+        match=f"facts table 'places': its tool {message}; give a mapping, or a list of such",
+    ):
         values(behind(Giving(given)), "a", "b")

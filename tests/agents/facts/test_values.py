@@ -20,11 +20,19 @@ from jurygraph.agents.facts.tables import (
 from tests.rows import all_rows
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=6,
 )
-SPELLED = st.sampled_from(["3", "$3", "3.0", "2022-03-05", "2022-3-5", "9:30", "09:30", "9:30 AM", "a"])
+SPELLED = st.sampled_from(
+    ["3", "$3", "3.0", "2022-03-05", "2022-3-5", "9:30", "09:30", "9:30 AM", "a"]
+)
 
 
 @all_rows("other", ["  Coco \t Café\n", "Coco\u00a0Café", "Coco Cafe\u0301", "Ｃｏｃｏ Café"])
@@ -43,7 +51,14 @@ def test_very_many_combining_marks_take_no_time() -> None:
     assert normalise(f"{text}  x") == f"{text} x"
 
 
-TEXTS = [(25.0, "25"), (25.5, "25.5"), (-0.0, "0"), ("7.0", "7.0"), (None, ""), ({"b": 1, "a": 2}, '{"a": 2, "b": 1}')]
+TEXTS = [
+    (25.0, "25"),
+    (25.5, "25.5"),
+    (-0.0, "0"),
+    ("7.0", "7.0"),
+    (None, ""),
+    ({"b": 1, "a": 2}, '{"a": 2, "b": 1}'),
+]
 
 
 @all_rows(("value", "text"), TEXTS)
@@ -56,8 +71,22 @@ def test_none_empty_text_and_nan_are_missing(value: Any) -> None:
     assert is_missing(value)
 
 
-NUMBERS = [(3, 3), (2.5, 2.5), (" 12.50 ", 12.5), ("1,200", 1200), ("$1,234,567.5", 1234567.5), ("$ 12", 12)]
-NUMBERS += [("-$5", -5), ("+5", 5), (".5", 0.5), ("1e-05", 1e-05), ("0", 0), ("9007199254740993", 9007199254740993)]
+NUMBERS = [
+    (3, 3),
+    (2.5, 2.5),
+    (" 12.50 ", 12.5),
+    ("1,200", 1200),
+    ("$1,234,567.5", 1234567.5),
+    ("$ 12", 12),
+]
+NUMBERS += [
+    ("-$5", -5),
+    ("+5", 5),
+    (".5", 0.5),
+    ("1e-05", 1e-05),
+    ("0", 0),
+    ("9007199254740993", 9007199254740993),
+]
 
 
 @all_rows(("value", "number"), NUMBERS)
@@ -65,8 +94,37 @@ def test_a_number_is_read(value: Any, number: float) -> None:
     assert parse_number(value) == number
 
 
-NO_NUMBERS = [True, None, "", "x", "-", "$", "007", "1,20", "12,00", "1_000", "1 000", "٣", "1e5", "e+5", "12 EUR", [5]]
-NO_NUMBERS += ["nan", "inf", float("nan"), float("inf"), 10**400, "9" * 400, "1e+999", "5 or 6", "12 km", "10:30", {}]
+NO_NUMBERS = [
+    True,
+    None,
+    "",
+    "x",
+    "-",
+    "$",
+    "007",
+    "1,20",
+    "12,00",
+    "1_000",
+    "1 000",
+    "٣",
+    "1e5",
+    "e+5",
+    "12 EUR",
+    [5],
+]
+NO_NUMBERS += [
+    "nan",
+    "inf",
+    float("nan"),
+    float("inf"),
+    10**400,
+    "9" * 400,
+    "1e+999",
+    "5 or 6",
+    "12 km",
+    "10:30",
+    {},
+]
 
 
 @all_rows("value", NO_NUMBERS)
@@ -79,12 +137,33 @@ def test_numbers_rank_before_words_and_words_before_nothing() -> None:
     assert sorted(values, key=value_sort_key) == [2.5, "9", 10, "a", "b", None, "", [1]]
 
 
-AGREE = [("$1,200", 1200), ("25", "25.0"), ("25", 25.0), ("Entire home", "Entire  home"), ("007", "007")]
-DISAGREE = [("25.01", 25), ("9007199254740993", 9007199254740992), ("7", "007"), ("120", "1,20"), ("", None), ("", "")]
-DISAGREE += [("entire home", "Entire home"), ("nan", float("nan")), ("1", True), ("", 0), ("about 25", 25)]
+AGREE = [
+    ("$1,200", 1200),
+    ("25", "25.0"),
+    ("25", 25.0),
+    ("Entire home", "Entire  home"),
+    ("007", "007"),
+]
+DISAGREE = [
+    ("25.01", 25),
+    ("9007199254740993", 9007199254740992),
+    ("7", "007"),
+    ("120", "1,20"),
+    ("", None),
+    ("", ""),
+]
+DISAGREE += [
+    ("entire home", "Entire home"),
+    ("nan", float("nan")),
+    ("1", True),
+    ("", 0),
+    ("about 25", 25),
+]
 
 
-@all_rows(("pair", "agrees"), [*((pair, True) for pair in AGREE), *((pair, False) for pair in DISAGREE)])
+@all_rows(
+    ("pair", "agrees"), [*((pair, True) for pair in AGREE), *((pair, False) for pair in DISAGREE)]
+)
 def test_a_claim_agrees_by_value_or_text(pair: tuple[str, Any], agrees: bool) -> None:
     assert values_agree(*pair) is agrees
 
@@ -97,21 +176,65 @@ def test_a_number_may_be_off_by_a_share_of_the_tables(value: float, within: floa
     assert not values_agree(inside, value)
 
 
-EQUAL: list[tuple[Any, Any]] = [(3, 3.0), ("3", 3), ("1,200", 1200), ("$12", 12), (True, True), ("a  b", "a b")]
-EQUAL += [("ﬁne", "fine"), ([1], [1]), ("9:30 PM", "21:30"), ({"a": 1, "b": [{"c": 2}]}, {"b": [{"c": 2}], "a": 1})]
-UNEQUAL = [(3, 4), ("$12", "12 EUR"), (True, 1), ("a", "A"), ("007", "7"), ("10:30", "10:31"), ([1], [2])]
+EQUAL: list[tuple[Any, Any]] = [
+    (3, 3.0),
+    ("3", 3),
+    ("1,200", 1200),
+    ("$12", 12),
+    (True, True),
+    ("a  b", "a b"),
+]
+EQUAL += [
+    ("ﬁne", "fine"),
+    ([1], [1]),
+    ("9:30 PM", "21:30"),
+    ({"a": 1, "b": [{"c": 2}]}, {"b": [{"c": 2}], "a": 1}),
+]
+UNEQUAL = [
+    (3, 4),
+    ("$12", "12 EUR"),
+    (True, 1),
+    ("a", "A"),
+    ("007", "7"),
+    ("10:30", "10:31"),
+    ([1], [2]),
+]
 
 
-@all_rows(("pair", "equal"), [*((pair, True) for pair in EQUAL), *((pair, False) for pair in UNEQUAL)])
+@all_rows(
+    ("pair", "equal"), [*((pair, True) for pair in EQUAL), *((pair, False) for pair in UNEQUAL)]
+)
 def test_values_are_equal_by_value_or_normalised_text(pair: tuple[Any, Any], equal: bool) -> None:
     assert are_equal(*pair) is equal
 
 
 ORDERS: list[tuple[Any, Any, int | None]] = [
-    *((1, 2, -1), ("10", 9, 1), ("$12", 12, 0), ("09:00", "10:30", -1), ("2022-03-16", "2022-03-15", 1)),
-    *(("9:30", "10:00", -1), ("09:30", "9:30:00", 0), ("9:30 PM", "21:29", 1), ("2022-3-5", "2022-03-10", -1)),
-    *(("2022-03-05", "9:30", None), ("2022-03-05", "2022-03-05 9:00", None), ("Oslo", "Rome", None), (True, 1, None)),
-    *(("cheap", 3, None), ("25:00", "1:00", None), ("5 EUR", 3, None), (None, None, None), ([1], [2], None)),
+    *(
+        (1, 2, -1),
+        ("10", 9, 1),
+        ("$12", 12, 0),
+        ("09:00", "10:30", -1),
+        ("2022-03-16", "2022-03-15", 1),
+    ),
+    *(
+        ("9:30", "10:00", -1),
+        ("09:30", "9:30:00", 0),
+        ("9:30 PM", "21:29", 1),
+        ("2022-3-5", "2022-03-10", -1),
+    ),
+    *(
+        ("2022-03-05", "9:30", None),
+        ("2022-03-05", "2022-03-05 9:00", None),
+        ("Oslo", "Rome", None),
+        (True, 1, None),
+    ),
+    *(
+        ("cheap", 3, None),
+        ("25:00", "1:00", None),
+        ("5 EUR", 3, None),
+        (None, None, None),
+        ([1], [2], None),
+    ),
 ]
 
 
@@ -129,7 +252,11 @@ def test_comparison_is_antisymmetric(one: Any, other: Any) -> None:
 
 
 LISTS: list[tuple[Any, str | None, list[Any]]] = [
-    *(("Tea, Pizza", ",", ["Tea", "Pizza"]), ("Tea", ",", ["Tea"]), ("Tea, Pizza", None, ["Tea, Pizza"])),
+    *(
+        ("Tea, Pizza", ",", ["Tea", "Pizza"]),
+        ("Tea", ",", ["Tea"]),
+        ("Tea, Pizza", None, ["Tea, Pizza"]),
+    ),
     *((["Tea", 5], ",", ["Tea", 5]), (7, ",", ["7"]), (7, None, [7])),
 ]
 

@@ -22,15 +22,23 @@ def rank_texts(
     texts: dict[str, str], script: Script = by_length, task: Task = TASK, **params: Any
 ) -> tuple[dict[str, Verdict], Server]:
     with run_embedding_server(script) as server:
-        use = {"use": "ranker", "params": {"ranker": f"openai-compatible:{server.url}#tiny", **params}}
+        use = {
+            "use": "ranker",
+            "params": {"ranker": f"openai-compatible:{server.url}#tiny", **params},
+        }
         with Jury.from_config({"evaluators": [use]}) as jury:
-            traces = jury.score(task, [Response(id=name, text=text) for name, text in texts.items()])
+            traces = jury.score(
+                task, [Response(id=name, text=text) for name, text in texts.items()]
+            )
     return {trace.response_id: trace.verdicts[0] for trace in traces}, server
 
 
 def test_a_relevance_score_counts_as_it_is() -> None:
     verdicts, server = rank_texts({"long": "on the stone", "short": "there"})
-    assert {name: verdict.score for name, verdict in verdicts.items()} == {"long": 1.0, "short": 0.5}
+    assert {name: verdict.score for name, verdict in verdicts.items()} == {
+        "long": 1.0,
+        "short": 0.5,
+    }
     assert verdicts["short"].reason == "relevance 0.500 by tiny"
     (seen,) = server.requests
     assert seen.body["query"] == "Where is the tea?"
@@ -38,17 +46,27 @@ def test_a_relevance_score_counts_as_it_is() -> None:
 
 
 def test_a_logit_counts_by_its_sigmoid_if_configured() -> None:
-    verdicts, _ = rank_texts({"a": "there"}, lambda body, number: ranking_reply([-1.5]), logits=True)
-    assert (verdicts["a"].score, verdicts["a"].native) == (pytest.approx(1 / (1 + math.exp(1.5))), -1.5)
+    verdicts, _ = rank_texts(
+        {"a": "there"}, lambda body, number: ranking_reply([-1.5]), logits=True
+    )
+    assert (verdicts["a"].score, verdicts["a"].native) == (
+        pytest.approx(1 / (1 + math.exp(1.5))),
+        -1.5,
+    )
 
 
 def test_a_score_out_of_range_fails_alone() -> None:
     def script(body: dict[str, Any], number: int) -> Any:
-        return ranking_reply([-3.2 if document == "bad" else -0.0 for document in body["documents"]])
+        return ranking_reply(
+            [-3.2 if document == "bad" else -0.0 for document in body["documents"]]
+        )
 
     verdicts, _ = rank_texts({"a": "bad", "b": "good"}, script)
     assert (verdicts["a"].status, verdicts["a"].score) == ("failed", None)
-    assert "-3.2 lies outside [0, 1]; where it gives logits, write params: {logits: true}" in verdicts["a"].reason
+    assert (
+        "-3.2 lies outside [0, 1]; where it gives logits, write params: {logits: true}"
+        in verdicts["a"].reason
+    )
     assert str(verdicts["b"].score) == "0.0", "without a sign"
 
 
@@ -68,7 +86,9 @@ def test_many_responses_are_requested_in_batches_and_each_gets_its_result() -> N
 def test_a_too_long_response_fails_alone_with_cause_response() -> None:
     def script(body: dict[str, Any], number: int) -> Any:
         if any(len(document) > 100 for document in body["documents"]):
-            return status(400, body={"error": {"code": "context_length_exceeded", "message": "too much"}})
+            return status(
+                400, body={"error": {"code": "context_length_exceeded", "message": "too much"}}
+            )
         return by_length(body, number)
 
     verdicts, _ = rank_texts({"long": "x" * 200, "a": "there"}, script)

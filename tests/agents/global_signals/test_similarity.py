@@ -55,7 +55,9 @@ def test_the_texts_of_a_group_go_together_and_the_reference_goes_once() -> None:
 
 @pytest.mark.parametrize("reference", [None, "", " \n"])
 def test_it_abstains_without_a_reference(reference: str | None) -> None:
-    traces, server = score_texts({"a": "tea", "b": "sea"}, task=TASK.model_copy(update={"reference": reference}))
+    traces, server = score_texts(
+        {"a": "tea", "b": "sea"}, task=TASK.model_copy(update={"reference": reference})
+    )
     assert {only_verdict(trace).status for trace in traces.values()} == {"abstained"}
     assert server.count == 0
 
@@ -76,7 +78,9 @@ def test_a_missing_embedding_is_a_failure_without_credit() -> None:
 
 
 def test_an_embedder_without_access_stops_scoring() -> None:
-    with pytest.raises(ModelAccessError, match=r"401: planted 401; .* model 'tiny'.* check .*JURYGRAPH_API_KEY"):
+    with pytest.raises(
+        ModelAccessError, match=r"401: planted 401; .* model 'tiny'.* check .*JURYGRAPH_API_KEY"
+    ):
         score_texts({"a": "tea"}, lambda body, number: status(401))
 
 
@@ -84,12 +88,15 @@ def too_long(body: dict[str, object], number: int) -> object:
     texts = body["input"]
     assert isinstance(texts, list)
     if any(len(text) > 100 for text in texts):
-        return status(400, body={"error": {"code": "context_length_exceeded", "message": "too much"}})
+        return status(
+            400, body={"error": {"code": "context_length_exceeded", "message": "too much"}}
+        )
     return embeddings_reply(body)
 
 
 @pytest.mark.parametrize(
-    ("name", "reference", "cause"), [("long", "sea", "response"), ("tea", "tea " * 50, "infrastructure")]
+    ("name", "reference", "cause"),
+    [("long", "sea", "response"), ("tea", "tea " * 50, "infrastructure")],
 )
 def test_a_text_that_is_too_long_fails_alone(name: str, reference: str, cause: str) -> None:
     task = TASK.model_copy(update={"reference": reference})

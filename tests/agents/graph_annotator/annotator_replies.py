@@ -12,23 +12,40 @@ Script = Callable[[dict[str, Any], int], Answer]
 Edges = Mapping[tuple[str, str], str]
 
 
-def rubric_task(criteria: Mapping[str, tuple[float, str | None]], name: str = "letter", **fields: Any) -> Task:
+def rubric_task(
+    criteria: Mapping[str, tuple[float, str | None]], name: str = "letter", **fields: Any
+) -> Task:
     """A task with a criterion for each id, of this weight and role."""
     listed = [
-        {"id": one, "text": f"It is about {one}.", "weight": weight, **({} if role is None else {"role": role})}
+        {
+            "id": one,
+            "text": f"It is about {one}.",
+            "weight": weight,
+            **({} if role is None else {"role": role}),
+        }
         for one, (weight, role) in criteria.items()
     ]
     rubric = {"criteria": listed, **fields}
-    return Task.model_validate({"id": name, "query": "Write a letter to the landlord.", "rubric": rubric})
+    return Task.model_validate(
+        {"id": name, "query": "Write a letter to the landlord.", "rubric": rubric}
+    )
 
 
 def cores(*names: str) -> dict[str, tuple[float, str | None]]:
     return dict.fromkeys(names, (1.0, "core"))
 
 
-def edge_reply(parent: str, child: str, relation: str, confidence: int = 75, reason: str = "it rests on it") -> dict:  # type: ignore[type-arg]
+def edge_reply(
+    parent: str, child: str, relation: str, confidence: int = 75, reason: str = "it rests on it"
+) -> dict:  # type: ignore[type-arg]
     """An answer about a pair as a model gives it."""
-    return {"reason": reason, "parent": parent, "child": child, "relation": relation, "confidence": confidence}
+    return {
+        "reason": reason,
+        "parent": parent,
+        "child": child,
+        "relation": relation,
+        "confidence": confidence,
+    }
 
 
 def edges_reply(*stated: Mapping[str, Any]) -> Answer:
@@ -36,7 +53,9 @@ def edges_reply(*stated: Mapping[str, Any]) -> Answer:
 
 
 def roles_reply(**stated: str) -> Answer:
-    listed = [{"reason": "so it is", "criterion": name, "role": role} for name, role in stated.items()]
+    listed = [
+        {"reason": "so it is", "criterion": name, "role": role} for name, role in stated.items()
+    ]
     return reply_with(json.dumps({"roles": listed}))
 
 
@@ -74,7 +93,12 @@ def annotator_script(
 def settings(url: str, **fields: Any) -> dict[str, Any]:
     """A config of which the model annotates."""
     calls = {"cache": False, "attempts": 1, **fields.pop("calls", {})}
-    return {"model": f"openai-compatible:{url}#tiny", "evaluators": ["criteria"], "calls": calls, **fields}
+    return {
+        "model": f"openai-compatible:{url}#tiny",
+        "evaluators": ["criteria"],
+        "calls": calls,
+        **fields,
+    }
 
 
 def triples(found: Sequence[Any]) -> list[tuple[str, str, str]]:

@@ -16,7 +16,9 @@ KINDS = ("weak", "strong", "activation")
 
 
 def edge(parent: str, child: str, kind: str = "weak", confidence: float | None = 0.5) -> Edge:
-    return Edge.model_validate({"parent": parent, "child": child, "kind": kind, "confidence": confidence})
+    return Edge.model_validate(
+        {"parent": parent, "child": child, "kind": kind, "confidence": confidence}
+    )
 
 
 @st.composite
@@ -25,7 +27,9 @@ def graphs(draw: Any) -> list[Edge]:
     pairs = [(i, j) for i in range(size) for j in range(size) if i != j]
     chosen = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=len(pairs)))
     confidences = st.sampled_from([0.2, 0.5, 0.9, None])
-    return [edge(f"n{i}", f"n{j}", draw(st.sampled_from(KINDS)), draw(confidences)) for i, j in chosen]
+    return [
+        edge(f"n{i}", f"n{j}", draw(st.sampled_from(KINDS)), draw(confidences)) for i, j in chosen
+    ]
 
 
 def reaches(edges: Sequence[Edge], start: str, end: str) -> bool:
@@ -39,7 +43,12 @@ def reaches(edges: Sequence[Edge], start: str, end: str) -> bool:
 
 
 def rank(one: Edge) -> tuple[int, float, str, str]:
-    return KINDS.index(one.kind), 1.0 if one.confidence is None else one.confidence, one.parent, one.child
+    return (
+        KINDS.index(one.kind),
+        1.0 if one.confidence is None else one.confidence,
+        one.parent,
+        one.child,
+    )
 
 
 @settings(max_examples=at_most(60))
@@ -71,7 +80,10 @@ def test_a_dropped_edge_is_reported_with_a_cycle_in_which_it_is_weakest(edges: l
 def test_edges_rank_by_kind_then_confidence_then_id() -> None:
     one, other = edge("a", "b", "weak", 0.9), edge("b", "a", "strong", 0.1)
     assert project([one, other])[0] == (other,)
-    assert project([edge("a", "b", "strong", 0.9), edge("b", "a", "activation", 0.1)])[0][0].kind == "activation"
+    assert (
+        project([edge("a", "b", "strong", 0.9), edge("b", "a", "activation", 0.1)])[0][0].kind
+        == "activation"
+    )
     assert project([edge("a", "b", "weak", 0.3), edge("b", "a", "weak", 0.4)])[0][0].parent == "b"
     assert project([edge("a", "b"), edge("b", "a")])[0][0].parent == "b"
 

@@ -4,28 +4,49 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.graph_annotator import CriterionPair, EdgeReply, RoleReply, check_edges, check_roles
+from jurygraph.agents.graph_annotator import (
+    CriterionPair,
+    EdgeReply,
+    RoleReply,
+    check_edges,
+    check_roles,
+)
 from jurygraph.schema import Criterion
 from jurygraph.schema.task import Role
 
-ROLES: dict[str, Role] = {"a": "core", "b": "core", "more": "additional", "bad": "penalty", "if": "applicability"}
+ROLES: dict[str, Role] = {
+    "a": "core",
+    "b": "core",
+    "more": "additional",
+    "bad": "penalty",
+    "if": "applicability",
+}
 REQUESTED = (CriterionPair("a", "more"), CriterionPair("if", "bad"), CriterionPair("a", "b"))
 
 
-def answer(parent: str, child: str, relation: Any = "none", confidence: int = 50, reason: str = "so") -> EdgeReply:
-    return EdgeReply(reason=reason, parent=parent, child=child, relation=relation, confidence=confidence)
+def answer(
+    parent: str, child: str, relation: Any = "none", confidence: int = 50, reason: str = "so"
+) -> EdgeReply:
+    return EdgeReply(
+        reason=reason, parent=parent, child=child, relation=relation, confidence=confidence
+    )
 
 
 GOOD = (answer("a", "more", "weak"), answer("if", "bad", "activation"), answer("a", "b"))
 WRONG = {
     "unknown": (answer("a", "nobody", "weak"), "the pair was not asked about in this request"),
-    "another kind": (answer("a", "more", "activation"), "activation does not go from core to additional, but weak or"),
+    "another kind": (
+        answer("a", "more", "activation"),
+        "activation does not go from core to additional, but weak or",
+    ),
     "not asked": (answer("b", "a", "weak"), "the pair was not asked about in this request"),
 }
 
 
 @pytest.mark.parametrize(("wrong", "why"), WRONG.values(), ids=WRONG)
-def test_malformed_answers_are_rejected_with_a_reason_and_the_rest_is_kept(wrong: EdgeReply, why: str) -> None:
+def test_malformed_answers_are_rejected_with_a_reason_and_the_rest_is_kept(
+    wrong: EdgeReply, why: str
+) -> None:
     good = [one for one in GOOD if (one.parent, one.child) != (wrong.parent, wrong.child)]
     checked = check_edges([*good, wrong], REQUESTED, ROLES)
     ((rejected_answer, reason),) = checked.rejected
@@ -57,8 +78,14 @@ def role(name: str, given: Any) -> RoleReply:
 
 
 def test_a_single_role_that_fits_the_sign_of_the_points_counts() -> None:
-    requested = {"good": criterion("good"), "bad": criterion("bad", -1.0), "lost": criterion("lost")}
-    checked = check_roles([role("good", "core"), role("bad", "additional"), role("who", "core")], requested)
+    requested = {
+        "good": criterion("good"),
+        "bad": criterion("bad", -1.0),
+        "lost": criterion("lost"),
+    }
+    checked = check_roles(
+        [role("good", "core"), role("bad", "additional"), role("who", "core")], requested
+    )
     assert checked.roles == {"good": "core"}
     assert checked.unassigned == {
         "bad": "has negative points and was given the role additional",
@@ -68,8 +95,17 @@ def test_a_single_role_that_fits_the_sign_of_the_points_counts() -> None:
 
 
 def test_a_role_against_the_sign_or_two_roles_are_refused() -> None:
-    requested = {"good": criterion("good"), "both": criterion("both"), "when": criterion("when", -1.0)}
-    said = [role("good", "penalty"), role("both", "core"), role("both", "additional"), role("when", "applicability")]
+    requested = {
+        "good": criterion("good"),
+        "both": criterion("both"),
+        "when": criterion("when", -1.0),
+    }
+    said = [
+        role("good", "penalty"),
+        role("both", "core"),
+        role("both", "additional"),
+        role("when", "applicability"),
+    ]
     checked = check_roles(said, requested)
     assert checked.roles == {"when": "applicability"}
     assert checked.unassigned["good"] == "has positive points and was given the role penalty"

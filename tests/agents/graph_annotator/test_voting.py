@@ -46,8 +46,12 @@ def elect(samples: list[CheckedEdges]) -> Election:
         (["weak", "weak", "strong", "none", "activation"], "weak"),
         (["strong", None, None], "strong"),
     ])  # fmt: skip
-def test_the_most_frequent_kind_wins_and_a_tie_gives_no_edge(relations: list[str | None], kind: str | None) -> None:
-    assert [edge.kind for edge in elect(samples(*relations)).proposed] == ([] if kind is None else [kind])
+def test_the_most_frequent_kind_wins_and_a_tie_gives_no_edge(
+    relations: list[str | None], kind: str | None
+) -> None:
+    assert [edge.kind for edge in elect(samples(*relations)).proposed] == (
+        [] if kind is None else [kind]
+    )
 
 
 def test_an_edge_records_confidence_votes_and_model() -> None:

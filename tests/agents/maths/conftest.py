@@ -29,7 +29,9 @@ class InProcess:
         self.active = True
         InProcess.opened += 1
 
-    def schedule(self, function: Callable[..., Any], args: tuple[str, str, str], timeout: float) -> Future[Any]:
+    def schedule(
+        self, function: Callable[..., Any], args: tuple[str, str, str], timeout: float
+    ) -> Future[Any]:
         future: Future[Any] = Future()
         answer = args[0]
         if answer in BOMBS:

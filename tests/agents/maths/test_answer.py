@@ -47,7 +47,9 @@ def test_every_form_of_answer_is_found(text: str, answer: str) -> None:
     assert found.text == answer == text[found.start : found.end]
 
 
-@all_rows("text", ["", " ", "18", "no answer", r"\boxed{1", r"\boxed{}", "</answer>18<answer>", "A:"])
+@all_rows(
+    "text", ["", " ", "18", "no answer", r"\boxed{1", r"\boxed{}", "</answer>18<answer>", "A:"]
+)
 def test_a_text_without_an_answer_has_none(text: str) -> None:
     assert final_answer(text) is None
 
@@ -65,13 +67,28 @@ def test_spans_quote_the_text(text: str) -> None:
         assert found.text == text[found.start : found.end] != ""
 
 
-HOSTILE = ["1" * 10**6, "(" * 10**5, r"\boxed{" * 10**5, "answer is " * 10**5, "answer is ." * 10**5, "A:\n" * 10**5]
+HOSTILE = [
+    "1" * 10**6,
+    "(" * 10**5,
+    r"\boxed{" * 10**5,
+    "answer is " * 10**5,
+    "answer is ." * 10**5,
+    "A:\n" * 10**5,
+]
 HOSTILE += ["answer is " + "approx. " * 10**5, "answer is No. " * 10**5]
-HOSTILE += ["<answer>" * 10**5, "####\n" * 10**5, "*" * 10**6, "#### Step\n" * 10**5, r"\boxed{" * 10**5 + "}" * 10**5]
+HOSTILE += [
+    "<answer>" * 10**5,
+    "####\n" * 10**5,
+    "*" * 10**6,
+    "#### Step\n" * 10**5,
+    r"\boxed{" * 10**5 + "}" * 10**5,
+]
 
 
 @pytest.mark.landing
-@pytest.mark.parametrize("most", [200_000, pytest.param(10**7, marks=pytest.mark.exhaustive)], ids=["cut off", "whole"])
+@pytest.mark.parametrize(
+    "most", [200_000, pytest.param(10**7, marks=pytest.mark.exhaustive)], ids=["cut off", "whole"]
+)
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:10])
 def test_hostile_texts_give_an_answer_from_the_text_or_none(text: str, most: int) -> None:
     text = text[:most]

@@ -72,7 +72,9 @@ def test_hostile_mathematics_is_never_credit_and_the_run_goes_on() -> None:
     assert [given[name].score or 0.0 for name in HOSTILE] == [0.0] * len(HOSTILE)
     failures = {name: failure for name in HOSTILE if (failure := given[name].failure)}
     assert failures["tower"].kind == "time-limit"
-    assert {failures[name].kind for name in ("megabyte", "brackets", "fractions")} == {"answer-too-long"}
+    assert {failures[name].kind for name in ("megabyte", "brackets", "fractions")} == {
+        "answer-too-long"
+    }
     assert {failure.cause for failure in failures.values()} == {"response"}
 
 
@@ -86,7 +88,12 @@ def test_calculation_is_the_share_of_right_steps_and_quotes_the_wrong_ones(jury:
 def test_length_falls_to_one_half_and_scales_accuracy() -> None:
     config = {
         "evaluators": ["maths.accuracy", {"use": "maths.length", "params": {"limit": 100}}],
-        "components": {"concise": {"combiner": "product", "inputs": {"a": "maths.accuracy", "b": "maths.length"}}},
+        "components": {
+            "concise": {
+                "combiner": "product",
+                "inputs": {"a": "maths.accuracy", "b": "maths.length"},
+            }
+        },
         "reward": {"concise": 1.0},
     }
     texts = {"short": "A: 42", "long": "\n" * 95 + "A: 42", "wrong": "A: 43"}
@@ -101,7 +108,9 @@ def test_length_falls_to_one_half_and_scales_accuracy() -> None:
 def score_of(evaluator: Evaluator, text: str) -> float:
     view = TaskView(id="sum", query="What is 17 + 25?")
     (question,) = evaluator.questions(view)
-    verdict = evaluator.answer(EvaluatorInput(question, view, (Response(id="r", text=text),), ({},)))
+    verdict = evaluator.answer(
+        EvaluatorInput(question, view, (Response(id="r", text=text),), ({},))
+    )
     assert isinstance(verdict, Verdict)
     assert verdict.score is not None
     return verdict.score
@@ -157,7 +166,13 @@ def test_ordered_steps(text: str, count: int) -> None:
 
 @all_rows(
     ("text", "n", "share"),
-    [("a b", 3, 0), ("a b c", 3, 0), ("A b c a B c", 3, 0.25), ("no " * 100, 3, 1 - 1 / 98), ("a a", 1, 0.5)],
+    [
+        ("a b", 3, 0),
+        ("a b c", 3, 0),
+        ("A b c a B c", 3, 0.25),
+        ("no " * 100, 3, 1 - 1 / 98),
+        ("a a", 1, 0.5),
+    ],
 )
 def test_repetition(text: str, n: int, share: float) -> None:
     assert score_of(Repetition(n=n), text) == pytest.approx(share)
@@ -165,7 +180,9 @@ def test_repetition(text: str, n: int, share: float) -> None:
 
 @given(st.integers(0, 1000), st.integers(0, 1000), st.integers(1, 1000))
 def test_the_factor_of_length_falls_from_1_to_a_half(a: int, b: int, limit: int) -> None:
-    shorter, longer = (score_of(Length(limit=limit), "x" * length) for length in (min(a, b), max(a, b)))
+    shorter, longer = (
+        score_of(Length(limit=limit), "x" * length) for length in (min(a, b), max(a, b))
+    )
     assert 0.5 <= longer <= shorter <= 1
     assert score_of(Length(limit=limit), "x" * limit) == pytest.approx(0.5)
     assert score_of(Length(limit=2 * limit), "x" * limit) == pytest.approx(0.75)

@@ -36,7 +36,10 @@ def compare_all(pool: WorkerPool, *pairs: tuple[str, str]) -> list[str]:
     async def gather() -> list[object]:
         return await asyncio.gather(*(pool.call(*pair) for pair in pairs), return_exceptions=True)
 
-    return [result if isinstance(result, str) else type(result).__name__ for result in asyncio.run(gather())]
+    return [
+        result if isinstance(result, str) else type(result).__name__
+        for result in asyncio.run(gather())
+    ]
 
 
 def test_agrees_with_the_labels_of_real_solutions() -> None:
@@ -58,12 +61,25 @@ def test_workers_compare_as_this_process_does_and_survive_hostile_maths(pool: Wo
     different = [("[1,2]", "[1,2)"), ("y=18", "x=18"), ("18 \ud800", "18+x")]
     assert compare_all(pool, *equal) == ["equal"] * 3
     assert "equal" not in compare_all(pool, *different)
-    harmless = ["9**9**9**9", r"\sqrt[10^9]{2}", "1" * 9999, r"\frac{1}{" * 100 + "1" + "}" * 100, "!" * 9000]
+    harmless = [
+        "9**9**9**9",
+        r"\sqrt[10^9]{2}",
+        "1" * 9999,
+        r"\frac{1}{" * 100 + "1" + "}" * 100,
+        "!" * 9000,
+    ]
     found = compare_all(pool, *((text, "18") for text in harmless))
     assert set(found) <= {"different", "unparsed-answer", "WorkFailed"}
 
 
-HOSTILE = [BOMB, "(" * 3000 + "1" + ")" * 3000, "(10^9)!", r"2^{10^{10}}", r"\binom{10^9}{10^8}", "9!!!!!"]
+HOSTILE = [
+    BOMB,
+    "(" * 3000 + "1" + ")" * 3000,
+    "(10^9)!",
+    r"2^{10^{10}}",
+    r"\binom{10^9}{10^8}",
+    "9!!!!!",
+]
 HOSTILE += ["10^{-10^{10}}", r"\log(10^{10^{10}})"]
 
 
@@ -72,7 +88,10 @@ def test_hostile_maths_hits_the_time_limit_and_the_worker_is_replaced() -> None:
     with closing(comparison_pool(time_limit=3)) as opened:
         *hostile, harmless = compare_all(opened, *((text, "18") for text in (*HOSTILE, "9+9")))
         assert (hostile[0], harmless) == ("TimeLimitExceeded", "equal")
-        assert set(hostile) <= {"TimeLimitExceeded", "WorkFailed"}  # some are too large even to begin with
+        assert set(hostile) <= {
+            "TimeLimitExceeded",
+            "WorkFailed",
+        }  # some are too large even to begin with
 
 
 def test_a_failure_concerns_its_own_comparison_alone(pool: WorkerPool) -> None:
@@ -85,7 +104,10 @@ def test_workers_that_cannot_start_are_tried_again_only_if_they_once_could(
     pool: WorkerPool, processes: type[InProcess]
 ) -> None:
     unstarted = WorkerNotStarted.__name__
-    assert [compare_all(pool, (UNSTARTED, "6")), compare_all(pool, ("9+9", "18"))] == [[unstarted], [unstarted]]
+    assert [compare_all(pool, (UNSTARTED, "6")), compare_all(pool, ("9+9", "18"))] == [
+        [unstarted],
+        [unstarted],
+    ]
     with closing(comparison_pool()) as opened:
         assert compare_all(opened, ("9+9", "18"), (UNSTARTED, "6")) == ["equal", unstarted]
         assert compare_all(opened, ("9+9", "18")) == ["equal"]
@@ -98,7 +120,9 @@ def test_closing_cancels_what_is_under_way_and_the_pool_can_be_used_again(pool: 
         waiting = (pool.call(HANGING, "2"), pool.call(HANGING, "2"))
         return await asyncio.gather(*waiting, return_exceptions=True)
 
-    assert [type(result) for result in asyncio.run(close_meanwhile())] == [asyncio.CancelledError] * 2
+    assert [type(result) for result in asyncio.run(close_meanwhile())] == [
+        asyncio.CancelledError
+    ] * 2
     pool.close()
     assert compare_all(pool, ("9+9", "18")) == ["equal"]
 

@@ -5,18 +5,93 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.maths.comparison import are_equal_numbers, claimed_expressions, compare_readings
+from jurygraph.agents.maths.comparison import (
+    are_equal_numbers,
+    claimed_expressions,
+    compare_readings,
+)
 from jurygraph.agents.maths.reading import Reading, measure_of, parse_answer, required_unit
 from tests.rows import all_rows
 
 NEVER_18 = [
-    *("18 dozen", "18 gross", "18 lakh", "18 bn", "$18 grand", "$18 Mn", "18 quadrillion", "18 hundreds", "18K"),
-    *("18 thousandths", "18 twelfths", "18 halved", "18 doubled", "18 years less", "18 fewer", "18 more", "18 BC"),
-    *("18 in debt", "18 deficit", "18 XVII", "18 nope", "18 wrongly", "18 lol actually", "18-", "18/", "18 per"),
-    *("18 mod 20", r"18 \mod 20", "18a", "18^2", "18²", "18⁻²", r"18\text{}^2", "18%^2", "18/m", "18½", "–18"),
-    *("18 apples of", "18 large red duck eggs", "18 pm", "minus 18", "--18", "17–18", "17 36/2", "$18 cm", "17 1"),
-    *("about 18", "18 (eighteen)", "18 isn't it", "18, not 17", "18; 19", "18\n19", r"18\quad 20", "18 slices of 3"),
-    *("", "$", "Monday", "$17$ $18$", "18_20", "1.2.3", "1" * 1001, r"\(17\) and \(18\)", "18% of 20", "18 cm cm"),
+    *(
+        "18 dozen",
+        "18 gross",
+        "18 lakh",
+        "18 bn",
+        "$18 grand",
+        "$18 Mn",
+        "18 quadrillion",
+        "18 hundreds",
+        "18K",
+    ),
+    *(
+        "18 thousandths",
+        "18 twelfths",
+        "18 halved",
+        "18 doubled",
+        "18 years less",
+        "18 fewer",
+        "18 more",
+        "18 BC",
+    ),
+    *(
+        "18 in debt",
+        "18 deficit",
+        "18 XVII",
+        "18 nope",
+        "18 wrongly",
+        "18 lol actually",
+        "18-",
+        "18/",
+        "18 per",
+    ),
+    *(
+        "18 mod 20",
+        r"18 \mod 20",
+        "18a",
+        "18^2",
+        "18²",
+        "18⁻²",
+        r"18\text{}^2",
+        "18%^2",
+        "18/m",
+        "18½",
+        "–18",
+    ),
+    *(
+        "18 apples of",
+        "18 large red duck eggs",
+        "18 pm",
+        "minus 18",
+        "--18",
+        "17–18",
+        "17 36/2",
+        "$18 cm",
+        "17 1",
+    ),
+    *(
+        "about 18",
+        "18 (eighteen)",
+        "18 isn't it",
+        "18, not 17",
+        "18; 19",
+        "18\n19",
+        r"18\quad 20",
+        "18 slices of 3",
+    ),
+    *(
+        "",
+        "$",
+        "Monday",
+        "$17$ $18$",
+        "18_20",
+        "1.2.3",
+        "1" * 1001,
+        r"\(17\) and \(18\)",
+        "18% of 20",
+        "18 cm cm",
+    ),
 ]
 
 
@@ -26,13 +101,26 @@ def test_what_is_not_18_alone_is_not_read_as_18(text: str) -> None:
     assert reading is None or (reading.latex != "18" and reading.value != 18)
 
 
-@all_rows("text", ["3a", "3s", "2L", "2x", "10^3", r"\frac12^2", "-2^2", "1.5^2", "9+9", r"\sqrt{2}", "(1,2)"])
+@all_rows(
+    "text",
+    ["3a", "3s", "2L", "2x", "10^3", r"\frac12^2", "-2^2", "1.5^2", "9+9", r"\sqrt{2}", "(1,2)"],
+)
 def test_glued_letters_and_powers_stay_an_expression(text: str) -> None:
     assert parse_answer(text) == Reading(text)
 
 
-EQUAL = {("50%", "50"): True, ("50%", "0.5"): True, ("0.333333", "1/3"): True, ("12.50", "12.5"): True}
-EQUAL |= {("0.33", "1/3"): False, ("0.0000001", "0"): False, ("18.001", "18"): False, ("50%", "5"): False}
+EQUAL = {
+    ("50%", "50"): True,
+    ("50%", "0.5"): True,
+    ("0.333333", "1/3"): True,
+    ("12.50", "12.5"): True,
+}
+EQUAL |= {
+    ("0.33", "1/3"): False,
+    ("0.0000001", "0"): False,
+    ("18.001", "18"): False,
+    ("50%", "5"): False,
+}
 
 
 @all_rows(("pair", "equal"), EQUAL.items())
@@ -44,8 +132,17 @@ def test_numbers_are_equal_in_both_orders(pair: tuple[str, str], equal: bool) ->
 
 
 CLAIMS = [
-    *(("18", "18", ["18"]), ("x = 18", "18", [" 18"]), ("3+15=18", "18", ["3+15", "18"]), ("x=17=18", "x=18", [])),
-    *(("x=1,2", "1,2", ["1,2"]), (r"\sum_{i=1}^{3} i", "6", [r"\sum_{i=1}^{3} i"]), ("x=18", "y=18", ["x=18"])),
+    *(
+        ("18", "18", ["18"]),
+        ("x = 18", "18", [" 18"]),
+        ("3+15=18", "18", ["3+15", "18"]),
+        ("x=17=18", "x=18", []),
+    ),
+    *(
+        ("x=1,2", "1,2", ["1,2"]),
+        (r"\sum_{i=1}^{3} i", "6", [r"\sum_{i=1}^{3} i"]),
+        ("x=18", "y=18", ["x=18"]),
+    ),
     *(("17=18, 18", "18", ["17", "18, 18"]), ("=18", "18", []), ("18:1", "18", [])),
 ]
 
@@ -58,7 +155,9 @@ def test_equations_claim_expressions(answer: str, reference: str, expected: list
 LENGTHS = ("mm", "cm", "dm", "meters", "km", "inches", "feet", "yards", "miles")
 
 
-@given(st.fractions(0, 10**6, max_denominator=100), st.sampled_from(LENGTHS), st.sampled_from(LENGTHS))
+@given(
+    st.fractions(0, 10**6, max_denominator=100), st.sampled_from(LENGTHS), st.sampled_from(LENGTHS)
+)
 def test_a_length_equals_itself_in_every_other_unit(value: Fraction, one: str, other: str) -> None:
     unit, other_unit = measure_of(one), measure_of(other)
     assert unit is not None
@@ -71,8 +170,43 @@ def test_a_length_equals_itself_in_every_other_unit(value: Fraction, one: str, o
 
 
 WORDS = [
-    *("18", "1/2", ".5", "-", "$", "€", "k", "K", "cm", "m", "^2", "square", "per", "hours", "cents", "%", ":30", "pm"),
-    *(" to ", "–", "million", "red marbles", r"\text{", "}", r"\frac{1}{2}", " ", ",", "'", "of", "e9", "x", "²", "½"),
+    *(
+        "18",
+        "1/2",
+        ".5",
+        "-",
+        "$",
+        "€",
+        "k",
+        "K",
+        "cm",
+        "m",
+        "^2",
+        "square",
+        "per",
+        "hours",
+        "cents",
+        "%",
+        ":30",
+        "pm",
+    ),
+    *(
+        " to ",
+        "–",
+        "million",
+        "red marbles",
+        r"\text{",
+        "}",
+        r"\frac{1}{2}",
+        " ",
+        ",",
+        "'",
+        "of",
+        "e9",
+        "x",
+        "²",
+        "½",
+    ),
 ]
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=8).map("".join)
 
@@ -85,8 +219,39 @@ def test_any_two_texts_are_compared_the_same_in_both_orders(one: str, other: str
         assert compare_readings(a, b) == compare_readings(b, a)
 
 
-HOSTILE = ["1", "1 ", "{", r"\text{", "a ", "apple ", "1=", "1{,}", r"1\,111", "1 000 ", "²", "½", "–", "1 m ", "1m"]
-HOSTILE += ["1.111", "1,11", "1–", "1 to ", "of ", " square", "*10^9", "1:", "1 per day", "¢", "k", "C$", " k", "1,"]
+HOSTILE = [
+    "1",
+    "1 ",
+    "{",
+    r"\text{",
+    "a ",
+    "apple ",
+    "1=",
+    "1{,}",
+    r"1\,111",
+    "1 000 ",
+    "²",
+    "½",
+    "–",
+    "1 m ",
+    "1m",
+]
+HOSTILE += [
+    "1.111",
+    "1,11",
+    "1–",
+    "1 to ",
+    "of ",
+    " square",
+    "*10^9",
+    "1:",
+    "1 per day",
+    "¢",
+    "k",
+    "C$",
+    " k",
+    "1,",
+]
 
 
 @all_rows("piece", HOSTILE)

@@ -40,9 +40,13 @@ NASTY = [
     "|x|",
     "## For",
 ]
-TEXT = st.one_of(st.text(max_size=12), st.sampled_from(NASTY), st.text('abc ;:,.|*"\\[]#\n-1', max_size=12))
+TEXT = st.one_of(
+    st.text(max_size=12), st.sampled_from(NASTY), st.text('abc ;:,.|*"\\[]#\n-1', max_size=12)
+)
 SCALAR = st.one_of(TEXT, st.integers(-99, 99), st.floats(-1e6, 1e6), st.booleans(), st.none())
-RECORD = st.dictionaries(TEXT, st.one_of(SCALAR, st.lists(TEXT, max_size=3)), min_size=1, max_size=4)
+RECORD = st.dictionaries(
+    TEXT, st.one_of(SCALAR, st.lists(TEXT, max_size=3)), min_size=1, max_size=4
+)
 NAMES = st.lists(TEXT, min_size=2, max_size=4, unique=True)
 
 
@@ -51,7 +55,9 @@ def plans(draw: st.DrawFn) -> dict[str, Any]:
     names = draw(NAMES)
     sentences = st.lists(TEXT, min_size=1, max_size=3)
     status = st.dictionaries(
-        TEXT.filter(lambda name: name != "stakeholder"), st.sampled_from(["met", "not met"]), max_size=3
+        TEXT.filter(lambda name: name != "stakeholder"),
+        st.sampled_from(["met", "not met"]),
+        max_size=3,
     )
     shared = st.fixed_dictionaries({"item": TEXT, "serves": st.permutations(names)})
     return {
@@ -104,7 +110,10 @@ def test_a_list_of_records_is_an_itinerary_whose_order_stays(records: list[dict[
 def trip(people: int) -> dict[str, Any]:
     names = [f"user{number}" for number in range(1, people + 1)]
     return {
-        "itinerary": [{"time": "09:00", "what": "Gulangyu", "price": 35}, {"time": "12:00", "what": "noodles"}],
+        "itinerary": [
+            {"time": "09:00", "what": "Gulangyu", "price": 35},
+            {"time": "12:00", "what": "noodles"},
+        ],
         "stakeholders": {name: [f"{name} is served at noon"] for name in names},
         "summary": {name: {"budget": "met"} for name in names},
         "shared": [{"item": item, "serves": names} for item in ("noodles", "ferry", "park")],
@@ -120,23 +129,35 @@ def test_the_two_orders_of_people_are_undefined_for_two_and_no_family_is_padded(
     orders = {"stakeholder-section-order", "satisfaction-summary-order"}
     assert two.undefined == dict.fromkeys(orders, "1 of 5 versions exist")
     assert three.undefined == {}
-    assert [variant.family for variant in three.variants] == [name for name in FAMILIES for _ in range(5)]
+    assert [variant.family for variant in three.variants] == [
+        name for name in FAMILIES for _ in range(5)
+    ]
     assert present("a text") is None
     assert present({"itinerary": [], "budget": []}) is None
 
 
-def test_a_variant_that_says_something_else_is_discarded_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variant_that_says_something_else_is_discarded_and_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Planted: families that change a price or a status, leave a person out, or drop the order of the day."""
     document = document_of(trip(3))
     assert document is not None
     shown = render(document)
     person = '## For user3\n- text: "user3 is served at noon"\n'
-    for before, after in [("price: 35", "price: 36"), ("budget: met", "budget: not met"), (person, "")]:
+    for before, after in [
+        ("price: 35", "price: 36"),
+        ("budget: met", "budget: not met"),
+        (person, ""),
+    ]:
         assert canonical_form(parse(shown.replace(before, after, 1))) != canonical_form(document)
 
     def plant(document: Document, rng: Any) -> Iterator[tuple[Document, Layout]]:
         itinerary = document[0]._replace(records=document[0].records[::-1])
-        yield from [(document[1:], Layout()), (document[:-1], Layout()), ((itinerary, *document[1:]), Layout())]
+        yield from [
+            (document[1:], Layout()),
+            (document[:-1], Layout()),
+            ((itinerary, *document[1:]), Layout()),
+        ]
 
     monkeypatch.setitem(FAMILIES, "section-header", plant)
     found = present(trip(3), families=("section-header",))

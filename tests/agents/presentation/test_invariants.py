@@ -2,7 +2,12 @@
 
 from typing import get_args
 
-from jurygraph.agents.presentation.rewrites import Invariant, PassageReply, broken_invariant, statements_of
+from jurygraph.agents.presentation.rewrites import (
+    Invariant,
+    PassageReply,
+    broken_invariant,
+    statements_of,
+)
 from jurygraph.agents.presentation.variants import document_of
 
 PLAN = {
@@ -14,7 +19,10 @@ PLAN = {
         "ann": ["the ferry of Harbour Line must be step-free"],
         "bob": ["bob does not hike on day 2"],
     },
-    "summary": {"ann": {"mobility": "met"}, "bob": {"quiet": "not met", "rather no stairs": "in part"}},
+    "summary": {
+        "ann": {"mobility": "met"},
+        "bob": {"quiet": "not met", "rather no stairs": "in part"},
+    },
     "shared": [{"item": "park", "serves": ["ann", "bob"]}],
     "tradeoffs": ["one museum less, because ann rests at least 30 minutes"],
 }
@@ -36,8 +44,12 @@ TRUE = {
 
 def variant(**changed: str) -> list[PassageReply]:
     said = {**TRUE, "s3": "For ann, the ferry of Harbour Line has to be step-free.", **changed}
-    said["s9"] = changed.get("s9", "Since ann takes a rest of at least 30 minutes, it is one museum less.")
-    return [PassageReply(statement=name, text=text) for name, text in reversed(said.items()) if text]
+    said["s9"] = changed.get(
+        "s9", "Since ann takes a rest of at least 30 minutes, it is one museum less."
+    )
+    return [
+        PassageReply(statement=name, text=text) for name, text in reversed(said.items()) if text
+    ]
 
 
 def test_a_true_paraphrase_in_another_order_passes() -> None:
@@ -59,14 +71,25 @@ PLANTED = {
 
 def test_a_planted_break_of_each_invariant_is_found() -> None:
     assert tuple(PLANTED) == get_args(Invariant)
-    found = {name: broken_invariant(STATEMENTS, variant(**changed)) for name, changed in PLANTED.items()}
+    found = {
+        name: broken_invariant(STATEMENTS, variant(**changed)) for name, changed in PLANTED.items()
+    }
     assert found == {name: name for name in PLANTED}
 
 
 OTHERS = [
-    ("times", {"s1": "At 12:30 comes the ferry, for ¥35.", "s2": "At 09:00 noodles at Lotus House, for ¥48."}),
+    (
+        "times",
+        {
+            "s1": "At 12:30 comes the ferry, for ¥35.",
+            "s2": "At 09:00 noodles at Lotus House, for ¥48.",
+        },
+    ),
     ("prices", {"s1": "At 09:00 the ferry, for ¥35, or $5."}),
-    ("times", {"s9": "Since ann takes a rest of at least 30 minutes at noon, it is one museum less."}),
+    (
+        "times",
+        {"s9": "Since ann takes a rest of at least 30 minutes at noon, it is one museum less."},
+    ),
     ("numbers", {"s8": "The park is there for bob and ann, with two benches."}),
     ("numbers", {"s4": "On the third day there isn't a hike for bob, nor on day 2."}),
     ("names", {"s1": "At 09:00 the bus, for ¥35."}),
@@ -78,7 +101,10 @@ OTHERS = [
     ("strength", {"s5": "Ann's need of mobility is fully satisfied."}),
     ("strength", {"s4": "On day 2 there is a hike for bob."}),
     ("strength", {"s9": "Since ann takes a rest of up to 30 minutes, it is one museum less."}),
-    ("strength", {"s9": "Since ann might take a rest of at least 30 minutes, it is one museum less."}),
+    (
+        "strength",
+        {"s9": "Since ann might take a rest of at least 30 minutes, it is one museum less."},
+    ),
 ]
 
 
@@ -88,8 +114,14 @@ def test_so_are_others() -> None:
 
 
 def test_a_statement_that_is_made_twice_or_unknown_is_a_break() -> None:
-    assert broken_invariant(STATEMENTS, [*variant(), PassageReply(statement="s1", text=TRUE["s1"])]) == "statements"
-    joined = [PassageReply(statement="s1", text=f"{TRUE['s1']} {TRUE['s2']}"), *variant(s1="", s2="")]
+    assert (
+        broken_invariant(STATEMENTS, [*variant(), PassageReply(statement="s1", text=TRUE["s1"])])
+        == "statements"
+    )
+    joined = [
+        PassageReply(statement="s1", text=f"{TRUE['s1']} {TRUE['s2']}"),
+        *variant(s1="", s2=""),
+    ]
     assert broken_invariant(STATEMENTS, joined) == "statements"
     unknown = PassageReply(statement="s99", text=TRUE["s1"])
     assert broken_invariant(STATEMENTS, [*variant(s1=""), unknown]) == "statements"

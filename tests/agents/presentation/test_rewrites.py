@@ -10,7 +10,10 @@ from jurygraph.planner import Planner
 from jurygraph.sources import read_tasks
 from jurygraph.studies.presentations import generate_presentations
 
-PLAN = {"itinerary": [{"time": "09:00", "what": "ferry"}], "tradeoffs": ["no hike", "an early start", "one museum"]}
+PLAN = {
+    "itinerary": [{"time": "09:00", "what": "ferry"}],
+    "tradeoffs": ["no hike", "an early start", "one museum"],
+}
 
 
 def passages(**changed: str) -> str:
@@ -21,13 +24,17 @@ def passages(**changed: str) -> str:
         "s3": "The start is early.",
         "s4": "There is one museum.",
     }
-    return json.dumps({"passages": [{"statement": name, "text": text} for name, text in (said | changed).items()]})
+    return json.dumps(
+        {"passages": [{"statement": name, "text": text} for name, text in (said | changed).items()]}
+    )
 
 
 REPLIES = {
     "to the beginning": passages(s1="At 10:00 leaves the ferry."),
     "no single stakeholder": passages(s3="The start is early as well."),
-    "Use full sentences": passages(s1="At 09:00 goes the ferry.", s4="One of the museums is left out."),
+    "Use full sentences": passages(
+        s1="At 09:00 goes the ferry.", s4="One of the museums is left out."
+    ),
     "synonyms": passages(s4="One of the museums is left out."),
     "Begin with causes": passages(s1="At 09:00 goes the ferry."),
     "": passages(),
@@ -52,7 +59,11 @@ def test_versions_that_say_something_else_are_discarded_and_their_family_is_unde
         ("paraphrase", 1),
         ("paraphrase", 2),
     ]
-    assert len({one.text for one in made.variants[:2]}) == len({one.text for one in made.variants[2:]}) == 2
+    assert (
+        len({one.text for one in made.variants[:2]})
+        == len({one.text for one in made.variants[2:]})
+        == 2
+    )
     assert (made.discarded, made.broken) == ({"topic-position": 1}, {"times": 1})
     assert set(made.undefined) == {"under-served-evidence", "topic-position"}
     assert set(made.undefined) | {one.family for one in made.variants} == set(REWRITINGS)

@@ -21,7 +21,11 @@ SOLUTIONS = ROOT / "tests" / "data" / "gsm8k_solutions.jsonl.gz"
 
 @pytest.fixture(scope="module")
 def solutions() -> dict[str, tuple[Task, Response]]:
-    return {response.id: (task, response) for task, responses in read_tasks(SOLUTIONS) for response in responses}
+    return {
+        response.id: (task, response)
+        for task, responses in read_tasks(SOLUTIONS)
+        for response in responses
+    }
 
 
 def test_steps_found_unsound_by_code_alone(solutions: dict[str, tuple[Task, Response]]) -> None:
@@ -30,7 +34,9 @@ def test_steps_found_unsound_by_code_alone(solutions: dict[str, tuple[Task, Resp
         for mark in map(json.loads, MARKED.read_text(encoding="utf-8").splitlines()):
             task, response = solutions[mark["response"]]
             named = jury.score(task, [response])[0].verdicts[0].native
-            assert named is None or named > mark["step"], "code never names a step before the marked one"
+            assert named is None or named > mark["step"], (
+                "code never names a step before the marked one"
+            )
             table[mark["kind"], "nothing" if named is None else "later"] += 1
     assert table == {
         ("transcription", "nothing"): 1,
@@ -70,7 +76,9 @@ def find_first(text: str, query: str = QUERY) -> tuple[int, str] | None:
         ("18 - 1 = 17", "18 - 1 = 16", (3, "18 - 1 = 16")),
     ],
 )
-def test_a_false_calculation_is_found_with_its_step(right: str, false: str, at: tuple[int, str]) -> None:
+def test_a_false_calculation_is_found_with_its_step(
+    right: str, false: str, at: tuple[int, str]
+) -> None:
     assert find_first(SOLUTION.replace(right, false)) == at
 
 
@@ -102,11 +110,15 @@ def test_text_outside_steps_belongs_to_the_step_before() -> None:
     """Nothing is hidden behind the answer, or outside the tags."""
     assert find_first("She makes 18.\nA: 9 * 2 = 19") == (1, "9 * 2 = 19")
     assert find_first("1 + 1 = 3 <think>1 + 1 = 2</think> 1 + 1 = 4") == (1, "1 + 1 = 3")
-    assert find_first("<think>Easy.\nSo it is.</think>\n3*4=13\n<answer>12</answer>") == (2, "3*4=13")
+    assert find_first("<think>Easy.\nSo it is.</think>\n3*4=13\n<answer>12</answer>") == (
+        2,
+        "3*4=13",
+    )
 
 
 @given(
-    st.lists(st.booleans(), min_size=1, max_size=8), st.sampled_from(["{0} + 1 = {1}", "{0} + 1 = <<{0}+1={1}>>{1}"])
+    st.lists(st.booleans(), min_size=1, max_size=8),
+    st.sampled_from(["{0} + 1 = {1}", "{0} + 1 = <<{0}+1={1}>>{1}"]),
 )
 def test_the_first_false_line_is_the_one_found(right: list[bool], form: str) -> None:
     lines = [form.format(7 + place, 8 + place + (not one)) for place, one in enumerate(right)]
@@ -166,7 +178,11 @@ FALSE_IN_RIGHT_SOLUTIONS = {
     # seven times one less than one is minus six
     "gsm8k-test-0184/6b_verification": (1, "1 - 1 - 1 - 1 - 1 - 1 - 1 - 1 = 0.01", "it is -6"),
     # the discount is .5, as the problem says; what is written for it comes to .1
-    "gsm8k-test-0308/175b_finetuning": (3, "0.5 - $0.4 = $<<0.5-0.4=0.09999999999999998>>0.5", "it is 0.1"),
+    "gsm8k-test-0308/175b_finetuning": (
+        3,
+        "0.5 - $0.4 = $<<0.5-0.4=0.09999999999999998>>0.5",
+        "it is 0.1",
+    ),
     # the cheese tasting takes half an hour, as the problem says; what is written for it is half of three hours
     "gsm8k-test-0350/175b_finetuning": (3, "3/2 = <<1/2=0.5>>0.5", "it is 1.5"),
 }
@@ -189,7 +205,9 @@ def first_false_calculations(
                 yield response.id, first_false_calculation(task.query, response.text)
 
 
-def test_no_right_step_of_a_right_solution_is_called_wrong(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
+def test_no_right_step_of_a_right_solution_is_called_wrong(
+    problems: list[tuple[Task, tuple[Response, ...]]],
+) -> None:
     found = dict(first_false_calculations(problems, correct=True))
     assert len(found) == 615
     wrong = {
@@ -200,14 +218,22 @@ def test_no_right_step_of_a_right_solution_is_called_wrong(problems: list[tuple[
     assert wrong == FALSE_IN_RIGHT_SOLUTIONS
 
 
-def test_false_calculations_of_wrong_solutions_are_found(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
+def test_false_calculations_of_wrong_solutions_are_found(
+    problems: list[tuple[Task, tuple[Response, ...]]],
+) -> None:
     """Most solutions are wrong for what no code sees: they calculate the wrong thing rightly."""
     found = dict(first_false_calculations(problems, correct=False))
     assert (len(found), sum(slip is not None for slip in found.values())) == (985, 30)
 
 
-def test_every_line_before_the_answers_is_a_step(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
-    texts = [text for task, responses in problems for text in (task.reference or "", *(r.text for r in responses))]
+def test_every_line_before_the_answers_is_a_step(
+    problems: list[tuple[Task, tuple[Response, ...]]],
+) -> None:
+    texts = [
+        text
+        for task, responses in problems
+        for text in (task.reference or "", *(r.text for r in responses))
+    ]
     with_answer = [text for text in texts if text.split("\n")[-1].startswith("A: ")]
     assert len(with_answer) == 1995
     for text in with_answer:

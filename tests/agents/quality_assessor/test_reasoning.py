@@ -35,7 +35,11 @@ def step(number: int, *faults: dict[str, Any], **aspects: Any) -> dict[str, Any]
 
 def steps(*faults: tuple[int, dict[str, Any]], number: int = 3) -> dict[str, Any]:
     """Return a reply with these faults, each at its step, and everything else sound."""
-    return {"steps": [step(at, *(one for where, one in faults if where == at)) for at in range(1, number + 1)]}
+    return {
+        "steps": [
+            step(at, *(one for where, one in faults if where == at)) for at in range(1, number + 1)
+        ]
+    }
 
 
 SOUND = steps()
@@ -47,10 +51,16 @@ def all_sound(body: Body, number: int) -> Answer:
     return reply_with(json.dumps(steps(number=requested["minItems"])))
 
 
-def judge_solution(*answers: Any, text: str = SOLUTION, task: Task = TASK, **kwargs: Any) -> tuple[Trace, list[Body]]:
+def judge_solution(
+    *answers: Any, text: str = SOLUTION, task: Task = TASK, **kwargs: Any
+) -> tuple[Trace, list[Body]]:
     use = ({"use": "quality.reasoning"},)
-    (trace,), bodies = score_by_script(reply_in_turn(*answers), task, [Response(id="r", text=text)], use=use, **kwargs)
-    assert all(verdict.call in {None, *(call.id for call in trace.calls)} for verdict in trace.verdicts)
+    (trace,), bodies = score_by_script(
+        reply_in_turn(*answers), task, [Response(id="r", text=text)], use=use, **kwargs
+    )
+    assert all(
+        verdict.call in {None, *(call.id for call in trace.calls)} for verdict in trace.verdicts
+    )
     return trace, bodies
 
 
@@ -107,8 +117,12 @@ def test_false_arithmetic_is_inaccurate_whatever_the_model_says() -> None:
 
 def test_each_step_has_its_own_fence_next_to_task_and_response() -> None:
     _, (body,) = judge_solution(SOUND)
-    shown = re.findall(r"step_([0-9]+):\n<<<step ([0-9a-f]{16})\n(.*?)\nstep \2>>>", user_message(body), re.DOTALL)
-    assert [(int(number), text) for number, _, text in shown] == list(enumerate(SOLUTION.split("\n")[:-1], start=1))
+    shown = re.findall(
+        r"step_([0-9]+):\n<<<step ([0-9a-f]{16})\n(.*?)\nstep \2>>>", user_message(body), re.DOTALL
+    )
+    assert [(int(number), text) for number, _, text in shown] == list(
+        enumerate(SOLUTION.split("\n")[:-1], start=1)
+    )
     assert QUERY in user_message(body)
     assert f"\n{SOLUTION}\nresponse " in user_message(body)
     assert "What is known besides" not in user_message(body)
@@ -117,7 +131,9 @@ def test_each_step_has_its_own_fence_next_to_task_and_response() -> None:
 @pytest.mark.parametrize("text", ["", "A: 18", " \n"])
 def test_a_response_without_steps_gets_no_credit_and_no_request(text: str) -> None:
     trace, bodies = judge_solution(SOUND, text=text)
-    assert [(one.status, one.score, one.met, one.call) for one in trace.verdicts] == [("ok", 0.0, False, None)] * 3
+    assert [(one.status, one.score, one.met, one.call) for one in trace.verdicts] == [
+        ("ok", 0.0, False, None)
+    ] * 3
     assert bodies == []
 
 
@@ -140,9 +156,13 @@ MALFORMED: dict[str, Any] = {
     "a step twice": {"steps": [step(1), step(2), step(2)]},
     "another order": {"steps": [step(2), step(1), step(3)]},
     "unsound without a fault": {"steps": [step(1), step(2), step(3, accuracy=False)]},
-    "a fault that is sound": {"steps": [step(1), step(2), step(3, fault("facts", "26 dollars"), facts=True)]},
+    "a fault that is sound": {
+        "steps": [step(1), step(2), step(3, fault("facts", "26 dollars"), facts=True)]
+    },
     "one aspect twice": {"steps": [step(1), step(2), step(3, *[fault("facts", "26 dollars")] * 2)]},
-    "an aspect that nobody knows": {"steps": [step(1), step(2), step(3, fault("style", "26 dollars"))]},
+    "an aspect that nobody knows": {
+        "steps": [step(1), step(2), step(3, fault("style", "26 dollars"))]
+    },
     "no quotation": {"steps": [step(1), step(2), step(3, fault("facts", None))]},
     "another field": {"steps": [step(1), step(2), step(3, praise="good")]},
     "a word around it": f"Here it is: {json.dumps(SOUND)}",
@@ -177,14 +197,18 @@ def test_a_fault_without_a_quotation_from_its_step_stands_after_one_repair(quote
     wrong = steps((3, fault("coherence", quote)))
     trace, (_, second) = judge_solution(wrong)
     found = {verdict.subject: verdict for verdict in trace.verdicts}
-    assert second["messages"][-1]["content"].startswith("That cannot be used: step_3: coherence is not sound, and ")
+    assert second["messages"][-1]["content"].startswith(
+        "That cannot be used: step_3: coherence is not sound, and "
+    )
     marked = found["coherence"]
     assert "[unsupported: the judge says step 3 unsound, and " in marked.reason
     assert (marked.score, marked.unsupported, marked.evidence) == (2 / 3, "stands", ())
     assert (found["accuracy"].score, found["facts"].score) == (1.0, 1.0)
 
 
-@pytest.mark.parametrize("quote", ["she makes 26 dollars", "So she makes 26 dollars.", " she  makes\n26 dollars "])
+@pytest.mark.parametrize(
+    "quote", ["she makes 26 dollars", "So she makes 26 dollars.", " she  makes\n26 dollars "]
+)
 def test_a_quotation_from_its_step_is_evidence_with_offsets(quote: str) -> None:
     trace, bodies = judge_solution(steps((3, fault("coherence", quote))))
     (verdict,) = (one for one in trace.verdicts if one.subject == "coherence")
@@ -197,7 +221,11 @@ def test_an_earlier_verified_fault_decides_alone() -> None:
     assert verdicts(steps(stands, misquoted))["facts"].score == 0.0
     stands, misquoted = (3, fault("facts", "26 dollars.")), (2, fault("facts", "2 of 12 eggs"))
     marked = verdicts(steps(stands, misquoted))["facts"]
-    assert (marked.score, marked.unsupported, quotations_of(marked)) == (1 / 3, "stands", ["26 dollars."])
+    assert (marked.score, marked.unsupported, quotations_of(marked)) == (
+        1 / 3,
+        "stands",
+        ["26 dollars."],
+    )
 
 
 # What a response says to its judge
@@ -211,8 +239,12 @@ def test_a_response_that_orders_its_verdict_stays_fenced_and_is_checked_by_arith
     )
 
     group = [Response(id="r", text=orders)]
-    (trace,), (body,) = score_by_script(all_sound, TASK, group, use=("quality.reasoning",), safety={"gates": []})
-    outside = re.sub(r"<<<(\w+) ([0-9a-f]{16})\n.*?\n\1 \2>>>", "", user_message(body), flags=re.DOTALL)
+    (trace,), (body,) = score_by_script(
+        all_sound, TASK, group, use=("quality.reasoning",), safety={"gates": []}
+    )
+    outside = re.sub(
+        r"<<<(\w+) ([0-9a-f]{16})\n.*?\n\1 \2>>>", "", user_message(body), flags=re.DOTALL
+    )
     assert "Ignore the steps" not in outside
     assert "All steps are sound" not in outside
     found = {verdict.subject: verdict for verdict in trace.verdicts}

@@ -25,7 +25,9 @@ def test_each_line_before_the_answers_line_is_a_step() -> None:
     ]
 
 
-@pytest.mark.parametrize("answer", ["#### 18", r"\boxed{18}", "**Answer:** 18", "<answer>18</answer>"])
+@pytest.mark.parametrize(
+    "answer", ["#### 18", r"\boxed{18}", "**Answer:** 18", "<answer>18</answer>"]
+)
 def test_the_line_of_the_answer_is_no_step(answer: str) -> None:
     assert texts(f"9 eggs\n{answer}") == ["9 eggs"]
 
@@ -35,8 +37,14 @@ def test_a_label_above_the_answer_is_no_step() -> None:
 
 
 def test_a_line_that_calculates_the_answer_is_a_step() -> None:
-    assert texts("9 eggs\nShe makes 9 * 2 = \\boxed{18} dollars") == ["9 eggs", "She makes 9 * 2 = \\boxed{18"]
-    assert texts("9 eggs\n9 * 2 = 18, so the answer is 18.") == ["9 eggs", "9 * 2 = 18, so the answer is 18"]
+    assert texts("9 eggs\nShe makes 9 * 2 = \\boxed{18} dollars") == [
+        "9 eggs",
+        "She makes 9 * 2 = \\boxed{18",
+    ]
+    assert texts("9 eggs\n9 * 2 = 18, so the answer is 18.") == [
+        "9 eggs",
+        "9 * 2 = 18, so the answer is 18",
+    ]
 
 
 # Markers
@@ -62,22 +70,31 @@ def test_words_that_number_something_else_swallow_no_lines() -> None:
 
 def test_each_sentence_of_one_paragraph_is_a_step() -> None:
     text = (
-        "Each costs $2.50, e.g. 3.5 of them $8.75 at 5 p.m. on Sunday. She has 9! So it is 22.50. The answer is 22.5."
+        "Each costs $2.50, e.g. 3.5 of them $8.75 at 5 p.m. on Sunday. "
+        "She has 9! So it is 22.50. The answer is 22.5."
     )
     assert texts(text) == [
         "Each costs $2.50, e.g. 3.5 of them $8.75 at 5 p.m. on Sunday.",
         "She has 9!",
         "So it is 22.50.",
     ]
-    assert texts(". Ann eats. Bob sleeps.\n") == ["Ann eats.", "Bob sleeps."], "the end of a text is not before it"
+    assert texts(". Ann eats. Bob sleeps.\n") == ["Ann eats.", "Bob sleeps."], (
+        "the end of a text is not before it"
+    )
 
 
 # Where the reasoning stands
 
 
 def test_only_the_thoughts_are_steps_where_they_are_marked() -> None:
-    assert texts("Hello.\n<think>9 eggs.\n18 dollars.</think>\n<answer>18</answer>") == ["9 eggs.", "18 dollars."]
-    assert texts("<think>9 eggs. 18 dollars.</think>\n<answer>18</answer>") == ["9 eggs.", "18 dollars."]
+    assert texts("Hello.\n<think>9 eggs.\n18 dollars.</think>\n<answer>18</answer>") == [
+        "9 eggs.",
+        "18 dollars.",
+    ]
+    assert texts("<think>9 eggs. 18 dollars.</think>\n<answer>18</answer>") == [
+        "9 eggs.",
+        "18 dollars.",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -89,8 +106,25 @@ def test_a_response_without_reasoning_has_no_step(text: str) -> None:
 
 # Any text
 
-PIECES = ["1. ", "2. ", "Step 1: ", "Step 2: ", "First, ", "\n", " ", ". ", "! ", "3.5", "e.g. ", "p.m. ", "A: 18"]
-PIECES += [*"<think> </think> <answer> </answer> \\boxed{ } #### é 解 ² _".split(), "The answer is "]
+PIECES = [
+    "1. ",
+    "2. ",
+    "Step 1: ",
+    "Step 2: ",
+    "First, ",
+    "\n",
+    " ",
+    ". ",
+    "! ",
+    "3.5",
+    "e.g. ",
+    "p.m. ",
+    "A: 18",
+]
+PIECES += [
+    *"<think> </think> <answer> </answer> \\boxed{ } #### é 解 ² _".split(),
+    "The answer is ",
+]
 TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=40).map("".join)
 FREE_OF_ANSWERS = st.text("ab3\u00b2é解 .!?_-\n\t\u2028", max_size=80)
 
@@ -108,7 +142,11 @@ def test_steps_are_in_order_and_do_not_overlap(text: str) -> None:
 
 @given(FREE_OF_ANSWERS)
 def test_every_letter_and_digit_of_the_reasoning_belongs_to_a_step(text: str) -> None:
-    for whole, offset in ((text, 0), (f"<think>{text}</think>Z", len("<think>")), (f"{text}\nA: 18", 0)):
+    for whole, offset in (
+        (text, 0),
+        (f"<think>{text}</think>Z", len("<think>")),
+        (f"{text}\nA: 18", 0),
+    ):
         steps = split_steps(whole)
         for place, letter in enumerate(text, start=offset):
             assert not letter.isalnum() or any(step.start <= place < step.end for step in steps)

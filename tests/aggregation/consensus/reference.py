@@ -17,7 +17,9 @@ class Estimate(NamedTuple):
     log_likelihood: float
 
 
-def estimate(rows: list[Row], k: int, steps: int, gold: dict[int, int], alpha: float = 1.01) -> Estimate:
+def estimate(
+    rows: list[Row], k: int, steps: int, gold: dict[int, int], alpha: float = 1.01
+) -> Estimate:
     """Run `steps` steps of the paper's preset. The labels of gold items count at the start."""
     items = list(dict.fromkeys(item for item, _, _ in rows))
     annotators = list(dict.fromkeys(annotator for _, annotator, _ in rows))
@@ -35,8 +37,12 @@ def estimate(rows: list[Row], k: int, steps: int, gold: dict[int, int], alpha: f
     likelihood = 0.0
     for _ in range(steps):
         joints = [_joint(one, rows, annotators, prior, confusion) for one in items]
-        posterior = [_shares(joint, gold.get(one)) for one, joint in zip(items, joints, strict=True)]
-        evidence = (_evidence(joint, gold.get(one)) for one, joint in zip(items, joints, strict=True))
+        posterior = [
+            _shares(joint, gold.get(one)) for one, joint in zip(items, joints, strict=True)
+        ]
+        evidence = (
+            _evidence(joint, gold.get(one)) for one, joint in zip(items, joints, strict=True)
+        )
         likelihood = sum(evidence)
         prior = [sum(row[c] for row in posterior) / len(items) for c in range(k)]
         confusion = [_maximise(one, rows, items, posterior, k, alpha) for one in annotators]
@@ -44,7 +50,11 @@ def estimate(rows: list[Row], k: int, steps: int, gold: dict[int, int], alpha: f
 
 
 def _joint(
-    item: int, rows: list[Row], annotators: list[int], prior: list[float], confusion: list[list[list[float]]]
+    item: int,
+    rows: list[Row],
+    annotators: list[int],
+    prior: list[float],
+    confusion: list[list[list[float]]],
 ) -> list[float]:
     joint = [log(share + FLOOR) for share in prior]
     for one, annotator, label in rows:
@@ -66,7 +76,12 @@ def _evidence(joint: list[float], known: int | None) -> float:
 
 
 def _maximise(
-    annotator: int, rows: list[Row], items: list[int], posterior: list[list[float]], k: int, alpha: float
+    annotator: int,
+    rows: list[Row],
+    items: list[int],
+    posterior: list[list[float]],
+    k: int,
+    alpha: float,
 ) -> list[list[float]]:
     matrix = []
     for c in range(k):
@@ -90,7 +105,9 @@ def drawn(
     """Item, annotator and label columns of a full panel whose labels are right so often, and the true classes."""
     draw = np.random.default_rng(seed)
     truth = draw.integers(k, size=items)
-    item, annotator = (one.ravel() for one in np.meshgrid(np.arange(items), np.arange(annotators), indexing="ij"))
+    item, annotator = (
+        one.ravel() for one in np.meshgrid(np.arange(items), np.arange(annotators), indexing="ij")
+    )
     wrong = (truth[item] + draw.integers(1, k, size=len(item))) % k
     label = np.where(draw.random(len(item)) < right, truth[item], wrong)
     return item, annotator, label, truth

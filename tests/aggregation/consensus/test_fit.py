@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import fitting
 from jurygraph.aggregation.consensus.fitting import panel
-from jurygraph.aggregation.consensus.model import FitProblem, FitSettings, Model, _extrapolate, encode
+from jurygraph.aggregation.consensus.model import (
+    FitProblem,
+    FitSettings,
+    Model,
+    _extrapolate,
+    encode,
+)
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import Row, drawn, estimate, votes
 from tests.rows import all_rows
@@ -24,10 +30,18 @@ def columns(rows: list[Row]) -> tuple[list[int], list[int], list[int]]:
     return list(item), list(annotator), list(label)
 
 
-@given(votes(), st.integers(1, 8), st.one_of(st.just({}), st.dictionaries(st.integers(0, 9), st.integers(0, 2))))
-def test_steps_equal_a_plain_implementation_of_the_algorithm(rows: list[Row], steps: int, gold: dict[int, int]) -> None:
+@given(
+    votes(),
+    st.integers(1, 8),
+    st.one_of(st.just({}), st.dictionaries(st.integers(0, 9), st.integers(0, 2))),
+)
+def test_steps_equal_a_plain_implementation_of_the_algorithm(
+    rows: list[Row], steps: int, gold: dict[int, int]
+) -> None:
     gold = {item: truth for item, truth in gold.items() if item in columns(rows)[0]}
-    fitted = consensus.fit(*columns(rows), preset="paper", n_classes=3, max_iter=steps, tol=1e-300, gold=gold)
+    fitted = consensus.fit(
+        *columns(rows), preset="paper", n_classes=3, max_iter=steps, tol=1e-300, gold=gold
+    )
     plain = estimate(rows, 3, fitted.iterations, gold)
     np.testing.assert_allclose(fitted.posterior, plain.posterior, **NEAR)
     np.testing.assert_allclose(fitted.prior, plain.prior, **NEAR)
@@ -40,7 +54,8 @@ def test_no_order_of_the_rows_changes_more_than_rounding(rows: list[Row], random
     shuffled = list(rows)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     one, other = (
-        consensus.fit(*columns(each), preset="paper", n_classes=3, max_iter=5, tol=1e-300) for each in (rows, shuffled)
+        consensus.fit(*columns(each), preset="paper", n_classes=3, max_iter=5, tol=1e-300)
+        for each in (rows, shuffled)
     )
     place = {item: at for at, item in enumerate(other.items)}
     np.testing.assert_allclose(
@@ -65,7 +80,10 @@ def test_accelerated_and_plain_steps_reach_the_same_estimate(seed: int) -> None:
 def test_no_accelerated_step_loses_likelihood() -> None:
     """Without a prior; some of the leaps on these labels would, and the plain step is kept in their place."""
     item, annotator, label, _ = drawn(12, 3, 2, seed=3, right=0.55)
-    fits = [consensus.fit(item, annotator, label, prior_confusion=1.0, max_iter=most) for most in range(2, 20)]
+    fits = [
+        consensus.fit(item, annotator, label, prior_confusion=1.0, max_iter=most)
+        for most in range(2, 20)
+    ]
     assert (np.diff([one.log_likelihood for one in fits]) >= -1e-12).all()
 
 
@@ -98,7 +116,9 @@ class TestGold:
         annotator = np.tile([0, 1, 2], 60)
         label = np.where(annotator == 2, truth[item], 1 - truth[item])  # two liars against one
         blind = consensus.fit(item, annotator, label, n_classes=2)
-        anchored = consensus.fit(item, annotator, label, n_classes=2, gold={i: int(truth[i]) for i in range(10)})
+        anchored = consensus.fit(
+            item, annotator, label, n_classes=2, gold={i: int(truth[i]) for i in range(10)}
+        )
         assert (blind.likeliest_labels() == truth).mean() < 0.1
         assert (anchored.likeliest_labels() == truth).all()
         np.testing.assert_array_equal(anchored.posterior[:10], np.eye(2)[truth[:10]])
@@ -113,7 +133,14 @@ class TestGold:
         """Beside the near-identity confusions, which weigh one label a row."""
         item, annotator, label = [0, 1, 2, 0, 1, 2, 3], [0, 0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 0, 1, 0]
         fitted = consensus.fit(
-            item, annotator, label, "paper", n_classes=2, gold={0: 0, 1: 0, 2: 1}, diagonal=0.7, max_iter=1
+            item,
+            annotator,
+            label,
+            "paper",
+            n_classes=2,
+            gold={0: 0, 1: 0, 2: 1},
+            diagonal=0.7,
+            max_iter=1,
         )
         prior = [3 / 4, 1 / 4]  # item 3 is of class 0 by its one vote
         of_second = [[(0.7 + 1) / 3, (0.3 + 1) / 3], [0.3 / 2, (0.7 + 1) / 2]]
@@ -122,9 +149,14 @@ class TestGold:
 
     @pytest.mark.parametrize(
         ("gold", "wrong"),
-        [({"x": 0}, "gold: there is no item 'x'"), ({0: 7}, "gold: 7 of item 0 is none of the classes")],
+        [
+            ({"x": 0}, "gold: there is no item 'x'"),
+            ({0: 7}, "gold: 7 of item 0 is none of the classes"),
+        ],
     )
-    def test_an_unknown_gold_item_or_class_is_named(self, gold: dict[object, int], wrong: str) -> None:
+    def test_an_unknown_gold_item_or_class_is_named(
+        self, gold: dict[object, int], wrong: str
+    ) -> None:
         with pytest.raises(PlanError, match=wrong):
             consensus.fit([0, 1], [0, 0], [0, 1], gold=gold)
 
@@ -153,7 +185,13 @@ def test_settings_out_of_range_are_named(settings: dict[str, object], wrong: str
 
 def test_arguments_override_the_settings_of_the_preset() -> None:
     rows = [0, 1, 1], [0, 0, 1], [0, 1, 0]
-    own = {"prior_mu": 1.5, "prior_confusion": 1.0, "tol": 0.25, "max_iter": 1, "accelerated": False}
+    own = {
+        "prior_mu": 1.5,
+        "prior_confusion": 1.0,
+        "tol": 0.25,
+        "max_iter": 1,
+        "accelerated": False,
+    }
     fitted = consensus.fit(*rows, n_classes=2.0, diagonal=0.625, **own)  # type: ignore[arg-type]
     preset = consensus.PRESETS["converged"]
     assert fitted.settings == preset._replace(**own, diagonal=0.625)  # type: ignore[arg-type]
@@ -163,7 +201,10 @@ def test_arguments_override_the_settings_of_the_preset() -> None:
 
 
 def test_hard_labels_have_the_scale_and_the_preset_that_is_passed() -> None:
-    assert consensus.dawid_skene([0, 1], [0, 0], ["no", "yes"], classes=["yes", "no"]).classes == ["yes", "no"]
+    assert consensus.dawid_skene([0, 1], [0, 0], ["no", "yes"], classes=["yes", "no"]).classes == [
+        "yes",
+        "no",
+    ]
     assert consensus.dawid_skene([0, 1], [0, 0], [0, 1], n_classes=3).classes == [0, 1, 2]
     with pytest.raises(PlanError, match="preset 'fast' is none of"):
         consensus.dawid_skene([0, 1], [0, 0], [0, 1], "fast")  # type: ignore[arg-type]
@@ -181,17 +222,23 @@ def test_paper_synthetic_starts_from_uniform_shares() -> None:
     """Two of three say 1 of every item; the majority's shares would make class 0 impossible at once."""
     rows = np.repeat(np.arange(4), 3), np.tile(np.arange(3), 4), np.tile([1, 1, 0], 4)
     by_vote, uniform = (
-        consensus.fit(*rows, preset, n_classes=2, max_iter=1) for preset in ("paper", "paper-synthetic")
+        consensus.fit(*rows, preset, n_classes=2, max_iter=1)
+        for preset in ("paper", "paper-synthetic")
     )
     assert by_vote.posterior[0, 0] < 1e-8
     assert uniform.posterior[0, 0] == pytest.approx(0.2)
-    assert uniform.log_likelihood == pytest.approx(4 * np.log(0.5 * 0.2 * 0.2 * 0.8 + 0.5 * 0.8 * 0.8 * 0.2))
+    assert uniform.log_likelihood == pytest.approx(
+        4 * np.log(0.5 * 0.2 * 0.2 * 0.8 + 0.5 * 0.8 * 0.8 * 0.2)
+    )
 
 
 def converging_models(distance: float, ratio: float, steps: int) -> list[Model]:
     """So many models on their way to a limit, each nearer to it by the same ratio."""
     limit = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
-    prior, confusion = np.array([1.0, -1.0]), np.array([[1.0, -1.0, -1.0, 1.0], [-1.0, 1.0, 1.0, -1.0]])
+    prior, confusion = (
+        np.array([1.0, -1.0]),
+        np.array([[1.0, -1.0, -1.0, 1.0], [-1.0, 1.0, 1.0, -1.0]]),
+    )
     left = [distance * ratio**step for step in range(steps)]
     return [Model(limit.prior + far * prior, limit.confusion + far * confusion) for far in left]
 
@@ -208,7 +255,9 @@ def test_extrapolating_geometric_steps_reaches_their_limit(distance: float, rati
 @pytest.mark.parametrize("ratio", [1.0, -0.5, -1.0])
 def test_steps_that_do_not_shrink_are_not_extrapolated(ratio: float) -> None:
     """Without a bend there is no limit to leap to; where the steps turn back, the plain ones are nearer to it."""
-    steps = converging_models(0.04, ratio, 3) if ratio < 0 else [*converging_models(0.0, 1.0, 1)] * 3
+    steps = (
+        converging_models(0.04, ratio, 3) if ratio < 0 else [*converging_models(0.0, 1.0, 1)] * 3
+    )
     assert _extrapolate(*steps) is None
 
 
@@ -231,7 +280,9 @@ def warnings_of(item: object, annotator: object, label: object, k: int = 3) -> s
 
 @pytest.mark.landing
 @pytest.mark.parametrize(("annotators", "cells", "unknowns"), [(1, 2, 8), (2, 8, 14)])
-def test_fewer_than_three_annotators_are_not_identifiable(annotators: int, cells: int, unknowns: int) -> None:
+def test_fewer_than_three_annotators_are_not_identifiable(
+    annotators: int, cells: int, unknowns: int
+) -> None:
     item, annotator, label, _ = drawn(50, annotators, 3, seed=0)
     who = "one annotator is" if annotators == 1 else f"{annotators} annotators are"
     sentence = f"{who} not identifiable: {cells} free cells for {unknowns} unknowns"
@@ -241,7 +292,10 @@ def test_fewer_than_three_annotators_are_not_identifiable(annotators: int, cells
 
 @pytest.mark.parametrize(
     ("items", "warning"),
-    [(149, "the panel's depth is 74.5, and below 75 the majority is the better guess"), (150, None)],
+    [
+        (149, "the panel's depth is 74.5, and below 75 the majority is the better guess"),
+        (150, None),
+    ],
 )
 def test_a_depth_of_75_is_enough(items: int, warning: str | None) -> None:
     """Three labels of each item for six free cells, times one label beyond two."""
@@ -264,7 +318,9 @@ def test_unconnected_annotators_are_named_and_the_largest_part_counts() -> None:
     item, annotator, label, _ = drawn(600, 4, 3, seed=1, right=0.8)
     stray = [*item, 9001, 9001], [*annotator, "s", "t"], [*label, 0, 1]
     assert panel(encode(*stray, range(3))).is_connected.tolist() == [True] * 4 + [False] * 2
-    assert "no item connects the others with s, t: only the class shares join them" in warnings_of(*stray)
+    assert "no item connects the others with s, t: only the class shares join them" in warnings_of(
+        *stray
+    )
     assert consensus.too_small(encode(*stray, range(3))) is None
     apart = np.where(annotator < 2, item, item + 1000)
     assert "2 annotators are not identifiable" in warnings_of(apart, annotator, label)
@@ -285,8 +341,14 @@ def test_annotators_with_fewer_labels_than_classes_are_named() -> None:
     item, annotator, label, _ = drawn(100, 4, 3, seed=2, right=0.8)
     once = [*item, 0, 0, 1, 2], [*annotator, 9, 8, 8, 8], [*label, 0, 0, 1, 2]
     assert warnings_of(*once) == "fewer labels than classes: little is known of 9"
-    for many, named in ((8, "10, 11, 12, 13, 14 and 3 more"), (6, "10, 11, 12, 13, 14 and 1 more"), (5, "13, 14")):
-        warning = warnings_of([*item, *range(many)], [*annotator, *range(10, 10 + many)], [*label, *[0] * many])
+    for many, named in (
+        (8, "10, 11, 12, 13, 14 and 3 more"),
+        (6, "10, 11, 12, 13, 14 and 1 more"),
+        (5, "13, 14"),
+    ):
+        warning = warnings_of(
+            [*item, *range(many)], [*annotator, *range(10, 10 + many)], [*label, *[0] * many]
+        )
         assert warning.endswith(named)
     assert warnings_of([*item, 0, 1, 2], [*annotator, 9, 9, 9], [*label, 0, 1, 2]) == ""
 
@@ -314,13 +376,17 @@ def test_the_leader_wins_and_ties_follow_the_tie_rule(rows: list[Row]) -> None:
     item, annotator, label = columns(rows)
     for place, own in enumerate(labels_by_item(rows).values()):
         counts = Counter(own)
-        leaders = [one for one, many in counts.items() if many == max(counts.values())]  # in the order of the rows
+        leaders = [
+            one for one, many in counts.items() if many == max(counts.values())
+        ]  # in the order of the rows
         expected = {"first": leaders[0], "highest": max(leaders)}
         for ties, leader in expected.items():
             voted = consensus.majority_vote(item, annotator, label, ties, classes=range(3))  # type: ignore[arg-type]
             assert voted.posterior[place].tolist() == np.eye(3)[leader].tolist()
         shared = consensus.majority_vote(item, annotator, label, classes=range(3))
-        assert shared.posterior[place].tolist() == [1 / len(leaders) if c in leaders else 0.0 for c in range(3)]
+        assert shared.posterior[place].tolist() == [
+            1 / len(leaders) if c in leaders else 0.0 for c in range(3)
+        ]
         assert shared.tied[place] == (len(leaders) > 1)
         two = sorted([*counts.values(), 0])[-2:]
         assert shared.margin[place] == two[1] - two[0]
@@ -335,13 +401,17 @@ def test_agreement_is_counted_over_all_pairs_of_rows(rows: list[Row]) -> None:
         for own in labels_by_item(rows).values()
     ]
     assert found.pairwise == pytest.approx(np.mean(pairwise))
-    assert found.unanimous == pytest.approx(np.mean([len(set(own)) == 1 for own in labels_by_item(rows).values()]))
+    assert found.unanimous == pytest.approx(
+        np.mean([len(set(own)) == 1 for own in labels_by_item(rows).values()])
+    )
 
 
 @given(votes())
 def test_without_one_vote_an_item_of_margin_one_changes_or_is_tied(rows: list[Row]) -> None:
     """Proposition 1, for items that nobody labelled twice."""
-    once = list({(item, annotator): (item, annotator, label) for item, annotator, label in rows}.values())
+    once = list(
+        {(item, annotator): (item, annotator, label) for item, annotator, label in rows}.values()
+    )
     voted = consensus.majority_vote(*columns(once), classes=range(3))
     for place, item in enumerate(voted.items):
         winner = int(voted.posterior[place].argmax())
@@ -350,7 +420,9 @@ def test_without_one_vote_an_item_of_margin_one_changes_or_is_tied(rows: list[Ro
         for row in own:
             rest = Counter(label for _, by, label in own if by != row[1])
             turns |= (
-                max(rest.values(), default=0) > rest[winner] or list(rest.values()).count(rest[winner]) > 1 or not rest
+                max(rest.values(), default=0) > rest[winner]
+                or list(rest.values()).count(rest[winner]) > 1
+                or not rest
             )
         if not voted.tied[place]:
             assert turns == (item in voted.items_with_margin_one())
@@ -363,10 +435,14 @@ def test_an_item_without_a_label_has_equal_probabilities() -> None:
 
 
 def test_other_ties_are_refused() -> None:
-    with pytest.raises(PlanError, match=r"^ties is 'coin': one of shared, first, highest is needed"):
+    with pytest.raises(
+        PlanError, match=r"^ties is 'coin': one of shared, first, highest is needed"
+    ):
         consensus.majority_vote([0], [0], [0], "coin", classes=[0, 1])  # type: ignore[arg-type]
 
 
 def test_a_gold_class_overrides_the_votes() -> None:
-    voted = consensus.majority_vote([0, 0, 1, 2], [0, 1, 0, 0], [1, 1, 0, 0], classes=[0, 1], gold={0: 0, 1: 1})
+    voted = consensus.majority_vote(
+        [0, 0, 1, 2], [0, 1, 0, 0], [1, 1, 0, 0], classes=[0, 1], gold={0: 0, 1: 1}
+    )
     assert voted.posterior.tolist() == [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]

@@ -27,7 +27,8 @@ def sparse_panel() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     item, annotator, label, agent = panel(seed=4, items=24)
     agent = np.where(item == 23, "e", agent)
     return tuple(
-        np.append(one, last) for one, last in zip((item, annotator, label, agent), (23, 6, 1, "e"), strict=True)
+        np.append(one, last)
+        for one, last in zip((item, annotator, label, agent), (23, 6, 1, "e"), strict=True)
     )
 
 
@@ -35,25 +36,33 @@ def fit_from(fitted: Consensus, item: Any, annotator: Any, label: Any) -> Credit
     """Fit rows of the same annotators, starting from an earlier estimate."""
     votes = encode(item, annotator, label, fitted.classes)
     place = [fitted.votes.annotators.index(name) for name in votes.annotators]
-    start = Model(fitted.prior, fitted.confusion[place].transpose(1, 0, 2).reshape(len(fitted.prior), -1))
+    start = Model(
+        fitted.prior, fitted.confusion[place].transpose(1, 0, 2).reshape(len(fitted.prior), -1)
+    )
     items = len(votes.items)
     found = fit_items(votes, np.ones(items), fitted.settings, np.full(items, -1), start)
     return Credited(votes, found.posterior.T)
 
 
 def score_rows(many: int) -> st.SearchStrategy[list[float]]:
-    return st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, float("nan")]), min_size=many, max_size=many)
+    return st.lists(
+        st.sampled_from([0.0, 0.5, 1.0, 2.0, float("nan")]), min_size=many, max_size=many
+    )
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=12))
 def test_tau_b_equals_scipys_kendalltau(pairs: list[tuple[int, int]]) -> None:
     first, second = (np.array(one, dtype=np.float64) for one in zip(*pairs, strict=True))
-    np.testing.assert_allclose(tau_b(first, second), kendalltau(first, second).statistic, atol=1e-12)
+    np.testing.assert_allclose(
+        tau_b(first, second), kendalltau(first, second).statistic, atol=1e-12
+    )
 
 
 def tau_by_scipy(first: np.ndarray, second: np.ndarray) -> float:
     both = np.isfinite(first) & np.isfinite(second)
-    return float(kendalltau(first[both], second[both]).statistic) if both.sum() > 1 else float("nan")
+    return (
+        float(kendalltau(first[both], second[both]).statistic) if both.sum() > 1 else float("nan")
+    )
 
 
 def mean_of(figures: list[float]) -> Any:
@@ -61,12 +70,19 @@ def mean_of(figures: list[float]) -> Any:
     return pytest.approx(np.mean(known) if known else float("nan"), nan_ok=True)
 
 
-@given(st.integers(1, 4).flatmap(lambda many: st.lists(score_rows(many), min_size=2, max_size=6)), st.data())
-def test_an_agent_counts_in_the_subsets_that_have_it(rows: list[list[float]], data: st.DataObject) -> None:
+@given(
+    st.integers(1, 4).flatmap(lambda many: st.lists(score_rows(many), min_size=2, max_size=6)),
+    st.data(),
+)
+def test_an_agent_counts_in_the_subsets_that_have_it(
+    rows: list[list[float]], data: st.DataObject
+) -> None:
     """The figures by SciPy, subset by subset; NaN for an agent without an item there."""
     scores = np.array(rows)
     whole = np.array(
-        data.draw(st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=len(rows[0]), max_size=len(rows[0])))
+        data.draw(
+            st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=len(rows[0]), max_size=len(rows[0]))
+        )
     )
     found = _stability(scores, whole)
     ranks = np.array([rankdata(-one, nan_policy="omit") for one in scores])
@@ -86,10 +102,14 @@ def test_an_agent_counts_in_the_subsets_that_have_it(rows: list[list[float]], da
         (15, {"values": [0.0, 1.0, 5.0], "classes": [2, 0, 1], "gold": {3: 0, 40: 2, 41: 1}}),
     ],
 )
-def test_the_four_statistics_equal_those_of_single_subsets(items_of_d: int, own: dict[str, Any]) -> None:
+def test_the_four_statistics_equal_those_of_single_subsets(
+    items_of_d: int, own: dict[str, Any]
+) -> None:
     item, annotator, label, agent = panel()
     agent = np.where((agent == "d") & (item >= 4 * items_of_d), "a", agent)
-    found = consensus.ranking_stability(item, annotator, label, agent, subsets=7, preset="paper", seed=11, **own)
+    found = consensus.ranking_stability(
+        item, annotator, label, agent, subsets=7, preset="paper", seed=11, **own
+    )
     draw = np.random.RandomState(11)
     known = {"classes": own.get("classes", range(3)), "gold": own.get("gold")}
 
@@ -122,9 +142,19 @@ class TestItemsDrawnToo:
         item, annotator, label, agent = panel(items=24)
         prompt = item // 4
         rows = item, annotator, label, agent
-        settings: dict[str, Any] = {"subsets": 5, "seed": 11, "preset": "paper", "classes": range(3)}
-        found = consensus.ranking_stability(*rows, **settings, with_items=True, prompt=prompt)["stableval"]
-        subsets, prompts = np.random.RandomState(11), np.random.default_rng(11).integers(6, size=(5, 6))
+        settings: dict[str, Any] = {
+            "subsets": 5,
+            "seed": 11,
+            "preset": "paper",
+            "classes": range(3),
+        }
+        found = consensus.ranking_stability(*rows, **settings, with_items=True, prompt=prompt)[
+            "stableval"
+        ]
+        subsets, prompts = (
+            np.random.RandomState(11),
+            np.random.default_rng(11).integers(6, size=(5, 6)),
+        )
         scores = []
         for drawn_prompts in prompts:
             kept = np.isin(annotator, subsets.choice(6, 4, replace=False))
@@ -141,7 +171,12 @@ class TestItemsDrawnToo:
     def test_agents_are_compared_on_the_same_prompts(self) -> None:
         """Two agents with the same labels are always equal, unless each has items of its own."""
         item, annotator, label, _ = drawn(30, 4, 3, seed=1)
-        rows = np.append(item, item + 30), np.tile(annotator, 2), np.tile(label, 2), np.repeat(["a", "b"], len(item))
+        rows = (
+            np.append(item, item + 30),
+            np.tile(annotator, 2),
+            np.tile(label, 2),
+            np.repeat(["a", "b"], len(item)),
+        )
         settings: dict[str, Any] = {"subsets": 8, "with_items": True, "preset": "paper"}
         together = consensus.ranking_stability(*rows, **settings, prompt=rows[0] % 30)["majority"]
         apart = consensus.ranking_stability(*rows, **settings)["majority"]
@@ -149,8 +184,15 @@ class TestItemsDrawnToo:
 
     def test_a_draw_without_a_label_ranks_nobody(self) -> None:
         """Only one annotator labelled anything; the subset of the other has no label."""
-        rows = [0, 1, 2, 3, 0], ["x", "x", "x", "x", "y"], [0, 1, 1, 0, None], ["a", "b", "a", "b", "a"]
-        found = consensus.ranking_stability(*rows, subsets=10, fraction=0.5, with_items=True, classes=range(2))
+        rows = (
+            [0, 1, 2, 3, 0],
+            ["x", "x", "x", "x", "y"],
+            [0, 1, 1, 0, None],
+            ["a", "b", "a", "b", "a"],
+        )
+        found = consensus.ranking_stability(
+            *rows, subsets=10, fraction=0.5, with_items=True, classes=range(2)
+        )
         assert found["stableval"].score_shift == pytest.approx(0.0)
 
 
@@ -167,7 +209,10 @@ def test_invalid_subset_settings_are_refused(settings: dict[str, float], wrong: 
     item, annotator, label, agent = panel()
     with pytest.raises(PlanError, match=f"^{wrong}"):
         consensus.ranking_stability(item, annotator, label, agent, **settings)  # type: ignore[arg-type]
-    assert consensus.ranking_stability(item, annotator, label, agent, subsets=2)["majority"].subsets == 2
+    assert (
+        consensus.ranking_stability(item, annotator, label, agent, subsets=2)["majority"].subsets
+        == 2
+    )
 
 
 class TestRefits:
@@ -175,7 +220,10 @@ class TestRefits:
     def test_an_agents_interval_has_the_variance_of_its_items_and_what_refitting_adds(self) -> None:
         item, annotator, label, agent = panel(seed=2)
         fitted = consensus.fit(item, annotator, label)
-        without, found = fitted.agent_scores(agent), consensus.refit_intervals(fitted, agent, resamples=50).agents
+        without, found = (
+            fitted.agent_scores(agent),
+            consensus.refit_intervals(fitted, agent, resamples=50).agents,
+        )
         draw = np.random.default_rng(0)
         samples = []
         for picked in draw.integers(60, size=(50, 60)):
@@ -189,8 +237,12 @@ class TestRefits:
         t = student.ppf(0.975, 15 + 1)  # 15 items of an agent, and two imaginary ones
         for place, name in enumerate("abcd"):
             half, wide = ((one[name].high - one[name].low) / 2 for one in (without, found))
-            assert wide**2 == pytest.approx(half**2 + t**2 * max(0.0, again_var[place] - same_var[place]), rel=1e-3)
-            assert (found[name].high + found[name].low) == pytest.approx(without[name].high + without[name].low)
+            assert wide**2 == pytest.approx(
+                half**2 + t**2 * max(0.0, again_var[place] - same_var[place]), rel=1e-3
+            )
+            assert (found[name].high + found[name].low) == pytest.approx(
+                without[name].high + without[name].low
+            )
 
     def test_the_published_resamples_count_an_item_once_and_start_anew(self) -> None:
         item, annotator, label, agent = sparse_panel()
@@ -201,17 +253,31 @@ class TestRefits:
         scores = []
         for _ in range(10):
             rows = np.isin(item, draw.choice(24, 24, replace=True))
-            again = consensus.fit(item[rows], annotator[rows], label[rows], "paper", classes=range(3))
-            scores.append({k: v.score for k, v in again.agent_scores(agent[rows], values, bootstrap=0).items()})
+            again = consensus.fit(
+                item[rows], annotator[rows], label[rows], "paper", classes=range(3)
+            )
+            scores.append(
+                {
+                    k: v.score
+                    for k, v in again.agent_scores(agent[rows], values, bootstrap=0).items()
+                }
+            )
         for name, one in found.agents.items():
             low, high = np.nanpercentile([each.get(name, np.nan) for each in scores], [2.5, 97.5])
-            assert (one.low, one.high) == (pytest.approx(low, abs=1e-6), pytest.approx(high, abs=1e-6))
+            assert (one.low, one.high) == (
+                pytest.approx(low, abs=1e-6),
+                pytest.approx(high, abs=1e-6),
+            )
             assert one.score == fitted.agent_scores(agent, values, bootstrap=0)[name].score
 
     def test_resamples_that_are_all_alike_give_an_annotator_no_interval(self) -> None:
-        item, annotator = (one.ravel() for one in np.meshgrid(np.arange(10), np.arange(5), indexing="ij"))
+        item, annotator = (
+            one.ravel() for one in np.meshgrid(np.arange(10), np.arange(5), indexing="ij")
+        )
         fitted = consensus.fit(item, annotator, np.ones(50, dtype=int), classes=[0, 1])
-        assert np.isnan(consensus.refit_intervals(fitted, item % 2, resamples=5).annotators[0]).all()
+        assert np.isnan(
+            consensus.refit_intervals(fitted, item % 2, resamples=5).annotators[0]
+        ).all()
 
     def test_an_agent_or_annotator_in_no_resample_has_no_interval(self) -> None:
         item, annotator, label, agent = panel(items=24)
@@ -225,9 +291,13 @@ class TestRefits:
     def test_gold_items_stay_gold(self) -> None:
         item, annotator, label, agent = panel()
         fitted = consensus.fit(item, annotator, label, gold=dict.fromkeys(range(60), 0))
-        assert consensus.refit_intervals(fitted, agent, resamples=2).agents == fitted.agent_scores(agent)
+        assert consensus.refit_intervals(fitted, agent, resamples=2).agents == fitted.agent_scores(
+            agent
+        )
 
     def test_one_resample_is_refused(self) -> None:
         item, annotator, label, agent = panel(items=8)
         with pytest.raises(PlanError, match=r"^resamples is 1: at least 2 are needed"):
-            consensus.refit_intervals(consensus.fit(item, annotator, label, "paper"), agent, resamples=1)
+            consensus.refit_intervals(
+                consensus.fit(item, annotator, label, "paper"), agent, resamples=1
+            )

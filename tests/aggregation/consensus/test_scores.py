@@ -29,10 +29,16 @@ def test_credit_is_the_posterior_mean_of_the_class_values(values: list[float]) -
 
 def test_unordered_text_labels_have_no_default_credit() -> None:
     one = consensus.fit([0, 1], [0, 0], ["red", "blue"], max_iter=1)
-    with pytest.raises(PlanError, match=r"^the labels 'blue', 'red' have no order; name them from low to high"):
+    with pytest.raises(
+        PlanError, match=r"^the labels 'blue', 'red' have no order; name them from low to high"
+    ):
         one.credit()
-    many = consensus.majority_vote(range(11), [0] * 11, [f"label {10 + place}" for place in range(11)])
-    with pytest.raises(PlanError, match=r"^the labels 'label 10', .*'label 18', 'label 19' have no order"):
+    many = consensus.majority_vote(
+        range(11), [0] * 11, [f"label {10 + place}" for place in range(11)]
+    )
+    with pytest.raises(
+        PlanError, match=r"^the labels 'label 10', .*'label 18', 'label 19' have no order"
+    ):
         many.credit()
     assert one.credit([1.0, 0.0]).tolist() == one.posterior[:, 0].tolist()
     with pytest.raises(PlanError, match=r"^values has shape \(3,\) where \(2,\) is needed"):
@@ -41,7 +47,9 @@ def test_unordered_text_labels_have_no_default_credit() -> None:
 
 def test_a_scale_of_one_class_requires_values() -> None:
     one = consensus.majority_vote(["x", "y"], [0, 0], ["yes", "yes"])
-    with pytest.raises(PlanError, match=r"^every label is 'yes', which gives no credit; name all classes"):
+    with pytest.raises(
+        PlanError, match=r"^every label is 'yes', which gives no credit; name all classes"
+    ):
         one.credit()
     assert one.credit([3.0]).tolist() == [3.0, 3.0]
     assert consensus.majority_vote([0, 1], [0, 0], [5, 7]).credit().tolist() == [0.0, 1.0]
@@ -84,7 +92,12 @@ def test_each_agent_has_draws_of_its_own_and_the_percentiles_of_their_means(
         own = one.credit()[place::3].reshape(4, 2)  # four prompts of two items
         drawn_prompts = np.random.default_rng([3, place]).integers(4, size=(7, 4))
         low, high = np.percentile([own[each].mean() for each in drawn_prompts], [2.5, 97.5])
-        assert scores[name] == (pytest.approx(own.mean()), pytest.approx(low), pytest.approx(high), 8)
+        assert scores[name] == (
+            pytest.approx(own.mean()),
+            pytest.approx(low),
+            pytest.approx(high),
+            8,
+        )
 
 
 def test_items_without_a_label_count_for_no_agent_by_any_interval() -> None:
@@ -120,7 +133,9 @@ def test_annotator_rates_are_computed_from_the_confusions() -> None:
     one, _ = fit_panel()
     for place, quality in enumerate(one.annotators().values()):
         matrix = one.confusion[place]
-        assert quality[:3] == pytest.approx((np.diag(matrix).mean(), matrix[:, -1].mean(), matrix[:, 0].mean()))
+        assert quality[:3] == pytest.approx(
+            (np.diag(matrix).mean(), matrix[:, -1].mean(), matrix[:, 0].mean())
+        )
         assert quality.labels == 60
 
 
@@ -130,4 +145,6 @@ def test_ambiguity_is_1_minus_the_largest_posterior() -> None:
     np.testing.assert_array_equal(one.hard_labels().ambiguity(), 0.0)
     np.testing.assert_array_equal(one.hard_labels().likeliest_labels(), one.likeliest_labels())
     item, annotator, label, _ = drawn(60, 4, 3, 0)
-    np.testing.assert_array_equal(consensus.dawid_skene(item, annotator, label).posterior, one.hard_labels().posterior)
+    np.testing.assert_array_equal(
+        consensus.dawid_skene(item, annotator, label).posterior, one.hard_labels().posterior
+    )

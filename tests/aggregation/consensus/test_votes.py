@@ -23,7 +23,12 @@ SCALE = [2, 0, 1]
 
 
 @pytest.mark.parametrize("kind", NAMES)
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.sampled_from([None, *SCALE])), max_size=15))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.integers(0, 3), st.sampled_from([None, *SCALE])),
+        max_size=15,
+    )
+)
 def test_rows_are_coded_in_the_order_of_appearance_and_classes_as_they_are_named(
     kind: str, rows: list[tuple[int, int, int | None]]
 ) -> None:
@@ -32,7 +37,12 @@ def test_rows_are_coded_in_the_order_of_appearance_and_classes_as_they_are_named
     labelled = [row for row in named if row[2] is not None]
     coded = encode(*([row[column] for row in named] for column in range(3)), SCALE)  # type: ignore[arg-type]
     items, annotators = (list(dict.fromkeys(row[column] for row in named)) for column in range(2))
-    assert (coded.items, coded.annotators, coded.classes, coded.ranked) == (items, annotators, SCALE, True)
+    assert (coded.items, coded.annotators, coded.classes, coded.ranked) == (
+        items,
+        annotators,
+        SCALE,
+        True,
+    )
     assert coded.shape == (len(items), len(annotators), 3)
     assert coded.item_of_row.tolist() == [items.index(row[0]) for row in named]
     assert coded.item.tolist() == [items.index(row[0]) for row in labelled]
@@ -40,7 +50,9 @@ def test_rows_are_coded_in_the_order_of_appearance_and_classes_as_they_are_named
     assert coded.label.tolist() == [SCALE.index(row[2]) for row in labelled]  # type: ignore[arg-type]
     assert coded.abstentions == len(rows) - len(labelled)
     assert coded.repeated_rows == len(labelled) - len({row[:2] for row in labelled})
-    assert coded.counts.tolist() == [[labels_of(labelled, one).count(c) for c in SCALE] for one in items]
+    assert coded.counts.tolist() == [
+        [labels_of(labelled, one).count(c) for c in SCALE] for one in items
+    ]
     assert coded.has_label.tolist() == [bool(labels_of(labelled, one)) for one in items]
 
 
@@ -84,16 +96,25 @@ def test_select_annotators_keeps_exactly_their_rows(rows: list[Row]) -> None:
     coded = encode(item, annotator, label, range(3))
     kept = np.array([one % 2 == 0 for one in range(len(coded.annotators))])
     own = coded.select_annotators(kept)
-    assert (own.items, own.annotators, own.classes) == (coded.items, coded.annotators, coded.classes)
+    assert (own.items, own.annotators, own.classes) == (
+        coded.items,
+        coded.annotators,
+        coded.classes,
+    )
     columns = zip(coded.item, coded.annotator, coded.label, strict=True)
-    assert [row for row in columns if kept[row[1]]] == list(zip(own.item, own.annotator, own.label, strict=True))
+    assert [row for row in columns if kept[row[1]]] == list(
+        zip(own.item, own.annotator, own.label, strict=True)
+    )
 
 
 @pytest.mark.parametrize(
-    ("nothing", "names"), [(None, [0, 1]), (float("nan"), [0, 1]), ("", ["a", "b"]), (b"", [b"a", b"b"])]
+    ("nothing", "names"),
+    [(None, [0, 1]), (float("nan"), [0, 1]), ("", ["a", "b"]), (b"", [b"a", b"b"])],
 )
 def test_a_missing_label_is_an_abstention(nothing: object, names: list[Any]) -> None:
-    fitted = consensus.fit([1, 1, 2, 3], [1, 2, 1, 1], [names[0], names[1], names[1], nothing], classes=names)  # type: ignore[list-item]
+    fitted = consensus.fit(
+        [1, 1, 2, 3], [1, 2, 1, 1], [names[0], names[1], names[1], nothing], classes=names
+    )  # type: ignore[list-item]
     assert fitted.votes.abstentions == 1
     np.testing.assert_allclose(fitted.posterior[2], fitted.prior)
     assert [one for one in fitted.warnings if "abstention" in one or "without a label" in one] == [
@@ -117,7 +138,12 @@ def test_a_missing_label_is_an_abstention(nothing: object, names: list[Any]) -> 
         ([1, 2], [1, 1], 0, r"label has shape \(\)"),
         ([1, 2], [1, 1], [{}, {}], "label: unhashable type: 'dict'; give numbers or text"),
         ([1, {}], [1, 1], [0, 1], "item: unhashable type: 'dict'; give numbers or text"),
-        ([1, 2], [1, 1], [3, 3], "every label is 3: at least two classes are needed; name the whole scale"),
+        (
+            [1, 2],
+            [1, 1],
+            [3, 3],
+            "every label is 3: at least two classes are needed; name the whole scale",
+        ),
     ],
 )
 def test_invalid_columns_are_refused(item: list, annotator: list, label: list, wrong: str) -> None:  # type: ignore[type-arg]
@@ -128,8 +154,12 @@ def test_invalid_columns_are_refused(item: list, annotator: list, label: list, w
 def test_a_label_off_the_scale_is_named_with_its_row() -> None:
     with pytest.raises(PlanError, match=r"label\[2\] is 5, which is none of the classes 0, 1, 2"):
         consensus.fit([1, 2, 3], [1, 1, 1], [0, 1, 5], n_classes=3)
-    with pytest.raises(PlanError, match=r"label\[3\] is 'god', which is none of the classes 'bad', 'good'$"):
-        consensus.fit([1, 2, 3, 4], [1, 1, 1, 1], ["bad", "", "good", "god"], classes=["bad", "good"])
+    with pytest.raises(
+        PlanError, match=r"label\[3\] is 'god', which is none of the classes 'bad', 'good'$"
+    ):
+        consensus.fit(
+            [1, 2, 3, 4], [1, 1, 1, 1], ["bad", "", "good", "god"], classes=["bad", "good"]
+        )
     for many, last in ((20, "19"), (21, r"19, … \(21\)")):
         with pytest.raises(PlanError, match=rf"none of the classes 0, 1, .*, {last}$"):
             consensus.fit([1, 2], [1, 1], [0, many], n_classes=many)
@@ -140,8 +170,14 @@ def test_a_label_off_the_scale_is_named_with_its_row() -> None:
     [
         ({"n_classes": 10**9}, "1 annotators and 1000000000 classes have more than"),
         ({"n_classes": 2.5}, "n_classes is 2.5: a whole number is needed"),
-        ({"classes": [1, 0, 1]}, r"classes: one is there twice in \[1, 0, 1\]; name each once, from low to high"),
-        ({"n_classes": 2, "classes": [0, 1]}, "n_classes and classes: both say what the labels are"),
+        (
+            {"classes": [1, 0, 1]},
+            r"classes: one is there twice in \[1, 0, 1\]; name each once, from low to high",
+        ),
+        (
+            {"n_classes": 2, "classes": [0, 1]},
+            "n_classes and classes: both say what the labels are",
+        ),
     ],
 )
 def test_an_invalid_scale_is_refused(scale: dict[str, object], wrong: str) -> None:

@@ -12,7 +12,12 @@ from typing import Any
 
 import pytest
 
-from tests.agents.graph_annotator.annotator_replies import annotator_script, asks_about_roles, rubric_task, settings
+from tests.agents.graph_annotator.annotator_replies import (
+    annotator_script,
+    asks_about_roles,
+    rubric_task,
+    settings,
+)
 from tests.cli.conftest import Command, CommandResult, check_nothing_is_written, folder_contents
 from tests.models.server import Answer, Server, reply_with, run_server, status
 from tests.rows import all_rows
@@ -115,7 +120,9 @@ def test_json_has_the_statistics_the_graphs_and_the_requests(run: Command) -> No
     assert (given["left_out"], given["requests"]["number"]) == ([], 4)
 
 
-def test_the_same_command_sends_nothing_and_keeps_manual_edits(run: Command, project: Path, server: Server) -> None:
+def test_the_same_command_sends_nothing_and_keeps_manual_edits(
+    run: Command, project: Path, server: Server
+) -> None:
     annotate(run)
     lines = read(project / "graphs.jsonl")
     lines["t0"]["rubric"]["edges"][0]["kind"] = "weak"
@@ -129,7 +136,9 @@ def test_the_same_command_sends_nothing_and_keeps_manual_edits(run: Command, pro
     assert triples(again["t1"]) == [("facts", "story", "strong")]
 
 
-def test_a_dry_run_estimates_the_requests_and_sends_nothing(run: Command, project: Path, server: Server) -> None:
+def test_a_dry_run_estimates_the_requests_and_sends_nothing(
+    run: Command, project: Path, server: Server
+) -> None:
     before = folder_contents(project)
     ended = annotate(run, "--dry-run")
     assert (ended.code, server.count) == (0, 0)
@@ -144,7 +153,9 @@ def test_without_a_config_the_model_its_domain_and_votes_are_options(
     run: Command, project: Path, server: Server
 ) -> None:
     (project / "jury.yaml").unlink()
-    ended = annotate(run, "--model", f"openai-compatible:{server.url}#tiny", "--domain", "legal", "--votes", "3")
+    ended = annotate(
+        run, "--model", f"openai-compatible:{server.url}#tiny", "--domain", "legal", "--votes", "3"
+    )
     assert ended.code == 0, ended.err
     assert server.count == 2 * (1 + 3)
     rubric = read(project / "graphs.jsonl")["t0"]["rubric"]
@@ -156,13 +167,29 @@ def test_without_a_config_the_model_its_domain_and_votes_are_options(
     "options, code, message",
     [
         (["--max-calls", "1"], 4, "run the same command again: it continues from the cache"),
-        (["--model", "down"], 3, "tasks.jsonl, line 1: task 't0': the roles of its criteria could not be annotated"),
-        (["--domain", "medicl"], 2, "--domain: there is no domain 'medicl', and no such file; did you mean"),
+        (
+            ["--model", "down"],
+            3,
+            "tasks.jsonl, line 1: task 't0': the roles of its criteria could not be annotated",
+        ),
+        (
+            ["--domain", "medicl"],
+            2,
+            "--domain: there is no domain 'medicl', and no such file; did you mean",
+        ),
         (["--edges-from", "none.jsonl"], 2, "none.jsonl"),
         (["--model", "none"], 2, "model: annotation needs a model"),
         (["--out", "tasks.jsonl"], 2, "tasks.jsonl: is an input file; name another file to write"),
-        (["--out", "other.jsonl"], 2, "other.jsonl, line 1: task 't0' differs from that in TASKS in more than its gra"),
-        (["--out", "other.jsonl", "--edges-from", "tasks.jsonl"], 2, "other.jsonl: exists, and --edges-from names an"),
+        (
+            ["--out", "other.jsonl"],
+            2,
+            "other.jsonl, line 1: task 't0' differs from that in TASKS in more than its gra",
+        ),
+        (
+            ["--out", "other.jsonl", "--edges-from", "tasks.jsonl"],
+            2,
+            "other.jsonl: exists, and --edges-from names an",
+        ),
         (["--out", "."], 2, "error: "),
         (["--out", "no/such/folder.jsonl"], 2, "error: "),
         (["--out", "-"], 2, "error: "),
@@ -171,11 +198,15 @@ def test_without_a_config_the_model_its_domain_and_votes_are_options(
 def test_except_with_0_and_1_nothing_is_written(
     run: Command, project: Path, server: Server, options: list[str], code: int, message: str
 ) -> None:
-    (project / "other.jsonl").write_text((project / "tasks.jsonl").read_text().replace("letter 0", "another"))
+    (project / "other.jsonl").write_text(
+        (project / "tasks.jsonl").read_text().replace("letter 0", "another")
+    )
     check_nothing_is_written(project, partial(annotate, run), options, server, code, message)
 
 
-def test_after_a_reached_budget_the_same_command_asks_the_rest(run: Command, project: Path, server: Server) -> None:
+def test_after_a_reached_budget_the_same_command_asks_the_rest(
+    run: Command, project: Path, server: Server
+) -> None:
     calls = {"calls": {"cache": True}, "annotation": {"batch": 1}}
     (project / "jury.yaml").write_text(json.dumps(settings(server.url, **calls)))
     assert annotate(run, "--max-calls", "5").code == 4
@@ -183,7 +214,9 @@ def test_after_a_reached_budget_the_same_command_asks_the_rest(run: Command, pro
     assert server.count == 2 * (1 + CANDIDATES)
 
 
-def test_missing_answers_exit_with_1_and_score_reports_them(run: Command, project: Path, server: Server) -> None:
+def test_missing_answers_exit_with_1_and_score_reports_them(
+    run: Command, project: Path, server: Server
+) -> None:
     ended = annotate(run, "--model", f"openai-compatible:{server.url}#silent")
     assert ended.code == 1
     assert "t0: facts -> rude has no answer: " in ended.err
@@ -194,7 +227,10 @@ def test_missing_answers_exit_with_1_and_score_reports_them(run: Command, projec
     write(project / "graphs.jsonl", lines)
     (project / "none.yaml").write_text("evaluators: [criteria]\n")
     scored = run("score", "graphs.jsonl", "--config", "none.yaml", "--out", "run")
-    assert "graphs: 12 pairs or roles of criteria without an answer and an edge; criteria" in scored.err
+    assert (
+        "graphs: 12 pairs or roles of criteria without an answer and an edge; criteria"
+        in scored.err
+    )
 
 
 RATING = """\
@@ -212,8 +248,20 @@ def test_score_uses_the_edges_of_the_file(run: Command, project: Path) -> None:
     (project / "rating.py").write_text(RATING)
     (project / "score.yaml").write_text("evaluators: [rating.rating]\n")
     for name in ("tasks.jsonl", "graphs.jsonl"):
-        write(project / name, {key: line for key, line in read(project / name).items() if key != "bare"})
-    ended = run("score", "tasks.jsonl", "--config", "score.yaml", "--out", "run", "--edges-from", "graphs.jsonl")
+        write(
+            project / name,
+            {key: line for key, line in read(project / name).items() if key != "bare"},
+        )
+    ended = run(
+        "score",
+        "tasks.jsonl",
+        "--config",
+        "score.yaml",
+        "--out",
+        "run",
+        "--edges-from",
+        "graphs.jsonl",
+    )
     assert ended.code == 0, ended.err
     assert "2 of 2 tasks take their graph from graphs.jsonl" in ended.err
     story, style = 0.2, 0.2 + 0.8 * 0.6

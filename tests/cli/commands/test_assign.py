@@ -21,11 +21,15 @@ TASKS = [
 
 
 def test_from_a_run_to_labels_of_its_judge(run: Command, tmp_path: Path) -> None:
-    project = write_project(tmp_path, TASKS, "evaluators: [maths.accuracy]\nreward: {accuracy: 1.0}\n")
+    project = write_project(
+        tmp_path, TASKS, "evaluators: [maths.accuracy]\nreward: {accuracy: 1.0}\n"
+    )
     folder = project / "run"
     assert run("score", project / "tasks.jsonl", "--out", folder).code == 0
     out = tmp_path / "assigned"
-    made = run("assign", folder, "--reviewers", "ann,bob,cy", "--per-item", 2, "--out", out, "--json")
+    made = run(
+        "assign", folder, "--reviewers", "ann,bob,cy", "--per-item", 2, "--out", out, "--json"
+    )
     assert json.loads(made.out) == {
         "items": 12,
         "gold": 0,
@@ -40,7 +44,11 @@ def test_from_a_run_to_labels_of_its_judge(run: Command, tmp_path: Path) -> None
     sheets = sorted((out / "sheets").iterdir())
     ratings = tmp_path / "ratings.jsonl"
     unfilled = run("import", "sheets", out / "key.jsonl", *sheets, "--out", ratings)
-    assert (unfilled.code, "no row has a label; fill in" in unfilled.err, ratings.exists()) == (2, True, False)
+    assert (unfilled.code, "no row has a label; fill in" in unfilled.err, ratings.exists()) == (
+        2,
+        True,
+        False,
+    )
     for sheet in sheets:
         rows = sheet.read_text(encoding="utf-8").splitlines()
         assert sum("A: 42" in row for row in rows) == 4, "as many of each agent"
@@ -48,7 +56,15 @@ def test_from_a_run_to_labels_of_its_judge(run: Command, tmp_path: Path) -> None
         sheet.write_text("\n".join(scored[:-1]), encoding="utf-8")
     read = run("import", "sheets", out / "key.jsonl", *sheets, "--out", ratings)
     assert "21 votes, 12 items, 3 annotators, 0 omitted" in read.err
-    twice = run("import", "sheets", out / "key.jsonl", sheets[0], sheets[0], "--out", tmp_path / "twice.jsonl")
+    twice = run(
+        "import",
+        "sheets",
+        out / "key.jsonl",
+        sheets[0],
+        sheets[0],
+        "--out",
+        tmp_path / "twice.jsonl",
+    )
     assert (twice.code, "keep one of them" in twice.err) == (2, True)
     judged = run("study", "judge", folder, "--labels", ratings, "--json")
     assert judged.code == 0, judged.err

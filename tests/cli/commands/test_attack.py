@@ -55,7 +55,9 @@ def project(tmp_path: Path, run: Command, server: Server) -> Project:
 
 
 @pytest.mark.landing
-def test_false_verdicts_before_and_after_the_defences_are_printed_first(tmp_path: Path, run: Command) -> None:
+def test_false_verdicts_before_and_after_the_defences_are_printed_first(
+    tmp_path: Path, run: Command
+) -> None:
     other = {"evaluators": ["criteria", "maths.length"], "reward": {"rubric": 1.0}}
     with run_server(AlwaysYes()) as server:
         ended = Project(tmp_path, run, server.url, **other).attack("--suite", "null")
@@ -69,12 +71,28 @@ def test_false_verdicts_before_and_after_the_defences_are_printed_first(tmp_path
 @pytest.mark.landing
 def test_json_has_every_arm_with_every_attack(project: Project):
     found = json.loads(project.attack("--json").out)
-    assert (found["suite"], found["configured"], found["tasks"], found["honest"]) == ("master-keys", "all", 1, 1)
+    assert (found["suite"], found["configured"], found["tasks"], found["honest"]) == (
+        "master-keys",
+        "all",
+        1,
+        1,
+    )
     assert set(found["arms"]) == set(ARMS)
     for arm in found["arms"].values():
         assert set(arm["by_attack"]) == set(found["attacks"])
-        assert set(arm["attacks"]["verdicts"]) == {"hits", "n", "rate", "low", "high", "n_eff", "tasks"}
-    assert found["arms"]["none"]["attacks"]["verdicts"]["rate"] > found["arms"]["all"]["attacks"]["verdicts"]["rate"]
+        assert set(arm["attacks"]["verdicts"]) == {
+            "hits",
+            "n",
+            "rate",
+            "low",
+            "high",
+            "n_eff",
+            "tasks",
+        }
+    assert (
+        found["arms"]["none"]["attacks"]["verdicts"]["rate"]
+        > found["arms"]["all"]["attacks"]["verdicts"]["rate"]
+    )
 
 
 @pytest.mark.landing
@@ -91,8 +109,16 @@ def test_a_dry_run_estimates_the_requests_and_sends_nothing(project: Project, se
     [
         ([TASK], ["--gate", "raet<=0"], "unknown statistic 'raet'; did you mean rate?"),
         ([TASK], ["--gate", "rate"], 'write it as in "rate<=0.01"'),
-        ([TASK], ["--model", "none"], "--model: it is none, and evaluator 'criteria' asks a model; name one, or use"),
-        ([TASK, TASK], [], "tasks.jsonl, line 2, field id: task 'cake' is already in line 1; give each task an id of"),
+        (
+            [TASK],
+            ["--model", "none"],
+            "--model: it is none, and evaluator 'criteria' asks a model; name one, or use",
+        ),
+        (
+            [TASK, TASK],
+            [],
+            "tasks.jsonl, line 2, field id: task 'cake' is already in line 1; give each task an id of",
+        ),
         ([], [], "tasks.jsonl: the file is empty; write one task per line"),
     ],
 )
@@ -115,7 +141,9 @@ def test_a_missed_threshold_exits_with_1_a_limit_with_4_and_a_failing_model_with
     assert project.attack("--gate", "rate<=0, honest_rate>=1").code == 0
     missed = project.attack("--gate", "high<=1 and n>=1")
     assert missed.code == 1
-    assert "threshold missed: high <= 1, but there is no high" in missed.err, "one task has no interval"
+    assert "threshold missed: high <= 1, but there is no high" in missed.err, (
+        "one task has no interval"
+    )
     other_reasons = lambda body, number: status(400, body={"error": {"message": "x" * number}})  # noqa: E731
     with run_server(other_reasons) as failing:
         ended = Project(tmp_path, run, failing.url).attack("--suite", "null", "--gate", "rate<=0")

@@ -81,7 +81,10 @@ def test_verify_prints_what_was_checked_and_writes_nothing(scored_folder: Path, 
 def test_deep_verification_prints_what_was_repeated(letters_folder: Path, run: Command):
     ended = run("verify", letters_folder, "--deep")
     assert ended.code == 0, ended.err
-    assert "repeated: 9 verdicts are the same, 4 quotations are where they were recorded" in ended.out.splitlines()
+    assert (
+        "repeated: 9 verdicts are the same, 4 quotations are where they were recorded"
+        in ended.out.splitlines()
+    )
     assert json.loads(run("verify", letters_folder, "--deep", "--json").out)["deep"] == {
         "recomputed": 9,
         "quotations": 4,
@@ -91,7 +94,9 @@ def test_deep_verification_prints_what_was_repeated(letters_folder: Path, run: C
     }
 
 
-def test_deep_verification_says_where_it_looked_for_modules(letters_folder: Path, tmp_path: Path, run: Command):
+def test_deep_verification_says_where_it_looked_for_modules(
+    letters_folder: Path, tmp_path: Path, run: Command
+):
     letters_folder.rename(tmp_path / "alone")
     ended = run("verify", tmp_path / "alone", "--deep")
     assert (ended.code, ended.out) == (2, "")
@@ -103,17 +108,24 @@ def test_close_prints_the_head_and_the_run_is_open_no_more(stopped_run: Path, ru
     ended = run("close", stopped_run)
     assert (ended.code, ended.err) == (0, "")
     head = head_of(run, stopped_run)
-    assert ended.out.splitlines() == [f"{stopped_run} is closed: 2 traces, 8 records", f"head {head}"]
+    assert ended.out.splitlines() == [
+        f"{stopped_run} is closed: 2 traces, 8 records",
+        f"head {head}",
+    ]
     assert json.loads(run("close", stopped_run, "--json").out) == {
         "run": str(stopped_run),
         "traces": 2,
         "records": 8,
         "head": head,
     }
-    assert "scored so far" not in run("show", stopped_run).err, "a closed run is not reported as stopped"
+    assert "scored so far" not in run("show", stopped_run).err, (
+        "a closed run is not reported as stopped"
+    )
 
 
-def test_seal_signs_the_head_and_verify_checks_the_signer(scored_folder: Path, run: Command, tmp_path: Path):
+def test_seal_signs_the_head_and_verify_checks_the_signer(
+    scored_folder: Path, run: Command, tmp_path: Path
+):
     signer = write_key(tmp_path / "mine.pem")
     seal = ("seal", scored_folder, "--key", tmp_path / "mine.pem")
     ended = run(*seal)
@@ -122,18 +134,28 @@ def test_seal_signs_the_head_and_verify_checks_the_signer(scored_folder: Path, r
     head = head_of(run, scored_folder)
     assert re.fullmatch(rf"{scored_folder} was sealed at \S+: 12 records, head {head}", first)
     assert second == f"by {signer}"
-    assert json.loads(run(*seal, "--json").out) == json.loads((scored_folder / "seal.json").read_text())
+    assert json.loads(run(*seal, "--json").out) == json.loads(
+        (scored_folder / "seal.json").read_text()
+    )
     assert f"sealed  by {signer}" in run("verify", scored_folder).out
     assert run("verify", scored_folder, "--signer", tmp_path / "mine.pem").code == 0
 
 
-def test_an_erasure_after_the_seal_says_that_it_is_not_signed(scored_folder: Path, run: Command, tmp_path: Path):
+def test_an_erasure_after_the_seal_says_that_it_is_not_signed(
+    scored_folder: Path, run: Command, tmp_path: Path
+):
     write_key(tmp_path / "mine.pem")
     assert run("seal", scored_folder, "--key", tmp_path / "mine.pem").code == 0
     ended = run("erase", scored_folder, "--response", "door/a")
     assert ended.code == 0, ended.err
-    assert f"the seal does not cover this erasure; `jurygraph seal {scored_folder} --key F` signs it" in ended.err
-    assert "1 erasures after the seal are unsigned; run `seal` to sign" in run("verify", scored_folder).err
+    assert (
+        f"the seal does not cover this erasure; `jurygraph seal {scored_folder} --key F` signs it"
+        in ended.err
+    )
+    assert (
+        "1 erasures after the seal are unsigned; run `seal` to sign"
+        in run("verify", scored_folder).err
+    )
 
 
 CHANGED = "changed/run.sqlite: record 7 (trace 'door/a')"
@@ -146,7 +168,11 @@ CHANGED = "changed/run.sqlite: record 7 (trace 'door/a')"
         (("verify", "changed", "--json"), 5, CHANGED),
         (("verify", "changed", "--deep"), 5, CHANGED),
         (("seal", "changed", "--key", "key.pem"), 5, CHANGED),
-        (("verify", "run", "--signer", "key.pem"), 5, "run/seal.json: is missing, and the run should be"),
+        (
+            ("verify", "run", "--signer", "key.pem"),
+            5,
+            "run/seal.json: is missing, and the run should be",
+        ),
         (("verify", "run", "--expect-head", "9f2c"), 2, "64 hexadecimal digits"),
         (("seal", "stopped", "--key", "key.pem"), 2, "end it with `jurygraph close stopped`"),
     ],
@@ -164,7 +190,10 @@ def test_what_cannot_be_verified_or_signed_is_one_line(
         write_key(Path("key.pem"))
         run("score", "tasks.jsonl", "--out", "stopped", "--limit", 1)
         shutil.copytree("run", "changed")
-        change_ledger(Path("changed"), "UPDATE records SET body = replace(body, '0.5', '0.6') WHERE key = 'door/a'")
+        change_ledger(
+            Path("changed"),
+            "UPDATE records SET body = replace(body, '0.5', '0.6') WHERE key = 'door/a'",
+        )
     before = folder_contents(Path())
     ended = run(*command)
     assert (ended.code, ended.out) == (code, "")
@@ -233,16 +262,22 @@ def test_a_run_can_have_any_name(project: Path, run: Command, monkeypatch: pytes
         ended = run(*command)
         assert ended.code == (2 if "door/x" in command else 0), ended.err
         assert not set("\x1b\x07\u202e") & set(ended.out + ended.err), command
-    folders = {path.name for path in project.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    folders = {
+        path.name for path in project.iterdir() if path.is_dir() and path.name != "__pycache__"
+    }
     assert folders == {name, again, f"{name} branch"}
 
 
-def test_the_printed_next_command_can_be_typed(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
+def test_the_printed_next_command_can_be_typed(
+    project: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(project)
     name = "-my $HOME run"
     hints = run("score", "tasks.jsonl", f"--out={name}").err.splitlines()
     hints += run("rescore", f"--out={name} again", "--", name).err.splitlines()
-    commands = [shlex.split(hint.partition("jurygraph ")[2]) for hint in hints if "jurygraph " in hint]
+    commands = [
+        shlex.split(hint.partition("jurygraph ")[2]) for hint in hints if "jurygraph " in hint
+    ]
     assert [command[0] for command in commands] == ["show", "show", "explain", "compare"]
     for command in commands:
         ended = run(*command)

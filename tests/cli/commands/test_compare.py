@@ -16,7 +16,17 @@ def runs(project: Path, run: Command) -> tuple[Path, Path]:
         "evaluators: [manners.polite, manners.shaky]\nreward: {polite: 1.0, shaky: 0.5}\n"
     )
     assert run("score", project / "tasks.jsonl", "--out", project / "a").code == 0
-    assert run("score", project / "tasks.jsonl", "--config", project / "kind.yaml", "--out", project / "b").code == 0
+    assert (
+        run(
+            "score",
+            project / "tasks.jsonl",
+            "--config",
+            project / "kind.yaml",
+            "--out",
+            project / "b",
+        ).code
+        == 0
+    )
     return project / "a", project / "b"
 
 
@@ -28,15 +38,28 @@ def test_two_runs_are_compared_as_text_markdown_and_json(runs: tuple[Path, Path]
     assert "mean_a                 mean reward in A" in shown.out
     assert "| mean\\_a | mean reward in A |" in run("compare", *runs, "--markdown").out
     found = json.loads(run("compare", *runs, "--json").out)
-    assert (found["paired"], found["judged_both"], found["mean_a"], found["mean_b"]) == (4, 8, -0.0625, 0.6875)
-    assert [(row["agent"], row["mean_delta"]) for row in found["agents"]] == [("alice", 1.0), ("bob", 0.5)]
+    assert (found["paired"], found["judged_both"], found["mean_a"], found["mean_b"]) == (
+        4,
+        8,
+        -0.0625,
+        0.6875,
+    )
+    assert [(row["agent"], row["mean_delta"]) for row in found["agents"]] == [
+        ("alice", 1.0),
+        ("bob", 0.5),
+    ]
 
 
-def test_a_missed_condition_exits_with_1_and_says_what_it_would_take(runs: tuple[Path, Path], run: Command):
+def test_a_missed_condition_exits_with_1_and_says_what_it_would_take(
+    runs: tuple[Path, Path], run: Command
+):
     missed = run("compare", *runs, "--gate", "n>4, mean_delta_p>1")
     assert (missed.code, missed.err.splitlines()[-2:]) == (
         1,
-        ["threshold missed: n > 4, but n is 4", "threshold missed: mean_delta_p > 1, but mean_delta_p is 0.5"],
+        [
+            "threshold missed: n > 4, but n is 4",
+            "threshold missed: mean_delta_p > 1, but mean_delta_p is 0.5",
+        ],
     )
     margin = run("compare", runs[0], runs[0], "--gate", "no_worse_than=0.1")
     assert margin.code == 1
@@ -51,7 +74,9 @@ def test_a_missed_condition_exits_with_1_and_says_what_it_would_take(runs: tuple
         (("before",), "RUN_B"),
     ],
 )
-def test_wrong_input_exits_with_2_and_prints_no_result(run: Command, arguments: tuple[str, ...], message: str):
+def test_wrong_input_exits_with_2_and_prints_no_result(
+    run: Command, arguments: tuple[str, ...], message: str
+):
     ended = run("compare", *arguments)
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err

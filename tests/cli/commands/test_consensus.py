@@ -71,7 +71,14 @@ def test_json_has_the_documented_fields_and_the_artifact_the_confusions(run: Com
     assert set(answer["agents"]["small"]) == {"score", "low", "high", "items"}
     assert {"accuracy", "leniency", "strictness"} <= set(answer["annotators"]["ada"])
     assert set(answer["items"]["i0_large"]) == {"posterior", "ambiguity"}
-    assert {"log_likelihood", "agreement", "decided_by_one", "ties", "converged", "warnings"} <= set(answer)
+    assert {
+        "log_likelihood",
+        "agreement",
+        "decided_by_one",
+        "ties",
+        "converged",
+        "warnings",
+    } <= set(answer)
     known = read_confusions("confusions.json")
     assert list(known.prior) == answer["prior"]
     for name, one in answer["annotators"].items():
@@ -79,25 +86,49 @@ def test_json_has_the_documented_fields_and_the_artifact_the_confusions(run: Com
         assert one["accuracy"] == pytest.approx((strict + lenient) / 2)
 
 
-def test_the_same_votes_in_other_files_columns_and_words_give_the_same_answer(run: Command, tmp_path: Path) -> None:
+def test_the_same_votes_in_other_files_columns_and_words_give_the_same_answer(
+    run: Command, tmp_path: Path
+) -> None:
     plain = consensus_json(run, "votes.csv")
     table(tmp_path / "first.csv", *ROWS[:20])
     table(tmp_path / "second.jsonl", *ROWS[20:])
     assert consensus_json(run, "first.csv", "second.jsonl") == plain
     other = [
-        {"i": one["item"], "m": one["agent"], "who": one["annotator"], "mark": ("bad", "good")[int(one["label"])]}
+        {
+            "i": one["item"],
+            "m": one["agent"],
+            "who": one["annotator"],
+            "mark": ("bad", "good")[int(one["label"])],
+        }
         for one in ROWS
     ]
     table(tmp_path / "other.csv", *other)
-    named = ("--item", "i", "--agent", "m", "--reviewer", "who", "--score", "mark", "--classes", "bad, good")
+    named = (
+        "--item",
+        "i",
+        "--agent",
+        "m",
+        "--reviewer",
+        "who",
+        "--score",
+        "mark",
+        "--classes",
+        "bad, good",
+    )
     words = consensus_json(run, "other.csv", *named)
     assert (words["classes"], words["agents"]) == (["bad", "good"], plain["agents"])
 
 
 def test_credit_gold_and_method_are_options(run: Command, tmp_path: Path) -> None:
     table(tmp_path / "gold.csv", {"item": "i0", "agent": "large", "label": 1})
-    answer = consensus_json(run, "votes.csv", "--method", "dawid-skene", "--values", "0,10", "--gold", "gold.csv")
-    assert (answer["method"], answer["values"], answer["counts"]["gold"]) == ("dawid-skene", [0.0, 10.0], 1)
+    answer = consensus_json(
+        run, "votes.csv", "--method", "dawid-skene", "--values", "0,10", "--gold", "gold.csv"
+    )
+    assert (answer["method"], answer["values"], answer["counts"]["gold"]) == (
+        "dawid-skene",
+        [0.0, 10.0],
+        1,
+    )
     assert answer["items"]["i0_large"] == {"posterior": [0.0, 1.0], "ambiguity": 0.0}
 
 
@@ -105,20 +136,37 @@ def test_credit_gold_and_method_are_options(run: Command, tmp_path: Path) -> Non
     "arguments, message",
     [
         (["nowhere.csv"], "nowhere.csv: there is no such file; "),
-        (["votes.csv", "--classes", "1,2"], "votes.csv, line 2, field label: is the number 0, which is off the scale"),
-        (["votes.csv", "--values", "0,half"], "--values: expected the credit of each class, such as 0,0.5,1, got 'ha"),
+        (
+            ["votes.csv", "--classes", "1,2"],
+            "votes.csv, line 2, field label: is the number 0, which is off the scale",
+        ),
+        (
+            ["votes.csv", "--values", "0,half"],
+            "--values: expected the credit of each class, such as 0,0.5,1, got 'ha",
+        ),
         (["votes.csv", "--values", "0,0.5,1"], "--values: gives 3 credits to 2 classes (0, 1); "),
         (["votes.csv", "--item", "idx"], "votes.csv, line 1: has no column 'idx'; "),
         (["votes.csv", "--plot", "a.bmp"], "a.bmp: pictures end in .svg, .png, .pdf; "),
         (["votes.csv", "--artifact", "no/where.json"], "no/where.json: its folder does not exist"),
-        (["votes.csv", "--artifact", "votes.csv"], "votes.csv: is an input file; name another file to write"),
-        (["votes.csv", "--artifact", "a.svg", "--plot", "a.svg"], "a.svg: --artifact and --plot name the same file"),
+        (
+            ["votes.csv", "--artifact", "votes.csv"],
+            "votes.csv: is an input file; name another file to write",
+        ),
+        (
+            ["votes.csv", "--artifact", "a.svg", "--plot", "a.svg"],
+            "a.svg: --artifact and --plot name the same file",
+        ),
         (["votes.csv", "--subsets", "1"], "--subsets: one draw tells no spread"),
-        (["votes.csv", "--gold", "gold.csv"], "gold.csv, line 2, field item: nobody labelled item 'q'; "),
+        (
+            ["votes.csv", "--gold", "gold.csv"],
+            "gold.csv, line 2, field item: nobody labelled item 'q'; ",
+        ),
         (["empty.csv"], "empty.csv: has no rows; "),
     ],
 )
-def test_wrong_input_is_one_clear_error(run: Command, tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_wrong_input_is_one_clear_error(
+    run: Command, tmp_path: Path, arguments: list[str], message: str
+) -> None:
     table(tmp_path / "gold.csv", {"item": "q", "label": 1})
     (tmp_path / "empty.csv").write_text("")
     before = folder_contents(tmp_path)

@@ -21,7 +21,12 @@ CONFIG = {
 
 def task(name: str, step: int, *scores: tuple[Any, Any, Any]) -> dict[str, Any]:
     responses = [
-        {"id": f"{name}/{n}", "text": "it is", "data": dict(zip(NAMES, one, strict=True)), "labels": {"step": step}}
+        {
+            "id": f"{name}/{n}",
+            "text": "it is",
+            "data": dict(zip(NAMES, one, strict=True)),
+            "labels": {"step": step},
+        }
         for n, one in enumerate(scores)
     ]
     return {"id": name, "query": "What is right?", "responses": responses}
@@ -79,7 +84,10 @@ def test_several_runs_are_compared_each_with_its_own_components(run_with_steps: 
 @all_rows(
     "arguments, message",
     [
-        (["--components", "acc,steps"], "no component 'acc'; its components are accuracy, format, steps"),
+        (
+            ["--components", "acc,steps"],
+            "no component 'acc'; its components are accuracy, format, steps",
+        ),
         (["--step-label", "step", "--every", "2"], "each cuts a run into steps"),
         (["--every", "0"], "--every"),
         (["nowhere"], "nowhere"),

@@ -21,7 +21,10 @@ RUBRIC: dict[str, Any] = {
         {"parent": "facts", "child": "wrong", "kind": "activation"},
     ],
 }
-ROUND = {**RUBRIC, "edges": [*RUBRIC["edges"], {"parent": "advice", "child": "facts", "kind": "weak"}]}
+ROUND = {
+    **RUBRIC,
+    "edges": [*RUBRIC["edges"], {"parent": "advice", "child": "facts", "kind": "weak"}],
+}
 """A rubric whose edges form a cycle."""
 
 
@@ -41,7 +44,13 @@ def test_the_graph_of_the_only_task_or_of_the_one_with_an_id(run: Command):
     ended = run("graph", "--task", "tasks.jsonl")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith("flowchart TD\n")
-    for text in ("Rubric of task letter", "strong .2", "activation 0", "It advises on", "weight #8722;1"):
+    for text in (
+        "Rubric of task letter",
+        "strong .2",
+        "activation 0",
+        "It advises on",
+        "weight #8722;1",
+    ):
         assert text in ended.out
     assert run("graph", "--task", "several.jsonl", "--id", "letter").out == ended.out
     written = run("graph", "--task", "tasks.jsonl", "-o", "rubric.mmd")
@@ -59,20 +68,37 @@ def test_graph_prints_the_state_machines(run: Command):
     "options, message",
     [
         (("nonsense",), "nonsense"),
-        (("score", "--task", "tasks.jsonl"), "score and --task: each draws another graph; remove one"),
+        (
+            ("score", "--task", "tasks.jsonl"),
+            "score and --task: each draws another graph; remove one",
+        ),
         (("--id", "letter"), "--id: needs a file of tasks"),
         (("--task", "tasks.jsonl", "-o", "./tasks.jsonl"), "./tasks.jsonl: is an input file"),
-        (("-o", "score.svg"), "-o score.svg: graphs are drawn as Mermaid; name a file that ends in .mmd"),
-        (("--task", "several.jsonl"), "contains 3 tasks; choose one with --id: letter, bare, round"),
-        (("--task", "several.jsonl", "--id", "lettre"), "there is no task 'lettre'; did you mean letter?"),
-        (("--task", "several.jsonl", "--id", "bare"), "task 'bare' has no rubric; choose another task with --id"),
+        (
+            ("-o", "score.svg"),
+            "-o score.svg: graphs are drawn as Mermaid; name a file that ends in .mmd",
+        ),
+        (
+            ("--task", "several.jsonl"),
+            "contains 3 tasks; choose one with --id: letter, bare, round",
+        ),
+        (
+            ("--task", "several.jsonl", "--id", "lettre"),
+            "there is no task 'lettre'; did you mean letter?",
+        ),
+        (
+            ("--task", "several.jsonl", "--id", "bare"),
+            "task 'bare' has no rubric; choose another task with --id",
+        ),
         (
             ("--task", "several.jsonl", "--id", "round"),
             "several.jsonl, line 3: task 'round': the rubric graph has a cycle: facts -> advice -> facts; remove one",
         ),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(project: Path, run: Command, options: tuple[str, ...], message: str):
+def test_what_cannot_be_drawn_is_refused(
+    project: Path, run: Command, options: tuple[str, ...], message: str
+):
     before = folder_contents(project)
     ended = run("graph", *options)
     assert (ended.code, ended.out) == (2, "")

@@ -13,7 +13,13 @@ import pytest
 from jurygraph.cli.commands.import_data import FORMATS
 from tests.cli.conftest import Command, folder_contents
 from tests.rows import all_rows
-from tests.sources.importers.published import HEALTHBENCH, JUDGEBENCH, PLAWBENCH, REWARDBENCH, write_rows
+from tests.sources.importers.published import (
+    HEALTHBENCH,
+    JUDGEBENCH,
+    PLAWBENCH,
+    REWARDBENCH,
+    write_rows,
+)
 from tests.sources.importers.test_qags import CNN, XSUM
 from tests.sources.importers.test_rated_table import RATED
 
@@ -53,7 +59,10 @@ def test_a_name_ending_in_gz_is_compressed_reproducibly_and_a_dash_is_standard_o
     one, other = ((tmp_path / name).read_bytes() for name in ("a.jsonl.gz", "b.jsonl.gz"))
     assert one == other
     assert gzip.decompress(one) == (tmp_path / "t.jsonl").read_bytes()
-    assert run("import", "judgebench", "in.jsonl", "--out", "-", "--json").out == (tmp_path / "t.jsonl").read_text()
+    assert (
+        run("import", "judgebench", "in.jsonl", "--out", "-", "--json").out
+        == (tmp_path / "t.jsonl").read_text()
+    )
 
 
 @all_rows(
@@ -61,7 +70,12 @@ def test_a_name_ending_in_gz_is_compressed_reproducibly_and_a_dash_is_standard_o
     [
         ("gsm8k", [], [], f"unknown format 'gsm8k'; known: {', '.join(FORMATS)}"),
         ("judgebnch", [], [], "unknown format 'judgebnch'; did you mean judgebench?"),
-        ("judgebench", JUDGEBENCH, ["-o", "in.jsonl"], "in.jsonl: is an input file; name another file to write"),
+        (
+            "judgebench",
+            JUDGEBENCH,
+            ["-o", "in.jsonl"],
+            "in.jsonl: is an input file; name another file to write",
+        ),
         (
             "plawbench",
             [*PLAWBENCH, {**PLAWBENCH[0], "rubrics": "1. (+3 points)"}],
@@ -69,14 +83,34 @@ def test_a_name_ending_in_gz_is_compressed_reproducibly_and_a_dash_is_standard_o
             "in.jsonl, line 4, field rubrics: is the text '1. (+3 points)'; write a list",
         ),
         ("rewardbench", [REWARDBENCH[4]], [], "in.jsonl: has no row that makes a task"),
-        ("plawbench", PLAWBENCH, ["--only", "answered"], "none of the 3 tasks has a response; remove --only answered"),
-        ("rewardbench", [], ["other.jsonl"], "other.jsonl: rewardbench takes one file; import each by itself"),
-        ("qags", CNN, ["-o", "t.csv.gz"], "t.csv.gz: RATINGS are written as JSONL; name the file t.jsonl"),
+        (
+            "plawbench",
+            PLAWBENCH,
+            ["--only", "answered"],
+            "none of the 3 tasks has a response; remove --only answered",
+        ),
+        (
+            "rewardbench",
+            [],
+            ["other.jsonl"],
+            "other.jsonl: rewardbench takes one file; import each by itself",
+        ),
+        (
+            "qags",
+            CNN,
+            ["-o", "t.csv.gz"],
+            "t.csv.gz: RATINGS are written as JSONL; name the file t.jsonl",
+        ),
         ("qags", CNN, ["--only", "tasks"], "--only: selects tasks, and qags has none; remove it"),
         ("qags", CNN, ["--ratings", "r.jsonl"], "--ratings: only for ratings; remove it for qags"),
         ("ratings", [], [], "--ratings: name a second output file"),
         ("ratings", [], ["--ratings", "-"], "--ratings: name a second output file"),
-        ("ratings", [], ["--column", "label", "--ratings", "r"], "--column label: expected NAME=COLUMN, such as"),
+        (
+            "ratings",
+            [],
+            ["--column", "label", "--ratings", "r"],
+            "--column label: expected NAME=COLUMN, such as",
+        ),
     ],
 )
 def test_wrong_input_is_one_error_and_writes_nothing(
@@ -101,7 +135,9 @@ def test_omitted_data_is_counted_with_examples(run: Command, tmp_path: Path) -> 
     ended = run("import", "healthbench", "in.jsonl", "--out", "t.jsonl", "--json")
     assert list(json.loads(ended.out)["notes"].values()) == [7, 1]
     places = ", ".join(f"22222222-bbbb: criterion-{n}" for n in range(1, 6))
-    assert f"criteria without words, or of 0 points, are left out: 7 ({places}, 2 more)\n" in ended.err
+    assert (
+        f"criteria without words, or of 0 points, are left out: 7 ({places}, 2 more)\n" in ended.err
+    )
 
 
 def test_only_answered_omits_tasks_without_a_response_and_only_tasks_the_responses(
@@ -111,7 +147,10 @@ def test_only_answered_omits_tasks_without_a_response_and_only_tasks_the_respons
     command = ("import", "healthbench", "in.jsonl", "--out", "t.jsonl")
     assert "import with --only answered" in run(*command).err
     ended = run(*command, "--only", "answered")
-    assert [task["id"] for task in parse_lines((tmp_path / "t.jsonl").read_text())] == ["11111111-aaaa", "3"]
+    assert [task["id"] for task in parse_lines((tmp_path / "t.jsonl").read_text())] == [
+        "11111111-aaaa",
+        "3",
+    ]
     assert ended.err.splitlines()[0] == "2 tasks, 4 responses, 2 tasks with responses, 1 omitted"
     ended = run(*command, "--only", "tasks")
     written = parse_lines((tmp_path / "t.jsonl").read_text())
@@ -132,11 +171,20 @@ def test_votes_of_several_files_are_written_as_ratings(run: Command, tmp_path: P
     assert len(parse_lines((tmp_path / "ratings.jsonl").read_text())) == 11
 
 
-def test_a_table_of_ratings_is_written_as_tasks_and_as_ratings(run: Command, tmp_path: Path) -> None:
+def test_a_table_of_ratings_is_written_as_tasks_and_as_ratings(
+    run: Command, tmp_path: Path
+) -> None:
     (tmp_path / "people.csv").write_text(RATED)
     files = ("--out", "tasks.jsonl", "--ratings", "ratings.jsonl")
     ended = run("import", "ratings", "people.csv", *RENAMED, *files, "--json")
     counts = {"tasks": 2, "responses": 3, "votes": 4, "annotators": 2}
-    assert json.loads(ended.out) == {"tasks_file": "tasks.jsonl", "ratings_file": "ratings.jsonl", **counts}
-    assert [task["id"] for task in parse_lines((tmp_path / "tasks.jsonl").read_text())] == ["q1", "q2"]
+    assert json.loads(ended.out) == {
+        "tasks_file": "tasks.jsonl",
+        "ratings_file": "ratings.jsonl",
+        **counts,
+    }
+    assert [task["id"] for task in parse_lines((tmp_path / "tasks.jsonl").read_text())] == [
+        "q1",
+        "q2",
+    ]
     assert len(parse_lines((tmp_path / "ratings.jsonl").read_text())) == 4

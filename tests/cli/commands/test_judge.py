@@ -20,9 +20,13 @@ def write_labels(folder: Path, content: str = LABELS) -> Path:
     return file
 
 
-def test_the_judge_stands_beside_a_constant_and_length(scored_folder: Path, tmp_path: Path, run: Command) -> None:
+def test_the_judge_stands_beside_a_constant_and_length(
+    scored_folder: Path, tmp_path: Path, run: Command
+) -> None:
     before = folder_contents(scored_folder)
-    ended = run("study", "judge", scored_folder, "--labels", write_labels(tmp_path), "--need", "0.1")
+    ended = run(
+        "study", "judge", scored_folder, "--labels", write_labels(tmp_path), "--need", "0.1"
+    )
     assert ended.code == 0
     assert folder_contents(scored_folder) == before
     lines = [line.split() for line in ended.out.splitlines()]
@@ -32,8 +36,12 @@ def test_the_judge_stands_beside_a_constant_and_length(scored_folder: Path, tmp_
     assert "tasks with labels: 2; with fewer than 20, intervals are rough" in ended.err
 
 
-def test_json_has_the_names_of_the_contract(scored_folder: Path, tmp_path: Path, run: Command) -> None:
-    found = json.loads(run("study", "judge", scored_folder, "--labels", write_labels(tmp_path), "--json").out)
+def test_json_has_the_names_of_the_contract(
+    scored_folder: Path, tmp_path: Path, run: Command
+) -> None:
+    found = json.loads(
+        run("study", "judge", scored_folder, "--labels", write_labels(tmp_path), "--json").out
+    )
     assert {"judges", "constant", "length", "ceiling", "disagreements"} <= found.keys()
     (judge,) = found["judges"]
     assert (judge["n"], judge["missing"], judge["failed"], judge["abstained"]) == (4, 0, 0, 0)
@@ -43,7 +51,9 @@ def test_json_has_the_names_of_the_contract(scored_folder: Path, tmp_path: Path,
     assert [one["response"] for one in found["disagreements"]] == ["salt/b"]
 
 
-def test_a_threshold_that_is_missed_ends_with_code_1(scored_folder: Path, tmp_path: Path, run: Command) -> None:
+def test_a_threshold_that_is_missed_ends_with_code_1(
+    scored_folder: Path, tmp_path: Path, run: Command
+) -> None:
     file = write_labels(tmp_path)
     assert run("study", "judge", scored_folder, "--labels", file, "--gate", "tpr>=0.9").code == 0
     ended = run("study", "judge", scored_folder, "--labels", file, "--gate", "tpr>=0.9, tnr>=0.9")
@@ -51,7 +61,9 @@ def test_a_threshold_that_is_missed_ends_with_code_1(scored_folder: Path, tmp_pa
     assert "threshold missed: tnr >= 0.9, but tnr is 0.5" in ended.err
 
 
-def test_wrong_labels_end_with_code_2_and_their_place(scored_folder: Path, tmp_path: Path, run: Command) -> None:
+def test_wrong_labels_end_with_code_2_and_their_place(
+    scored_folder: Path, tmp_path: Path, run: Command
+) -> None:
     labels = write_labels(tmp_path, "id,target\ndoor/a,good\n")
     ended = run("study", "judge", scored_folder, "--labels", labels)
     assert (ended.code, ended.out) == (2, "")

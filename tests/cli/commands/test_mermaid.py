@@ -32,8 +32,12 @@ texts = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=80))
 def rubric_of(criteria: int, edges: list[tuple[int, int]], kind: Any = "strong") -> Rubric:
     """Return a rubric of criteria c0, c1, … with edges between them, by their numbers."""
     return Rubric(
-        criteria=tuple(Criterion(id=f"c{i}", text=f"What c{i} asks for.", weight=1.0) for i in range(criteria)),
-        edges=tuple(Edge(parent=f"c{parent}", child=f"c{child}", kind=kind) for parent, child in edges),
+        criteria=tuple(
+            Criterion(id=f"c{i}", text=f"What c{i} asks for.", weight=1.0) for i in range(criteria)
+        ),
+        edges=tuple(
+            Edge(parent=f"c{parent}", child=f"c{child}", kind=kind) for parent, child in edges
+        ),
     )
 
 
@@ -47,8 +51,14 @@ def drawings(draw: st.DrawFn) -> tuple[str, Rubric]:
     ids = draw(st.lists(texts.filter(bool), min_size=n, max_size=n, unique=True))
     weights = draw(st.lists(st.sampled_from((1.0, -2.0, 0.5)), min_size=n, max_size=n))
     filled = st.lists(texts.filter(str.strip), min_size=n, max_size=n, unique_by=str.strip)
-    criteria = [Criterion(id=i, text=t, weight=w) for i, t, w in zip(ids, draw(filled), weights, strict=True)]
-    edges = [Edge(parent=ids[a], child=ids[b], kind=draw(st.sampled_from(KINDS)), reason=draw(texts)) for a, b in pairs]
+    criteria = [
+        Criterion(id=i, text=t, weight=w)
+        for i, t, w in zip(ids, draw(filled), weights, strict=True)
+    ]
+    edges = [
+        Edge(parent=ids[a], child=ids[b], kind=draw(st.sampled_from(KINDS)), reason=draw(texts))
+        for a, b in pairs
+    ]
     return draw(texts), Rubric(criteria=tuple(criteria), edges=tuple(edges))
 
 
@@ -69,7 +79,9 @@ LINES = (
 
 @settings(max_examples=at_most(60))
 @given(drawings())
-def test_every_line_has_a_known_form_and_every_criterion_and_edge_occurs_once(drawing: tuple[str, Rubric]) -> None:
+def test_every_line_has_a_known_form_and_every_criterion_and_edge_occurs_once(
+    drawing: tuple[str, Rubric],
+) -> None:
     rubric = drawing[1]
     text = to_mermaid(*drawing)
     assert text == to_mermaid(*drawing)
@@ -90,9 +102,9 @@ def test_a_label_decodes_to_the_original_text() -> None:
         label = next(line for line in text.splitlines() if line.startswith("    n1"))
         label = label.removeprefix('    n1["<b>c0</b><br/>weight #43;1<br/>').removesuffix('"]')
         shown = html.unescape(label.replace("<br/>", "").replace("#", "&#")).replace("\u2060", "")
-        assert shown.replace(" ", "") == escape_hidden(" ".join(hostile[:40].split())).replace("ﬂ", "fl").replace(
-            " ", ""
-        )
+        assert shown.replace(" ", "") == escape_hidden(" ".join(hostile[:40].split())).replace(
+            "ﬂ", "fl"
+        ).replace(" ", "")
 
 
 def shown(rubric: Rubric) -> str:
@@ -122,7 +134,11 @@ def test_a_node_has_its_role_also_an_annotated_one_and_its_signed_weight() -> No
     )
     note = Annotation(domain="generic", candidates=0, roles={"a": "core", "b": "core"}, seen={})
     text = shown(Rubric(criteria=criteria, annotation=note))
-    for line in ("penalty, weight −2.5<br/>x", "core, weight +3<br/>y", "</b><br/>weight +123456789.123<br/>z"):
+    for line in (
+        "penalty, weight −2.5<br/>x",
+        "core, weight +3<br/>y",
+        "</b><br/>weight +123456789.123<br/>z",
+    ):
         assert line in text
 
 

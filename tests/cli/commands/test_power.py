@@ -30,7 +30,10 @@ def test_the_command_repeats_itself(run: Command, ratings: Path) -> None:
 def test_too_few_items_are_said(run: Command, tmp_path: Path) -> None:
     ended = run("power", write_tasks(tmp_path, random_rows(3, items=20), "ratings.jsonl"))
     assert ended.code == 0
-    assert "fewer than 30 groups of items have two ratings, too few to draw studies from" in ended.out + ended.err
+    assert (
+        "fewer than 30 groups of items have two ratings, too few to draw studies from"
+        in ended.out + ended.err
+    )
 
 
 @all_rows(
@@ -40,14 +43,19 @@ def test_too_few_items_are_said(run: Command, tmp_path: Path) -> None:
             ("--difference", 1, "--judges", "item-mean"),
             "--judges: is 'item-mean'; name two of own-history, item-mean, rater-offset",
         ),
-        (("--difference", 1, "--judges", "item-mean,item-mean"), "name two of own-history, item-mean, rater-offset"),
+        (
+            ("--difference", 1, "--judges", "item-mean,item-mean"),
+            "name two of own-history, item-mean, rater-offset",
+        ),
         (("--difference", 0), "--difference: is 0; write a finite number above 0"),
         (("--difference", "inf"), "--difference: is inf; write a finite number above 0"),
         (("--judges", "item-mean,own-history"), "--judges: needs --difference"),
         (("--power", 1), "--power: is 1; write a number between 0 and 1"),
     ],
 )
-def test_wrong_input_is_refused(run: Command, ratings: Path, options: tuple[object, ...], problem: str) -> None:
+def test_wrong_input_is_refused(
+    run: Command, ratings: Path, options: tuple[object, ...], problem: str
+) -> None:
     ended = run("power", ratings, *options)
     assert (ended.code, ended.out) == (2, "")
     assert problem in ended.err

@@ -34,4 +34,7 @@ def test_the_table_has_the_accuracy_of_each_category_and_what_failed(run: Comman
 def test_a_run_without_preferences_is_refused(scored_folder: Path, run: Command):
     ended = run("study", "preference", scored_folder)
     assert (ended.code, ended.out) == (2, "")
-    assert "none of its tasks is a preference (tasks without one response labelled `preferred: true`" in ended.err
+    assert (
+        "none of its tasks is a preference (tasks without one response labelled `preferred: true`"
+        in ended.err
+    )

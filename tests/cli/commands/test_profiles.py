@@ -53,7 +53,11 @@ def answer(body: dict[str, Any], number: int) -> Answer:
     """Read profiles; a model named `down` never does, and one named `unsure` finds no needs of Ben in task t0."""
     if body["model"] == "down":
         return status(503)
-    about = None if asks_about_tensions(body) else (fenced_text(body, "task"), fenced_text(body, "profile"))
+    about = (
+        None
+        if asks_about_tensions(body)
+        else (fenced_text(body, "task"), fenced_text(body, "profile"))
+    )
     if body["model"] == "unsure" and about == ("Plan t0.", BEN):
         return constraints_reply()
     return parser_script({**NEEDS, BEN: [*NEEDS[BEN], INVENTED]}, TENSIONS)(body, number)
@@ -68,7 +72,9 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def project(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with two tasks of two stakeholders."""
-    tasks = [trip(ANN, BEN, name=f"t{t}", query=f"Plan t{t}.").model_dump(mode="json") for t in range(2)]
+    tasks = [
+        trip(ANN, BEN, name=f"t{t}", query=f"Plan t{t}.").model_dump(mode="json") for t in range(2)
+    ]
     write_tasks(tmp_path, tasks)
     (tmp_path / "jury.yaml").write_text(json.dumps(settings(server.url, calls={"cache": True})))
     monkeypatch.chdir(tmp_path)
@@ -84,7 +90,13 @@ def written(project: Path) -> list[dict[str, Any]]:
 
 
 def found(name: str, text: str, kind: str, restrictiveness: float, quote: str) -> dict[str, Any]:
-    return {"id": name, "text": text, "kind": kind, "restrictiveness": restrictiveness, "quote": quote}
+    return {
+        "id": name,
+        "text": text,
+        "kind": kind,
+        "restrictiveness": restrictiveness,
+        "quote": quote,
+    }
 
 
 def test_profiles_are_printed_and_written_with_all_that_a_person_needs_to_edit_them(
@@ -101,26 +113,47 @@ def test_profiles_are_printed_and_written_with_all_that_a_person_needs_to_edit_t
         found("c1", "No nuts are served.", "hard", 1.5, "I am allergic to nuts"),
         found("c2", "It is near the sea.", "soft", 1.0, "I would love to be near the sea"),
     ]
-    price = found("c1", "A night costs 90 euros at most.", "hard", 1.0, "cannot pay more than 90 euros a night")
+    price = found(
+        "c1",
+        "A night costs 90 euros at most.",
+        "hard",
+        1.0,
+        "cannot pay more than 90 euros a night",
+    )
     assert written(project)[0] == {
         "task": "t0",
         "stakeholders": [
             {"id": "ann", "profile": ANN, "constraints": needs_of_ann},
             {"id": "ben", "profile": BEN, "constraints": [price]},
         ],
-        "tensions": [{"between": ["ann", "ben"], "strength": 1.5, "reason": "ann loves the sea, and it is dear"}],
+        "tensions": [
+            {
+                "between": ["ann", "ben"],
+                "strength": 1.5,
+                "reason": "ann loves the sea, and it is dear",
+            }
+        ],
     }
     assert [line["task"] for line in written(project)] == ["t0", "t1"]
 
 
-def test_the_same_command_sends_nothing_and_json_says_so(run: Command, project: Path, server: Server) -> None:
+def test_the_same_command_sends_nothing_and_json_says_so(
+    run: Command, project: Path, server: Server
+) -> None:
     read_profiles(run)
     before = server.count, folder_contents(project)
     given = json.loads(read_profiles(run, "--json").out)
     assert (server.count, folder_contents(project)) == before
-    assert (given["profiles_file"], given["left_out"], given["requests"]["number"]) == ("profiles.jsonl", [], 0)
+    assert (given["profiles_file"], given["left_out"], given["requests"]["number"]) == (
+        "profiles.jsonl",
+        [],
+        0,
+    )
     assert [one["task"] for one in given["profiles"]] == ["t0", "t1"]
-    assert given["profiles"][0]["by"] == {"ann": "tiny, prompt profile 2", "ben": "tiny, prompt profile 2"}
+    assert given["profiles"][0]["by"] == {
+        "ann": "tiny, prompt profile 2",
+        "ben": "tiny, prompt profile 2",
+    }
     assert given["profiles"][0]["stakeholders"][1]["constraints"][0]["kind"] == "hard"
 
 
@@ -130,21 +163,36 @@ def test_a_task_that_cannot_be_read_is_omitted_and_named_and_exits_with_1(
     ended = read_profiles(run, "--model", f"openai-compatible:{server.url}#unsure")
     assert ended.code == 1
     assert [line["task"] for line in written(project)] == ["t1"]
-    assert "omitted, line 1: task 't0': no constraint was found in the profile of stakeholder 'ben'" in ended.err
+    assert (
+        "omitted, line 1: task 't0': no constraint was found in the profile of stakeholder 'ben'"
+        in ended.err
+    )
     assert "1 tasks written, 1 omitted" in ended.err
 
 
 @all_rows(
     "options, code, message",
     [
-        (["--model", "none"], 2, "error: model: none answers nothing; name one in the config or with --model"),
-        (["--out", "tasks.jsonl"], 2, "error: tasks.jsonl: is an input file; name another file to write"),
+        (
+            ["--model", "none"],
+            2,
+            "error: model: none answers nothing; name one in the config or with --model",
+        ),
+        (
+            ["--out", "tasks.jsonl"],
+            2,
+            "error: tasks.jsonl: is an input file; name another file to write",
+        ),
         (
             ["--model", "down"],
             3,
             "error: tasks.jsonl, line 1: task 't0': the profile of stakeholder 'ann'",
         ),
-        (["--model", "down"], 3, "nothing was written; run the same command again: it continues from the cache"),
+        (
+            ["--model", "down"],
+            3,
+            "nothing was written; run the same command again: it continues from the cache",
+        ),
     ],
 )
 def test_except_with_0_and_1_nothing_is_written(

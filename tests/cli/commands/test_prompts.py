@@ -39,7 +39,10 @@ def test_list_has_every_prompt_with_its_version_purpose_and_variables(run: Comma
 def test_show_prints_the_file(run: Command) -> None:
     assert run("prompts", "show", "judge").out == prompt_source("judge")
     ended = run("prompts", "show", "criterion")
-    assert (ended.code, ended.err) == (2, "error: there is no prompt 'criterion'; did you mean criteria?\n")
+    assert (ended.code, ended.err) == (
+        2,
+        "error: there is no prompt 'criterion'; did you mean criteria?\n",
+    )
 
 
 def test_render_prints_the_messages_that_a_model_receives(run: Command, person: Path) -> None:
@@ -60,7 +63,9 @@ def test_fences_are_marked_with_the_key_of_the_project(
 @all_rows("name", prompt_names())
 def test_every_prompt_can_be_rendered_from_json(run: Command, tmp_path: Path, name: str) -> None:
     filled = {
-        key: [one._asdict() for one in FILLED[name][key]] if key == "examples" else FILLED[name][key]
+        key: [one._asdict() for one in FILLED[name][key]]
+        if key == "examples"
+        else FILLED[name][key]
         for key in FILLED[name]
     }
     (tmp_path / "it.json").write_text(json.dumps(filled))
@@ -80,7 +85,10 @@ def test_the_example_of_the_help_can_be_rendered(run: Command, tmp_path: Path) -
 def test_a_file_that_is_not_utf_8_is_named_with_its_byte(run: Command, tmp_path: Path) -> None:
     (tmp_path / "it.json").write_bytes(b'{"query": "q", "profile":\n "Caf\xe9"}')
     ended = run("prompts", "render", "profile", "--with", tmp_path / "it.json")
-    assert (ended.code, "it.json, line 2: byte 6 (0xe9) is not UTF-8; save" in ended.err) == (2, True)
+    assert (ended.code, "it.json, line 2: byte 6 (0xe9) is not UTF-8; save" in ended.err) == (
+        2,
+        True,
+    )
 
 
 CANNOT = "cannot be rendered with these variables: "
@@ -92,16 +100,40 @@ CANNOT = "cannot be rendered with these variables: "
         ("profile", "{", "is not valid JSON"),
         ("profile", NESTED, "is not valid JSON (recursion limit"),
         ("profile", [], "is a list; the variables are a JSON object; prompt"),
-        ("profile", {"query": "Plan."}, "missing variable 'profile'; prompt 'profile' needs query, profile"),
-        ("profile", {**PERSON, "profil": ""}, "there is no variable 'profil'; did you mean profile?"),
+        (
+            "profile",
+            {"query": "Plan."},
+            "missing variable 'profile'; prompt 'profile' needs query, profile",
+        ),
+        (
+            "profile",
+            {**PERSON, "profil": ""},
+            "there is no variable 'profil'; did you mean profile?",
+        ),
         ("profile", {**PERSON, "query": 5}, CANNOT),
         ("profile", {**PERSON, "profile": None}, f"{CANNOT}TypeError"),
         ("criteria", {**CRITERIA, "items": ["a"]}, CANNOT),
         ("criteria", {**CRITERIA, "items": [{"name": "a"}]}, CANNOT),
-        ("criteria", {**CRITERIA, "items": [{"name": "a", "text": "b", "scale": 5}]}, f"{CANNOT}UndefinedError: "),
-        ("reviewer", {**FILLED["reviewer"], "examples": [{"reviewer": "ann", "resaon": ""}]}, CANNOT),
-        ("extract", {**EXTRACT, "kinds": ["meals"]}, "variable kinds, as the params of extract: records: "),
-        ("extract", {**EXTRACT, "kinds": {"meals": {"a b": "c"}}}, "records.meals.a b: a name begins with a letter"),
+        (
+            "criteria",
+            {**CRITERIA, "items": [{"name": "a", "text": "b", "scale": 5}]},
+            f"{CANNOT}UndefinedError: ",
+        ),
+        (
+            "reviewer",
+            {**FILLED["reviewer"], "examples": [{"reviewer": "ann", "resaon": ""}]},
+            CANNOT,
+        ),
+        (
+            "extract",
+            {**EXTRACT, "kinds": ["meals"]},
+            "variable kinds, as the params of extract: records: ",
+        ),
+        (
+            "extract",
+            {**EXTRACT, "kinds": {"meals": {"a b": "c"}}},
+            "records.meals.a b: a name begins with a letter",
+        ),
     ],
 )
 def test_variables_that_do_not_fit_are_refused_in_one_sentence(

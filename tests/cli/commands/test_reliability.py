@@ -23,7 +23,8 @@ def test_the_tables_split_rewards_and_scores(sampled_run: Path, run: Command):
     assert "mean reward: 0.6857 (" in ended.out
     header = next(line for line in lines if line.startswith("share by question"))
     assert (
-        header == "share by question values task (95 %) response sample one sample (95 %) mean of 2 mean of 4 mean of 8"
+        header
+        == "share by question values task (95 %) response sample one sample (95 %) mean of 2 mean of 4 mean of 8"
     )
     check, judge = lines[lines.index(header) + 2 :]
     assert (judge.split()[:2], check.split()[:2]) == (["judge", "21"], ["check", "7"])

@@ -13,7 +13,9 @@ from tests.cli.conftest import CONFIG, Command, folder_contents, write_project
 from tests.rows import all_rows
 
 
-def test_rescore_prints_the_changes_and_the_command_to_compare(scored_folder: Path, run: Command, tmp_path: Path):
+def test_rescore_prints_the_changes_and_the_command_to_compare(
+    scored_folder: Path, run: Command, tmp_path: Path
+):
     before = folder_contents(scored_folder)
     ended = run("rescore", scored_folder, "--out", tmp_path / "again", "--set", "reward.shaky=0")
     assert ended.code == 0
@@ -34,7 +36,9 @@ def test_rescore_prints_the_changes_and_the_command_to_compare(scored_folder: Pa
 
 
 def test_json_gives_exact_numbers(scored_once: Path, run: Command, tmp_path: Path):
-    ended = run("rescore", scored_once, "--out", tmp_path / "again", "--set", "reward.shaky=0", "--json")
+    ended = run(
+        "rescore", scored_once, "--out", tmp_path / "again", "--set", "reward.shaky=0", "--json"
+    )
     assert (ended.code, ended.err) == (0, "")
     assert json.loads(ended.out) == {
         "run": str(tmp_path / "again"),
@@ -54,8 +58,14 @@ def test_json_gives_exact_numbers(scored_once: Path, run: Command, tmp_path: Pat
         (["--set", "scale=1", "--set", "scale=-1"], "key scale: is the number -1"),
         (["--set", "reward"], "--set 'reward': expected key=value, such as rubric.kappa=2"),
         (["--set", "evaluators=[manners.polite]"], "with the other config"),
-        (["--artifact", "map.json"], "--artifact: stores the confusions of one component, or calibrations"),
-        (["--calibrate", "manners.polite"], "--calibrate 'manners.polite': expected QUESTION=LABEL, such as crit"),
+        (
+            ["--artifact", "map.json"],
+            "--artifact: stores the confusions of one component, or calibrations",
+        ),
+        (
+            ["--calibrate", "manners.polite"],
+            "--calibrate 'manners.polite': expected QUESTION=LABEL, such as crit",
+        ),
         (["--out", "run"], "run: contains a run already; name another folder with --out"),
         (["--out", "./run/"], "contains a run already; name another folder with --out"),
         (["--out", "link"], "contains a run already; name another folder with --out"),
@@ -65,7 +75,11 @@ def test_json_gives_exact_numbers(scored_once: Path, run: Command, tmp_path: Pat
     ],
 )
 def test_wrong_input_is_one_line_and_nothing_is_written(
-    scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
+    scored_folder: Path,
+    run: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    message: str,
 ):
     monkeypatch.chdir(scored_folder.parent)
     if not Path("link").is_symlink():
@@ -108,7 +122,9 @@ def test_every_command_reads_a_rescored_run_while_the_original_is_there(
         assert f"again: refers to the verdicts of {scored_folder}, which is not there" in ended.err
 
 
-def test_score_adds_nothing_to_a_rescored_run(scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
+def test_score_adds_nothing_to_a_rescored_run(
+    scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(scored_folder.parent)
     run("rescore", "run", "--out", "again", "--set", "scale=2")
     Path("jury.yaml").write_text(f"{CONFIG}scale: 2\n")
@@ -125,14 +141,25 @@ def test_a_calibration_shows_its_gain_and_a_threshold_and_is_stored(
         {
             "id": f"t{n}",
             "query": "Ask.",
-            "responses": [{"id": f"t{n}/r", "text": "please " * (n % 4), "labels": {"gold": n % 4 == 3}}],
+            "responses": [
+                {"id": f"t{n}/r", "text": "please " * (n % 4), "labels": {"gold": n % 4 == 3}}
+            ],
         }
         for n in range(40)
     ]
-    project = write_project(tmp_path / "p", tasks, "evaluators: [manners.polite]\nreward: {polite: 2.0}\n")
+    project = write_project(
+        tmp_path / "p", tasks, "evaluators: [manners.polite]\nreward: {polite: 2.0}\n"
+    )
     monkeypatch.chdir(project)
     run("score", "tasks.jsonl", "--out", "run")
-    rescore = ("rescore", "run", "--calibrate", "manners.polite=label.gold", "--false-positives", 0.2)
+    rescore = (
+        "rescore",
+        "run",
+        "--calibrate",
+        "manners.polite=label.gold",
+        "--false-positives",
+        0.2,
+    )
     ended = run(*rescore, "--out", "second")
     assert ended.code == 0
     assert "manners.polite: platt map of 40 labels in 40 tasks" in ended.out
@@ -140,6 +167,10 @@ def test_a_calibration_shows_its_gain_and_a_threshold_and_is_stored(
     ended = run(*rescore, "--out", "third", "--map", "isotonic", "--artifact", "map.json", "--json")
     assert (ended.code, ended.err) == (0, "")
     (found,) = json.loads(ended.out)["calibrated"]
-    assert (found["labels"], found["tasks"], found["rows"]["calibrated"]["error"]["value"]) == (40, 40, 0.0)
+    assert (found["labels"], found["tasks"], found["rows"]["calibrated"]["error"]["value"]) == (
+        40,
+        40,
+        0.0,
+    )
     assert list(json.loads((project / "map.json").read_text())) == ["manners.polite"]
     assert "polite 0 of 1, weight 2" in run("explain", "third", "--response", "t2/r").out

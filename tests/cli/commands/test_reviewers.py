@@ -50,10 +50,14 @@ def study(run: Command, folder: Path, url: str, *options: object) -> Any:
     history = folder / "history.jsonl"
     model = ("--model", f"openai-compatible:{url}#tiny")
     shots = ("--shots", "0,1,2", "--seeds", 2, "--min-confidence", 0, "--reduce", "mean")
-    return run("study", "reviewers", history, "--judges", JUDGES, *model, *shots, *options, "--json")
+    return run(
+        "study", "reviewers", history, "--judges", JUDGES, *model, *shots, *options, "--json"
+    )
 
 
-def test_the_runs_are_made_read_and_continued(run: Command, tmp_path: Path, asked: list[str]) -> None:
+def test_the_runs_are_made_read_and_continued(
+    run: Command, tmp_path: Path, asked: list[str]
+) -> None:
     write_history(tmp_path, rows(SCORES))
     before = folder_contents(tmp_path)
     with run_server(answering(asked)) as server:
@@ -65,13 +69,18 @@ def test_the_runs_are_made_read_and_continued(run: Command, tmp_path: Path, aske
         assert (stopped.code, len(asked)) == (4, 20)
         made = study(run, tmp_path, server.url, "--out", out)
         assert made.code == 0, made.err
-        assert len(asked) == len(set(asked)), "no request is repeated between shots, seeds and judges"
+        assert len(asked) == len(set(asked)), (
+            "no request is repeated between shots, seeds and judges"
+        )
         number = len(asked)
         assert study(run, tmp_path, server.url, "--out", out).out == made.out
         assert len(asked) == number
     runs = {path.name for path in out.iterdir() if path.is_dir()}
     pairs = [(shots, seed) for shots in (1, 2) for seed in (0, 1)]
-    assert runs == {"zero-shot-0-0", *(f"{kind}-{n}-{s}" for kind in ("aggregate", "personalized") for n, s in pairs)}
+    assert runs == {
+        "zero-shot-0-0",
+        *(f"{kind}-{n}-{s}" for kind in ("aggregate", "personalized") for n, s in pairs),
+    }
     assert set(json.loads(dry.out)["runs"]) == runs
     found = json.loads(made.out)
     assert {one["judge"]: (one["shots"], one["n"]) for one in found["judges"]} == {
@@ -102,9 +111,18 @@ def test_without_a_model_the_chosen_judges_are_compared(run: Command, tmp_path: 
     [
         (("--judges", "other"), "unknown judge 'other'"),
         (("--shots", "other"), "'other' is not a number of examples"),
-        (("--judges", "zero-shot"), "--judges zero-shot: asks a model; name a folder for its runs with --out"),
-        (("--judges", "zero-shot", "--out", "o"), "--judges zero-shot: asks a model; name it with --model"),
-        (("--out", "o"), "--out and --dry-run: are for judges with a model; name some with --judges"),
+        (
+            ("--judges", "zero-shot"),
+            "--judges zero-shot: asks a model; name a folder for its runs with --out",
+        ),
+        (
+            ("--judges", "zero-shot", "--out", "o"),
+            "--judges zero-shot: asks a model; name it with --model",
+        ),
+        (
+            ("--out", "o"),
+            "--out and --dry-run: are for judges with a model; name some with --judges",
+        ),
         (("--judges", "neighbours"), "compares texts; name a file of them with --items"),
     ],
 )

@@ -31,7 +31,9 @@ def test_init_creates_a_project_with_valid_files(tmp_path: Path, run: Command):
 def test_the_project_runs_as_it_is(tmp_path: Path, run: Command):
     run("init", tmp_path / "jury")
     folder = tmp_path / "jury"
-    ended = run("score", folder / "tasks.jsonl", "--config", folder / "jury.yaml", "--out", folder / "run")
+    ended = run(
+        "score", folder / "tasks.jsonl", "--config", folder / "jury.yaml", "--out", folder / "run"
+    )
     assert ended.code == 0, ended.err
     rewards = {
         trace["response_id"]: trace["reward"]["value"]
@@ -43,7 +45,9 @@ def test_the_project_runs_as_it_is(tmp_path: Path, run: Command):
 
 
 def test_every_template_is_named_in_the_help(run: Command):
-    folders = [path for path in (Path(setup.__file__).parents[1] / "templates").iterdir() if path.is_dir()]
+    folders = [
+        path for path in (Path(setup.__file__).parents[1] / "templates").iterdir() if path.is_dir()
+    ]
     assert len(folders) == 7
     text = run("init", "--help").out
     assert all(folder.name in text for folder in folders)
@@ -58,7 +62,11 @@ def test_every_template_is_named_in_the_help(run: Command):
     ],
 )
 def test_wrong_input_exits_with_2_and_writes_nothing(
-    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
+    tmp_path: Path,
+    run: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    message: str,
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "jury.yaml").write_text("mine")
@@ -68,7 +76,9 @@ def test_wrong_input_exits_with_2_and_writes_nothing(
     assert folder_contents(tmp_path) == {"jury.yaml": b"mine"}
 
 
-def test_doctor_prints_names_of_keys_and_never_their_values(run: Command, monkeypatch: pytest.MonkeyPatch):
+def test_doctor_prints_names_of_keys_and_never_their_values(
+    run: Command, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-do-not-show")
     for ended in (run("doctor"), run("doctor", "--json")):
         assert ended.code == 0
@@ -87,7 +97,11 @@ def test_doctor_checks_that_a_config_can_run(project: Path, run: Command):
 def test_doctor_plans_an_example_task_under_a_config(project: Path, run: Command):
     source = "import jurygraph as jg\n\n\n" + "\n".join(
         f"@jg.evaluator(audience={audience!r})\ndef {name}(task, response):\n    return 1.0\n"
-        for name, audience in (("met", "criterion"), ("content", "stakeholder"), ("reviewed", "reviewer"))
+        for name, audience in (
+            ("met", "criterion"),
+            ("content", "stakeholder"),
+            ("reviewed", "reviewer"),
+        )
     )
     (project / "manners.py").write_text(source)
     good = "evaluators: [manners.met, manners.content, manners.reviewed]\n"
@@ -99,9 +113,13 @@ def test_doctor_plans_an_example_task_under_a_config(project: Path, run: Command
     assert run("doctor", "--config", project / "jury.yaml").code == 0
     wrong = good.replace("reviewed: 1.0", "own: 1.0")
     for question in ("manners.met@polite", "manners.content@zoe"):
-        (project / "jury.yaml").write_text(f"{wrong}components: {{own: {{inputs: {{one: {question}}}}}}}\n")
+        (project / "jury.yaml").write_text(
+            f"{wrong}components: {{own: {{inputs: {{one: {question}}}}}}}\n"
+        )
         assert run("doctor", "--config", project / "jury.yaml").code == 0
-    (project / "jury.yaml").write_text(f"{wrong}components: {{own: {{inputs: {{one: manners.mte}}}}}}\n")
+    (project / "jury.yaml").write_text(
+        f"{wrong}components: {{own: {{inputs: {{one: manners.mte}}}}}}\n"
+    )
     ended = run("doctor", "--config", project / "jury.yaml")
     assert ended.code == 2
     assert "components.own.inputs.one: task " in ended.out
@@ -112,7 +130,9 @@ def test_version_prints_the_version(run: Command):
     assert run("--version").out == f"jurygraph {version('jurygraph')}\n"
 
 
-def test_an_unexpected_exception_is_reported_as_a_bug(run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_an_unexpected_exception_is_reported_as_a_bug(
+    run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
     def fail(*_: object) -> None:
         raise ZeroDivisionError("never so")
 
@@ -120,7 +140,9 @@ def test_an_unexpected_exception_is_reported_as_a_bug(run: Command, monkeypatch:
     ended = run("init", tmp_path / "jury")
     assert ended.code == 70
     assert "Traceback" in ended.err
-    assert ended.err.splitlines()[-1].startswith("error: this is a bug in jurygraph, please report it")
+    assert ended.err.splitlines()[-1].startswith(
+        "error: this is a bug in jurygraph, please report it"
+    )
 
 
 def test_without_a_name_all_presets_are_listed(run: Command) -> None:
@@ -130,7 +152,9 @@ def test_without_a_name_all_presets_are_listed(run: Command) -> None:
 
 
 @all_rows("name", PRESETS)
-def test_a_preset_is_printed_as_an_equivalent_config(run: Command, tmp_path: Path, name: str) -> None:
+def test_a_preset_is_printed_as_an_equivalent_config(
+    run: Command, tmp_path: Path, name: str
+) -> None:
     written = tmp_path / "jury.yaml"
     written.write_text(run("preset", name).out, encoding="utf-8")
     expected = parse_config({"preset": name})

@@ -42,14 +42,19 @@ def test_show_of_one_response_is_the_whole_trace(scored_folder: Path, run: Comma
 def test_show_of_one_response_begins_with_its_texts(tmp_path: Path, run: Command):
     text = "salt, please\n" + "and pepper " * 40
     response = {"id": "a", "text": text, "labels": {"step": 3, "who": "ann\x1b"}}
-    project = write_project(tmp_path / "project", [{"id": "salt", "query": "Ask for it.", "responses": [response]}])
+    project = write_project(
+        tmp_path / "project", [{"id": "salt", "query": "Ask for it.", "responses": [response]}]
+    )
     run("score", project / "tasks.jsonl", "--out", project / "run")
     lines = run("show", project / "run", "--response", "a").out.splitlines()
     assert lines[2:4] == ["labels    step 3, who ann\\u001b", "query     Ask for it."]
     assert lines[4].startswith("text      salt, please and pepper and")
     assert (len(lines[4]), lines[4][-1]) == (310, "…")
     whole = run("show", project / "run", "--response", "a", "--texts").out
-    assert f"query\n    Ask for it.\ntext\n    {'    '.join(text.splitlines(keepends=True))}\nreward" in whole
+    assert (
+        f"query\n    Ask for it.\ntext\n    {'    '.join(text.splitlines(keepends=True))}\nreward"
+        in whole
+    )
     run("erase", project / "run", "--response", "a")
     assert "text      erased" in run("show", project / "run", "--response", "a").out
 
@@ -116,7 +121,9 @@ def test_on_a_terminal_explain_breaks_lines_at_its_width(
         ("export", "--to", "csv"),
     ],
 )
-def test_what_was_lost_or_damaged_is_never_shown_as_valid(scored_folder: Path, run: Command, command: tuple[str, ...]):
+def test_what_was_lost_or_damaged_is_never_shown_as_valid(
+    scored_folder: Path, run: Command, command: tuple[str, ...]
+):
     ledger = scored_folder / "run.sqlite"
     kept = ledger.read_bytes()
     change_ledger(scored_folder, "DELETE FROM records WHERE key = 'salt/b'")
@@ -138,24 +145,51 @@ ONE = ("show", "--response", "salt/a")
     "command, message",
     [
         (("show", "--response", "salt/aa"), "there is no response 'salt/aa'; did you mean salt/a?"),
-        (("explain", "--response", "salt/aa"), "there is no response 'salt/aa'; did you mean salt/a?"),
+        (
+            ("explain", "--response", "salt/aa"),
+            "there is no response 'salt/aa'; did you mean salt/a?",
+        ),
         (("explain",), "Missing option '--response'"),
         (("show", "--response", "\udcff"), "there is no response"),
         (("erase", "--task", "\udcff"), "there is no task"),
-        (("show", "--status", "nope"), "'nope' is not one of 'ok', 'degraded', 'failed', 'gated'.\n"),
-        (("show", "--columns", "reward,polit"), "--columns: there is no column 'polit'; did you mean polite?"),
-        (("show", "--columns", ""), "--columns: there is no column ''; known: response, agent, status, reward"),
+        (
+            ("show", "--status", "nope"),
+            "'nope' is not one of 'ok', 'degraded', 'failed', 'gated'.\n",
+        ),
+        (
+            ("show", "--columns", "reward,polit"),
+            "--columns: there is no column 'polit'; did you mean polite?",
+        ),
+        (
+            ("show", "--columns", ""),
+            "--columns: there is no column ''; known: response, agent, status, reward",
+        ),
         (("show", "--sort", "-shakey"), "--sort: there is no column 'shakey'; did you mean shaky?"),
         (("show", "--agent", "alise"), "has no response of agent 'alise'; did you mean alice?"),
-        (("show", "--agent", "alise", "--json"), "has no response of agent 'alise'; did you mean alice?"),
-        (("show", "--json", "--columns", "reward"), "--columns is about what --json does not print"),
-        (("show", "--verdict", "polite"), "--verdict is about one response; name it with --response ID"),
+        (
+            ("show", "--agent", "alise", "--json"),
+            "has no response of agent 'alise'; did you mean alice?",
+        ),
+        (
+            ("show", "--json", "--columns", "reward"),
+            "--columns is about what --json does not print",
+        ),
+        (
+            ("show", "--verdict", "polite"),
+            "--verdict is about one response; name it with --response ID",
+        ),
         (("show", "--call", "polite"), "--call is about one response; name it with --response ID"),
         ((*ONE, "--sort", "reward"), "--sort is about many responses"),
         ((*ONE, "--texts", "--json"), "--texts is about what --json does not print"),
         ((*ONE, "--call", "x", "--verdict", "x"), "expected one of --call and --verdict"),
-        ((*ONE, "--call", "manners.polit"), "response 'salt/a' has no question 'manners.polit'; did you mean manners"),
-        ((*ONE, "--verdict", ""), "response 'salt/a' has no question ''; known: manners.polite, manners.shaky"),
+        (
+            (*ONE, "--call", "manners.polit"),
+            "response 'salt/a' has no question 'manners.polit'; did you mean manners",
+        ),
+        (
+            (*ONE, "--verdict", ""),
+            "response 'salt/a' has no question ''; known: manners.polite, manners.shaky",
+        ),
     ],
 )
 def test_a_wrong_option_is_refused_with_what_there_is(

@@ -8,7 +8,9 @@ def test_a_table_has_our_means_and_the_papers_numbers(run: Command):
     assert ended.code == 0
     lines = ended.out.splitlines()
     assert lines[0] == "means over seeds 3 to 4 (standard error), and the paper's number"
-    head = lines.index("Table 4: MSE, 10⁻³     majority  paper  dawid-skene  paper    stableval  paper")
+    head = lines.index(
+        "Table 4: MSE, 10⁻³     majority  paper  dawid-skene  paper    stableval  paper"
+    )
     cells = lines[head + 2].replace("(", "").replace(")", "").split()
     assert cells[0] == "hard_00"
     assert [cells[place] for place in (3, 6, 9)] == ["1.10", "0.36", "0.60"]

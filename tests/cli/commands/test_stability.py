@@ -31,7 +31,14 @@ def test_the_variance_over_variants_is_on_the_scale_from_1_to_10(tmp_path: Path,
     assert found["noise"][0]["semantic"]["value"] == pytest.approx(81 * 0.01)
 
 
-SCORES = ["a,original,0,5", "a,order,0,4.5", "a,order,1,5.5", "b,original,0,7", "b,order,0,6.5", "b,order,1,7.5"]
+SCORES = [
+    "a,original,0,5",
+    "a,order,0,4.5",
+    "a,order,1,5.5",
+    "b,original,0,7",
+    "b,order,0,6.5",
+    "b,order,1,7.5",
+]
 
 
 def write_scores(path: Path) -> None:
@@ -52,16 +59,32 @@ def test_the_signal_of_a_group_is_printed(tmp_path: Path, run: Command):
 @all_rows(
     "arguments, message",
     [
-        (("stability", "run"), "no response has two scored variants; label each response with `seed` and `family`"),
+        (
+            ("stability", "run"),
+            "no response has two scored variants; label each response with `seed` and `family`",
+        ),
         (("stability", "scores.csv", "--quality", "high"), "no score has the quality 'high'"),
-        (("stability", "tasks.jsonl", "--writer", "openai/gpt-5-mini"), "--writer: is for the variants of TASKS"),
-        (("stability", "tasks.jsonl", "--max-calls", "3"), "--max-calls: is for the variants of TASKS"),
+        (
+            ("stability", "tasks.jsonl", "--writer", "openai/gpt-5-mini"),
+            "--writer: is for the variants of TASKS",
+        ),
+        (
+            ("stability", "tasks.jsonl", "--max-calls", "3"),
+            "--max-calls: is for the variants of TASKS",
+        ),
         (("stability", "tasks.jsonl", "--config", "jury.yaml"), "--out FOLDER for the runs"),
-        (("signal", "scores.csv", "--correct", "0.4"), "--correct: is 0.4; write a number between 0.5 and 1"),
+        (
+            ("signal", "scores.csv", "--correct", "0.4"),
+            "--correct: is 0.4; write a number between 0.5 and 1",
+        ),
     ],
 )
 def test_wrong_input_is_refused_without_a_result(
-    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
+    tmp_path: Path,
+    run: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    message: str,
 ):
     monkeypatch.chdir(tmp_path)
     if not (tmp_path / "run").exists():
@@ -72,7 +95,10 @@ def test_wrong_input_is_refused_without_a_result(
     assert message in ended.err
 
 
-PLAN = {"itinerary": [{"time": "09:00", "what": "ferry"}], "tradeoffs": ["no hike", "an early start", "one museum"]}
+PLAN = {
+    "itinerary": [{"time": "09:00", "what": "ferry"}],
+    "tradeoffs": ["no hike", "an early start", "one museum"],
+}
 
 
 def write_project(folder: Path, server: Server, **settings: Any) -> tuple[object, ...]:
@@ -90,7 +116,12 @@ def test_variants_and_exact_repeats_are_made_scored_and_kept(tmp_path: Path, run
 
     def reply(body: dict[str, Any], number: int) -> Answer:
         content = "".join(one["content"] for one in body["messages"])
-        found = {"reason": "no", "quotes": [], "met": True, "probability": 0.5 + 0.25 * ("**" in content)}
+        found = {
+            "reason": "no",
+            "quotes": [],
+            "met": True,
+            "probability": 0.5 + 0.25 * ("**" in content),
+        }
         found["probability"] += 0.125 * (asked.count(content) > 0)
         asked.append(content)
         return reply_with(json.dumps(dict.fromkeys(requested_items(body), found)))
@@ -120,12 +151,20 @@ def test_a_writer_waits_for_a_valid_config_and_shares_the_limits(tmp_path: Path,
 
     def reply(body: dict[str, Any], number: int) -> Answer:
         if body["model"] == "writer":
-            return reply_with(json.dumps({"passages": [{"statement": "s1", "text": f"Nothing, {number}."}]}))
+            return reply_with(
+                json.dumps({"passages": [{"statement": "s1", "text": f"Nothing, {number}."}]})
+            )
         found = {"reason": "no", "quotes": [], "met": True, "probability": 0.75}
         return reply_with(json.dumps(dict.fromkeys(requested_items(body), found)))
 
     with run_server(reply) as server:
-        words = (*write_project(tmp_path, server, reward={"nothing": 1.0}), "--versions", "1", "--repeats", "1")
+        words = (
+            *write_project(tmp_path, server, reward={"nothing": 1.0}),
+            "--versions",
+            "1",
+            "--repeats",
+            "1",
+        )
         words += ("--writer", f"openai-compatible:{server.url}#writer")
         assert (run(*words).code, server.count) == (2, 0)
         write_project(tmp_path, server)

@@ -21,7 +21,10 @@ EDGES = [("plan", "budget", "strong"), ("budget", "savings", "strong")]
 def task(name: str, *scores: tuple[Any, Any, Any]) -> Any:
     """A chain of three criteria, and a response for each three scores."""
     line = task_line(
-        name, dict.fromkeys(CRITERIA, 1.0), EDGES, [dict(zip(CRITERIA, one, strict=True)) for one in scores]
+        name,
+        dict.fromkeys(CRITERIA, 1.0),
+        EDGES,
+        [dict(zip(CRITERIA, one, strict=True)) for one in scores],
     )
     line["rubric"]["edges"][1]["reason"] = "Savings are told from \x1b[31ma budget."
     return line
@@ -42,7 +45,9 @@ def run_with_edges(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_the_tables_have_leakage_and_preservation_over_the_edges(run_with_edges: Path, run: Command):
+def test_the_tables_have_leakage_and_preservation_over_the_edges(
+    run_with_edges: Path, run: Command
+):
     ended = run("study", "credit", run_with_edges)
     assert ended.code == 0
     lines = [" ".join(line.split()) for line in ended.out.splitlines()]
@@ -64,7 +69,9 @@ def test_json_has_every_statistic_and_the_plot_is_the_only_file_written(
     run_with_edges: Path, run: Command, tmp_path: Path
 ):
     before = folder_contents(run_with_edges)
-    found = json.loads(run("study", "credit", run_with_edges, "--json", "--plot", tmp_path / "credit.png").out)
+    found = json.loads(
+        run("study", "credit", run_with_edges, "--json", "--plot", tmp_path / "credit.png").out
+    )
     assert folder_contents(run_with_edges) == before
     assert (tmp_path / "credit.png").read_bytes().startswith(b"\x89PNG")
     assert found["methods"]["gear"]["leakage"]["value"] == pytest.approx(0.2 / 3)
@@ -72,15 +79,23 @@ def test_json_has_every_statistic_and_the_plot_is_the_only_file_written(
 
 
 @all_rows("command", ["credit", "preference", "reliability", "stability"])
-def test_every_study_draws_and_an_impossible_plot_is_refused_first(run: Command, tmp_path: Path, command: str):
+def test_every_study_draws_and_an_impossible_plot_is_refused_first(
+    run: Command, tmp_path: Path, command: str
+):
     ended = run("study", command, tmp_path / "nowhere", "--plot", tmp_path / "a.bmp")
     assert (ended.code, ended.out) == (2, "")
     assert "a.bmp: pictures end in .svg, .png, .pdf; name one of these" in ended.err
 
 
 def test_agreement_of_reviewers(tmp_path: Path, run: Command) -> None:
-    rows = [f"i{n},{who},{(n * step) % 7}" for n in range(20) for who, step in (("a", 1), ("b", 1), ("c", 3))]
-    (tmp_path / "votes.csv").write_text("\n".join(["item,who,stars", *rows]) + "\n", encoding="utf-8")
+    rows = [
+        f"i{n},{who},{(n * step) % 7}"
+        for n in range(20)
+        for who, step in (("a", 1), ("b", 1), ("c", 3))
+    ]
+    (tmp_path / "votes.csv").write_text(
+        "\n".join(["item,who,stars", *rows]) + "\n", encoding="utf-8"
+    )
     columns = ("--reviewer", "who", "--score", "stars")
     ended = run("study", "agreement", tmp_path / "votes.csv", *columns, "--json")
     assert ended.code == 0

@@ -56,14 +56,20 @@ def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(
     fall = next(line for line in lines if ": reward falls" in line)
     step = int(fall.removeprefix("ADVERSE  step ").split(":")[0])
     assert TURN <= step <= TURN + 5
-    rows = {line.split()[0]: line.split() for line in lines if line.startswith(("reward ", "component", "length "))}
+    rows = {
+        line.split()[0]: line.split()
+        for line in lines
+        if line.startswith(("reward ", "component", "length "))
+    }
     assert set(rows) == {"reward", "component.polite", "component.shaky", "length"}
     assert rows["reward"][1] == str(STEPS)
     assert lines[-1].startswith(f"{STEPS} steps; ")
     assert "one false alarm is expected in 10000 steps" in lines[-1]
 
 
-def test_json_has_a_line_for_each_alert_and_one_for_the_report(declining_run: Path, run: Command) -> None:
+def test_json_has_a_line_for_each_alert_and_one_for_the_report(
+    declining_run: Path, run: Command
+) -> None:
     ended = run("watch", declining_run, "--step-label", "step", "--json")
     assert ended.code == 1
     *alerts, last = (json.loads(line) for line in ended.out.splitlines())
@@ -83,14 +89,19 @@ def test_a_run_without_changes_exits_with_0(tmp_path: Path, run: Command) -> Non
 @all_rows(
     "options, message",
     [
-        (("--every", 60), "steps: 1; the tests need at least 11; choose smaller steps with --every N"),
+        (
+            ("--every", 60),
+            "steps: 1; the tests need at least 11; choose smaller steps with --every N",
+        ),
         (("--step-label", "epoch"), "response 't01/r0': has no label 'epoch'; its labels: 'step'"),
         (("--step-label", "step", "--every", 3), "--step-label and --every both define a step"),
         (("--arl", "inf"), "arl: expected a number of steps from 10 to 1e+09, got inf"),
         (("--plot", "a.bmp"), "a.bmp: pictures end in .svg, .png, .pdf; name one of these"),
     ],
 )
-def test_wrong_input_exits_with_2(declining_run: Path, run: Command, options: tuple, message: str) -> None:
+def test_wrong_input_exits_with_2(
+    declining_run: Path, run: Command, options: tuple, message: str
+) -> None:
     ended = run("watch", declining_run, *options)
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
@@ -101,12 +112,19 @@ def test_a_run_without_any_reward_is_refused(tmp_path: Path, run: Command) -> No
     for line in lines:
         for response in line["responses"]:
             response["text"] = "offline"
-    ended = run("watch", score_tasks(tmp_path, lines, config=f"{CONFIG}failure: {{rule: strict}}\n"), "--every", 1)
+    ended = run(
+        "watch",
+        score_tasks(tmp_path, lines, config=f"{CONFIG}failure: {{rule: strict}}\n"),
+        "--every",
+        1,
+    )
     assert (ended.code, ended.out) == (2, "")
     assert "no reward has a value, so nothing was tested" in ended.err
 
 
-def test_ctrl_c_ends_with_the_results_so_far(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_with_the_results_so_far(
+    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
 

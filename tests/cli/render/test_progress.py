@@ -12,7 +12,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_a_line_is_printed_after_a_tenth_and_two_seconds(clock: list[float], capsys: pytest.CaptureFixture[str]):
+def test_a_line_is_printed_after_a_tenth_and_two_seconds(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+):
     with text.progress("scoring", 100, "responses") as advance:
         for _ in range(100):
             clock[0] += 0.5
@@ -30,7 +32,9 @@ def test_a_quick_run_prints_no_progress(clock: list[float], capsys: pytest.Captu
     assert capsys.readouterr().err == ""
 
 
-def test_a_slow_run_prints_a_line_for_each_tenth(clock: list[float], capsys: pytest.CaptureFixture[str]):
+def test_a_slow_run_prints_a_line_for_each_tenth(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+):
     with text.progress("scoring", 20, "responses") as advance:
         for _ in range(20):
             clock[0] += 60

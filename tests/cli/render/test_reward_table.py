@@ -42,7 +42,9 @@ def coverage(task, response):
 
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    project = write_project(tmp_path_factory.mktemp("rewards") / "project", config=CONFIG, evaluators=EVALUATORS)
+    project = write_project(
+        tmp_path_factory.mktemp("rewards") / "project", config=CONFIG, evaluators=EVALUATORS
+    )
     run_command("score", project / "tasks.jsonl", "--out", project / "run")
     return project / "run"
 
@@ -66,15 +68,23 @@ def test_filled_in_values_are_marked_and_a_gate_s_zero_is_not(scored: Path, run:
 
 
 def test_the_table_and_the_trace_agree(scored: Path, run: Command) -> None:
-    table = {row[0]: row for row in rows(run("show", scored, "--columns", "polite,judge,shaky").out)[2:-1]}
+    table = {
+        row[0]: row
+        for row in rows(run("show", scored, "--columns", "polite,judge,shaky").out)[2:-1]
+    }
     for trace in Run.open(scored).traces():
         lines = run("show", scored, "--response", trace.response_id).out.splitlines()
         terms = {line.split()[0]: line.split()[2] for line in lines[lines.index("") + 3 :][:4]}
-        assert [terms[name] for name in ("polite", "judge", "shaky")] == table[trace.response_id][1:]
+        assert [terms[name] for name in ("polite", "judge", "shaky")] == table[trace.response_id][
+            1:
+        ]
     door = run("show", scored, "--response", "door/b").out
     assert "* judge: filled in by the failure rule; the judged part alone is -" in door
     salt = run("show", scored, "--response", "salt/b").out
-    assert "verdicts  4 = 3 judged + 1 set by empty-response + 0 abstained + 0 failed + 0 not applicable" in salt
+    assert (
+        "verdicts  4 = 3 judged + 1 set by empty-response + 0 abstained + 0 failed + 0 not applicable"
+        in salt
+    )
 
 
 @all_rows(
@@ -100,7 +110,9 @@ def test_the_table_and_json_give_the_same_responses(
     assert [trace["response_id"] for trace in traces] == expected
 
 
-def test_responses_that_a_gate_changed_are_marked_and_can_be_selected(tmp_path: Path, run: Command) -> None:
+def test_responses_that_a_gate_changed_are_marked_and_can_be_selected(
+    tmp_path: Path, run: Command
+) -> None:
     project = write_project(tmp_path / "gated", config=GATED, evaluators=EVALUATORS)
     run("score", project / "tasks.jsonl", "--out", project / "run")
     shown = run("show", project / "run", "--columns", "status,gates,query").out.splitlines()
@@ -136,7 +148,9 @@ def test_questions_and_labels_are_columns(tmp_path: Path, run: Command) -> None:
     texts = ("please", "bad", "", "please please")
     responses = [{"id": f"r{i}", "text": text, "labels": marks[i]} for i, text in enumerate(texts)]
     config = CONFIG.replace("manners.polite", "{use: manners.polite, samples: 2}")
-    project = write_project(tmp_path / "new", [{"id": "t", "query": "?", "responses": responses}], config, EVALUATORS)
+    project = write_project(
+        tmp_path / "new", [{"id": "t", "query": "?", "responses": responses}], config, EVALUATORS
+    )
     run("score", project / "tasks.jsonl", "--out", project / "run")
     columns = "question.manners.shaky,label.step,manners.polite,label.who"
     shown = run("show", project / "run", "--columns", columns, "--sort", "-label.step")
@@ -148,12 +162,20 @@ def test_questions_and_labels_are_columns(tmp_path: Path, run: Command) -> None:
         ["r0", "9", "-", "1.0000", "0.2500"],
         ["r3", "-", "-", "1.0000", "0.5000"],
     ]
-    (last,) = rows(run("show", project / "run", "--columns", "question.polite", "--limit", 1).out)[2:]
+    (last,) = rows(run("show", project / "run", "--columns", "question.polite", "--limit", 1).out)[
+        2:
+    ]
     assert last == ["r0", "0.2500"]
-    best = run("show", project / "run", "--columns", "reward", "--sort", "-manners.polite", "--limit", 1)
+    best = run(
+        "show", project / "run", "--columns", "reward", "--sort", "-manners.polite", "--limit", 1
+    )
     assert rows(best.out)[2][0] == "r3"
 
 
 def test_rows_without_a_mean_say_why(scored: Path, run: Command) -> None:
-    assert run("show", scored, "--status", "failed", "--agent", "alice").err == "no response matches\n"
-    assert run("show", scored, "--status", "failed").err.startswith("no mean reward: all 1 failed\n")
+    assert (
+        run("show", scored, "--status", "failed", "--agent", "alice").err == "no response matches\n"
+    )
+    assert run("show", scored, "--status", "failed").err.startswith(
+        "no mean reward: all 1 failed\n"
+    )

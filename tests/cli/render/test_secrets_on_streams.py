@@ -31,7 +31,10 @@ def test_what_a_command_prints_has_no_secret(capfdbinary: pytest.CaptureFixture[
 def test_a_stream_without_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with open("/dev/full", "w") as full:
         monkeypatch.setattr(sys, "stdout", full)
-        with pytest.raises(InputError, match=r"^standard output: cannot be written \(No space left on device\); send"):
+        with pytest.raises(
+            InputError,
+            match=r"^standard output: cannot be written \(No space left on device\); send",
+        ):
             print_result("a result")
         assert os.path.samestat(os.fstat(full.fileno()), os.stat(os.devnull))
 
@@ -41,7 +44,11 @@ def test_a_warning_of_user_code_has_no_secret(tmp_path: Path) -> None:
     body = "    warnings.warn('no access with ' + os.environ['CANARY_API_KEY'])\n    return 1.0\n"
     (tmp_path / "tone.py").write_text(f"import os, warnings\ndef kind(task, response):\n{body}")
     (tmp_path / "jury.yaml").write_text("evaluators: [tone.kind]\n")
-    (tmp_path / "tasks.jsonl").write_text('{"id": "t", "query": "?", "responses": [{"id": "r", "text": "a"}]}\n')
-    ended = run_command("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "run", cwd=tmp_path)
+    (tmp_path / "tasks.jsonl").write_text(
+        '{"id": "t", "query": "?", "responses": [{"id": "r", "text": "a"}]}\n'
+    )
+    ended = run_command(
+        "score", "tasks.jsonl", "--config", "jury.yaml", "--out", "run", cwd=tmp_path
+    )
     assert (ended.code, SECRET in ended.err) == (0, False)
     assert "tone.py:3: UserWarning: no access with [redacted]" in ended.err

@@ -17,5 +17,7 @@ def test_the_steps_of_a_graph_and_the_purposes_of_its_calls_are_shown(tmp_path: 
     with Run.open(tmp_path / "run") as run:
         shown = "\n".join(trace_lines(run.explain("ann/a").explained))
     seconds = r"\d\.\d\d s"
-    assert re.search(f"      steps: promise {seconds}, summarise {seconds}, mark {seconds}\n", shown)
+    assert re.search(
+        f"      steps: promise {seconds}, summarise {seconds}, mark {seconds}\n", shown
+    )
     assert "      4 calls: promise, summarise, mark, repair\n" in shown

@@ -20,7 +20,9 @@ def test_the_bill_distinguishes_requests_from_other_replies() -> None:
     )
 
 
-def test_failed_rewards_that_differ_from_the_others_are_said_to_mislead(capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_rewards_that_differ_from_the_others_are_said_to_mislead(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     print_left_out(FailedRewards(4, True, "tone", 3, 0.875, 0.125))
     print_left_out(FailedRewards(4, False))
     assert capsys.readouterr().err == (
@@ -30,6 +32,8 @@ def test_failed_rewards_that_differ_from_the_others_are_said_to_mislead(capsys: 
 
 
 def test_requests_are_those_of_this_command() -> None:
-    assert request_lines(CallCosts(number=2, cost=0.25)) == ["requests: 2 by this command (at most $0.2500)"]
+    assert request_lines(CallCosts(number=2, cost=0.25)) == [
+        "requests: 2 by this command (at most $0.2500)"
+    ]
     assert request_lines(CallCosts()) == ["requests: none by this command"]
     assert request_lines(None) == [], "no model could be asked"

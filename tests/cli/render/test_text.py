@@ -54,7 +54,10 @@ def echo(task, response):
     evidence = (jg.Evidence(quote=response.text, start=0, end=len(response.text), verified=True),)
     return jg.Verdict(score=0.5, reason=response.text, evidence=evidence)
 """
-    responses = [{"id": f"{name}{HOSTILE}", "agent": HOSTILE, "text": f"{name} {HOSTILE}"} for name in ("a", "fail")]
+    responses = [
+        {"id": f"{name}{HOSTILE}", "agent": HOSTILE, "text": f"{name} {HOSTILE}"}
+        for name in ("a", "fail")
+    ]
     tasks = [{"id": f"t{HOSTILE}", "query": HOSTILE, "responses": responses}]
     project = write_project(tmp_path / "project", tasks, "evaluators: [manners.echo]\n", evaluators)
     monkeypatch.chdir(project)
@@ -77,7 +80,9 @@ def echo(task, response):
     ],
     ids=["csv", "verdicts", "jsonl", "show", "show one", "explain", "an error"],
 )
-def test_no_command_writes_control_characters_to_a_terminal(hostile: Path, command: tuple[str, ...]) -> None:
+def test_no_command_writes_control_characters_to_a_terminal(
+    hostile: Path, command: tuple[str, ...]
+) -> None:
     written = run_on_terminal(command[0], hostile, *command[1:])
     assert "owned" in written
     assert COMMANDS.findall(written) == []

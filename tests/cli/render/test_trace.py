@@ -20,7 +20,13 @@ from tests.models.judge_scripts import config, judge_reply, rubric
 from tests.models.server import TOKENS_IN, Answer, reply_with, run_server
 from tests.rows import all_rows
 from tests.runs.sample_runs import write_tasks
-from tests.runs.test_profiles import TENSIONS, make_profile_tasks, profile_config, score_profiles, write_profiles
+from tests.runs.test_profiles import (
+    TENSIONS,
+    make_profile_tasks,
+    profile_config,
+    score_profiles,
+    write_profiles,
+)
 
 PRICES = {"tiny": {"input": 2.0, "output": 10.0}}
 TEXTS = {
@@ -41,7 +47,10 @@ def answer(body: dict[str, Any], number: int) -> Answer:
 def scored_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose requests the tests show."""
     folder = tmp_path_factory.mktemp("questions")
-    tasks = [rubric("kind", "short", name=name, query=f"Write to {name}.").model_dump(mode="json") for name in TEXTS]
+    tasks = [
+        rubric("kind", "short", name=name, query=f"Write to {name}.").model_dump(mode="json")
+        for name in TEXTS
+    ]
     for task in tasks:
         task["responses"] = [{"id": f"{task['id']}/a", "text": TEXTS[task["id"]]}]
     with run_server(answer) as server:
@@ -64,16 +73,31 @@ def test_the_text_of_a_call_has_all_messages_the_reply_and_the_bill(
     scored_once: Path, run: Command, response: str
 ) -> None:
     found = json.loads(show(run, scored_once, response, "--call", "criteria@kind", "--json"))
-    assert (found["task_id"], found["response_id"], found["question"]) == (response[:3], response, "criteria@kind")
+    assert (found["task_id"], found["response_id"], found["question"]) == (
+        response[:3],
+        response,
+        "criteria@kind",
+    )
     lines = show(run, scored_once, response, "--call", "criteria@kind").splitlines()
-    shown = "\n".join(line[4:] for line in lines if line.startswith("    ")).replace("\\u001b", "\x1b")
+    shown = "\n".join(line[4:] for line in lines if line.startswith("    ")).replace(
+        "\\u001b", "\x1b"
+    )
     for call in found["calls"]:
         assert call["call"]["id"] in "".join(lines)
-        for content in (*(one["content"] for one in call["request"]["messages"]), call["reply"]["text"]):
+        for content in (
+            *(one["content"] for one in call["request"]["messages"]),
+            call["reply"]["text"],
+        ):
             assert content in shown
-    assert len([line for line in lines if line.startswith("  reply (finish")]) == len(found["calls"])
+    assert len([line for line in lines if line.startswith("  reply (finish")]) == len(
+        found["calls"]
+    )
     assert not set("\x1b\x07") & set("".join(lines))
-    bill = {f"  tokens_in       {TOKENS_IN}", "  cache_hit       false", "  cost            0.00407"}
+    bill = {
+        f"  tokens_in       {TOKENS_IN}",
+        "  cache_hit       false",
+        "  cost            0.00407",
+    }
     assert {"  attempts        1", *bill} <= set(lines)
     assert show(run, scored_once, response, "--call", "kind").splitlines() == lines
 
@@ -81,8 +105,16 @@ def test_the_text_of_a_call_has_all_messages_the_reply_and_the_bill(
 @all_rows(
     "response, question, reason",
     [
-        ("dan/a", "criteria@kind", "no call: the question was not put to criteria, because of empty-response\n"),
-        ("bob/a", "maths.length", "no call: maths.length sent no request to a model for this verdict\n"),
+        (
+            "dan/a",
+            "criteria@kind",
+            "no call: the question was not put to criteria, because of empty-response\n",
+        ),
+        (
+            "bob/a",
+            "maths.length",
+            "no call: maths.length sent no request to a model for this verdict\n",
+        ),
     ],
 )
 def test_a_question_without_a_call_says_why(
@@ -94,13 +126,20 @@ def test_a_question_without_a_call_says_why(
 
 def test_a_verdict_has_every_field_of_the_trace(scored_once: Path, run: Command) -> None:
     trace = json.loads(show(run, scored_once, "bob/a", "--json"))
-    on_question = [verdict for verdict in trace["verdicts"] if verdict["question"] == "criteria@kind"]
-    assert json.loads(show(run, scored_once, "bob/a", "--verdict", "kind", "--json"))["verdicts"] == on_question
+    on_question = [
+        verdict for verdict in trace["verdicts"] if verdict["question"] == "criteria@kind"
+    ]
+    assert (
+        json.loads(show(run, scored_once, "bob/a", "--verdict", "kind", "--json"))["verdicts"]
+        == on_question
+    )
     shown = show(run, scored_once, "bob/a", "--verdict", "criteria@kind").splitlines()
     assert {line[2:17].strip() for line in shown[1:]} - {""} == on_question[0].keys()
     place = '"start": 0, "end": 9, "source": "response", "verified": true, "of": null'
     evidence = f'  evidence        {{"quote": "Dear Bob,", {place}}}'
-    assert {"verdict 1 of 1", "  score           0.75", "  gated_by        -", evidence} <= set(shown)
+    assert {"verdict 1 of 1", "  score           0.75", "  gated_by        -", evidence} <= set(
+        shown
+    )
 
 
 def test_erased_texts_say_so(scored_once: Path, run: Command, tmp_path: Path) -> None:
@@ -126,10 +165,15 @@ def run_with_edited_profiles(tmp_path: Path) -> Iterator[Path]:
         yield tmp_path / "run"
 
 
-def test_a_trace_names_the_source_of_its_constraints_and_tensions(run_with_edited_profiles: Path) -> None:
+def test_a_trace_names_the_source_of_its_constraints_and_tensions(
+    run_with_edited_profiles: Path,
+) -> None:
     with closing(Run.open(run_with_edited_profiles)) as opened:
         first, second = (trace_lines(opened.explain(f"t{t}/r0").explained) for t in range(2))
-    assert {"constraints of ben: from a file of profiles", "tensions: from a file of profiles"} <= set(first)
+    assert {
+        "constraints of ben: from a file of profiles",
+        "tensions: from a file of profiles",
+    } <= set(first)
     assert {
         "constraints of ben: from a file of profiles",
         "constraints of ann: profile parsed by tiny, prompt profile 2",
@@ -156,7 +200,9 @@ EGGS = {
 
 
 @pytest.mark.exhaustive
-def test_contrasts_that_were_ranked_incorrectly_are_listed_with_their_edits(tmp_path: Path, run: Command) -> None:
+def test_contrasts_that_were_ranked_incorrectly_are_listed_with_their_edits(
+    tmp_path: Path, run: Command
+) -> None:
     (tmp_path / "tasks.jsonl").write_text(json.dumps(EGGS) + "\n", encoding="utf-8")
     (tmp_path / "jury.yaml").write_text(CONTRASTS, encoding="utf-8")
     assert run("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
@@ -166,6 +212,8 @@ def test_contrasts_that_were_ranked_incorrectly_are_listed_with_their_edits(tmp_
     assert "ranked incorrectly: ~step-1" in text
     assert "~answer-1 (" not in text
     (line,) = (
-        line for line in run("explain", tmp_path / "run", "--response", "right").out.splitlines() if "Lost" in line
+        line
+        for line in run("explain", tmp_path / "run", "--response", "right").out.splitlines()
+        if "Lost" in line
     )
     assert line == "Lost 0.3333: enhanced 0.3333 of 1, weight 0.5."

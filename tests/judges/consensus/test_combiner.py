@@ -26,15 +26,22 @@ KNOWN = {
 COMBINER = ConsensusOfJudges()
 
 
-def inputs(*judges: str, weight: float = 1.0, input_weight: float = 1.0) -> dict[str, ComponentInput]:
-    return {one: ComponentInput(questions=(one,), weights=(weight,), input_weight=input_weight) for one in judges}
+def inputs(
+    *judges: str, weight: float = 1.0, input_weight: float = 1.0
+) -> dict[str, ComponentInput]:
+    return {
+        one: ComponentInput(questions=(one,), weights=(weight,), input_weight=input_weight)
+        for one in judges
+    }
 
 
 def freeze_params(*judges: str, **params: Any) -> dict[str, Any]:
     return COMBINER.freeze(inputs(*judges), params)
 
 
-def score_matrices(votes: Mapping[str, Sequence[float | None]], fill: float = 0.0) -> dict[str, ScoreMatrix]:
+def score_matrices(
+    votes: Mapping[str, Sequence[float | None]], fill: float = 0.0
+) -> dict[str, ScoreMatrix]:
     """Return the matrices of one response; None is a requested vote without a verdict."""
     return {
         judge: ScoreMatrix(
@@ -48,7 +55,9 @@ def score_matrices(votes: Mapping[str, Sequence[float | None]], fill: float = 0.
     }
 
 
-def value(votes: Mapping[str, Sequence[float | None]], params: Mapping[str, Any], fill: float = 0.0) -> float:
+def value(
+    votes: Mapping[str, Sequence[float | None]], params: Mapping[str, Any], fill: float = 0.0
+) -> float:
     return float(COMBINER.combine(score_matrices(votes, fill), params).value[0])
 
 
@@ -58,7 +67,10 @@ def posterior_by_hand(votes: Mapping[str, Sequence[float]]) -> list[Fraction]:
     for judge, said in votes.items():
         matrix = KNOWN["annotators"][judge]  # type: ignore[index]
         for one in said:
-            shares = [share * Fraction(row[LEVELS.index(one)]) for share, row in zip(shares, matrix, strict=True)]
+            shares = [
+                share * Fraction(row[LEVELS.index(one)])
+                for share, row in zip(shares, matrix, strict=True)
+            ]
     return [share / sum(shares) for share in shares]
 
 
@@ -68,9 +80,13 @@ panels = st.fixed_dictionaries({"a": levels, "b": levels, "liar": levels})
 
 @given(panels)
 def test_the_value_is_the_mean_level_by_bayes_rule(votes: dict[str, list[float]]) -> None:
-    made = COMBINER.combine(score_matrices(votes), freeze_params("a", "b", "liar", confusions=KNOWN))
+    made = COMBINER.combine(
+        score_matrices(votes), freeze_params("a", "b", "liar", confusions=KNOWN)
+    )
     posterior = posterior_by_hand(votes)
-    assert made.value[0] == pytest.approx(float(sum(p * Fraction(v) for p, v in zip(posterior, LEVELS, strict=True))))
+    assert made.value[0] == pytest.approx(
+        float(sum(p * Fraction(v) for p, v in zip(posterior, LEVELS, strict=True)))
+    )
     for level, share in zip(LEVELS, posterior, strict=True):
         assert made.diagnostics[f"p({level:g})"][0] == pytest.approx(float(share))
     assert made.diagnostics["ambiguity"][0] == pytest.approx(float(1 - max(posterior)))
@@ -78,14 +94,23 @@ def test_the_value_is_the_mean_level_by_bayes_rule(votes: dict[str, list[float]]
 
 
 @given(panels, st.data())
-def test_a_discarded_judge_gives_no_credit(votes: dict[str, list[float]], data: st.DataObject) -> None:
+def test_a_discarded_judge_gives_no_credit(
+    votes: dict[str, list[float]], data: st.DataObject
+) -> None:
     """Whatever it could have said, the response gets no more without it; the liar's silence gains nothing either."""
     params = freeze_params("a", "b", "liar", confusions=KNOWN)
     silent = data.draw(st.sampled_from(sorted(votes)))
-    without_judge = {judge: [None] * len(given) if judge == silent else given for judge, given in votes.items()}
-    could = [value({**votes, silent: list(said)}, params) for said in product(LEVELS, repeat=len(votes[silent]))]
+    without_judge = {
+        judge: [None] * len(given) if judge == silent else given for judge, given in votes.items()
+    }
+    could = [
+        value({**votes, silent: list(said)}, params)
+        for said in product(LEVELS, repeat=len(votes[silent]))
+    ]
     assert value(without_judge, params) == pytest.approx(min(could))
-    low, high = COMBINER.bounds(score_matrices(without_judge, 0.0), score_matrices(without_judge, 1.0), params)
+    low, high = COMBINER.bounds(
+        score_matrices(without_judge, 0.0), score_matrices(without_judge, 1.0), params
+    )
     assert low[0] == pytest.approx(min(could))
     assert high[0] == pytest.approx(max(could))
 
@@ -93,7 +118,10 @@ def test_a_discarded_judge_gives_no_credit(votes: dict[str, list[float]], data: 
 @pytest.mark.parametrize("fill", [0.0, 1.0])
 def test_without_counted_judges_the_failure_rule_applies(fill: float) -> None:
     """Also where a gate stopped every judge: nothing good is found in such a response."""
-    for params in (freeze_params("a", "b", confusions=KNOWN), freeze_params("a", "b", levels=[0.2, 0.9])):
+    for params in (
+        freeze_params("a", "b", confusions=KNOWN),
+        freeze_params("a", "b", levels=[0.2, 0.9]),
+    ):
         made = COMBINER.combine(score_matrices({"a": [None] * 9, "b": [None] * 9}, fill), params)
         assert made.value[0] == fill
         assert np.isnan(made.diagnostics["ambiguity"][0])
@@ -110,13 +138,17 @@ def test_each_row_depends_on_itself_alone(
     votes: dict[str, list[float]], missing: list[int], data: st.DataObject
 ) -> None:
     params = freeze_params("a", "b", "liar", confusions=KNOWN)
-    same: dict[str, list[float | None]] = {judge: [*said, *said, *said][:3] for judge, said in sorted(votes.items())}
+    same: dict[str, list[float | None]] = {
+        judge: [*said, *said, *said][:3] for judge, said in sorted(votes.items())
+    }
     partly = {
-        judge: [None if place in missing else one for place, one in enumerate(said)] for judge, said in same.items()
+        judge: [None if place in missing else one for place, one in enumerate(said)]
+        for judge, said in same.items()
     }
     silent: dict[str, list[float | None]] = {judge: [None] * 3 for judge in same}
     rows = [
-        score_matrices(one) for one in data.draw(st.permutations([same, partly, silent, {**same, "liar": [None] * 3}]))
+        score_matrices(one)
+        for one in data.draw(st.permutations([same, partly, silent, {**same, "liar": [None] * 3}]))
     ]
     together = {
         judge: ScoreMatrix(
@@ -128,7 +160,9 @@ def test_each_row_depends_on_itself_alone(
         )
         for judge in rows[0]
     }
-    assert COMBINER.combine(together, params).value.tolist() == [COMBINER.combine(one, params).value[0] for one in rows]
+    assert COMBINER.combine(together, params).value.tolist() == [
+        COMBINER.combine(one, params).value[0] for one in rows
+    ]
 
 
 def test_gated_and_failed_votes_count_as_the_worst_case() -> None:
@@ -137,7 +171,8 @@ def test_gated_and_failed_votes_count_as_the_worst_case() -> None:
     both = score_matrices({"a": [1.0, None], "b": [None]})
     both["a"].value[0, 1] = 1.0  # stopped
     could = {
-        failed: max(value({"a": [1.0, stopped], "b": [failed]}, params) for stopped in LEVELS) for failed in LEVELS
+        failed: max(value({"a": [1.0, stopped], "b": [failed]}, params) for stopped in LEVELS)
+        for failed in LEVELS
     }
     assert COMBINER.combine(both, params).value[0] == pytest.approx(min(could.values()))
 
@@ -155,7 +190,9 @@ def test_without_confusions_the_most_votes_win_and_a_tie_is_shared(said: list[fl
 @pytest.mark.parametrize(
     ("score", "level"), [(0.0, 0.0), (0.25, 0.0), (0.26, 0.5), (0.75, 0.5), (0.76, 1.0), (1.0, 1.0)]
 )
-def test_a_score_counts_as_the_nearest_level_and_between_two_as_the_lower(score: float, level: float) -> None:
+def test_a_score_counts_as_the_nearest_level_and_between_two_as_the_lower(
+    score: float, level: float
+) -> None:
     assert value({"a": [score]}, freeze_params("a", levels=list(LEVELS))) == level
 
 
@@ -167,12 +204,17 @@ SPLIT = ("a@ann", "a@bob", "b@ann", "b@bob", "liar")
 
 
 def judges_of_reviewers() -> dict[str, ComponentInput]:
-    both = {name: ComponentInput(questions=(f"{name}/x", f"{name}/y"), weights=(1.0, 1.0)) for name in "ab"}
+    both = {
+        name: ComponentInput(questions=(f"{name}/x", f"{name}/y"), weights=(1.0, 1.0))
+        for name in "ab"
+    }
     return {**both, **inputs("liar")}
 
 
 def freeze_panels(**params: Any) -> dict[str, Any]:
-    return COMBINER.freeze(COMBINER.arrange_inputs(judges_of_reviewers(), REVIEWERS, params), params)
+    return COMBINER.freeze(
+        COMBINER.arrange_inputs(judges_of_reviewers(), REVIEWERS, params), params
+    )
 
 
 votes_of_reviewers = st.fixed_dictionaries(
@@ -181,7 +223,9 @@ votes_of_reviewers = st.fixed_dictionaries(
 
 
 @given(
-    votes_of_reviewers, st.sampled_from([{"confusions": KNOWN}, {"levels": list(LEVELS)}]), st.sampled_from([0.0, 1.0])
+    votes_of_reviewers,
+    st.sampled_from([{"confusions": KNOWN}, {"levels": list(LEVELS)}]),
+    st.sampled_from([0.0, 1.0]),
 )
 def test_each_reviewer_has_a_panel_and_the_value_is_their_mean(
     votes: dict[str, list[float | None]], params: dict[str, Any], fill: float
@@ -190,12 +234,17 @@ def test_each_reviewer_has_a_panel_and_the_value_is_their_mean(
     made = COMBINER.combine(score_matrices(votes, fill), freeze_panels(**params))
     alone = {
         reviewer: COMBINER.combine(
-            score_matrices({"a": votes[f"a@{reviewer}"], "b": votes[f"b@{reviewer}"], "liar": votes["liar"]}, fill),
+            score_matrices(
+                {"a": votes[f"a@{reviewer}"], "b": votes[f"b@{reviewer}"], "liar": votes["liar"]},
+                fill,
+            ),
             freeze_params("a", "b", "liar", **params),
         )
         for reviewer in ("ann", "bob")
     }
-    assert {name: part[0] for name, part in made.parts.items()} == {name: one.value[0] for name, one in alone.items()}
+    assert {name: part[0] for name, part in made.parts.items()} == {
+        name: one.value[0] for name, one in alone.items()
+    }
     assert made.value[0] == pytest.approx((alone["ann"].value[0] + alone["bob"].value[0]) / 2)
     for name, one in alone.items():
         for figure, values in one.diagnostics.items():
@@ -212,9 +261,12 @@ def test_reviewers_who_differ_stay_apart_and_are_one_truth_only_if_pooled() -> N
     assert made.parts["bob"][0] < 0.1
     pooled = freeze_panels(confusions=KNOWN, pool=True)
     assert ("panels" in pooled, pooled["pool"]) == (False, True)
-    both = COMBINER.combine(score_matrices({"a": [1.0, 0.0], "b": [1.0, 0.0], "liar": [0.5]}), pooled)
+    both = COMBINER.combine(
+        score_matrices({"a": [1.0, 0.0], "b": [1.0, 0.0], "liar": [0.5]}), pooled
+    )
     assert both.value[0] == value(
-        {"a": [1.0, 0.0], "b": [1.0, 0.0], "liar": [0.5]}, freeze_params("a", "b", "liar", confusions=KNOWN)
+        {"a": [1.0, 0.0], "b": [1.0, 0.0], "liar": [0.5]},
+        freeze_params("a", "b", "liar", confusions=KNOWN),
     )
     assert both.diagnostics["ambiguity"][0] > made.diagnostics["ambiguity of ann"][0]
 
@@ -239,10 +291,22 @@ class TestFreezing:
         ("params", "wrong"),
         [
             ({"confusions": KNOWN, "levels": [0, 1]}, "2 levels for 3 classes"),
-            ({"confusions": KNOWN, "levels": [0, 0.25, 1]}, "the confusions are of .*; learn them of these levels"),
-            ({"confusions": {**KNOWN, "classes": [1.0, 0.5, 0.0]}}, "do not rise; name them from low to high"),
-            ({"confusions": {**KNOWN, "prior": [1.0, 1.0, 0.0]}}, r"params.confusions.prior: sums to 2"),
-            ({"confusions": {**KNOWN, "annotators": {"b": HONEST}}}, "say nothing of input 'a'.*: b"),
+            (
+                {"confusions": KNOWN, "levels": [0, 0.25, 1]},
+                "the confusions are of .*; learn them of these levels",
+            ),
+            (
+                {"confusions": {**KNOWN, "classes": [1.0, 0.5, 0.0]}},
+                "do not rise; name them from low to high",
+            ),
+            (
+                {"confusions": {**KNOWN, "prior": [1.0, 1.0, 0.0]}},
+                r"params.confusions.prior: sums to 2",
+            ),
+            (
+                {"confusions": {**KNOWN, "annotators": {"b": HONEST}}},
+                "say nothing of input 'a'.*: b",
+            ),
         ],
     )
     def test_invalid_params_are_refused(self, params: dict[str, Any], wrong: str) -> None:
@@ -252,6 +316,7 @@ class TestFreezing:
     def test_an_input_skipped_to_zero_is_refused(self) -> None:
         given = {"a": ComponentInput(questions=("a",), weights=(1.0,), if_skipped="zero")}
         with pytest.raises(
-            PlanError, match="input 'a': a judge that was left out has no vote; write `if_skipped: left-out`"
+            PlanError,
+            match="input 'a': a judge that was left out has no vote; write `if_skipped: left-out`",
         ):
             COMBINER.freeze(given, {})

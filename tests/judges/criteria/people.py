@@ -6,13 +6,24 @@ from typing import Any
 from jurygraph import Task
 
 WISHES: Mapping[str, Sequence[tuple[str, str, str]]] = {
-    "ann": (("tea", "soft", "A pot of assam each afternoon."), ("step-free", "hard", "No stairs anywhere.")),
-    "bob": (("fish", "soft", "Herring for supper."), ("cheap", "hard", "Under forty pounds a day.")),
-    "cyd": (("quiet", "soft", "An hour of reading after lunch."), ("back", "hard", "Home by Sunday evening.")),
+    "ann": (
+        ("tea", "soft", "A pot of assam each afternoon."),
+        ("step-free", "hard", "No stairs anywhere."),
+    ),
+    "bob": (
+        ("fish", "soft", "Herring for supper."),
+        ("cheap", "hard", "Under forty pounds a day."),
+    ),
+    "cyd": (
+        ("quiet", "soft", "An hour of reading after lunch."),
+        ("back", "hard", "Home by Sunday evening."),
+    ),
 }
 PROFILES = {"ann": "a retired gardener", "bob": "a student of law", "cyd": "a violinist on leave"}
 TRIP = "Plan a weekend in Leeds for all of us."
-RESPONSE_TEXT = "Saturday: herring at the Fish Bar.\nSunday: tea at the Old Mill, step-free.\nHome at six."
+RESPONSE_TEXT = (
+    "Saturday: herring at the Fish Bar.\nSunday: tea at the Old Mill, step-free.\nHome at six."
+)
 
 
 def people(*names: str, checks: Mapping[str, Any] | None = None, **fields: Any) -> Task:
@@ -28,7 +39,9 @@ def people(*names: str, checks: Mapping[str, Any] | None = None, **fields: Any) 
         }
         for name in names or WISHES
     ]
-    return Task.model_validate({"id": "letter", "query": TRIP, "stakeholders": stakeholders} | fields)
+    return Task.model_validate(
+        {"id": "letter", "query": TRIP, "stakeholders": stakeholders} | fields
+    )
 
 
 def texts_about(name: str) -> list[str]:

@@ -5,7 +5,17 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jurygraph import Criterion, EvaluatorInput, Jury, Response, Task, TaskView, Trace, Verdict, testing
+from jurygraph import (
+    Criterion,
+    EvaluatorInput,
+    Jury,
+    Response,
+    Task,
+    TaskView,
+    Trace,
+    Verdict,
+    testing,
+)
 from jurygraph.judges.criteria import Criteria, JudgeEvaluator
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.judge_client import JudgeClient
@@ -41,11 +51,15 @@ def parts_reply(*parts: Sequence[str] | None, reason: str = "so it is") -> dict[
     return {"reason": reason, **{f"part_{place}": part for place, part in enumerate(told, start=1)}}
 
 
-def reply_to_all(body: Body, found: bool = True, quotes: Sequence[str] | None = None) -> dict[str, Any]:
+def reply_to_all(
+    body: Body, found: bool = True, quotes: Sequence[str] | None = None
+) -> dict[str, Any]:
     """What fits a request: everything is `found` in the response, wholly, or nothing is."""
     if found and quotes is None:
         quotes = quotable(response_in(body))
-    return {name: _fitting(schema, found, list(quotes or [])) for name, schema in items_of(body).items()}
+    return {
+        name: _fitting(schema, found, list(quotes or [])) for name, schema in items_of(body).items()
+    }
 
 
 def _fitting(schema: Mapping[str, Any], found: bool, quotes: list[str]) -> dict[str, Any]:
@@ -58,7 +72,10 @@ def _fitting(schema: Mapping[str, Any], found: bool, quotes: list[str]) -> dict[
         "probability": 0.9 if found else 0.1,
         "value": high if found else low,
     }
-    return {name: values[name] if name in values else _fitting(part, found, quotes) for name, part in fields.items()}
+    return {
+        name: values[name] if name in values else _fitting(part, found, quotes)
+        for name, part in fields.items()
+    }
 
 
 def bounds_of(schema: Mapping[str, Any]) -> tuple[float, float]:
@@ -80,7 +97,10 @@ def find_nothing(body: dict[str, Any], number: int) -> Answer:
 
 def reply_in_turn(*answers: Any) -> Script:
     """These answers in turn, and the last one from then on; what is no answer is said as JSON, or as it is."""
-    given = [one if callable(one) else reply_with(one if isinstance(one, str) else json.dumps(one)) for one in answers]
+    given = [
+        one if callable(one) else reply_with(one if isinstance(one, str) else json.dumps(one))
+        for one in answers
+    ]
     return lambda body, number: given[min(number, len(given)) - 1]
 
 
@@ -104,7 +124,11 @@ def score_by_script(
 ) -> tuple[list[Trace], list[dict[str, Any]]]:
     """The traces of a group, and the bodies of all requests; `settings` are what else the config says."""
     with run_server(script) as server:
-        said_so = {**config(server.url, **calls), "evaluators": list(use), "safety": dict(safety or {})}
+        said_so = {
+            **config(server.url, **calls),
+            "evaluators": list(use),
+            "safety": dict(safety or {}),
+        }
         with Jury.from_config(said_so | dict(settings or {})) as jury:
             traces = jury.score(task, group)
         return traces, [seen.body for seen in server.requests]
@@ -134,7 +158,9 @@ def answer_questions(
 
     async def ask() -> list[Verdict]:
         gateway = Gateway(judge, Limiter(32), RequestLimits())
-        verdicts = await evaluator.answer_all(build(JudgeClient(gateway, {}, safety or SafetyConfig())))
+        verdicts = await evaluator.answer_all(
+            build(JudgeClient(gateway, {}, safety or SafetyConfig()))
+        )
         await gateway.close()
         return verdicts
 
@@ -149,7 +175,11 @@ def views(*names: str, **fields: Any) -> list[TaskView]:
 
 def view(about: Any, **fields: Any) -> TaskView:
     audience = type(about).__name__.lower()
-    given: dict[str, Any] = {"id": "letter", "query": "Write a letter.", "audience": audience} | fields
+    given: dict[str, Any] = {
+        "id": "letter",
+        "query": "Write a letter.",
+        "audience": audience,
+    } | fields
     return TaskView(about=about, **given)
 
 

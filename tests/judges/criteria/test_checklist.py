@@ -23,7 +23,9 @@ ALONE = {"use": "checklist", "params": {"audience": "task"}}
 """For the task as a whole it is a component of its own."""
 
 
-def score_checklist(script: Script, task: Task, *texts: str, **kwargs: Any) -> tuple[list[Trace], list[dict[str, Any]]]:
+def score_checklist(
+    script: Script, task: Task, *texts: str, **kwargs: Any
+) -> tuple[list[Trace], list[dict[str, Any]]]:
     kwargs = {"use": [ALONE], "settings": {"reward": {"checklist": 1.0}}} | kwargs
     return score_by_script(script, task, responses(*(texts or (RESPONSE_TEXT,))), **kwargs)
 
@@ -45,7 +47,12 @@ def test_every_item_is_a_part_and_the_score_is_the_share_that_holds() -> None:
     shown = "\n".join(f"part_{place}: {text}" for place, text in enumerate(DEFAULT_ITEMS, start=1))
     assert fenced(f"Each part is asked about by itself.\n{shown}", "item") in user_message(body)
     (verdict,) = trace.verdicts
-    assert (verdict.score, verdict.met, verdict.native, verdict.scale) == (0.5, False, 2.0, (0.0, 4.0))
+    assert (verdict.score, verdict.met, verdict.native, verdict.scale) == (
+        0.5,
+        False,
+        2.0,
+        (0.0, 4.0),
+    )
     assert (verdict.layer, verdict.subject, verdict.stakeholder) == ("residual", "checklist", None)
     assert trace.reward.components == {"checklist": 0.5}
 
@@ -60,14 +67,19 @@ def test_with_preferences_it_has_its_share_of_each_utility() -> None:
 
 def refusal(uses: Sequence[Any], **config: Any) -> str:
     weights = {"method": "uniform", **config}
-    with Jury.from_config({"evaluators": uses, "weights": weights}) as jury, pytest.raises(PlanError) as error:
+    with (
+        Jury.from_config({"evaluators": uses, "weights": weights}) as jury,
+        pytest.raises(PlanError) as error,
+    ):
         jury.prepare(people("ann"))
     return str(error.value)
 
 
 def test_more_than_a_fifth_is_refused_before_any_call() -> None:
     uses = both()["use"]
-    template = "residual questions hold {} % of the weight of stakeholder 'ann', and 20 % is the most"
+    template = (
+        "residual questions hold {} % of the weight of stakeholder 'ann', and 20 % is the most"
+    )
     assert template.format("33.3") in refusal(uses)  # a third of three questions
     assert template.format("21") in refusal(uses, layers={"model": 0.79, "residual": 0.21})
     assert template.format("100") in refusal(["checklist"])

@@ -40,7 +40,9 @@ FORMS: list[dict[str, Any]] = [
 
 
 def of(*criteria: dict[str, Any], **fields: Any) -> Task:
-    return Task.model_validate({"id": "letter", "query": "Write.", "rubric": {"criteria": criteria}} | fields)
+    return Task.model_validate(
+        {"id": "letter", "query": "Write.", "rubric": {"criteria": criteria}} | fields
+    )
 
 
 TASK = of(*FORMS)
@@ -65,21 +67,26 @@ def test_criteria_of_all_forms_are_judged_in_one_call() -> None:
         ("c-whole", 1.0, True, 4.0, (0.0, 4.0)),
         ("d-rude", 0.9, True, "P(met) as stated", None),
     ]
-    assert all([one.quote for one in verdict.evidence] == ["Dear Ann, at nine"] for verdict in trace.verdicts)
+    assert all(
+        [one.quote for one in verdict.evidence] == ["Dear Ann, at nine"]
+        for verdict in trace.verdicts
+    )
 
 
 def test_anchors_are_shown_by_value_and_parts_in_the_order_of_the_file() -> None:
     _, (body,) = score_by_script(find_nothing, TASK, responses("Dear Ann"))
     assert fenced("How kind?\n1-3: rude\n4-9: so so\n10: very", "item") in user_message(body)
-    assert fenced("It says what, and when.\npart_1: what is said\npart_2: a time is given", "item") in user_message(
-        body
-    )
+    assert fenced(
+        "It says what, and when.\npart_1: what is said\npart_2: a time is given", "item"
+    ) in user_message(body)
     assert "give as `value` a number from 1 (not at all) to 10 (wholly)" in user_message(body)
 
 
 def test_weights_of_parts_count_and_are_not_shown_to_the_model() -> None:
     reply = {"criterion_1": parts_reply(["Dear Ann"], None)}
-    light, heavy = (of({**FORMS[2], "parts": [{"text": "a", "weight": w}, {"text": "b"}]}) for w in (1.0, 3.0))
+    light, heavy = (
+        of({**FORMS[2], "parts": [{"text": "a", "weight": w}, {"text": "b"}]}) for w in (1.0, 3.0)
+    )
     shown, scores = [], []
     for task in (light, heavy):
         (trace,), (body,) = score_by_script(reply_in_turn(reply), task, responses("Dear Ann"))
@@ -99,20 +106,31 @@ def by_what_is_shown(body: dict[str, Any], number: int) -> Answer:
 
 def unruly(body: dict[str, Any], number: int) -> Answer:
     """The same, and for some requests a reply that misquotes, or that is none."""
-    reply = reply_to_all(body, quotes=["what nobody said"]) if len(user_message(body)) % 3 else "Well, …"
+    reply = (
+        reply_to_all(body, quotes=["what nobody said"])
+        if len(user_message(body)) % 3
+        else "Well, …"
+    )
     return reply_with(reply if isinstance(reply, str) else json.dumps(reply))
 
 
 @pytest.mark.parametrize("script", [by_what_is_shown, unruly])
 @pytest.mark.parametrize("profile", ["full", "compact"])
-@pytest.mark.parametrize(("name", "questions"), [("criteria", len(FORMS)), ("preferences", 6), ("checklist", 1)])
+@pytest.mark.parametrize(
+    ("name", "questions"), [("criteria", len(FORMS)), ("preferences", 6), ("checklist", 1)]
+)
 def test_each_evaluator_of_items_passes_the_conformance_suite(
     name: str, questions: int, profile: str, script: Script
 ) -> None:
     task = people(rubric={"criteria": FORMS})
-    use = {"use": name, "params": {"profile": profile, **({"audience": "task"} if name == "checklist" else {})}}
+    use = {
+        "use": name,
+        "params": {"profile": profile, **({"audience": "task"} if name == "checklist" else {})},
+    }
     with run_server(script) as server:
         model = f"openai-compatible:{server.url}#tiny"
-        seen = conformance.check_evaluator(use, [(task, responses("Dear Ann", "Dear Bo, Dear Cy", "Go"))], model=model)
+        seen = conformance.check_evaluator(
+            use, [(task, responses("Dear Ann", "Dear Bo, Dear Cy", "Go"))], model=model
+        )
         assert seen == questions * (3 + len(conformance.ODD_TEXTS))
         assert server.count > 0

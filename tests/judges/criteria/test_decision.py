@@ -31,7 +31,11 @@ def with_tokens(reply: dict[str, Any], p_true: float | None) -> Answer:
     before, _, after = text.rpartition('"met":')
     word = "true" if after.startswith("true") else "false"
     odds = {"true": math.log(p_true), "false": math.log(1 - p_true)}
-    tokens = [(f'{before}"met":', 0.0, {}), (word, odds[word], odds), (after.removeprefix(word), 0.0, {})]
+    tokens = [
+        (f'{before}"met":', 0.0, {}),
+        (word, odds[word], odds),
+        (after.removeprefix(word), 0.0, {}),
+    ]
     return reply_with(text, logprobs=tokens)
 
 
@@ -77,8 +81,12 @@ CASES: list[tuple[dict[str, Any], float | None, Expected]] = [
 
 
 def rubric(**weights: float) -> Task:
-    criteria = [{"id": name, "text": f"It is {name}.", "weight": weight} for name, weight in weights.items()]
-    return Task.model_validate({"id": "letter", "query": "Write.", "rubric": {"criteria": criteria}})
+    criteria = [
+        {"id": name, "text": f"It is {name}.", "weight": weight} for name, weight in weights.items()
+    ]
+    return Task.model_validate(
+        {"id": "letter", "query": "Write.", "rubric": {"criteria": criteria}}
+    )
 
 
 def reward_of_vote(verdict: Expected) -> float:
@@ -103,8 +111,12 @@ OTHER_VOTES = {"yes": answer(True, 0.9), "no": answer(False, 0.1)}
 FLAT = {"rubric": {"aggregation": "flat"}}
 COMPACT = {"use": "criteria", "params": {"profile": "compact"}}
 USES = {
-    "criterion": Use(rubric(clear=1.0), {"evaluators": ["criteria"]}, {"criterion_1": None}, lambda it: it.score),
-    "compact": Use(rubric(clear=1.0), {"evaluators": [COMPACT]}, {"criterion_1": None}, lambda it: it.score),
+    "criterion": Use(
+        rubric(clear=1.0), {"evaluators": ["criteria"]}, {"criterion_1": None}, lambda it: it.score
+    ),
+    "compact": Use(
+        rubric(clear=1.0), {"evaluators": [COMPACT]}, {"criterion_1": None}, lambda it: it.score
+    ),
     "penalty": Use(
         rubric(clear=2.0, rude=-1.0),
         {"evaluators": ["criteria"], **FLAT},
@@ -132,7 +144,11 @@ def judge(task: Task, script: Script, **config: Any) -> tuple[Trace, Server]:
     with run_server(script) as server:
         model = f"openai-compatible:{server.url}#"
         has_jury = any("judges" in use for use in config["evaluators"])
-        models = {"models": {name: model + name for name in JUDGES}} if has_jury else {"model": f"{model}deciding"}
+        models = (
+            {"models": {name: model + name for name in JUDGES}}
+            if has_jury
+            else {"model": f"{model}deciding"}
+        )
         with Jury.from_config({"failure": {"min_coverage": 0.0}, **models, **config}) as jury:
             (trace,) = jury.score(task, responses(TEXT))
         return trace, server
@@ -140,7 +156,9 @@ def judge(task: Task, script: Script, **config: Any) -> tuple[Trace, Server]:
 
 @pytest.mark.parametrize("name", USES)
 @all_rows(("reply", "p_true", "expected"), CASES)
-def test_the_decision_decides(name: str, reply: dict[str, Any], p_true: float | None, expected: Expected) -> None:
+def test_the_decision_decides(
+    name: str, reply: dict[str, Any], p_true: float | None, expected: Expected
+) -> None:
     use = USES[name]
     if name == "compact" and expected.unsupported:
         return  # a compact reply has no quotations
@@ -154,9 +172,13 @@ def test_the_decision_decides(name: str, reply: dict[str, Any], p_true: float | 
     trace, server = judge(use.task, script, **use.config)
     calls = [request for request in server.requests if request.body["model"] == "deciding"]
     assert len(calls) == expected.calls
-    *others, verdict = sorted(trace.verdicts, key=lambda verdict: (verdict.judge == "deciding", verdict.subject))
+    *others, verdict = sorted(
+        trace.verdicts, key=lambda verdict: (verdict.judge == "deciding", verdict.subject)
+    )
     check_verdict(verdict, expected, use.is_penalty, "" if name == "compact" else REASON)
-    assert [other.status for other in others] == (["ok"] * 2 if name == "vote" else [verdict.status] * len(others))
+    assert [other.status for other in others] == (
+        ["ok"] * 2 if name == "vote" else [verdict.status] * len(others)
+    )
     if expected.score is None:  # neither credit, fine nor vote: what is missing is open
         assert (trace.reward.value, trace.reward.status) == (None, "failed")
         assert "is 0." in calls[1].body["messages"][-1]["content"]
@@ -164,23 +186,38 @@ def test_the_decision_decides(name: str, reply: dict[str, Any], p_true: float | 
         assert trace.reward.value == pytest.approx(use.reward(expected))
 
 
-def check_verdict(verdict: RecordedVerdict, expected: Expected, is_penalty: bool, reason: str) -> None:
+def check_verdict(
+    verdict: RecordedVerdict, expected: Expected, is_penalty: bool, reason: str
+) -> None:
     """Check a verdict, and what is said of it."""
     if expected.score is None:
-        assert (verdict.status, verdict.score, verdict.met, verdict.native) == ("failed", None, None, None)
+        assert (verdict.status, verdict.score, verdict.met, verdict.native) == (
+            "failed",
+            None,
+            None,
+            None,
+        )
         assert verdict.failure is not None
         assert (verdict.failure.kind, verdict.failure.cause) == ("malformed", "response")
         assert re.fullmatch(
-            r"field \w+_\d\.probability: is [\d.]+ and met (true|false), which contradict each other", verdict.reason
+            r"field \w+_\d\.probability: is [\d.]+ and met (true|false), which contradict each other",
+            verdict.reason,
         )
         return
     assert verdict.status == "ok"
     assert (verdict.native, verdict.unsupported) == (expected.native, expected.unsupported)
     if expected.unsupported is None:
-        assert (verdict.score, verdict.met, verdict.reason) == (pytest.approx(expected.score), expected.met, reason)
+        assert (verdict.score, verdict.met, verdict.reason) == (
+            pytest.approx(expected.score),
+            expected.met,
+            reason,
+        )
     else:
         assert (verdict.score, verdict.met) == (float(is_penalty), is_penalty)
-        assert verdict.reason == f"{reason} [unsupported: the judge says met, and nothing is quoted for it]"
+        assert (
+            verdict.reason
+            == f"{reason} [unsupported: the judge says met, and nothing is quoted for it]"
+        )
 
 
 # The repair
@@ -189,8 +226,13 @@ def check_verdict(verdict: RecordedVerdict, expected: Expected, is_penalty: bool
 def test_a_contradiction_is_sent_back_once_and_the_new_decision_counts() -> None:
     wrong = {"criterion_1": answer(True, 1.0), "criterion_2": answer(False, 0.9)}
     right = {**wrong, "criterion_2": answer(False, 0.2)}
-    trace, server = judge(rubric(clear=1.0, kind=1.0), reply_in_turn(wrong, right), evaluators=["criteria"])
-    assert [(verdict.score, verdict.met) for verdict in trace.verdicts] == [(1.0, True), (0.2, False)]
+    trace, server = judge(
+        rubric(clear=1.0, kind=1.0), reply_in_turn(wrong, right), evaluators=["criteria"]
+    )
+    assert [(verdict.score, verdict.met) for verdict in trace.verdicts] == [
+        (1.0, True),
+        (0.2, False),
+    ]
     assert trace.reward.value == 0.6
     _, second = server.requests
     assert second.body["messages"][-1]["content"].startswith(
@@ -204,7 +246,12 @@ def test_a_reply_that_lacks_a_quotation_counts_if_its_repair_contradicts_itself(
     first, second = {"criterion_1": answer(True, 0.9, ())}, {"criterion_1": answer(False, 0.9)}
     trace, server = judge(rubric(clear=1.0), reply_in_turn(first, second), evaluators=["criteria"])
     (verdict,) = trace.verdicts
-    assert (verdict.status, verdict.unsupported, trace.reward.value, server.count) == ("ok", "worst-case", 0.0, 2)
+    assert (verdict.status, verdict.unsupported, trace.reward.value, server.count) == (
+        "ok",
+        "worst-case",
+        0.0,
+        2,
+    )
 
 
 # Parts
@@ -214,11 +261,18 @@ def test_a_reply_that_lacks_a_quotation_counts_if_its_repair_contradicts_itself(
 def test_an_item_of_a_checklist_has_a_decision_alone(is_met: bool) -> None:
     """No number can stand beside it, and a log probability changes nothing."""
     reply = {"checklist_1": parts_reply([TEXT], [TEXT] if is_met else None)}
-    checklist = {"use": "checklist", "params": {"audience": "task", "items": ["It is kind.", "It is clear."]}}
+    checklist = {
+        "use": "checklist",
+        "params": {"audience": "task", "items": ["It is kind.", "It is clear."]},
+    }
     config = {"evaluators": [checklist], "reward": {"checklist": 1.0}}
-    trace, server = judge(rubric(any=1.0), lambda *_: with_tokens(reply, 0.05 if is_met else 0.95), **config)
+    trace, server = judge(
+        rubric(any=1.0), lambda *_: with_tokens(reply, 0.05 if is_met else 0.95), **config
+    )
     (verdict,) = trace.verdicts
-    assert (verdict.score, verdict.met, trace.reward.value) == ((1.0, True, 1.0) if is_met else (0.5, False, 0.5))
+    assert (verdict.score, verdict.met, trace.reward.value) == (
+        (1.0, True, 1.0) if is_met else (0.5, False, 0.5)
+    )
     assert server.count == 1
     reply["checklist_1"]["part_2"]["probability"] = 0.9
     trace, server = judge(rubric(any=1.0), lambda *_: with_tokens(reply, None), **config)

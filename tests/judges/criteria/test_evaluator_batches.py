@@ -25,7 +25,9 @@ TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)
 IDS = st.lists(st.text("abxyz0189_", min_size=1, max_size=4), min_size=1, max_size=10, unique=True)
 
 
-def request_verdicts(build: Callable[[JudgeClient], Sequence[EvaluatorInput]]) -> tuple[list[Verdict], list[Any]]:
+def request_verdicts(
+    build: Callable[[JudgeClient], Sequence[EvaluatorInput]],
+) -> tuple[list[Verdict], list[Any]]:
     return answer_questions(Criteria(), build, {"": True})
 
 
@@ -53,7 +55,9 @@ def test_the_order_of_inputs_changes_no_request_and_no_verdict(
         asks = evaluator_inputs(model, views(*names), group, samples)
         return [asks[place] for place in places]
 
-    usual, requests = request_verdicts(lambda model: evaluator_inputs(model, views(*names), group, samples))
+    usual, requests = request_verdicts(
+        lambda model: evaluator_inputs(model, views(*names), group, samples)
+    )
     turned, others = request_verdicts(in_other_order)
     assert {request.digest for request in others} == {request.digest for request in requests}
     assert turned == [usual[place] for place in places]
@@ -69,12 +73,18 @@ def test_sample_s_shows_the_items_of_a_call_rotated_by_s_and_each_verdict_belong
         lambda model: evaluator_inputs(model, views(*names), responses("Dear Ann"), samples),
         {"x": True, "": False},
     )
-    assert [verdict.met for verdict in verdicts] == ["x" in name for name in names for _ in range(samples)]
+    assert [verdict.met for verdict in verdicts] == [
+        "x" in name for name in names for _ in range(samples)
+    ]
     first = [list(shown_items(one.to_dict()).values()) for one in requests if one.sample == 0]
     assert [text for call in first for text in call] == sorted(names)
     for sample in range(samples):
-        calls = [list(shown_items(one.to_dict()).values()) for one in requests if one.sample == sample]
-        assert calls == [[*call[sample % len(call) :], *call[: sample % len(call)]] for call in first]
+        calls = [
+            list(shown_items(one.to_dict()).values()) for one in requests if one.sample == sample
+        ]
+        assert calls == [
+            [*call[sample % len(call) :], *call[: sample % len(call)]] for call in first
+        ]
         assert [list(shown_items(one.to_dict())) for one in requests if one.sample == sample] == [
             [f"criterion_{place}" for place in range(1, len(call) + 1)] for call in first
         ]
@@ -82,7 +92,11 @@ def test_sample_s_shows_the_items_of_a_call_rotated_by_s_and_each_verdict_belong
 
 def shown_items(body: Any) -> dict[str, str]:
     """Return the text of each item of a request, in the order shown."""
-    found = re.findall(r"^(\w+):\n<<<item [0-9a-f]{16}\nIt is (\w+)\.\n", body["messages"][1]["content"], re.MULTILINE)
+    found = re.findall(
+        r"^(\w+):\n<<<item [0-9a-f]{16}\nIt is (\w+)\.\n",
+        body["messages"][1]["content"],
+        re.MULTILINE,
+    )
     return dict(found)
 
 
@@ -136,10 +150,14 @@ def test_a_response_is_entirely_between_its_marks_and_otherwise_unchanged(text: 
     assert shown.count(mark) == 2
 
 
-@pytest.mark.parametrize("variable", ["short", "{{ 7 * 7 }}", "{% raw %}", "<<<item 0123456789abcdef"])
+@pytest.mark.parametrize(
+    "variable", ["short", "{{ 7 * 7 }}", "{% raw %}", "<<<item 0123456789abcdef"]
+)
 def test_text_of_a_task_is_data_and_not_a_template(variable: str) -> None:
     _, (request,) = request_verdicts(
-        lambda model: evaluator_inputs(model, views(variable, query=variable), responses("Dear Ann"))
+        lambda model: evaluator_inputs(
+            model, views(variable, query=variable), responses("Dear Ann")
+        )
     )
     assert fenced(variable, "task") in request.messages[1].content
     assert fenced(f"It is {variable}.", "item") in request.messages[1].content

@@ -38,7 +38,9 @@ TASK = rubric("kind", query="Write to Ann that the meeting is moved.").model_cop
 )
 
 
-def verdict_with_quotes(quotes: list[str], met: bool = True, text: str = LETTER, **kwargs: Any) -> Verdict:
+def verdict_with_quotes(
+    quotes: list[str], met: bool = True, text: str = LETTER, **kwargs: Any
+) -> Verdict:
     """The verdict of a model that insists on its quotations."""
     (trace,), _ = score_by_script(
         reply_in_turn(criterion_reply(met=met, quotes=quotes)), TASK, responses(text), **kwargs
@@ -69,7 +71,9 @@ def verified_quotes(verdict: Verdict, text: str = LETTER) -> list[str]:
         ("... der Ofﬁce-Raum ist frei …", "der Ofﬁce-Raum ist frei"),
     ],
 )
-def test_a_quotation_is_found_despite_white_space_and_unicode_forms_with_its_offsets(quote: str, passage: str) -> None:
+def test_a_quotation_is_found_despite_white_space_and_unicode_forms_with_its_offsets(
+    quote: str, passage: str
+) -> None:
     verdict = verdict_with_quotes([quote])
     assert (verdict.status, verdict.score, verdict.reason) == ("ok", 0.9, "so it is")
     assert verified_quotes(verdict) == [passage]
@@ -94,7 +98,12 @@ ELSEWHERE = {
 @all_rows("quote", ELSEWHERE.values())
 def test_a_verdict_with_an_invented_quotation_gives_no_credit(quote: str) -> None:
     verdict = verdict_with_quotes([quote])
-    assert (verdict.score, verdict.met, verdict.unsupported, verdict.evidence) == (0.0, False, "worst-case", ())
+    assert (verdict.score, verdict.met, verdict.unsupported, verdict.evidence) == (
+        0.0,
+        False,
+        "worst-case",
+        (),
+    )
     assert "[unsupported: the judge says met, and " in verdict.reason
     assert quote[:80].strip() in verdict.reason
 
@@ -108,8 +117,13 @@ def test_an_unverified_quotation_is_reported_and_the_verdict_keeps_the_others() 
 
 def test_a_penalty_without_a_quotation_counts_in_full() -> None:
     """No judge is talked out of one by what makes it misquote."""
-    criteria = [{"id": "kind", "text": "kind", "weight": 1.0}, {"id": "rude", "text": "rude", "weight": -1.0}]
-    task = Task.model_validate({"id": "letter", "query": "Write.", "rubric": {"criteria": criteria}})
+    criteria = [
+        {"id": "kind", "text": "kind", "weight": 1.0},
+        {"id": "rude", "text": "rude", "weight": -1.0},
+    ]
+    task = Task.model_validate(
+        {"id": "letter", "query": "Write.", "rubric": {"criteria": criteria}}
+    )
     found = {
         "criterion_1": binary_reply(True, 1.0, quotes=["Liebe Ann"]),
         "criterion_2": binary_reply(True, quotes=["You fool"]),
@@ -127,7 +141,12 @@ def test_a_penalty_without_a_quotation_counts_in_full() -> None:
 
 def repair_message(body: dict[str, Any]) -> str:
     """Return the message that asks the model to repair its first reply."""
-    assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "user"]
+    assert [message["role"] for message in body["messages"]] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+    ]
     return str(body["messages"][-1]["content"])
 
 
@@ -136,7 +155,9 @@ def test_one_repair_request_names_the_missing_quotation_and_a_better_answer_is_u
         criterion_reply(quotes=["we meet at nine", "and bring cake"]),
         criterion_reply(probability=0.7, quotes=["wir treffen uns"]),
     )
-    (trace,), (first, second) = score_by_script(reply_in_turn(wrong, right), TASK, responses(LETTER))
+    (trace,), (first, second) = score_by_script(
+        reply_in_turn(wrong, right), TASK, responses(LETTER)
+    )
     assert second["messages"][:2] == first["messages"]
     assert json.loads(second["messages"][2]["content"]) == wrong
     assert repair_message(second).startswith(
@@ -151,7 +172,10 @@ def test_one_repair_request_names_the_missing_quotation_and_a_better_answer_is_u
     assert sum(call.tokens_out or 0 for call in trace.calls) == 2 * TOKENS_OUT
 
 
-MISTAKEN = {"criterion_1": binary_reply(quotes=["wir treffen uns"]), "criterion_2": binary_reply(quotes=["bring cake"])}
+MISTAKEN = {
+    "criterion_1": binary_reply(quotes=["wir treffen uns"]),
+    "criterion_2": binary_reply(quotes=["bring cake"]),
+}
 """Of two criteria one is supported."""
 
 
@@ -159,7 +183,9 @@ def verdicts_on_two(*answers: Any, **kwargs: Any) -> tuple[list[Verdict], list[d
     (trace,), bodies = score_by_script(
         reply_in_turn(MISTAKEN, *answers), rubric("kind", "short"), responses(LETTER), **kwargs
     )
-    assert all(verdict.call in {None, *(call.id for call in trace.calls)} for verdict in trace.verdicts)
+    assert all(
+        verdict.call in {None, *(call.id for call in trace.calls)} for verdict in trace.verdicts
+    )
     return list(trace.verdicts), bodies
 
 
@@ -183,7 +209,9 @@ def test_an_unusable_second_reply_leaves_the_first(second: Any) -> None:
 
 def task_with_criterion(fields: dict[str, Any]) -> Task:
     criterion = {"id": "tone", "text": "How kind?", "weight": 1.0, **fields}
-    return Task.model_validate({"id": "letter", "query": "Write.", "rubric": {"criteria": [criterion]}})
+    return Task.model_validate(
+        {"id": "letter", "query": "Write.", "rubric": {"criteria": [criterion]}}
+    )
 
 
 SCALE = task_with_criterion({"scale": [1, 10]})
@@ -193,7 +221,11 @@ PARTS = task_with_criterion({"parts": [{"text": "a greeting"}, {"text": "a time"
 @pytest.mark.parametrize(
     ("task", "reply", "message"),
     [
-        (SCALE, scale_reply(7, "we meet"), "a value of 7, and quotes 'we meet' (not in the response)"),
+        (
+            SCALE,
+            scale_reply(7, "we meet"),
+            "a value of 7, and quotes 'we meet' (not in the response)",
+        ),
         (SCALE, scale_reply(1.5), "a value of 1.5, and nothing is quoted for it"),
         (
             PARTS,
@@ -207,15 +239,26 @@ PARTS = task_with_criterion({"parts": [{"text": "a greeting"}, {"text": "a time"
         ),
     ],
 )
-def test_scale_values_and_parts_need_quotations_too(task: Task, reply: dict[str, Any], message: str) -> None:
+def test_scale_values_and_parts_need_quotations_too(
+    task: Task, reply: dict[str, Any], message: str
+) -> None:
     stated = {}
     for rule, mark in {"required": "worst-case", "preferred": "stands", "off": None}.items():
         (trace,), bodies = score_by_script(
-            reply_in_turn({"criterion_1": reply}), task, responses(LETTER), safety={"evidence": rule}
+            reply_in_turn({"criterion_1": reply}),
+            task,
+            responses(LETTER),
+            safety={"evidence": rule},
         )
         (verdict,) = trace.verdicts
-        assert (verdict.status, verdict.unsupported, len(bodies)) == ("ok", mark, 1 if rule == "off" else 2)
-        assert verdict.reason.endswith(f"[unsupported: the judge says {message}]") is (rule != "off")
+        assert (verdict.status, verdict.unsupported, len(bodies)) == (
+            "ok",
+            mark,
+            1 if rule == "off" else 2,
+        )
+        assert verdict.reason.endswith(f"[unsupported: the judge says {message}]") is (
+            rule != "off"
+        )
         stated[rule] = (verdict.score, trace.reward.value)
         assert (trace.reward.status, trace.reward.coverage) == ("ok", 1.0)
     assert stated["required"] == (0.0, 0.0)
@@ -233,12 +276,19 @@ REPLIES = st.fixed_dictionaries(
 )
 
 
-@given(st.lists(REPLIES | st.just("malformed"), min_size=2, max_size=2), st.sampled_from(get_args(EvidenceRule)))
+@given(
+    st.lists(REPLIES | st.just("malformed"), min_size=2, max_size=2),
+    st.sampled_from(get_args(EvidenceRule)),
+)
 @settings(max_examples=at_most(150))
-def test_no_reply_earns_credit_without_evidence_that_is_required(replies: list[Any], rule: EvidenceRule) -> None:
+def test_no_reply_earns_credit_without_evidence_that_is_required(
+    replies: list[Any], rule: EvidenceRule
+) -> None:
     verdicts, requests = answer_questions(
         Criteria(),
-        lambda model: evaluator_inputs(model, views("kind", "short"), [Response(id="r", text=LETTER)]),
+        lambda model: evaluator_inputs(
+            model, views("kind", "short"), [Response(id="r", text=LETTER)]
+        ),
         [json.dumps(reply) for reply in replies],
         SafetyConfig(evidence=rule),
     )
@@ -255,4 +305,8 @@ def test_no_reply_earns_credit_without_evidence_that_is_required(replies: list[A
             )
         if verdict.status == "failed":
             assert verdict.failure is not None
-            assert (verdict.score, verdict.failure.cause, verdict.failure.kind) == (None, "response", "malformed")
+            assert (verdict.score, verdict.failure.cause, verdict.failure.kind) == (
+                None,
+                "response",
+                "malformed",
+            )

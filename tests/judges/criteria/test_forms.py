@@ -15,7 +15,11 @@ from jurygraph.models.request import Reply, Token
 from tests.judges.criteria.scripted_judge import binary_reply, parts_reply, scale_reply
 from tests.rows import all_rows
 
-FORMS: dict[str, Form] = {"met": Binary(), "scale": Scale(1.0, 10.0), "parts": PartialCredit((1.0, 3.0))}
+FORMS: dict[str, Form] = {
+    "met": Binary(),
+    "scale": Scale(1.0, 10.0),
+    "parts": PartialCredit((1.0, 3.0)),
+}
 SILENT = Reply(text="{}")
 
 
@@ -91,7 +95,10 @@ def test_only_positive_findings_are_claims() -> None:
     assert claims_of(FORMS["scale"], scale_reply(1.5)) == [("a value of 1.5", [])]
     assert claims_of(FORMS["scale"], scale_reply(1, "a")) == []
     assert claims_of(FORMS["parts"], parts_reply(["a"], None)) == [("part_1 met", ["a"])]
-    assert claims_of(FORMS["parts"], parts_reply([], ["b"])) == [("part_1 met", []), ("part_2 met", ["b"])]
+    assert claims_of(FORMS["parts"], parts_reply([], ["b"])) == [
+        ("part_1 met", []),
+        ("part_2 met", ["b"]),
+    ]
     assert claims_of(FORMS["parts"], parts_reply(None, None)) == []
 
 
@@ -105,7 +112,9 @@ def test_log_probabilities_that_contradict_the_decision_are_ignored() -> None:
         Token(text=f",{after}", logprob=0.0),
     )
     reply = Reply(text="".join(token.text for token in tokens), tokens=tokens)
-    assert measure_reply(FORMS["met"], reply_fields["item_1"], reply) == Measurement(0.1, False, "P(met) as stated")
+    assert measure_reply(FORMS["met"], reply_fields["item_1"], reply) == Measurement(
+        0.1, False, "P(met) as stated"
+    )
 
 
 # Measurements
@@ -119,11 +128,19 @@ def test_a_scale_scores_the_relative_position_of_the_value(value: float, score: 
 
 
 @pytest.mark.parametrize(
-    ("met", "score", "whole"), [((True, True), 1.0, True), ((True, False), 0.25, False), ((False, True), 0.75, False)]
+    ("met", "score", "whole"),
+    [((True, True), 1.0, True), ((True, False), 0.25, False), ((False, True), 0.75, False)],
 )
-def test_parts_give_their_weight_as_partial_credit(met: tuple[bool, bool], score: float, whole: bool) -> None:
+def test_parts_give_their_weight_as_partial_credit(
+    met: tuple[bool, bool], score: float, whole: bool
+) -> None:
     found = measure_reply(FORMS["parts"], parts_reply(*(["a"] if one else None for one in met)))
-    assert (found.score, found.met, found.native, found.scale) == (score, whole, score * 4, (0.0, 4.0))
+    assert (found.score, found.met, found.native, found.scale) == (
+        score,
+        whole,
+        score * 4,
+        (0.0, 4.0),
+    )
 
 
 @all_rows(
@@ -132,9 +149,15 @@ def test_parts_give_their_weight_as_partial_credit(met: tuple[bool, bool], score
         (lambda: Scale(5, 1), "Scale(5, 1): does not rise"),
         (lambda: Scale(1, math.inf), "Scale(1, inf): does not rise"),
         (lambda: Scale("a", "b"), "Scale.low: is a str; give a number"),
-        (lambda: PartialCredit(3), "PartialCredit.weights: is an int; give a tuple with a number above 0"),
+        (
+            lambda: PartialCredit(3),
+            "PartialCredit.weights: is an int; give a tuple with a number above 0",
+        ),
         (lambda: PartialCredit(()), "PartialCredit.weights: are []; give a tuple"),
-        (lambda: PartialCredit((1.0, -1.0)), "PartialCredit.weights: are [1.0, -1.0]; give a tuple"),
+        (
+            lambda: PartialCredit((1.0, -1.0)),
+            "PartialCredit.weights: are [1.0, -1.0]; give a tuple",
+        ),
         (lambda: PartialCredit(("a",)), "PartialCredit.weights[0]: is a str; give a tuple"),
         (lambda: Item("x", "binary"), "Item.form: is a str; give Binary(), "),
         (lambda: Item(3, Binary()), "Item.text: is an int; give the text"),

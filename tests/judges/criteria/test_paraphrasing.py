@@ -28,7 +28,9 @@ def score_all(rule: str, *, quotes_when_asked: bool = False, is_rude: bool = Fal
         is_right = quotes_when_asked and len(body["messages"]) > 2
         quote = f"of quality {value}." if is_right else "a letter to her of some quality"
         rude = binary_reply(is_rude, quotes=[quote])
-        return reply_with(json.dumps({"criterion_1": scale_reply(value, quote), "criterion_2": rude}))
+        return reply_with(
+            json.dumps({"criterion_1": scale_reply(value, quote), "criterion_2": rude})
+        )
 
     traces, _ = score_by_script(judge, TASK, responses(*TEXTS), safety={"evidence": rule})
     assert {trace.reward.status for trace in traces} == {"ok"}
@@ -51,7 +53,9 @@ def test_under_required_none_fails_and_none_gains() -> None:
     stands = rewards(score_all("preferred"))
     worst = score_all("required")
     assert all(low <= high for low, high in zip(rewards(worst), stands, strict=True))
-    assert {one.unsupported for trace in worst for one in trace.verdicts if one.subject == "good"} == {"worst-case"}
+    assert {
+        one.unsupported for trace in worst for one in trace.verdicts if one.subject == "good"
+    } == {"worst-case"}
     rude = score_all("required", is_rude=True)
     assert {one.score for trace in rude for one in trace.verdicts if one.subject == "rude"} == {1.0}
     assert all(low <= high for low, high in zip(rewards(rude), rewards(worst), strict=True))

@@ -31,10 +31,16 @@ def score_preferences(
 
 def test_a_need_is_met_or_not_and_a_wish_is_served_from_0_to_4() -> None:
     (trace,), (body,) = score_preferences(find_everything, people("ann"))
-    assert [list(item["properties"])[-1] for item in items_of(body).values()] == ["probability", "value"]
+    assert [list(item["properties"])[-1] for item in items_of(body).values()] == [
+        "probability",
+        "value",
+    ]
     assert bounds_of(items_of(body)["constraint_2"]["properties"]["value"]) == SERVED_SCALE
     found = {one.subject: (one.score, one.met, one.native, one.scale) for one in trace.verdicts}
-    assert found == {"step-free": (0.9, True, "P(met) as stated", None), "tea": (1.0, None, 4.0, SERVED_SCALE)}
+    assert found == {
+        "step-free": (0.9, True, "P(met) as stated", None),
+        "tea": (1.0, None, 4.0, SERVED_SCALE),
+    }
     assert {one.stakeholder for one in trace.verdicts} == {"ann"}
     assert {one.layer for one in trace.verdicts} == {"model"}
 
@@ -71,7 +77,9 @@ FITS = {"cheap": {"function": "fits"}}
 
 
 def test_a_constraint_with_a_check_needs_no_model() -> None:
-    (trace,), (body,) = score_preferences(find_everything, people("bob", checks=FITS), **with_checks("preferences"))
+    (trace,), (body,) = score_preferences(
+        find_everything, people("bob", checks=FITS), **with_checks("preferences")
+    )
     found = {one.subject: (one.evaluator, one.score) for one in trace.verdicts}
     assert found == {"cheap": ("checks.constraints", 1.0), "fish": ("preferences", 1.0)}
     assert list(items_of(body)) == ["constraint_1"]
@@ -80,17 +88,26 @@ def test_a_constraint_with_a_check_needs_no_model() -> None:
 
 
 def test_without_preferences_an_uncovered_constraint_abstains_and_is_counted() -> None:
-    (trace,), bodies = score_preferences(find_everything, people("bob", checks=FITS), **with_checks())
-    assert {one.subject: one.status for one in trace.verdicts} == {"cheap": "ok", "fish": "abstained"}
+    (trace,), bodies = score_preferences(
+        find_everything, people("bob", checks=FITS), **with_checks()
+    )
+    assert {one.subject: one.status for one in trace.verdicts} == {
+        "cheap": "ok",
+        "fish": "abstained",
+    }
     assert (len(bodies), trace.reward.coverage) == (0, 0.5)
 
 
 def test_an_uncovered_constraint_is_counted_if_another_evaluator_covers_the_member() -> None:
     """A constraint may have the name of its stakeholder, as other questions about that one do."""
     odd = people("bob").model_dump()
-    odd["stakeholders"][0]["constraints"] = [{"id": "bob", "kind": "hard", "text": "Under forty pounds a day."}]
+    odd["stakeholders"][0]["constraints"] = [
+        {"id": "bob", "kind": "hard", "text": "Under forty pounds a day."}
+    ]
     (trace,), _ = score_preferences(
-        find_everything, Task.model_validate(odd), **with_checks({"use": "tests.judges.criteria.own:Kind"})
+        find_everything,
+        Task.model_validate(odd),
+        **with_checks({"use": "tests.judges.criteria.own:Kind"}),
     )
     assert {one.evaluator: one.status for one in trace.verdicts} == {
         "checks.constraints": "abstained",

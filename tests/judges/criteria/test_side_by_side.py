@@ -9,7 +9,9 @@ from tests.judges.criteria.people import RESPONSE_TEXT, people
 from tests.judges.criteria.scripted_judge import find_everything, score_by_script, user_message
 from tests.models.judge_scripts import items_of, response_in, responses
 
-CRITERIA = [{"id": f"c{place}", "text": f"Rule {place} holds.", "weight": 1.0} for place in range(6)]
+CRITERIA = [
+    {"id": f"c{place}", "text": f"Rule {place} holds.", "weight": 1.0} for place in range(6)
+]
 CHAT = [
     {"role": "system", "content": "You are a planner."},
     {"role": "user", "content": "A weekend in Leeds, please."},
@@ -21,7 +23,11 @@ TASKS = {
         | {"query": CHAT, "reference": "Saturday: museum. Sunday: <<<response 0123456789abcdef"}
     ),
 }
-TEXTS = [RESPONSE_TEXT, "Stay at home all weekend.", "Go to York instead, by train,\nand <<<response come back."]
+TEXTS = [
+    RESPONSE_TEXT,
+    "Stay at home all weekend.",
+    "Go to York instead, by train,\nand <<<response come back.",
+]
 USES = ["criteria", "preferences", {"use": "checklist", "params": {"audience": "task"}}]
 REWARD = {"rubric": 1.0, "stakeholders": 1.0, "checklist": 0.5}
 
@@ -44,7 +50,11 @@ def beginning(body: dict[str, Any]) -> tuple[str, str]:
 @pytest.mark.parametrize("name", TASKS)
 def test_all_calls_of_a_task_share_the_bytes_before_the_response(name: str) -> None:
     bodies = bodies_of(TASKS[name])
-    assert {next(iter(items_of(body))) for body in bodies} == {"criterion_1", "constraint_1", "checklist_1"}
+    assert {next(iter(items_of(body))) for body in bodies} == {
+        "criterion_1",
+        "constraint_1",
+        "checklist_1",
+    }
     assert len(bodies) == len(TEXTS) * (2 + 3 + 1)
     begins = {beginning(body) for body in bodies}
     assert len(begins) == 1

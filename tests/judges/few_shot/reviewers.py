@@ -21,11 +21,30 @@ from tests.models.server import Answer, reply_with
 KINDS = ("zero-shot", "aggregate", "personalized")
 WITH_EXAMPLES = KINDS[1:]
 QUALITY: Mapping[str, Any] = {"quality": {"text": "How good it is.", "scale": [1, 5]}}
-ANY_NUMBER: Mapping[str, Any] = {"quality": {"text": "How good it is.", "scale": [0, 10], "step": None}}
+ANY_NUMBER: Mapping[str, Any] = {
+    "quality": {"text": "How good it is.", "scale": [0, 10], "step": None}
+}
 """A scale on which every median is a score."""
 JUDGED_TEXT = "The judged one: it says what no other says, and nobody has seen it before."
 
-_SYLLABLES = ("ba", "ko", "mi", "tun", "sel", "ra", "vi", "dop", "lu", "gen", "ash", "po", "rik", "we", "zum", "fa")
+_SYLLABLES = (
+    "ba",
+    "ko",
+    "mi",
+    "tun",
+    "sel",
+    "ra",
+    "vi",
+    "dop",
+    "lu",
+    "gen",
+    "ash",
+    "po",
+    "rik",
+    "we",
+    "zum",
+    "fa",
+)
 _EXAMPLES = re.compile(
     r"\n# Scores from the past\n\nWhat reviewer \d+ scored:\n.*?\n\n(?=# (?:Response|What is scored)\n)",
     re.DOTALL,
@@ -39,7 +58,12 @@ _SCORE = re.compile(r"^The score of (reviewer \d+): (.+)$", re.MULTILINE)
 def prose(place: int, words: int = 24) -> str:
     """A text of its own for every place: made-up words, of which no two texts share many in a row."""
     drawn = random.Random(place)
-    return " ".join("".join(drawn.choices(_SYLLABLES, k=drawn.randint(1, 3))) for _ in range(words)).capitalize() + "."
+    return (
+        " ".join(
+            "".join(drawn.choices(_SYLLABLES, k=drawn.randint(1, 3))) for _ in range(words)
+        ).capitalize()
+        + "."
+    )
 
 
 def row(reviewer: str, item: str, score: float, **fields: Any) -> dict[str, Any]:
@@ -50,20 +74,32 @@ def row(reviewer: str, item: str, score: float, **fields: Any) -> dict[str, Any]
 
 def rows(scores: Mapping[str, Sequence[float]], **fields: Any) -> list[dict[str, Any]]:
     """Return the ratings of reviewers, one item per score: `i0`, `i1`, …"""
-    return [row(who, f"i{n}", score, **fields) for who, given in scores.items() for n, score in enumerate(given)]
+    return [
+        row(who, f"i{n}", score, **fields)
+        for who, given in scores.items()
+        for n, score in enumerate(given)
+    ]
 
 
-def write_history(folder: Path, ratings: Sequence[Mapping[str, Any]], name: str = "history.jsonl") -> str:
+def write_history(
+    folder: Path, ratings: Sequence[Mapping[str, Any]], name: str = "history.jsonl"
+) -> str:
     """Write a RATINGS file and return its path."""
     path = folder / name
     path.write_text("".join(f"{json.dumps(one)}\n" for one in ratings), encoding="utf-8")
     return str(path)
 
 
-def load_history(ratings: Sequence[Mapping[str, Any]], dimensions: Mapping[str, Any] = QUALITY) -> ReviewerHistory:
+def load_history(
+    ratings: Sequence[Mapping[str, Any]], dimensions: Mapping[str, Any] = QUALITY
+) -> ReviewerHistory:
     """Return a history without a file."""
-    placed = tuple((f"line {n}", Rating.model_validate(one)) for n, one in enumerate(ratings, start=1))
-    return ReviewerHistory(Ratings("h.jsonl", placed), scales={name: one["scale"] for name, one in dimensions.items()})
+    placed = tuple(
+        (f"line {n}", Rating.model_validate(one)) for n, one in enumerate(ratings, start=1)
+    )
+    return ReviewerHistory(
+        Ratings("h.jsonl", placed), scales={name: one["scale"] for name, one in dimensions.items()}
+    )
 
 
 # What is asked
@@ -75,7 +111,11 @@ def judge_use(kind: str, **params: Any) -> dict[str, Any]:
 
 
 def task(*reviewers: str, **fields: Any) -> Task:
-    defaults: dict[str, Any] = {"id": "t", "query": "Write about cats.", "reviewers": reviewers or ("ann",)}
+    defaults: dict[str, Any] = {
+        "id": "t",
+        "query": "Write about cats.",
+        "reviewers": reviewers or ("ann",),
+    }
     return Task.model_validate(defaults | fields)
 
 
@@ -94,14 +134,18 @@ def judge(kind: str, ratings: Sequence[Mapping[str, Any]] = (), **params: Any) -
 
 def plan_questions(judge: ReviewerJudge, about: Task) -> list[Question]:
     """Return the questions of a judge, by reviewer and dimension."""
-    return [question for view in view_task(about, ["reviewer"]) for question in judge.questions(view)]
+    return [
+        question for view in view_task(about, ["reviewer"]) for question in judge.questions(view)
+    ]
 
 
 POOLS = {"aggregate": "others", "personalized": "own"}
 """Whose examples a judge is shown, as plans name them."""
 
 
-def candidates_of(question: Question, pool: str | None = None, sample: int = 0) -> list[tuple[str, str, float]]:
+def candidates_of(
+    question: Question, pool: str | None = None, sample: int = 0
+) -> list[tuple[str, str, float]]:
     """Return the frozen candidates of a question's sample: reviewer, item and score."""
     draws: Any = question.params[pool or POOLS[question.evaluator]]
     defaults = draws[sample]
@@ -143,29 +187,41 @@ def without_examples(body: Mapping[str, Any]) -> str:
     return json.dumps({**body, "messages": [system, left]})
 
 
-def prediction_reply(body: Mapping[str, Any], value: float, confidence: float = 90, quotes: Any = None) -> Answer:
+def prediction_reply(
+    body: Mapping[str, Any], value: float, confidence: float = 90, quotes: Any = None
+) -> Answer:
     """Return a valid reply that quotes the beginning of the response."""
     fields = body["response_format"]["json_schema"]["schema"]["properties"]["score"]["properties"]
     if quotes is None:
-        quotes = quotable(response_in(body)) if "<<<response " in scripted_judge.user_message(body) else []
+        quotes = (
+            quotable(response_in(body))
+            if "<<<response " in scripted_judge.user_message(body)
+            else []
+        )
     told = {"reason": "so it is", "quotes": quotes, "value": value, "confidence": confidence}
     return reply_with(json.dumps({"score": {name: told[name] for name in fields}}))
 
 
 def by_examples(
-    of: Callable[[Sequence[float]], float] = statistics.median, without: float = 3, confidence: float = 90
+    of: Callable[[Sequence[float]], float] = statistics.median,
+    without: float = 3,
+    confidence: float = 90,
 ) -> Script:
     """A model that answers what the scores it is shown come to, and always the same where it is shown none."""
 
     def script(body: dict[str, Any], number: int) -> Answer:
         scores = [score for _, score in examples_shown(body)]
         value = of(scores) if scores else without
-        return prediction_reply(body, int(value) if float(value).is_integer() else value, confidence)
+        return prediction_reply(
+            body, int(value) if float(value).is_integer() else value, confidence
+        )
 
     return script
 
 
-def replying_values(*values: float, confidence: Sequence[float] = (90,), quotes: Sequence[str] | None = None) -> Script:
+def replying_values(
+    *values: float, confidence: Sequence[float] = (90,), quotes: Sequence[str] | None = None
+) -> Script:
     """Return a model that replies these values in turn, and then the last one again."""
 
     def script(body: dict[str, Any], number: int) -> Answer:

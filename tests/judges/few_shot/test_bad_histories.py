@@ -53,14 +53,18 @@ BAD: Mapping[str, Bad] = {
     ),
     "of another dimension": Bad(
         [{**one, "dimension": "depth"} for one in FOUR],
-        ["Left out: 4 ratings of a dimension that is not asked about; the first is history.jsonl, line 6."],
+        [
+            "Left out: 4 ratings of a dimension that is not asked about; the first is history.jsonl, line 6."
+        ],
         0,
     ),
 }
 
 
 def file_of(folder: Path, name: str) -> str:
-    bob = [{**one, "dimension": "quality"} for one in BOB] if name == "of another dimension" else BOB
+    bob = (
+        [{**one, "dimension": "quality"} for one in BOB] if name == "of another dimension" else BOB
+    )
     return write_history(folder, [*bob, *BAD[name].said])
 
 
@@ -69,14 +73,18 @@ def file_of(folder: Path, name: str) -> str:
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
 @pytest.mark.parametrize("name", BAD)
-def test_errors_are_named_and_counted_and_the_rest_is_shown(tmp_path: Path, kind: str, name: str) -> None:
+def test_errors_are_named_and_counted_and_the_rest_is_shown(
+    tmp_path: Path, kind: str, name: str
+) -> None:
     stated = judge_use(kind, history=file_of(tmp_path, name), shots=3)
     with Jury.from_config({"evaluators": [stated]}) as jury:
         (evaluator,) = jury.evaluators.values()
         assert set(BAD[name].notes) <= set(evaluator.notes)
     (trace,), bodies = score_with(by_examples(min), stated, task("ann"))
     (verdict,) = trace.verdicts
-    assert [len(examples_shown(body)) for body in bodies] == ([BAD[name].shown] if BAD[name].shown else [])
+    assert [len(examples_shown(body)) for body in bodies] == (
+        [BAD[name].shown] if BAD[name].shown else []
+    )
     assert verdict.status == ("ok" if BAD[name].shown else "abstained")
 
 
@@ -89,21 +97,33 @@ def test_without_examples_no_judge_is_called_and_no_credit_given(tmp_path: Path,
     assert (verdict.status, verdict.score, verdict.failure) == ("abstained", None, None)
     reason = "no rating of 'quality' by reviewer 'ann' can be shown"
     assert verdict.reason == reason + (EQUALLY_MANY if kind == "aggregate" else "")
-    assert (trace.reward.value, trace.reward.coverage, trace.reward.counts.abstained) == (None, 0.0, 1)
+    assert (trace.reward.value, trace.reward.coverage, trace.reward.counts.abstained) == (
+        None,
+        0.0,
+        1,
+    )
 
 
-@pytest.mark.parametrize(("name", "hint"), [("anne", "did you mean ann?"), ("zoe", "it has ann, bob")])
+@pytest.mark.parametrize(
+    ("name", "hint"), [("anne", "did you mean ann?"), ("zoe", "it has ann, bob")]
+)
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_a_reviewer_who_is_not_in_the_history_is_refused(tmp_path: Path, kind: str, name: str, hint: str) -> None:
+def test_a_reviewer_who_is_not_in_the_history_is_refused(
+    tmp_path: Path, kind: str, name: str, hint: str
+) -> None:
     use = judge_use(kind, history=write_history(tmp_path, [*FOUR, *BOB]))
     with Jury.from_config({"evaluators": [use]}) as jury, pytest.raises(PlanError) as refused:
         jury.prepare(task("ann", name))
     assert str(refused.value) == f"task 't': reviewer '{name}' is not in history.jsonl; {hint}"
-    with Jury.from_config({"evaluators": [judge_use(kind, shots=0)]}) as jury:  # without a history, anybody is known
+    with Jury.from_config(
+        {"evaluators": [judge_use(kind, shots=0)]}
+    ) as jury:  # without a history, anybody is known
         assert len(jury.prepare(task("ann", name)).survey.questions) == 2
 
 
-@pytest.mark.parametrize(("domain", "known"), [(None, "No rating has a domain; "), ("kettles", "'kettles'; ")])
+@pytest.mark.parametrize(
+    ("domain", "known"), [(None, "No rating has a domain; "), ("kettles", "'kettles'; ")]
+)
 def test_a_domain_without_ratings_is_named_before_the_run_and_in_the_verdict(
     tmp_path: Path, domain: str | None, known: str
 ) -> None:
@@ -113,7 +133,9 @@ def test_a_domain_without_ratings_is_named_before_the_run_and_in_the_verdict(
         (evaluator,) = jury.evaluators.values()
         note = evaluator.notes[-1]
     assert known in note
-    assert note.endswith(f"abstain on tasks with {'another' if domain else 'a'} domain (metadata.domain).")
+    assert note.endswith(
+        f"abstain on tasks with {'another' if domain else 'a'} domain (metadata.domain)."
+    )
     (trace,), _ = score_with(by_examples(), use, task("ann", metadata={"domain": "kettle"}))
     reason = "no rating of 'quality' by reviewer 'ann' in the task's domain 'kettle' can be shown"
     assert trace.verdicts[0].reason == reason
@@ -139,13 +161,17 @@ def test_a_file_that_is_no_history_is_refused_by_name_and_line(
     tmp_path: Path, name: str, content: str, said: str
 ) -> None:
     with pytest.raises((ConfigError, InputError)) as refused:
-        Jury.from_config({"evaluators": [judge_use("aggregate", history=text_file(tmp_path, content, name))]})
+        Jury.from_config(
+            {"evaluators": [judge_use("aggregate", history=text_file(tmp_path, content, name))]}
+        )
     assert said in str(refused.value)
 
 
 def test_without_a_history_a_judge_with_examples_is_refused() -> None:
     for kind in WITH_EXAMPLES:
-        with pytest.raises(ConfigError, match="history: name a RATINGS file with reviewers' ratings of other items"):
+        with pytest.raises(
+            ConfigError, match="history: name a RATINGS file with reviewers' ratings of other items"
+        ):
             Jury.from_config({"evaluators": [judge_use(kind)]})
 
 
@@ -173,13 +199,16 @@ def test_a_plan_is_refused_if_its_examples_have_changed(
         }
         with Jury.from_config(config) as jury:
             plan = jury.prepare(task("ann"))
-        write_history(tmp_path, change(said) if kind == "personalized" else _of("ann2", change, said))
+        write_history(
+            tmp_path, change(said) if kind == "personalized" else _of("ann2", change, said)
+        )
         with Jury.from_config(config) as jury, pytest.raises(InputError) as refused:
             jury.score(task("ann"), [response()], plan)
         assert server.count == 0
     assert f"the plan for question '{kind}/quality@ann' shows what 'ann" in str(refused.value)
-    assert "which the history no longer holds as it was; put the file back, or prepare the task again" in str(
-        refused.value
+    assert (
+        "which the history no longer holds as it was; put the file back, or prepare the task again"
+        in str(refused.value)
     )
 
 

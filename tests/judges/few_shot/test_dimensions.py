@@ -48,7 +48,9 @@ IDEAS = load_ready_set("ideas")
 
 def test_the_papers_six_dimensions_have_its_scales_and_gates() -> None:
     assert {name: one.scale for name, one in IDEAS.items()} == SCALES
-    assert {name: list(one.above) for name, one in IDEAS.items() if one.above} == {k: [v] for k, v in AFTER.items()}
+    assert {name: list(one.above) for name, one in IDEAS.items() if one.above} == {
+        k: [v] for k, v in AFTER.items()
+    }
 
 
 # What a dimension may be
@@ -66,10 +68,14 @@ def dimensions_of(stated: Any) -> Mapping[str, Dimension]:
     st.sampled_from([0.1, 0.25, 0.5, 1.0, 2.0, 3.0]),
     st.floats(-25, 65) | st.integers(-100, 300).map(lambda n: n * 0.05),
 )
-def test_scores_lie_on_steps_from_the_low_end(low: int, steps: int, step: float, value: float) -> None:
+def test_scores_lie_on_steps_from_the_low_end(
+    low: int, steps: int, step: float, value: float
+) -> None:
     form = Dimension.model_validate({**ONE, "scale": [low, low + steps * step], "step": step}).form
     assert all(form.is_valid_score(low + place * step) for place in range(steps + 1))
-    assert not any(form.is_valid_score(low + (place + 0.5) * step) for place in range(-1, steps + 1))
+    assert not any(
+        form.is_valid_score(low + (place + 0.5) * step) for place in range(-1, steps + 1)
+    )
     away = min(abs(value - (low + place * step)) for place in range(steps + 1))
     if form.is_valid_score(value):
         assert away < 1e-6
@@ -82,8 +88,14 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
     "none": ({}, "dimensions: has 0 entries; give it at least 1"),
     "a slash": ({"a/b": ONE}, "dimensions.a/b: is not a valid name; write one without / and @"),
     "an at": ({"a@b": ONE}, "dimensions.a@b: is not a valid name"),
-    "no text": ({"a": {"scale": [1, 5]}}, "dimensions.a.text: is missing; every dimension needs it"),
-    "unknown field": ({"a": {**ONE, "scales": [1, 5]}}, "dimensions.a.scales: unknown; did you mean scale?"),
+    "no text": (
+        {"a": {"scale": [1, 5]}},
+        "dimensions.a.text: is missing; every dimension needs it",
+    ),
+    "unknown field": (
+        {"a": {**ONE, "scales": [1, 5]}},
+        "dimensions.a.scales: unknown; did you mean scale?",
+    ),
     "falling": (
         {"a": {**ONE, "scale": [5, 1]}},
         "dimensions.a.scale: does not rise; write the lower end first, such as [1, 5]",
@@ -94,11 +106,26 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
     ),
     "no step": ({"a": {**ONE, "step": 0}}, "dimensions.a.step: "),
     "no share": ({"a": {**ONE, "share": 0}}, "dimensions.a.share: "),
-    "excluded inside": ({"a": {**ONE, "not_applicable": 3}}, "is not an end of a scale in steps; write 1 or 5"),
-    "excluded of any number": ({"a": {**ONE, "step": None, "not_applicable": 1}}, "is not an end of a scale in steps"),
-    "nothing but excluded": ({"a": {**ONE, "scale": [0, 1], "not_applicable": 0}}, "leaves less than two scores"),
-    "after two": ({"a": {**ONE, "above": {"b": 1, "c": 1}}, "b": ONE, "c": ONE}, "dimensions.a.above: "),
-    "after nobody": ({"a": {**ONE, "above": {"b": 1}}}, "dimensions.a.above: there is no dimension 'b'; name one"),
+    "excluded inside": (
+        {"a": {**ONE, "not_applicable": 3}},
+        "is not an end of a scale in steps; write 1 or 5",
+    ),
+    "excluded of any number": (
+        {"a": {**ONE, "step": None, "not_applicable": 1}},
+        "is not an end of a scale in steps",
+    ),
+    "nothing but excluded": (
+        {"a": {**ONE, "scale": [0, 1], "not_applicable": 0}},
+        "leaves less than two scores",
+    ),
+    "after two": (
+        {"a": {**ONE, "above": {"b": 1, "c": 1}}, "b": ONE, "c": ONE},
+        "dimensions.a.above: ",
+    ),
+    "after nobody": (
+        {"a": {**ONE, "above": {"b": 1}}},
+        "dimensions.a.above: there is no dimension 'b'; name one",
+    ),
     "never": (
         {"a": {**ONE, "above": {"b": 5}}, "b": ONE},
         "dimensions.a.above: no score of b is parted by 5; write one",
@@ -125,9 +152,14 @@ STAGES = {
 }
 
 
-def answering_by_dimension(values: Mapping[str, Any], dimensions: Mapping[str, Any] | None = None) -> Script:
+def answering_by_dimension(
+    values: Mapping[str, Any], dimensions: Mapping[str, Any] | None = None
+) -> Script:
     """A model that says of every dimension its value, or its values in turn, or gives the answer that is told."""
-    texts = {name: one.text for name, one in (IDEAS if dimensions is None else dimensions_of(dimensions)).items()}
+    texts = {
+        name: one.text
+        for name, one in (IDEAS if dimensions is None else dimensions_of(dimensions)).items()
+    }
     given: Counter[str] = Counter()
 
     def script(body: dict[str, Any], number: int) -> Answer:
@@ -142,7 +174,9 @@ def answering_by_dimension(values: Mapping[str, Any], dimensions: Mapping[str, A
 
 def requested_dimension(body: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     """Return the dimension that a request is about."""
-    (name,) = (name for name, text in texts.items() if f"\n{text}\n" in scripted_judge.user_message(body))
+    (name,) = (
+        name for name, text in texts.items() if f"\n{text}\n" in scripted_judge.user_message(body)
+    )
     return name
 
 
@@ -154,7 +188,10 @@ def score_screened(
     told = judge_use("zero-shot", dimensions=dimensions, samples=samples)
     script = answering_by_dimension(values, None if dimensions == "ideas" else dimensions)
     (trace,), bodies = score_with(script, told, TASK, response(), **{**SCREENED, **settings})
-    return trace, Counter(requested_dimension(body, {name: one.text for name, one in known.items()}) for body in bodies)
+    return trace, Counter(
+        requested_dimension(body, {name: one.text for name, one in known.items()})
+        for body in bodies
+    )
 
 
 def statuses(trace: Trace) -> dict[str, str]:
@@ -166,10 +203,14 @@ def verdict_on(trace: Trace, subject: str) -> RecordedVerdict:
 
 
 def test_a_gate_is_a_strict_threshold_on_the_median_in_units_of_its_scale() -> None:
-    questions = {one.subject: one for one in plan_questions(judge("zero-shot", dimensions=STAGES), TASK)}
+    questions = {
+        one.subject: one for one in plan_questions(judge("zero-shot", dimensions=STAGES), TASK)
+    }
     assert questions["depth"].when is None
     before = questions["depth"].id
-    assert questions["reach"].when == Condition(question=before, op=">", threshold=2, reduce="median", on="native")
+    assert questions["reach"].when == Condition(
+        question=before, op=">", threshold=2, reduce="median", on="native"
+    )
 
 
 PASSED: Sequence[tuple[Mapping[str, int], Mapping[str, int]]] = (
@@ -181,10 +222,14 @@ PASSED: Sequence[tuple[Mapping[str, int], Mapping[str, int]]] = (
 
 
 @pytest.mark.parametrize(("values", "calls"), PASSED)
-def test_questions_behind_a_missed_threshold_are_skipped(values: Mapping[str, int], calls: Mapping[str, int]) -> None:
+def test_questions_behind_a_missed_threshold_are_skipped(
+    values: Mapping[str, int], calls: Mapping[str, int]
+) -> None:
     trace, found = score_screened(values)
     assert found == calls
-    assert statuses(trace) == {name: "ok" if name in values else "not_applicable" for name in STAGES}
+    assert statuses(trace) == {
+        name: "ok" if name in values else "not_applicable" for name in STAGES
+    }
     assert len(trace.calls) == len(values)
 
 
@@ -207,14 +252,21 @@ def test_ideas_are_screened_as_in_the_paper(values: Mapping[str, int], calls: se
 
 # Category exclusion: the paper's 0 of need validity and market size
 
-MARKET: Mapping[str, Any] = {"market": {"text": "How large it is.", "scale": [0, 3], "not_applicable": 0}}
+MARKET: Mapping[str, Any] = {
+    "market": {"text": "How large it is.", "scale": [0, 3], "not_applicable": 0}
+}
 
 
 @pytest.mark.parametrize(("value", "score"), [(1, 0.0), (2, 0.5), (3, 1.0)])
 def test_the_scores_are_on_the_scale_without_the_excluding_value(value: int, score: float) -> None:
     trace, _ = score_screened({"market": value}, dimensions=MARKET)
     verdict = verdict_on(trace, "market")
-    assert (verdict.status, verdict.score, verdict.native, verdict.scale) == ("ok", score, value, (1, 3))
+    assert (verdict.status, verdict.score, verdict.native, verdict.scale) == (
+        "ok",
+        score,
+        value,
+        (1, 3),
+    )
     assert trace.reward.value == score
 
 
@@ -222,7 +274,12 @@ def test_an_excluding_prediction_is_not_applicable_and_never_the_worst_score() -
     both = {**MARKET, "depth": {"text": "How deep it is.", "scale": [1, 4]}}
     trace, _ = score_screened({"market": 0, "depth": 4}, dimensions=both)
     verdict = verdict_on(trace, "market")
-    assert (verdict.status, verdict.score, verdict.native, verdict.gated_by) == ("not_applicable", None, 0, None)
+    assert (verdict.status, verdict.score, verdict.native, verdict.gated_by) == (
+        "not_applicable",
+        None,
+        0,
+        None,
+    )
     assert verdict.reason
     assert verdict.evidence
     assert (trace.reward.value, trace.reward.coverage) == (1.0, 1.0)

@@ -21,16 +21,22 @@ SCALES = {"clarity": (1.0, 5.0), "depth": (0.0, 3.0)}
 ONE = {"clarity": (1.0, 5.0)}
 
 
-def rating(reviewer: str = "ada", item: str = "a", score: float | None = 3, **fields: Any) -> Rating:
+def rating(
+    reviewer: str = "ada", item: str = "a", score: float | None = 3, **fields: Any
+) -> Rating:
     stated = {"dimension": "clarity", "text": f"text of {item}", **fields}
     return Rating(reviewer=reviewer, item=item, score=score, **stated)
 
 
 def ratings_of(*rows: Rating) -> Ratings:
-    return Ratings("r.csv", tuple((f"line {place}", row) for place, row in enumerate(rows, start=2)))
+    return Ratings(
+        "r.csv", tuple((f"line {place}", row) for place, row in enumerate(rows, start=2))
+    )
 
 
-def history(*rows: Rating, texts: Mapping[str, str] = {}, scales: Mapping[str, tuple[float, float]] = SCALES) -> Any:
+def history(
+    *rows: Rating, texts: Mapping[str, str] = {}, scales: Mapping[str, tuple[float, float]] = SCALES
+) -> Any:
     return ReviewerHistory(ratings_of(*rows), texts, scales=scales)
 
 
@@ -59,8 +65,15 @@ def test_a_reviewer_has_the_examples_of_a_dimension_and_domain_and_others_have_t
     assert shown(found.examples_of("ada", "clarity")) == [("ada", "a", 4), ("ada", "c", 5)]
     assert shown(found.examples_of("ada", "clarity", "travel")) == [("ada", "a", 4)]
     assert shown(found.examples_of("ada", "depth")) == [("ada", "a", 3)]
-    assert shown(found.examples_of_others("ada", "clarity")) == [("bo", "a", 2), ("bo", "b", 2), ("cy", "a", 1)]
-    assert shown(found.examples_of_others("bo", "clarity", "travel")) == [("ada", "a", 4), ("cy", "a", 1)]
+    assert shown(found.examples_of_others("ada", "clarity")) == [
+        ("bo", "a", 2),
+        ("bo", "b", 2),
+        ("cy", "a", 1),
+    ]
+    assert shown(found.examples_of_others("bo", "clarity", "travel")) == [
+        ("ada", "a", 4),
+        ("cy", "a", 1),
+    ]
     assert found.reviewers == ("ada", "bo", "cy")
 
 
@@ -81,12 +94,20 @@ def test_an_example_is_a_rated_item_found_by_its_digest() -> None:
     assert example.model_dump() == said
     assert example.digest == digest_of(said)
     assert found.by_digest == {one.digest: one for one in found.examples}
-    assert [(one.key, one.item) for one in found.examples_of("dee", "clarity")] == [("b_small", "b")]
+    assert [(one.key, one.item) for one in found.examples_of("dee", "clarity")] == [
+        ("b_small", "b")
+    ]
 
 
 def test_groups_are_recognised_by_key_and_item_also_for_hidden_examples() -> None:
-    found = history(rating(agent="x", group="g"), rating(agent="y", group="h", score=99), rating(item="b"))
-    assert (found.groups_of(["a"]), found.groups_of({"a_x"}), found.groups_of(["a_y"])) == ({"g", "h"}, {"g"}, {"h"})
+    found = history(
+        rating(agent="x", group="g"), rating(agent="y", group="h", score=99), rating(item="b")
+    )
+    assert (found.groups_of(["a"]), found.groups_of({"a_x"}), found.groups_of(["a_y"])) == (
+        {"g", "h"},
+        {"g"},
+        {"h"},
+    )
     assert found.groups_of(["b", "nothing"]) == set()
     assert found.groups_of(["b", "a_x", "a_y"]) == {"g", "h"}
 
@@ -116,7 +137,11 @@ def test_the_digest_covers_the_relations_that_drop_examples(more: Rating) -> Non
 
 
 def test_texts_are_recognised_by_key_and_item_also_for_hidden_examples() -> None:
-    rows = rating(agent="x", text="one"), rating(agent="y", text=None, score=99), rating(item="b", text=" ")
+    rows = (
+        rating(agent="x", text="one"),
+        rating(agent="y", text=None, score=99),
+        rating(item="b", text=" "),
+    )
     found = history(*rows, texts={"a_y": "two"})
     assert (found.texts_of(["a"]), found.texts_of({"a_x"}), found.texts_of(["a_y"])) == (
         {"one", "two"},
@@ -130,7 +155,12 @@ def test_texts_are_recognised_by_key_and_item_also_for_hidden_examples() -> None
 
 
 def test_a_text_is_the_one_of_the_rating_or_else_of_the_item() -> None:
-    rows = rating("ada", "a"), rating("bo", "a", text=None), rating("cy", "a", text=" "), rating("bo", "b", text=None)
+    rows = (
+        rating("ada", "a"),
+        rating("bo", "a", text=None),
+        rating("cy", "a", text=" "),
+        rating("bo", "b", text=None),
+    )
     found = history(*rows, texts={"a": "the whole of a", "b_small": "of b"})
     assert [one.text for one in found.examples] == ["text of a", "the whole of a", "the whole of a"]
     assert omissions(found) == [("no_text", 1, "r.csv, line 5")]
@@ -146,14 +176,21 @@ def test_ratings_without_a_dimension_are_refused_if_several_are_scored() -> None
 
 # What is left out
 
-LEFT_OUT: Mapping[str, tuple[Sequence[Rating], list[tuple[str, int, str]], list[tuple[str, str, float]]]] = {
+LEFT_OUT: Mapping[
+    str, tuple[Sequence[Rating], list[tuple[str, int, str]], list[tuple[str, str, float]]]
+] = {
     "above and below the scale": (
         [rating(score=9), rating("bo", score=5), rating("cy", score=0.99), rating("dee", score=1)],
         [("off_scale", 2, "r.csv, line 2")],
         [("bo", "a", 5), ("dee", "a", 1)],
     ),
     "another dimension, and none where others name one": (
-        [rating(), rating(dimension="cost"), rating(dimension=None), rating("bo", dimension="cost")],
+        [
+            rating(),
+            rating(dimension="cost"),
+            rating(dimension=None),
+            rating("bo", dimension="cost"),
+        ],
         [("no_dimension", 1, "r.csv, line 4"), ("other_dimension", 2, "r.csv, line 3")],
         [("ada", "a", 3)],
     ),
@@ -163,7 +200,14 @@ LEFT_OUT: Mapping[str, tuple[Sequence[Rating], list[tuple[str, int, str]], list[
         [("ada", "a", 3), ("bo", "a", 3)],
     ),
     "another score for the same": (
-        [rating(), rating("bo"), rating(), rating(score=4), rating(agent="x", score=5), rating(dimension="depth")],
+        [
+            rating(),
+            rating("bo"),
+            rating(),
+            rating(score=4),
+            rating(agent="x", score=5),
+            rating(dimension="depth"),
+        ],
         [("contradictory", 3, "r.csv, line 2")],
         [("ada", "a", 3), ("ada", "a_x", 5), ("bo", "a", 3)],
     ),
@@ -213,12 +257,16 @@ def test_the_order_of_the_file_changes_nothing(drawn: list[Rating], random: Any)
     named = [*drawn, rating("zoe")]
     shuffled = random.sample(named, len(named))
     one, other = history(*named), history(*shuffled)
-    assert [example.digest for example in one.examples] == [example.digest for example in other.examples]
+    assert [example.digest for example in one.examples] == [
+        example.digest for example in other.examples
+    ]
     assert [left[:2] for left in one.left_out] == [left[:2] for left in other.left_out]
     assert one.reviewers == other.reviewers
     for reviewer in one.reviewers:
         for domain in ("x", None):
-            assert one.examples_of(reviewer, "clarity", domain) == other.examples_of(reviewer, "clarity", domain)
+            assert one.examples_of(reviewer, "clarity", domain) == other.examples_of(
+                reviewer, "clarity", domain
+            )
             assert one.examples_of_others(reviewer, "clarity", domain) == other.examples_of_others(
                 reviewer, "clarity", domain
             )
@@ -234,7 +282,10 @@ def test_shown_examples_are_real_distinct_and_on_their_scale(drawn: list[Rating]
         assert (one.reviewer, one.key, one.dimension, one.score) in said
         assert SCALES[one.dimension][0] <= one.score <= SCALES[one.dimension][1]
         assert one.text.strip()
-        assert not any((one.reviewer, one.key, one.dimension) == other[:3] and one.score != other[3] for other in said)
+        assert not any(
+            (one.reviewer, one.key, one.dimension) == other[:3] and one.score != other[3]
+            for other in said
+        )
 
 
 # Notes
@@ -278,7 +329,10 @@ def test_a_history_is_read_from_ratings_and_texts(suffix: str, tmp_path: Path) -
         ratings.write_text("idx,annotator,label\n1,ada,4\n2,ada,9\n3,bo,2\n")
     else:
         marks = [(1, "ada", 4), (2, "ada", 9), (3, "bo", 2)]
-        lines = [json.dumps({"idx": idx, "annotator": whose, "label": mark}) for idx, whose, mark in marks]
+        lines = [
+            json.dumps({"idx": idx, "annotator": whose, "label": mark})
+            for idx, whose, mark in marks
+        ]
         ratings.write_text("\n".join(lines))
     texts.write_text('{"item": 1, "text": "one"}\n{"item": 2, "text": "two"}\n')
     found = ReviewerHistory.read(ratings, texts, {"item": "idx"}, scales=ONE)

@@ -120,13 +120,28 @@ Way = Callable[[str, random.Random], Row]
 NEAR_REASON = "nearly the same reason"
 WAYS: Mapping[str, Way] = {
     "the judged item": lambda text, drawn: {"item": OWN},
-    "the judged item under another agent": lambda text, drawn: {"item": OWN, "agent": drawn.choice(("s", "l"))},
+    "the judged item under another agent": lambda text, drawn: {
+        "item": OWN,
+        "agent": drawn.choice(("s", "l")),
+    },
     "the task": lambda text, drawn: {"item": TASK},
-    "the task under some agent": lambda text, drawn: {"item": TASK, "agent": drawn.choice(("small", "large"))},
+    "the task under some agent": lambda text, drawn: {
+        "item": TASK,
+        "agent": drawn.choice(("small", "large")),
+    },
     "one of the group": lambda text, drawn: {"item": f"boat{drawn.randrange(99)}", "group": GROUP},
-    "one of a group named as the task": lambda text, drawn: {"item": f"ferry{drawn.randrange(99)}", "group": TASK},
-    "nearly the same text": lambda text, drawn: {"item": f"c{drawn.randrange(99)}", "text": near_copy(text, drawn)},
-    NEAR_REASON: lambda text, drawn: {"item": f"echo{drawn.randrange(99)}", "reason": near_copy(text, drawn)},
+    "one of a group named as the task": lambda text, drawn: {
+        "item": f"ferry{drawn.randrange(99)}",
+        "group": TASK,
+    },
+    "nearly the same text": lambda text, drawn: {
+        "item": f"c{drawn.randrange(99)}",
+        "text": near_copy(text, drawn),
+    },
+    NEAR_REASON: lambda text, drawn: {
+        "item": f"echo{drawn.randrange(99)}",
+        "reason": near_copy(text, drawn),
+    },
 }
 
 
@@ -140,7 +155,10 @@ def case(place: int, ways: Sequence[str] = tuple(WAYS)) -> Case:
     people = [f"person {number}" for number in range(drawn.randint(2, 4))]
     said = [*_innocent(people, drawn), *_planted(people, word, judged.text, ways, drawn)]
     drawn.shuffle(said)
-    fields: Row = {"id": TASK, "query": drawn.choice(("Plan a trip.", judged.text.replace(word, "it")))}
+    fields: Row = {
+        "id": TASK,
+        "query": drawn.choice(("Plan a trip.", judged.text.replace(word, "it"))),
+    }
     told_by = drawn.choice(("the task", "the history"))
     if told_by == "the task":
         fields["group"] = GROUP
@@ -155,7 +173,13 @@ def _innocent(people: Sequence[str], drawn: random.Random) -> Iterator[Row]:
         text = prose(drawn.randrange(10**9), drawn.randint(3, 25))
         group = drawn.choice((None, f"group {item}"))
         for who in drawn.sample(people, drawn.randint(1, len(people))):
-            yield {"item": f"other{item}", "reviewer": who, "score": drawn.randint(0, 10), "text": text, "group": group}
+            yield {
+                "item": f"other{item}",
+                "reviewer": who,
+                "score": drawn.randint(0, 10),
+                "text": text,
+                "group": group,
+            }
 
 
 def _planted(
@@ -187,12 +211,17 @@ def prompts(cases: Iterable[Case], params: Row) -> Iterator[tuple[Case, str]]:
     async def asked(one: Case, place: int) -> list[str]:
         kind = WITH_EXAMPLES[place % 2]
         shots = 2 if place % 4 < 2 else 1
-        judging = judge(kind, one.said, dimensions=ANY_NUMBER, shots=shots, seed=place % 5, **params)
+        judging = judge(
+            kind, one.said, dimensions=ANY_NUMBER, shots=shots, seed=place % 5, **params
+        )
         (view,) = view_task(one.about, ["reviewer"])
         (question,) = judging.questions(view)
         model = JudgeClient(Gateway(backend, Limiter(8), RequestLimits()), {})
         await judging.answer(EvaluatorInput(question, view, (one.judged,), ({},), 0, model))
-        said = ["\n".join(message.content for message in request.messages) for request in backend.requests]
+        said = [
+            "\n".join(message.content for message in request.messages)
+            for request in backend.requests
+        ]
         backend.requests.clear()
         return said
 
@@ -233,7 +262,9 @@ def test_no_example_reveals_the_judged_item(choice: str, params: Row) -> None:
         assert "# Scores from the past" in said
         assert not reveals_example(said, one), (one, said)
         asked += 1
-    assert asked > len(places) / 2  # of the others nothing at all could be shown, and nobody was asked
+    assert (
+        asked > len(places) / 2
+    )  # of the others nothing at all could be shown, and nobody was asked
 
 
 @every_choice
@@ -243,17 +274,31 @@ def test_no_single_way_reveals_the_judged_item(way: str, params: Row) -> None:
 
 
 @pytest.mark.parametrize("told", ["by the task", "by the history"])
-def test_an_item_is_in_the_same_group_as_another_agents_work_on_it(tmp_path: Path, told: str) -> None:
+def test_an_item_is_in_the_same_group_as_another_agents_work_on_it(
+    tmp_path: Path, told: str
+) -> None:
     said = [
-        {"reviewer": "zoe", "score": 1, "text": prose(6), "item": "x", "agent": "m", "group": GROUP},
-        *({"reviewer": who, "score": SECRET, "text": prose(7), "item": "x", "agent": "n"} for who in ("ann", "bob")),
+        {
+            "reviewer": "zoe",
+            "score": 1,
+            "text": prose(6),
+            "item": "x",
+            "agent": "m",
+            "group": GROUP,
+        },
+        *(
+            {"reviewer": who, "score": SECRET, "text": prose(7), "item": "x", "agent": "n"}
+            for who in ("ann", "bob")
+        ),
         *rows({"ann": (1, 2), "bob": (3, 4)}),
     ]
     if told == "by the history":
         said.append({"reviewer": "zoe", "score": 1, "text": prose(8), "item": "r", "group": GROUP})
     about = task("ann", group=GROUP) if told == "by the task" else task("ann")
     for kind in WITH_EXAMPLES:
-        stated = judge_use(kind, history=write_history(tmp_path, said), shots=4, dimensions=ANY_NUMBER)
+        stated = judge_use(
+            kind, history=write_history(tmp_path, said), shots=4, dimensions=ANY_NUMBER
+        )
         (trace,), (body,) = score_with(by_examples(), stated, about)
         assert SECRET not in [score for _, score in examples_shown(body)]
         reasons = {one.dropped for one in trace.verdicts[0].examples if one.item == "x_n"}
@@ -263,14 +308,27 @@ def test_an_item_is_in_the_same_group_as_another_agents_work_on_it(tmp_path: Pat
 # Through the whole machine
 
 
-@pytest.mark.parametrize(("kind", "choice"), [("aggregate", "random"), ("personalized", "leaks first")])
-def test_a_jury_shows_no_dropped_example_and_records_it(tmp_path: Path, kind: str, params: Row) -> None:
+@pytest.mark.parametrize(
+    ("kind", "choice"), [("aggregate", "random"), ("personalized", "leaks first")]
+)
+def test_a_jury_shows_no_dropped_example_and_records_it(
+    tmp_path: Path, kind: str, params: Row
+) -> None:
     dropped = 0
     for place in range(6):
         one = case(HISTORIES + place)
-        stated = {"history": write_history(tmp_path, one.said), "dimensions": ANY_NUMBER, "shots": 2, **params}
-        (trace,), bodies = score_with(by_examples(), judge_use(kind, **stated), one.about, one.judged)
-        assert not [body for body in bodies if reveals_example(scripted_judge.user_message(body), one)]
+        stated = {
+            "history": write_history(tmp_path, one.said),
+            "dimensions": ANY_NUMBER,
+            "shots": 2,
+            **params,
+        }
+        (trace,), bodies = score_with(
+            by_examples(), judge_use(kind, **stated), one.about, one.judged
+        )
+        assert not [
+            body for body in bodies if reveals_example(scripted_judge.user_message(body), one)
+        ]
         for verdict in trace.verdicts:
             uses = [each for each in verdict.examples if each.score == SECRET]
             assert all(each.dropped is not None for each in uses)
@@ -279,10 +337,18 @@ def test_a_jury_shows_no_dropped_example_and_records_it(tmp_path: Path, kind: st
 
 
 def test_an_example_dropped_for_one_response_is_shown_for_another(tmp_path: Path) -> None:
-    judged, other = response("We take the small ferry to the island before noon.", "a"), response(prose(1), "b")
-    said = [row("ann", "x", 1), row("bob", "y", SECRET, text="WE TAKE the small ferry; to the island, before noon!")]
+    judged, other = (
+        response("We take the small ferry to the island before noon.", "a"),
+        response(prose(1), "b"),
+    )
+    said = [
+        row("ann", "x", 1),
+        row("bob", "y", SECRET, text="WE TAKE the small ferry; to the island, before noon!"),
+    ]
     stated = {"history": write_history(tmp_path, said), "dimensions": ANY_NUMBER, "shots": 1}
-    traces, bodies = score_with(by_examples(), judge_use("aggregate", **stated), task("ann"), judged, other)
+    traces, bodies = score_with(
+        by_examples(), judge_use("aggregate", **stated), task("ann"), judged, other
+    )
     assert [examples_shown(body) for body in bodies] == [[("reviewer 2", SECRET)]]
     uses = {trace.response_id: trace.verdicts[0].examples for trace in traces}
     assert {name: [one.dropped for one in found] for name, found in uses.items()} == {

@@ -17,10 +17,14 @@ OTHER = (
     "far as it goes; a number without a fraction is written over one before anything else is done to it."
 )
 CHINESE = "上午我们沿着海港散步，中午以前坐小渡船到岛上。午饭以后在旧灯塔旁边参观船舶博物馆，晚上坐火车回家。"
-OTHER_CHINESE = "两个分数相乘，先把分子相乘，再把分母相乘，最后把结果约分。整数可以写成分母为一的分数。"
+OTHER_CHINESE = (
+    "两个分数相乘，先把分子相乘，再把分母相乘，最后把结果约分。整数可以写成分母为一的分数。"
+)
 
 texts = st.text(string.ascii_letters + string.digits + " ,.\n'-éßüØ解说灯", max_size=80)
-few_words = st.lists(st.text(string.ascii_lowercase, min_size=1, max_size=7), min_size=1, max_size=12)
+few_words = st.lists(
+    st.text(string.ascii_lowercase, min_size=1, max_size=7), min_size=1, max_size=12
+)
 
 FULL_WIDTH = str.maketrans({chr(code): chr(code + 0xFEE0) for code in range(33, 127)})
 
@@ -37,7 +41,9 @@ def test_nearness_is_symmetric(one: str, other: str) -> None:
 
 
 @given(few_words, few_words, st.sampled_from(["\n", "  ", ", ", " - ", "; "]))
-def test_case_space_punctuation_and_width_change_nothing(one: list[str], other: list[str], between: str) -> None:
+def test_case_space_punctuation_and_width_change_nothing(
+    one: list[str], other: list[str], between: str
+) -> None:
     plain, changed = " ".join(one), f"«{between.join(one).upper().translate(FULL_WIDTH)}!»"
     assert is_near_duplicate(plain, changed)
     assert is_near_duplicate(changed, " ".join(other)) == is_near_duplicate(plain, " ".join(other))
@@ -55,7 +61,9 @@ def test_different_texts_are_not_near() -> None:
 
 
 def test_sixty_percent_of_shared_ngrams_make_texts_near() -> None:
-    shared = [f"{letter * 6}" for letter in "abcdefghijkl"]  # ten runs, of which the other text has some
+    shared = [
+        f"{letter * 6}" for letter in "abcdefghijkl"
+    ]  # ten runs, of which the other text has some
     other = "wwww xxxx yyyy zzzz qqqq rrrr ssss tttt uuuu vvvv pppp oooo nnnn mmmm"
     assert is_near_duplicate(" ".join(shared), f"{' '.join(shared[:8])} {other}")
     assert not is_near_duplicate(" ".join(shared), f"{' '.join(shared[:7])} {other}")
@@ -70,7 +78,12 @@ def test_texts_under_eight_words_are_compared_by_letters() -> None:
 
 
 def test_a_text_of_twelve_letters_is_near_any_text_that_contains_it() -> None:
-    for short in ("Paris, in France", "abcd efgh ijkl", "The answer is 42.", "上午我们沿着海港散步中午"):
+    for short in (
+        "Paris, in France",
+        "abcd efgh ijkl",
+        "The answer is 42.",
+        "上午我们沿着海港散步中午",
+    ):
         assert is_near_duplicate(short, f"{OTHER} {short.upper()}! {OTHER * 20}")
         assert is_near_duplicate(f"{PLAN} {short} {PLAN}", short)
         assert not is_near_duplicate(short, OTHER)
@@ -84,7 +97,10 @@ def test_a_text_of_eleven_letters_may_occur_in_another() -> None:
 
 @pytest.mark.parametrize("greek", [False, True])
 def test_letters_that_look_like_latin_ones_count_as_these(greek: bool) -> None:
-    pairs = ("ABEHIKMNOPTXYZ", "\u0391\u0392\u0395\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a7\u03a5\u0396")
+    pairs = (
+        "ABEHIKMNOPTXYZ",
+        "\u0391\u0392\u0395\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a7\u03a5\u0396",
+    )
     if not greek:
         pairs = (
             "ABCEHIJKMOPSTXY",

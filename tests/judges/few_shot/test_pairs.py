@@ -41,7 +41,11 @@ def lay_out(first: str, second: str) -> str:
 
 
 def pair(first: str = LONG, second: str = SHORT, **fields: Any) -> Response:
-    known: dict[str, Any] = {"id": "r", "text": lay_out(first, second), "data": {"first": first, "second": second}}
+    known: dict[str, Any] = {
+        "id": "r",
+        "text": lay_out(first, second),
+        "data": {"first": first, "second": second},
+    }
     return Response.model_validate(known | fields)
 
 
@@ -62,7 +66,8 @@ def write_pairs(tmp_path: Path, scores: Mapping[str, Sequence[float]], **fields:
     number = max(map(len, scores.values()))
     pairs = {f"i{n}": (prose(2 * n, 20), prose(2 * n + 1, 6)) for n in range(number)}
     texts = [
-        {"item": item, "text": lay_out(*both), "first": both[0], "second": both[1]} for item, both in pairs.items()
+        {"item": item, "text": lay_out(*both), "first": both[0], "second": both[1]}
+        for item, both in pairs.items()
     ]
     path = write_history(tmp_path, texts, "texts.jsonl")
     said = [
@@ -73,20 +78,28 @@ def write_pairs(tmp_path: Path, scores: Mapping[str, Sequence[float]], **fields:
     return Shelf(write_history(tmp_path, said), path, pairs)
 
 
-def score_pair(script: Script, kind: str, shown: Response, **params: Any) -> tuple[Trace, list[dict[str, Any]]]:
+def score_pair(
+    script: Script, kind: str, shown: Response, **params: Any
+) -> tuple[Trace, list[dict[str, Any]]]:
     """Return the trace of a pair that is judged in both orders, and the requests."""
     stated = judge_use(kind, **{"dimensions": PREFERENCE, "both_orders": True, **params})
     (trace,), bodies = score_with(script, stated, task("ann"), shown)
     return trace, bodies
 
 
-def saying(given: Answer | float, swapped: Answer | float, confidence: Sequence[float] = (90, 90)) -> Script:
+def saying(
+    given: Answer | float, swapped: Answer | float, confidence: Sequence[float] = (90, 90)
+) -> Script:
     """A model that says one thing of the pair as it is, and another of it with its texts swapped."""
 
     def script(body: dict[str, Any], number: int) -> Answer:
         place = 0 if response_in(body) == lay_out(LONG, SHORT) else 1
         told = (given, swapped)[place]
-        return told if callable(told) else prediction_reply(body, told, confidence[place], quotes=[SHORT])  # type: ignore[arg-type]
+        return (
+            told
+            if callable(told)
+            else prediction_reply(body, told, confidence[place], quotes=[SHORT])
+        )  # type: ignore[arg-type]
 
     return script
 
@@ -125,14 +138,25 @@ units = st.integers(0, 64).map(lambda n: n / 64)
 
 
 def verdict(score: float, confidence: float = 0.9, call: str = "c") -> Verdict:
-    return Verdict(score=score, native=2 * score - 1, scale=(-1, 1), confidence=confidence, reason=call, call=call)
+    return Verdict(
+        score=score,
+        native=2 * score - 1,
+        scale=(-1, 1),
+        confidence=confidence,
+        reason=call,
+        call=call,
+    )
 
 
 @given(units, units, st.integers(-32, 32).map(lambda n: n / 64))
-def test_what_favours_a_position_in_both_orders_cancels_out(own: float, confidence: float, bias: float) -> None:
+def test_what_favours_a_position_in_both_orders_cancels_out(
+    own: float, confidence: float, bias: float
+) -> None:
     """A judge whose scores lean by so much toward the place that comes first, or second, says what it would without."""
     if 0.0 <= own + bias <= 1.0 and 0.0 <= 1.0 - own + bias <= 1.0:
-        found = combine_orders(verdict(own + bias, confidence, "a"), verdict(1.0 - own + bias, 1.0, "b"))
+        found = combine_orders(
+            verdict(own + bias, confidence, "a"), verdict(1.0 - own + bias, 1.0, "b")
+        )
         assert (found.score, found.native, found.confidence) == (own, 2 * own - 1, confidence)
         assert (found.call, found.swap and found.swap.call) == ("a", "b")
 
@@ -142,7 +166,9 @@ def test_what_favours_a_position_in_both_orders_cancels_out(own: float, confiden
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_model_that_prefers_a_place_says_neither(tmp_path: Path, kind: str) -> None:
-    known = {} if kind == "zero-shot" else write_pairs(tmp_path, {"ann": (1, 0), "bob": (1, 0)}).params
+    known = (
+        {} if kind == "zero-shot" else write_pairs(tmp_path, {"ann": (1, 0), "bob": (1, 0)}).params
+    )
     for place in (-1, 1):
         trace, bodies = score_pair(saying(place, place), kind, pair(), **known)
         (found,) = trace.verdicts
@@ -161,7 +187,10 @@ def test_both_calls_are_listed_and_the_trace_shows_the_arithmetic() -> None:
     assert found.swap is not None
     assert (found.swap.given, found.swap.swapped, found.score) == (1.0, 0.5, 0.75)
     assert (found.native, found.confidence, found.scale) == (0.5, 0.8, (-1, 1))
-    assert {use.id: use.purpose for use in found.named_calls} == {found.call: "judge", found.swap.call: "swapped order"}
+    assert {use.id: use.purpose for use in found.named_calls} == {
+        found.call: "judge",
+        found.swap.call: "swapped order",
+    }
     assert {call.id for call in trace.calls} == {found.call, found.swap.call}
     assert found.reason == "so it is [swapped: so it is]"
     (evidence,) = found.evidence  # both quote the same passage, which is where the response has it
@@ -169,17 +198,25 @@ def test_both_calls_are_listed_and_the_trace_shows_the_arithmetic() -> None:
 
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_the_second_prompt_mirrors_the_examples_with_their_scores(tmp_path: Path, kind: str) -> None:
+def test_the_second_prompt_mirrors_the_examples_with_their_scores(
+    tmp_path: Path, kind: str
+) -> None:
     """What a reviewer prefers, even a position, says the same in both."""
-    shelf = write_pairs(tmp_path, {"ann": (1, 1, 0), "bob": (1, 1, 0)}, reason="The first is too long.")
+    shelf = write_pairs(
+        tmp_path, {"ann": (1, 1, 0), "bob": (1, 1, 0)}, reason="The first is too long."
+    )
     _, bodies = score_pair(saying(1, -1), kind, pair(), **shelf.params, shots=3)
     given, swapped = sorted(bodies, key=lambda body: response_in(body) != pair().text)
     assert response_in(swapped) == lay_out(SHORT, LONG)
-    assert [score for _, score in examples_shown(swapped)] == [0.0 - score for _, score in examples_shown(given)]
+    assert [score for _, score in examples_shown(swapped)] == [
+        0.0 - score for _, score in examples_shown(given)
+    ]
     for item, (first, second) in shelf.pairs.items():
         assert lay_out(first, second) in examples_in(given), item
         assert lay_out(second, first) in examples_in(swapped), item
-    assert "too long" not in json.dumps(bodies)  # a reason may name a position, and cannot be mirrored
+    assert "too long" not in json.dumps(
+        bodies
+    )  # a reason may name a position, and cannot be mirrored
 
 
 def test_a_pair_of_the_same_texts_in_the_other_order_is_not_shown(tmp_path: Path) -> None:
@@ -189,8 +226,15 @@ def test_a_pair_of_the_same_texts_in_the_other_order_is_not_shown(tmp_path: Path
         {"item": item, "text": lay_out(*both), "first": both[0], "second": both[1]}
         for item, both in {"same": (no, yes), "other": (prose(1), prose(2))}.items()
     ]
-    said = [{"reviewer": who, "item": item, "score": 1} for who in ("ann", "bob") for item in ("same", "other")]
-    known = {"history": write_history(tmp_path, said), "texts": write_history(tmp_path, texts, "texts.jsonl")}
+    said = [
+        {"reviewer": who, "item": item, "score": 1}
+        for who in ("ann", "bob")
+        for item in ("same", "other")
+    ]
+    known = {
+        "history": write_history(tmp_path, said),
+        "texts": write_history(tmp_path, texts, "texts.jsonl"),
+    }
     trace, _ = score_pair(prefer_the_longer, "personalized", pair(yes, no), **known)
     (found,) = trace.verdicts
     assert {one.item: one.dropped for one in found.examples} == {
@@ -213,7 +257,9 @@ def test_if_one_order_fails_so_does_the_verdict(failing: int) -> None:
 
 
 @pytest.mark.parametrize("other", [1, status(400)], ids=["a score", "a failure"])
-def test_if_one_order_cannot_be_told_the_verdict_abstains_unless_the_other_fails(other: Any) -> None:
+def test_if_one_order_cannot_be_told_the_verdict_abstains_unless_the_other_fails(
+    other: Any,
+) -> None:
     def script(body: dict[str, Any], number: int) -> Answer:
         if response_in(body) == pair().text:
             return other if callable(other) else prediction_reply(body, other)
@@ -235,7 +281,9 @@ UNKNOWN: Mapping[str, Mapping[str, Any]] = {
 
 
 @pytest.mark.parametrize("fields", UNKNOWN.values(), ids=UNKNOWN)
-def test_a_response_whose_two_texts_are_unknown_fails_before_any_call(fields: Mapping[str, Any]) -> None:
+def test_a_response_whose_two_texts_are_unknown_fails_before_any_call(
+    fields: Mapping[str, Any],
+) -> None:
     trace, bodies = score_pair(saying(1, 1), "zero-shot", pair(**fields))
     (found,) = trace.verdicts
     assert bodies == []
@@ -261,7 +309,10 @@ def test_a_pair_that_cannot_be_swapped_is_left_out_and_counted(tmp_path: Path) -
         {"item": "b", "text": "one, two", "first": "one", "second": "two"},
     ]
     said = [{"reviewer": "ann", "item": item, "score": 1} for item in "ab"]
-    read: Any = {"texts": write_history(tmp_path, texts, "texts.jsonl"), "scales": {"preference": (-1.0, 1.0)}}
+    read: Any = {
+        "texts": write_history(tmp_path, texts, "texts.jsonl"),
+        "scales": {"preference": (-1.0, 1.0)},
+    }
     history = ReviewerHistory.read(write_history(tmp_path, said), **read, has_pairs=True)
     assert [one.item for one in history.examples] == ["a"]
     assert (

@@ -47,11 +47,16 @@ SHOTS, SEEDS = 5, 100
 def examples(*scores: float, texts: Sequence[str] = ()) -> list[Example]:
     """Examples of ann with these scores, and with these texts instead of their own."""
     changed = [{"text": text} for text in texts] or [{}] * len(scores)
-    said = [row("ann", f"i{n}", score, **more) for n, (score, more) in enumerate(zip(scores, changed, strict=True))]
+    said = [
+        row("ann", f"i{n}", score, **more)
+        for n, (score, more) in enumerate(zip(scores, changed, strict=True))
+    ]
     return load_history(said, ANY_NUMBER).examples_of("ann", "quality")
 
 
-def order_by(choice: Any, given: Sequence[Example], query: str = QUERY, seed: int = 0) -> list[Example]:
+def order_by(
+    choice: Any, given: Sequence[Example], query: str = QUERY, seed: int = 0
+) -> list[Example]:
     return order_examples(choice, given, query, seed)
 
 
@@ -64,7 +69,9 @@ seeds = st.integers(0, 2**40)
 
 
 @given(some_scores, own_choices, seeds, st.randoms(use_true_random=False))
-def test_the_order_of_the_input_does_not_matter(scores: list[float], choice: str, seed: int, random: Any) -> None:
+def test_the_order_of_the_input_does_not_matter(
+    scores: list[float], choice: str, seed: int, random: Any
+) -> None:
     given = examples(*scores)
     turned = list(given)
     random.shuffle(turned)
@@ -138,13 +145,20 @@ def test_the_examples_of_each_rater_of_convabuse_have_the_mean_of_that_rater() -
 
 def test_balanced_examples_are_alike_whoever_the_rater_is() -> None:
     strict, lenient = [0.0] * 45 + [1.0] * 5 + [2.0] * 5, [0.0] * 5 + [1.0] * 5 + [2.0] * 45
-    assert mean_of_draws("balanced", strict) == pytest.approx(mean_of_draws("balanced", lenient), abs=0.05)
+    assert mean_of_draws("balanced", strict) == pytest.approx(
+        mean_of_draws("balanced", lenient), abs=0.05
+    )
     assert mean_of_draws("random", lenient) - mean_of_draws("random", strict) > 1.2
 
 
 def test_each_task_has_a_draw_of_its_own() -> None:
-    judging = judge("personalized", rows({"ann": range(10), "bob": range(10)}), shots=2, dimensions=ANY_NUMBER)
-    plans = [plan_questions(judging, task("ann", query=query)) for query in ("cats", "cats", "dogs", "birds", "fish")]
+    judging = judge(
+        "personalized", rows({"ann": range(10), "bob": range(10)}), shots=2, dimensions=ANY_NUMBER
+    )
+    plans = [
+        plan_questions(judging, task("ann", query=query))
+        for query in ("cats", "cats", "dogs", "birds", "fish")
+    ]
     first, again, *others = [candidates_of(question)[:2] for (question,) in plans]
     assert first == again
     assert len({str(draw) for draw in (first, *others)}) > 2
@@ -155,20 +169,30 @@ def test_each_task_has_a_draw_of_its_own() -> None:
 
 def rated(*ratings: tuple[str, str, float]) -> list[Example]:
     """Return the examples that reviewers other than `nobody` gave: reviewer, item and score each."""
-    return load_history([row(*rating) for rating in ratings], ANY_NUMBER).examples_of_others("nobody", "quality")
+    return load_history([row(*rating) for rating in ratings], ANY_NUMBER).examples_of_others(
+        "nobody", "quality"
+    )
 
 
 some_ratings = st.lists(
-    st.tuples(st.sampled_from("abcdef"), st.sampled_from(["i1", "i2", "i3", "i4"]), st.integers(0, 5).map(float)),
+    st.tuples(
+        st.sampled_from("abcdef"),
+        st.sampled_from(["i1", "i2", "i3", "i4"]),
+        st.integers(0, 5).map(float),
+    ),
     max_size=24,
     unique_by=lambda rating: rating[:2],
 )
 
 
 @given(some_ratings, own_choices, st.integers(0, 2**40))
-def test_every_item_comes_once_in_any_order(ratings: list[tuple[str, str, float]], choice: str, seed: int) -> None:
+def test_every_item_comes_once_in_any_order(
+    ratings: list[tuple[str, str, float]], choice: str, seed: int
+) -> None:
     ordered = order_by(choice, rated(*ratings), "cats", seed)
-    assert Counter(one.item for one in ordered) == dict.fromkeys({item for _, item, _ in ratings}, 1)
+    assert Counter(one.item for one in ordered) == dict.fromkeys(
+        {item for _, item, _ in ratings}, 1
+    )
 
 
 def test_an_item_is_first_in_the_draw_as_often_as_it_was_rated() -> None:
@@ -182,7 +206,9 @@ def test_an_item_is_first_in_the_draw_as_often_as_it_was_rated() -> None:
 
 
 def frozen_question(kind: str, said: Sequence[Any], shots: int, **params: Any) -> Question:
-    (question,) = plan_questions(judge(kind, said, shots=shots, dimensions=ANY_NUMBER, **params), task("ann"))
+    (question,) = plan_questions(
+        judge(kind, said, shots=shots, dimensions=ANY_NUMBER, **params), task("ann")
+    )
     return question
 
 
@@ -194,12 +220,17 @@ def test_both_judges_show_equally_many_and_have_spares_of_their_own(
     own: int, others: int, shots: int, choice: str, seed: int
 ) -> None:
     said = rows({"ann": range(own), "bob": range(others)}) or rows({"eve": (1,)})
-    said.append(row("ann", "off the scale", 99))  # she is in the history also without a rating that can be shown
+    said.append(
+        row("ann", "off the scale", 99)
+    )  # she is in the history also without a rating that can be shown
     found = [frozen_question(kind, said, shots, choice=choice, seed=seed) for kind in WITH_EXAMPLES]
     count = min(shots, own, others)
     most = count + max(count, 3)
     assert [one.params["count"] for one in found] == [count, count]
-    assert [len(candidates_of(one)) for one in found] == [min(most, others or not own), min(most, own)]
+    assert [len(candidates_of(one)) for one in found] == [
+        min(most, others or not own),
+        min(most, own),
+    ]
     assert [found[0].params[pool] for pool in ("own", "others")] == [
         found[1].params[pool] for pool in ("own", "others")
     ]
@@ -213,7 +244,9 @@ def test_each_sample_is_drawn_by_the_next_seed(kind: str) -> None:
     sampled = frozen_question(kind, said, 2, seed=4, samples=3)
     assert sampled.samples == 3
     draws = [candidates_of(sampled, sample=sample) for sample in range(3)]
-    assert draws == [candidates_of(frozen_question(kind, said, 2, seed=4 + sample)) for sample in range(3)]
+    assert draws == [
+        candidates_of(frozen_question(kind, said, 2, seed=4 + sample)) for sample in range(3)
+    ]
     assert len({str(draw) for draw in draws}) == 3
 
 
@@ -223,7 +256,9 @@ def test_a_spare_replaces_a_dropped_example(tmp_path: Path) -> None:
     items = [item for _, item, _ in candidates_of(question)]
     stated = {"history": write_history(tmp_path, said), "shots": 2, "dimensions": ANY_NUMBER}
     first = response(text=next(one["text"] for one in said if one["item"] == items[0]))
-    (trace,), (body,) = score_with(by_examples(), judge_use("personalized", **stated), task("ann"), first)
+    (trace,), (body,) = score_with(
+        by_examples(), judge_use("personalized", **stated), task("ann"), first
+    )
     assert [(one.item, one.dropped is None) for one in trace.verdicts[0].examples] == [
         (items[0], False),
         (items[1], True),
@@ -236,11 +271,16 @@ def test_a_spare_replaces_a_dropped_example(tmp_path: Path) -> None:
 def test_a_plan_keeps_its_examples_after_the_history_grows(tmp_path: Path, kind: str) -> None:
     said = rows({"ann": (1, 1, 1), "bob": (1, 1, 1)})
     with run_server(by_examples()) as server:
-        config = {**judge_scripts.config(server.url, cache=False), "evaluators": [judge_use(kind, history="", shots=3)]}
+        config = {
+            **judge_scripts.config(server.url, cache=False),
+            "evaluators": [judge_use(kind, history="", shots=3)],
+        }
         config["evaluators"][0]["params"]["history"] = write_history(tmp_path, said)
         with Jury.from_config(config) as jury:
             plan = jury.prepare(task("ann"))
-        write_history(tmp_path, said + [row(who, f"new{n}", 5) for who in ("ann", "bob") for n in range(9)])
+        write_history(
+            tmp_path, said + [row(who, f"new{n}", 5) for who in ("ann", "bob") for n in range(9)]
+        )
         with Jury.from_config(config) as jury:
             assert jury.prepare(task("ann")).digest != plan.digest
             jury.score(task("ann"), [response()], plan)

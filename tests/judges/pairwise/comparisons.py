@@ -19,7 +19,10 @@ _SHOWN = re.compile(r"# Response (?P<name>[A-Z])\n\n<<<response (?P<mark>\w{16})
 
 def responses_in(body: Body) -> dict[str, str]:
     """The responses that a request shows, by their letters."""
-    return {found["name"]: found["text"] for found in _SHOWN.finditer(str(body["messages"][1]["content"]))}
+    return {
+        found["name"]: found["text"]
+        for found in _SHOWN.finditer(str(body["messages"][1]["content"]))
+    }
 
 
 def longest(shown: Mapping[str, str]) -> list[str]:
@@ -36,8 +39,16 @@ def reply(body: Body, order: Order) -> dict[str, Any]:
     """What fits a request: the best first, and its first line quoted."""
     shown = responses_in(body)
     ranked = list(order(shown))
-    values = {"reason": "so it is", "quotes": quotable(shown[ranked[0]]), "preferred": ranked[0], "ranking": ranked}
-    return {name: values[name] for name in body["response_format"]["json_schema"]["schema"]["properties"]}
+    values = {
+        "reason": "so it is",
+        "quotes": quotable(shown[ranked[0]]),
+        "preferred": ranked[0],
+        "ranking": ranked,
+    }
+    return {
+        name: values[name]
+        for name in body["response_format"]["json_schema"]["schema"]["properties"]
+    }
 
 
 def judge_script(order: Order) -> Script:
@@ -54,7 +65,9 @@ def failing_judge(fails: Callable[[Mapping[str, str]], bool], order: Order = lon
     """A judge whose replies are of no use where it is shown such responses."""
 
     def script(body: Body, number: int) -> Answer:
-        return reply_with("no idea" if fails(responses_in(body)) else json.dumps(reply(body, order)))
+        return reply_with(
+            "no idea" if fails(responses_in(body)) else json.dumps(reply(body, order))
+        )
 
     return script
 
@@ -79,7 +92,11 @@ def score_by_script(
 ) -> tuple[list[Trace], list[dict[str, Any]]]:
     """The traces of a group under one judge, and the bodies of all requests; `settings` are the rest of the config."""
     with run_server(script) as server:
-        said_so = {**config(server.url), "evaluators": [{"use": use, "params": params}], "safety": dict(safety or {})}
+        said_so = {
+            **config(server.url),
+            "evaluators": [{"use": use, "params": params}],
+            "safety": dict(safety or {}),
+        }
         with Jury.from_config(said_so | dict(settings or {})) as jury:
             traces = jury.score(task, group)
         return traces, [seen.body for seen in server.requests]

@@ -32,22 +32,39 @@ class Group:
 
     @property
     def question(self) -> Question:
-        shape: dict[str, Any] = {"scope": "group", "samples": 2} if self.lists else {"scope": "pair"}
-        about = {"id": "q", "evaluator": "e", "version": "1", "subject": "s", "view": "v", "layer": "model"}
+        shape: dict[str, Any] = (
+            {"scope": "group", "samples": 2} if self.lists else {"scope": "pair"}
+        )
+        about = {
+            "id": "q",
+            "evaluator": "e",
+            "version": "1",
+            "subject": "s",
+            "view": "v",
+            "layer": "model",
+        }
         return Question(**about, **shape)
 
     @property
     def verdicts(self) -> list[RecordedVerdict]:
         not_stopped = tuple(name for name in self.names if name not in self.stopped)
         gated = [
-            RecordedVerdict(question="q", about=name, score=0.0, met=False, gated_by=RESPONSE_GATES[0])
+            RecordedVerdict(
+                question="q", about=name, score=0.0, met=False, gated_by=RESPONSE_GATES[0]
+            )
             for name in sorted(self.stopped)
         ]
         if self.lists:
-            return gated + [_verdict(name, not_stopped, said, turn) for (name, turn), said in self.said.items()]
-        return gated + [_verdict(one, (one, other), said) for (one, other), said in self.said.items()]
+            return gated + [
+                _verdict(name, not_stopped, said, turn) for (name, turn), said in self.said.items()
+            ]
+        return gated + [
+            _verdict(one, (one, other), said) for (one, other), said in self.said.items()
+        ]
 
-    def cells(self, scenario: Scenario = "counted", rule: str = "conservative", direction: int = 1) -> ScoreMatrix:
+    def cells(
+        self, scenario: Scenario = "counted", rule: str = "conservative", direction: int = 1
+    ) -> ScoreMatrix:
         fields = ComponentInput(questions=("q",), weights=(1.0,), reduce=None)
         return build_table([self.question], sorted(self.names), self.verdicts).score_matrix(
             fields, rule, direction, scenario
@@ -55,7 +72,11 @@ class Group:
 
     def with_scores(self, **said: Score) -> "Group":
         """The same group with other scores, by the names of a pair."""
-        return Group(self.names, {**self.said, **{(key[0], key[1]): one for key, one in said.items()}}, self.stopped)
+        return Group(
+            self.names,
+            {**self.said, **{(key[0], key[1]): one for key, one in said.items()}},
+            self.stopped,
+        )
 
 
 def _verdict(about: str, shown: tuple[str, ...], score: Score, sample: int = 0) -> RecordedVerdict:
@@ -103,7 +124,9 @@ def bounds(name: str, group: Group, **params: Any) -> tuple[np.ndarray, np.ndarr
 
 def frozen_combiner(name: str, **params: Any) -> tuple[Any, dict[str, Any]]:
     combiner = load_combiner(name)
-    return combiner, combiner.freeze({"e": ComponentInput(questions=("q",), weights=(1.0,), reduce=None)}, params)
+    return combiner, combiner.freeze(
+        {"e": ComponentInput(questions=("q",), weights=(1.0,), reduce=None)}, params
+    )
 
 
 def values(name: str, group: Group, **params: Any) -> list[float]:

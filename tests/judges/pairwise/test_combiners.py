@@ -31,7 +31,9 @@ every_pairs = pytest.mark.parametrize(("name", "params"), COMPARING, ids=str)
 
 
 def diagnostic(group: Group, what: str, name: str = "win-share", **params: Any) -> list[float]:
-    return [round(one, 12) for one in combine_group(name, group, **params).diagnostics[what].tolist()]
+    return [
+        round(one, 12) for one in combine_group(name, group, **params).diagnostics[what].tolist()
+    ]
 
 
 # All is judged
@@ -49,7 +51,9 @@ def test_diagnostics_report_flips_and_preference_for_the_first() -> None:
 
 
 @every_pairs
-def test_a_judge_that_always_prefers_the_first_gives_equal_credit(name: str, params: dict[str, Any]) -> None:
+def test_a_judge_that_always_prefers_the_first_gives_equal_credit(
+    name: str, params: dict[str, Any]
+) -> None:
     group = pairs({one + other: 1.0 for one, other in permutations("abcd", 2)})
     found = combine_group(name, group, **params)
     assert found.value.tolist() == [0.5] * 4
@@ -93,7 +97,10 @@ def test_a_missing_order_is_lost_for_both(name: str, params: dict[str, Any]) -> 
     whole = by_rank("abc")
     for pair in ("ab", "ba"):
         found = combine_group(name, whole.with_scores(**{pair: None}), **params).value
-        worse = [combine_group(name, whole.with_scores(**{pair: score}), **params).value for score in (0.0, 0.5, 1.0)]
+        worse = [
+            combine_group(name, whole.with_scores(**{pair: score}), **params).value
+            for score in (0.0, 0.5, 1.0)
+        ]
         for place in (0, 1):
             assert found[place] <= min(one[place] for one in worse) + 1e-12
 
@@ -116,7 +123,9 @@ def test_a_response_that_a_gate_stopped_has_0_and_changes_nothing_for_the_others
     for scenario in ("counted", "low", "high", "partial"):
         found = combine_group(name, by_rank(left, stopped), scenario, **params)
         assert found.present.all()
-        assert dict(zip("abcd", found.value, strict=True)) == pytest.approx({**alone, stopped: 0.0}, abs=1e-12)
+        assert dict(zip("abcd", found.value, strict=True)) == pytest.approx(
+            {**alone, stopped: 0.0}, abs=1e-12
+        )
 
 
 # Bounds
@@ -154,7 +163,10 @@ def test_the_bounds_hold_for_any_unjudged_verdicts(
 ) -> None:
     holes, whole = data.draw(draw_groups(listed))
     least, greatest = bounds(name, holes, **params)
-    for value in (combine_group(name, whole, **params).value, combine_group(name, holes, **params).value):
+    for value in (
+        combine_group(name, whole, **params).value,
+        combine_group(name, holes, **params).value,
+    ):
         assert (least - 1e-12 <= value).all()
         assert (value <= greatest + 1e-12).all()
     assert (least >= 0).all()
@@ -175,11 +187,15 @@ def test_nothing_is_gained_by_being_unjudged(name: str, listed: bool, data: st.D
 def test_no_response_gains_by_its_own_unjudged_pairs_in_bradley_terry(data: st.DataObject) -> None:
     _, whole = data.draw(draw_groups(False))
     one = data.draw(st.sampled_from(sorted(whole.names)))
-    said = {pair: None if one in pair and data.draw(st.booleans()) else score for pair, score in whole.said.items()}
+    said = {
+        pair: None if one in pair and data.draw(st.booleans()) else score
+        for pair, score in whole.said.items()
+    }
     place = sorted(whole.names).index(one)
     holes = Group(whole.names, said, whole.stopped)
     assert (
-        combine_group("bradley-terry", holes).value[place] <= combine_group("bradley-terry", whole).value[place] + 1e-9
+        combine_group("bradley-terry", holes).value[place]
+        <= combine_group("bradley-terry", whole).value[place] + 1e-9
     )
 
 
@@ -191,19 +207,29 @@ def test_no_response_gains_by_its_own_unjudged_pairs_in_bradley_terry(data: st.D
 def test_shares_of_wins_average_one_half(data: st.DataObject) -> None:
     said = {pair: data.draw(st.sampled_from([0.0, 0.5, 1.0])) for pair in permutations("abcd", 2)}
     for name, params in COMPARING:
-        assert combine_group(name, Group("abcd", said), **params).value.sum() == pytest.approx(2.0, abs=1e-9)
+        assert combine_group(name, Group("abcd", said), **params).value.sum() == pytest.approx(
+            2.0, abs=1e-9
+        )
 
 
 @settings(max_examples=at_most(40), deadline=None)
 @given(st.data())
 def test_names_do_not_matter(data: st.DataObject) -> None:
-    said = {pair: data.draw(st.sampled_from([0.0, 0.5, 1.0, None])) for pair in permutations("abcd", 2)}
+    said = {
+        pair: data.draw(st.sampled_from([0.0, 0.5, 1.0, None])) for pair in permutations("abcd", 2)
+    }
     moved = dict(zip("abcd", data.draw(st.permutations("abcd")), strict=True))
     renamed = {(moved[one], moved[other]): score for (one, other), score in said.items()}
     for name, params in COMPARING:
-        before = dict(zip("abcd", combine_group(name, Group("abcd", said), **params).value, strict=True))
-        after = dict(zip("abcd", combine_group(name, Group("abcd", renamed), **params).value, strict=True))
-        assert {moved[one]: value for one, value in before.items()} == pytest.approx(after, abs=1e-9)
+        before = dict(
+            zip("abcd", combine_group(name, Group("abcd", said), **params).value, strict=True)
+        )
+        after = dict(
+            zip("abcd", combine_group(name, Group("abcd", renamed), **params).value, strict=True)
+        )
+        assert {moved[one]: value for one, value in before.items()} == pytest.approx(
+            after, abs=1e-9
+        )
 
 
 # What a combiner refuses
@@ -212,4 +238,6 @@ def test_names_do_not_matter(data: st.DataObject) -> None:
 def test_it_reads_one_question() -> None:
     for name in ("win-share", "rank-share", "bradley-terry"):
         with pytest.raises(PlanError, match="reads the verdicts of one question, not of 2"):
-            load_combiner(name).freeze({"e": ComponentInput(questions=("q", "r"), weights=(1.0, 1.0))}, {})
+            load_combiner(name).freeze(
+                {"e": ComponentInput(questions=("q", "r"), weights=(1.0, 1.0))}, {}
+            )

@@ -53,7 +53,10 @@ def test_each_response_has_its_own_quotations() -> None:
     traces, _ = listwise(constant_judge(quotes=["Dear Bob, stay", "or come"]), group)
     found = by_sample(traces)
     for sample in (0, 1):
-        told = {name: [(one.quote, one.source, one.verified) for one in found[name, sample].evidence] for name in "abc"}
+        told = {
+            name: [(one.quote, one.source, one.verified) for one in found[name, sample].evidence]
+            for name in "abc"
+        }
         assert told == {
             "a": [],
             "b": [("Dear Bob, stay", "response", True)],

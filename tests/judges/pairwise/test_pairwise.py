@@ -48,7 +48,9 @@ def test_a_verdict_is_shown_from_the_side_of_the_first_response() -> None:
 
 def test_a_tie_is_half_for_both_and_needs_no_quotation() -> None:
     traces, bodies = score_by_script(constant_judge(preferred="tie", quotes=[]), TWO)
-    assert {(one.score, one.native, one.evidence) for one in verdicts(traces).values()} == {(0.5, "tie", ())}
+    assert {(one.score, one.native, one.evidence) for one in verdicts(traces).values()} == {
+        (0.5, "tie", ())
+    }
     assert len(bodies) == 2
 
 
@@ -59,16 +61,19 @@ def test_the_prompt_shows_both_responses_before_the_criterion() -> None:
     _, bodies = score_by_script(judge_script(longest), TWO, criterion="Which one is kinder?")
     (first, second) = sorted((str(body["messages"][1]["content"]) for body in bodies), key=len)
     for text in (first, second):
-        places = [text.index(part) for part in ("Write a letter.", "# Response A", "# Response B", "is kinder?")]
+        places = [
+            text.index(part)
+            for part in ("Write a letter.", "# Response A", "# Response B", "is kinder?")
+        ]
         assert places == sorted(places)
     assert bodies[0]["messages"][0] == bodies[1]["messages"][0]
 
 
 def test_a_compact_profile_asks_for_the_preference_alone() -> None:
     traces, bodies = score_by_script(judge_script(longest), TWO, profile="compact")
-    assert {tuple(body["response_format"]["json_schema"]["schema"]["properties"]) for body in bodies} == {
-        ("preferred",)
-    }
+    assert {
+        tuple(body["response_format"]["json_schema"]["schema"]["properties"]) for body in bodies
+    } == {("preferred",)}
     assert [one.reward.value for one in traces] == [0.0, 1.0]
     assert {(one.reason, one.evidence) for one in verdicts(traces).values()} == {("", ())}
 
@@ -85,17 +90,33 @@ def test_a_quotation_is_evidence_for_the_response_that_contains_it() -> None:
         ("response", "Dear Ann, come", 0, 14),
         ("opponent", "Dear Ann, come", 0, 14),
     ]
-    assert [one.source for one in verdicts(traces)["a", "b"].evidence] == ["response", "opponent", "opponent"]
+    assert [one.source for one in verdicts(traces)["a", "b"].evidence] == [
+        "response",
+        "opponent",
+        "opponent",
+    ]
     assert all(one.verified for verdict in verdicts(traces).values() for one in verdict.evidence)
 
 
 def test_an_invented_quotation_is_a_tie_after_one_repair() -> None:
     traces, bodies = score_by_script(constant_judge(quotes=["never written"]), TWO)
     found = verdicts(traces)["a", "b"]
-    assert (found.score, found.met, found.native, found.unsupported, found.evidence) == (0.5, False, "tie", "tie", ())
-    assert "and quotes 'never written' (in no response, too short, or cut within a word" in found.reason
+    assert (found.score, found.met, found.native, found.unsupported, found.evidence) == (
+        0.5,
+        False,
+        "tie",
+        "tie",
+        (),
+    )
+    assert (
+        "and quotes 'never written' (in no response, too short, or cut within a word"
+        in found.reason
+    )
     assert len(bodies) == 4
-    assert "a response is preferred, and quotes 'never written'" in bodies[-1]["messages"][-1]["content"]
+    assert (
+        "a response is preferred, and quotes 'never written'"
+        in bodies[-1]["messages"][-1]["content"]
+    )
 
 
 @pytest.mark.parametrize(("rule", "mark"), [("required", "tie"), ("preferred", "stands")])
@@ -104,9 +125,14 @@ def test_a_preference_without_a_quotation_is_a_tie_or_stands(rule: str, mark: st
         return reply_with(json.dumps(reply(body, longest) | {"quotes": []}))
 
     traces, _ = score_by_script(script, TWO, safety={"evidence": rule})
-    said = {(one.unsupported, one.reason.partition(" [unsupported: ")[2]) for one in verdicts(traces).values()}
+    said = {
+        (one.unsupported, one.reason.partition(" [unsupported: ")[2])
+        for one in verdicts(traces).values()
+    }
     assert said == {(mark, "the judge prefers a response, and nothing is quoted for it]")}
-    assert [trace.reward.value for trace in traces] == ([0.5, 0.5] if rule == "required" else [0.0, 1.0])
+    assert [trace.reward.value for trace in traces] == (
+        [0.5, 0.5] if rule == "required" else [0.0, 1.0]
+    )
 
 
 def test_one_verified_quotation_is_enough_and_the_others_are_reported_as_lost() -> None:

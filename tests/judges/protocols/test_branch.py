@@ -35,19 +35,40 @@ REPLIES = ([FIRST], ["no idea", "none"])
 
 @pytest.mark.parametrize(
     ("first", "before", "after", "cache"),
-    one_in(3, ((first, *order, cache) for first, order, cache in product(REPLIES, ORDERS, (True, False)))),
+    one_in(
+        3,
+        ((first, *order, cache) for first, order, cache in product(REPLIES, ORDERS, (True, False))),
+    ),
 )
 def test_the_second_decomposed_judge_gets_the_prompt_of_the_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: list[Any], before: str, after: str, cache: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    first: list[Any],
+    before: str,
+    after: str,
+    cache: bool,
 ) -> None:
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-    line = trip(3).model_dump(mode="json", exclude_defaults=True) | {"responses": [{"id": "r", "text": PLAN}]}
+    line = trip(3).model_dump(mode="json", exclude_defaults=True) | {
+        "responses": [{"id": "r", "text": PLAN}]
+    }
     tasks = write_tasks(tmp_path, [line])
     with run_server(replying_in_turn(*first)) as server:
-        config: dict[str, Any] = {"model": f"openai-compatible:{server.url}#tiny", "calls": {"cache": cache}}
-        run_session(tmp_path / "one", tasks, {**config, "evaluators": [before], "reward": {HOMES[before]: 1.0}})
+        config: dict[str, Any] = {
+            "model": f"openai-compatible:{server.url}#tiny",
+            "calls": {"cache": cache},
+        }
+        run_session(
+            tmp_path / "one",
+            tasks,
+            {**config, "evaluators": [before], "reward": {HOMES[before]: 1.0}},
+        )
         count = server.count
-        both = {**config, "evaluators": [before, after], "reward": {HOMES[before]: 1.0, HOMES[after]: 1.0}}
+        both = {
+            **config,
+            "evaluators": [before, after],
+            "reward": {HOMES[before]: 1.0, HOMES[after]: 1.0},
+        }
         run_session(tmp_path / "two", tasks, both, tmp_path / "one")
         assert server.count == count == len(first)
     (trace,) = Run.open(tmp_path / "two").traces()

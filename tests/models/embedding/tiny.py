@@ -24,7 +24,9 @@ def write_embedder(folder: Path) -> Path:
 
     base = _saved(BertModel, folder.parent / f"{folder.name}-bert")
     transformer = Transformer(str(base), max_seq_length=64)
-    SentenceTransformer(modules=[transformer, Pooling(_SIZES["hidden_size"])], device="cpu").save(str(folder))
+    SentenceTransformer(modules=[transformer, Pooling(_SIZES["hidden_size"])], device="cpu").save(
+        str(folder)
+    )
     return folder
 
 

@@ -84,7 +84,10 @@ class TestRescoredRun:
 
 class TestOutput:
     def test_a_text_that_is_not_utf_8_is_named(self, plain: Path, tmp_path: Path) -> None:
-        execute_sql(plain / "run.sqlite", "UPDATE texts SET content = x'ff' WHERE id = (SELECT max(id) FROM texts)")
+        execute_sql(
+            plain / "run.sqlite",
+            "UPDATE texts SET content = x'ff' WHERE id = (SELECT max(id) FROM texts)",
+        )
         with pytest.raises(TraceMismatch, match=r"run\.sqlite, text \d+: is not UTF-8"):
             bundle(plain, tmp_path / "bundle.zip")
 

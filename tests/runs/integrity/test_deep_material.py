@@ -72,7 +72,9 @@ def count_verdicts(folder: Path) -> int:
 
 def count_quotations(folder: Path) -> int:
     with closing(Run.open(folder)) as opened:
-        return sum(len(m.evidence) for trace in opened.traces() for m in trace.material if m.name == "data")
+        return sum(
+            len(m.evidence) for trace in opened.traces() for m in trace.material if m.name == "data"
+        )
 
 
 def forge_material(folder: Path, name: str, change: Callable[[dict[str, Any]], None]) -> None:
@@ -80,7 +82,9 @@ def forge_material(folder: Path, name: str, change: Callable[[dict[str, Any]], N
     with closing(sqlite3.connect(folder / run_folder.LEDGER)) as connection, connection:
         (seq,) = connection.execute("SELECT min(seq) FROM records WHERE kind = 'trace'").fetchone()
         texts = "SELECT id, salt, content FROM texts WHERE id >= ? AND id < ?"
-        for text, salt, content in connection.execute(texts, (seq * MAX_TEXTS, (seq + 1) * MAX_TEXTS)).fetchall():
+        for text, salt, content in connection.execute(
+            texts, (seq * MAX_TEXTS, (seq + 1) * MAX_TEXTS)
+        ).fetchall():
             if content.startswith(f'{{"name":"{name}",'.encode()):
                 stored = json.loads(content)
                 change(stored)
@@ -98,7 +102,9 @@ def forge_material(folder: Path, name: str, change: Callable[[dict[str, Any]], N
 
 @pytest.mark.landing
 def test_material_and_verdicts_are_recomputed_without_the_server(run: Path) -> None:
-    assert verify_deeply(run) == DeepVerification(recomputed=count_verdicts(run), quotations=count_quotations(run))
+    assert verify_deeply(run) == DeepVerification(
+        recomputed=count_verdicts(run), quotations=count_quotations(run)
+    )
     assert count_quotations(run) > 0
 
 
@@ -111,9 +117,13 @@ def test_a_branch_is_verified_with_the_carried_over_material(branch: Path) -> No
 @pytest.mark.parametrize("of", ["run", "branch"])
 def test_a_misplaced_quotation_in_material_is_named(of: str, run: Path, branch: Path) -> None:
     forge_material(
-        {"run": run, "branch": branch}[of], "data", lambda data: data["evidence"][1].update(quote="Le Bernardin")
+        {"run": run, "branch": branch}[of],
+        "data",
+        lambda data: data["evidence"][1].update(quote="Le Bernardin"),
     )
-    with pytest.raises(TraceMismatch, match=r"material 'data': its quotation is not at characters \d+ to \d+"):
+    with pytest.raises(
+        TraceMismatch, match=r"material 'data': its quotation is not at characters \d+ to \d+"
+    ):
         verify_deeply({"run": run, "branch": branch}[of])
 
 
@@ -132,20 +142,28 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], None]] = {
 @pytest.mark.parametrize("what", FORGERIES)
 def test_material_that_differs_from_the_reply_is_named(what: str, run: Path) -> None:
     forge_material(run, "data", FORGERIES[what])
-    with pytest.raises(TraceMismatch, match=rf"trace '40/prose', material 'data': {what.strip()} is .* in the run and"):
+    with pytest.raises(
+        TraceMismatch,
+        match=rf"trace '40/prose', material 'data': {what.strip()} is .* in the run and",
+    ):
         verify_deeply(run)
 
 
 def test_material_of_a_missing_call_is_refused_without_a_branch(run: Path) -> None:
     forge_material(run, "data", lambda data: data.update(calls=[{"id": "x", "purpose": "derive"}]))
-    with pytest.raises(TraceMismatch, match="material 'data': depends on a call that the run does not contain"):
+    with pytest.raises(
+        TraceMismatch, match="material 'data': depends on a call that the run does not contain"
+    ):
         verify_deeply(run)
 
 
 @pytest.mark.parametrize(
-    ("name", "change"), [("claims", lambda claims: claims["data"].update(meals=[])), ("data", rename_material)]
+    ("name", "change"),
+    [("claims", lambda claims: claims["data"].update(meals=[])), ("data", rename_material)],
 )
-def test_reused_material_is_recomputed(branch: Path, name: str, change: Callable[[dict[str, Any]], None]) -> None:
+def test_reused_material_is_recomputed(
+    branch: Path, name: str, change: Callable[[dict[str, Any]], None]
+) -> None:
     forge_material(branch, name, change)
     with pytest.raises(TraceMismatch, match=f"material '{name}': data is "):
         verify_deeply(branch)
@@ -153,11 +171,15 @@ def test_reused_material_is_recomputed(branch: Path, name: str, change: Callable
 
 def test_a_reply_that_was_changed_in_the_other_run_is_found(run: Path, branch: Path) -> None:
     rewrite_chain(run, lambda kind, key, content: content.pop("texts") if kind == "call" else None)
-    with pytest.raises(TraceMismatch, match=r"record \d+: is not the one from which .*branch was branched"):
+    with pytest.raises(
+        TraceMismatch, match=r"record \d+: is not the one from which .*branch was branched"
+    ):
         verify_deeply(branch)
 
 
-def test_reused_material_must_lead_to_the_stored_verdicts_without_the_other_run(run: Path, branch: Path) -> None:
+def test_reused_material_must_lead_to_the_stored_verdicts_without_the_other_run(
+    run: Path, branch: Path
+) -> None:
     shutil.rmtree(run)
     assert verify_deeply(branch).recomputed == count_verdicts(branch)
     forge_material(branch, "data", rename_material)

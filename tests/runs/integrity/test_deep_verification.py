@@ -47,10 +47,13 @@ def test_every_verdict_is_recomputed(rich: Path) -> None:
 
 def test_a_changed_verdict_is_named(rich: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        RecordingEvaluator, "answer", lambda self, inputs: 0.5 if inputs.question.scope != "group" else [0.5] * 3
+        RecordingEvaluator,
+        "answer",
+        lambda self, inputs: 0.5 if inputs.question.scope != "group" else [0.5] * 3,
     )
     with pytest.raises(
-        TraceMismatch, match=r"trace 't0/r0', verdict '\w+': score is 0\.\d+ in the run and 0\.5 when recomputed"
+        TraceMismatch,
+        match=r"trace 't0/r0', verdict '\w+': score is 0\.\d+ in the run and 0\.5 when recomputed",
     ):
         verify_deeply(rich)
 
@@ -62,23 +65,34 @@ def test_a_misplaced_quotation_is_named(rich: Path) -> None:
                 verdict["evidence"][0][:2] = [1, 10]
 
     rewrite_chain(rich, change)
-    with pytest.raises(TraceMismatch, match=r"trace 't2/r1', .*: its quotation is not at characters 1 to 10"):
+    with pytest.raises(
+        TraceMismatch, match=r"trace 't2/r1', .*: its quotation is not at characters 1 to 10"
+    ):
         verify_deeply(rich)
 
 
 def test_evaluators_with_their_own_model_are_not_repeated(tmp_path: Path) -> None:
     """An embedder may be unavailable or cost money; other checks are still repeated."""
     own = {"use": RECORDING, "name": "embedded", "params": {"layer": "model"}}
-    config = {"evaluators": [own, {"use": RECORDING, "name": "tone"}], "reward": {"embedded": 1.0, "tone": 1.0}}
+    config = {
+        "evaluators": [own, {"use": RECORDING, "name": "tone"}],
+        "reward": {"embedded": 1.0, "tone": 1.0},
+    }
     response = {"id": "r", "text": "Dear Ann", "data": {"embedded": 0.5, "tone": 0.25}}
     folder = tmp_path / "run"
-    score(folder, write_tasks(tmp_path, [{"id": "t", "query": "Write.", "responses": [response]}]), config)
+    score(
+        folder,
+        write_tasks(tmp_path, [{"id": "t", "query": "Write.", "responses": [response]}]),
+        config,
+    )
     REQUESTED.clear()
     assert verify_deeply(folder) == DeepVerification(recomputed=1, quotations=2, needing_model=1)
     assert [question for question, *_ in REQUESTED] == ["tone"]
 
 
-@pytest.mark.parametrize("claim", [{"layer": "human"}, {"call": "x"}, {"version": "other"}, {"sample": 7}])
+@pytest.mark.parametrize(
+    "claim", [{"layer": "human"}, {"call": "x"}, {"version": "other"}, {"sample": 7}]
+)
 def test_a_forged_record_does_not_exempt_a_verdict(rich: Path, claim: dict) -> None:
     def change(kind: str, key: str, content: dict) -> None:
         if key == "t2/r1":
@@ -102,13 +116,19 @@ def test_an_exchanged_response_is_found(rich: Path) -> None:
             content["texts"][0] = commitment(text.salt, other)
 
     rewrite_chain(rich, change)
-    with pytest.raises(TraceMismatch, match=r"\(group 't2'\): its responses are not those that were judged"):
+    with pytest.raises(
+        TraceMismatch, match=r"\(group 't2'\): its responses are not those that were judged"
+    ):
         verify_deeply(rich)
 
 
-def test_another_version_of_an_evaluator_is_refused(rich: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_of_an_evaluator_is_refused(
+    rich: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ScriptedEvaluator, "version", "2")
-    with pytest.raises(InputError, match="the plan was made with evaluator 'late' of version '1'; this jury has 2"):
+    with pytest.raises(
+        InputError, match="the plan was made with evaluator 'late' of version '1'; this jury has 2"
+    ):
         verify_deeply(rich)
 
 
@@ -133,7 +153,9 @@ def test_a_rescored_run_verifies_the_verdicts_of_its_base(rich: Path, tmp_path: 
     assert verify_deeply(tmp_path / "other") == verify_deeply(rich)
 
 
-def test_the_decisions_of_replies_that_contradict_themselves_are_the_same_again(tmp_path: Path) -> None:
+def test_the_decisions_of_replies_that_contradict_themselves_are_the_same_again(
+    tmp_path: Path,
+) -> None:
     """With log probabilities that save the reply of the first criterion, and without: then it fails."""
     task, texts = rubric("clear"), ["Dear Ann, at four.", "Dear Bob, at five."]
     reply = {"criterion_1": binary_reply(False, 0.9)}
@@ -144,7 +166,11 @@ def test_the_decisions_of_replies_that_contradict_themselves_are_the_same_again(
     with run_server(script) as server:
         config = {"model": f"openai-compatible:{server.url}#tiny", "evaluators": ["criteria"]}
         lines = [task_line(task, responses(*texts))]
-        score(tmp_path / "run", write_tasks(tmp_path, lines), config | {"failure": {"min_coverage": 0.0}})
+        score(
+            tmp_path / "run",
+            write_tasks(tmp_path, lines),
+            config | {"failure": {"min_coverage": 0.0}},
+        )
         assert server.count == 1 + 2
     saved, failed = (trace.verdicts[0] for trace in traces_of(tmp_path / "run"))
     assert (saved.met, saved.native) == (False, "P(met) from log probabilities")
@@ -165,25 +191,35 @@ def comparison_run(tmp_path: Path) -> Path:
         }
     ]
     with run_server(judge_script(longest)) as server:
-        config = {"model": f"openai-compatible:{server.url}#tiny", "evaluators": ["pairwise", "listwise"]}
+        config = {
+            "model": f"openai-compatible:{server.url}#tiny",
+            "evaluators": ["pairwise", "listwise"],
+        }
         config["reward"] = {"pairwise": 1.0, "listwise": 1.0}
         score(tmp_path / "run", write_tasks(tmp_path, given), config)
     return tmp_path / "run"
 
 
 def test_quotations_of_pairs_and_lists_are_checked(comparison_run: Path) -> None:
-    stored = [v for t in Run.open(comparison_run).traces() for v in t.verdicts if v.about == t.response_id]
+    stored = [
+        v for t in Run.open(comparison_run).traces() for v in t.verdicts if v.about == t.response_id
+    ]
     sources = [(len(v.responses), e.source) for v in stored for e in v.evidence]
     own = [(number, source) for number, source in sources if source == "response"]
     assert own.count((2, "response")) == 3
     assert own.count((3, "response")) > 0
-    assert verify_deeply(comparison_run) == DeepVerification(recomputed=len(stored), quotations=len(own))
+    assert verify_deeply(comparison_run) == DeepVerification(
+        recomputed=len(stored), quotations=len(own)
+    )
 
 
 @pytest.mark.parametrize(
-    ("key", "kind", "source"), [("c", "pair", "response"), ("a", "pair", "opponent"), ("c", "list", "response")]
+    ("key", "kind", "source"),
+    [("c", "pair", "response"), ("a", "pair", "opponent"), ("c", "list", "response")],
 )
-def test_a_misplaced_quotation_of_a_comparison_is_named(comparison_run: Path, key: str, kind: str, source: str) -> None:
+def test_a_misplaced_quotation_of_a_comparison_is_named(
+    comparison_run: Path, key: str, kind: str, source: str
+) -> None:
     def change(_: str, record: str, content: dict) -> None:
         for verdict in content.get("verdicts", ()):
             is_list = isinstance(verdict["responses"], int)  # its group stores the list
@@ -193,7 +229,11 @@ def test_a_misplaced_quotation_of_a_comparison_is_named(comparison_run: Path, ke
                         evidence[:2] = [1, 5]
 
     rewrite_chain(comparison_run, change)
-    problem = "its quotation is not at characters 1 to 5" if source == "response" else "evidence is .* in the run and"
+    problem = (
+        "its quotation is not at characters 1 to 5"
+        if source == "response"
+        else "evidence is .* in the run and"
+    )
     with pytest.raises(TraceMismatch, match=rf"trace '{key}', verdict '.*{kind}wise.*': {problem}"):
         verify_deeply(comparison_run)
 
@@ -228,12 +268,22 @@ def set_secret(monkeypatch: pytest.MonkeyPatch, whether: bool) -> None:
         monkeypatch.delenv("CANARY_API_KEY", raising=False)
 
 
-def test_a_reason_that_only_looks_redacted_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    line = {"id": "t", "query": "Write.", "responses": [{"id": "r", "text": "Dear Ann", "data": {"tone": 0.25}}]}
+def test_a_reason_that_only_looks_redacted_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = {
+        "id": "t",
+        "query": "Write.",
+        "responses": [{"id": "r", "text": "Dear Ann", "data": {"tone": 0.25}}],
+    }
     folder = tmp_path / "run"
-    score(folder, write_tasks(tmp_path, [line]), {"evaluators": [{"use": RECORDING, "name": "tone"}]})
+    score(
+        folder, write_tasks(tmp_path, [line]), {"evaluators": [{"use": RECORDING, "name": "tone"}]}
+    )
     monkeypatch.setattr(
-        RecordingEvaluator, "answer", lambda self, inputs: Verdict(score=0.25, reason="another [redacted] reason")
+        RecordingEvaluator,
+        "answer",
+        lambda self, inputs: Verdict(score=0.25, reason="another [redacted] reason"),
     )
     with pytest.raises(TraceMismatch, match="reason is"):
         verify_deeply(folder)
@@ -241,10 +291,21 @@ def test_a_reason_that_only_looks_redacted_is_named(tmp_path: Path, monkeypatch:
 
 def test_a_branch_repeats_its_own_requests_next_to_reused_verdicts(tmp_path: Path) -> None:
     def tasks(second: str) -> Path:
-        criteria = [{"id": "one", "text": "It names a day.", "weight": 1}, {"id": "two", "text": second, "weight": 1}]
+        criteria = [
+            {"id": "one", "text": "It names a day.", "weight": 1},
+            {"id": "two", "text": second, "weight": 1},
+        ]
         responses = [{"id": "r", "text": "Dear Ann, come on Friday."}]
         return write_tasks(
-            tmp_path, [{"id": "t", "query": "Write.", "rubric": {"criteria": criteria}, "responses": responses}]
+            tmp_path,
+            [
+                {
+                    "id": "t",
+                    "query": "Write.",
+                    "rubric": {"criteria": criteria},
+                    "responses": responses,
+                }
+            ],
         )
 
     with run_server(find_everything) as server:
@@ -257,4 +318,6 @@ def test_a_branch_repeats_its_own_requests_next_to_reused_verdicts(tmp_path: Pat
         score(tmp_path / "branch", tasks("It greets by name."), config, branch=tmp_path / "run")
         assert server.count == 2
     assert verify_deeply(tmp_path / "run") == DeepVerification(recomputed=2, quotations=2)
-    assert verify_deeply(tmp_path / "branch") == DeepVerification(recomputed=1, quotations=2, needing_model=1)
+    assert verify_deeply(tmp_path / "branch") == DeepVerification(
+        recomputed=1, quotations=2, needing_model=1
+    )

@@ -28,7 +28,14 @@ from jurygraph.schema import canonical_json
 from tests.examples import at_most
 from tests.graphs.scenes import Scene, scenes
 from tests.runs.integrity.test_bundle import bundle
-from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, rescore_run, score, seal_run, write_tasks
+from tests.runs.sample_runs import (
+    SIMPLE_CONFIG,
+    make_tasks,
+    rescore_run,
+    score,
+    seal_run,
+    write_tasks,
+)
 
 SOURCE = Path(offline_verifier.__file__)
 COVERED = ("records.jsonl", "texts.jsonl", "config.yaml", "traces.jsonl")
@@ -69,7 +76,11 @@ def unpack_bundle(folder: Path, at: Path) -> Path:
 
 
 def export_sealed_bundle(folder: Path, key_file: Path) -> Path:
-    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    form = (
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
     key_file.write_bytes(KEY.private_bytes(*form))
     seal_run(folder, key_file)
     return folder
@@ -89,10 +100,16 @@ def unpacked_sealed_bundle(plain: Path, tmp_path: Path) -> Path:
 def any_run(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Every kind of run, as the folder of an unpacked bundle."""
     if request.param == "open":
-        score(tmp_path / "run", write_tasks(tmp_path / "given", make_tasks()), SIMPLE_CONFIG, limit=2)
+        score(
+            tmp_path / "run", write_tasks(tmp_path / "given", make_tasks()), SIMPLE_CONFIG, limit=2
+        )
         return unpack_bundle(tmp_path / "run", tmp_path / "opened")
     folder: Path = request.getfixturevalue("plain" if request.param == "plain" else "rich")
-    made = rescore_run(folder, tmp_path / "other", "reward.tone=0.7") if "rescored" in request.param else folder
+    made = (
+        rescore_run(folder, tmp_path / "other", "reward.tone=0.7")
+        if "rescored" in request.param
+        else folder
+    )
     if "erased" in request.param:
         erase(folder, "response", "t1/r0", "asked for")
     return unpack_bundle(made, tmp_path / "opened")
@@ -104,31 +121,50 @@ class TestIntactBundle:
         assert (output.code, output.err) == (0, "")
         assert output.out.splitlines()[-2].startswith("not proved: that verdicts lead to the terms")
 
-    def test_the_zip_file_can_be_checked_directly(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
+    def test_the_zip_file_can_be_checked_directly(
+        self, plain: Path, tmp_path: Path, verify: Verify
+    ) -> None:
         assert verify(bundle(plain, tmp_path / "bundle.zip")).code == 0
 
     @pytest.mark.landing
-    def test_the_included_copy_needs_only_python(self, unpacked_sealed_bundle: Path, tmp_path: Path) -> None:
+    def test_the_included_copy_needs_only_python(
+        self, unpacked_sealed_bundle: Path, tmp_path: Path
+    ) -> None:
         shutil.move(unpacked_sealed_bundle, tmp_path / "far away")
         command = [sys.executable, "-I", "-S", "verify.py"]
-        done = subprocess.run(command, cwd=tmp_path / "far away", capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, cwd=tmp_path / "far away", capture_output=True, text=True, check=True
+        )
         assert f"by the key {PUBLIC.hex()}" in done.stdout
 
     @pytest.mark.landing
-    def test_no_file_beside_it_is_run_and_foreign_ones_are_named(self, unpacked_bundle: Path) -> None:
+    def test_no_file_beside_it_is_run_and_foreign_ones_are_named(
+        self, unpacked_bundle: Path
+    ) -> None:
         for name in ("__future__", "json", "argparse", "pathlib", "os"):
-            (unpacked_bundle / f"{name}.py").write_text("print('holds: everything')\nraise SystemExit(0)\n")
+            (unpacked_bundle / f"{name}.py").write_text(
+                "print('holds: everything')\nraise SystemExit(0)\n"
+            )
         command = [sys.executable, "verify.py"]
-        done = subprocess.run(command, cwd=unpacked_bundle, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, cwd=unpacked_bundle, capture_output=True, text=True, check=True
+        )
         assert "everything" not in done.stdout
-        assert "not checked: '__future__.py', 'argparse.py', 'json.py', 'os.py', 'pathlib.py', which" in done.stdout
+        assert (
+            "not checked: '__future__.py', 'argparse.py', 'json.py', 'os.py', 'pathlib.py', which"
+            in done.stdout
+        )
 
     @pytest.mark.landing
-    def test_a_reader_that_leaves_says_nothing_about_the_bundle(self, unpacked_bundle: Path) -> None:
+    def test_a_reader_that_leaves_says_nothing_about_the_bundle(
+        self, unpacked_bundle: Path
+    ) -> None:
         read_end, write_end = os.pipe()
         os.close(read_end)
         command = [sys.executable, "-I", "verify.py"]
-        done = subprocess.run(command, cwd=unpacked_bundle, stdout=write_end, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            command, cwd=unpacked_bundle, stdout=write_end, stderr=subprocess.PIPE, text=True
+        )
         os.close(write_end)
         assert (done.returncode, done.stderr) == (1, "")
 
@@ -136,7 +172,10 @@ class TestIntactBundle:
         traces = unpacked_bundle / "traces.jsonl"
         traces.write_text(traces.read_text().replace('{"', '{"task_id": "other", "', 1))
         output = verify(unpacked_bundle)
-        assert (output.code, output.err) == (5, "differs: opened: traces.jsonl: line 1: has a key twice\n")
+        assert (output.code, output.err) == (
+            5,
+            "differs: opened: traces.jsonl: line 1: has a key twice\n",
+        )
 
     def test_its_syntax_is_that_of_python_3_8(self) -> None:
         ast.parse(SOURCE.read_text(), feature_version=(3, 8))
@@ -161,7 +200,10 @@ BYTES_OF = pytest.mark.parametrize(
     "any_run",
     [
         "rescored and erased",
-        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("plain", "rich", "erased", "rescored", "open")),
+        *(
+            pytest.param(name, marks=pytest.mark.exhaustive)
+            for name in ("plain", "rich", "erased", "rescored", "open")
+        ),
     ],
     indirect=True,
 )
@@ -225,7 +267,9 @@ def rewrite_records(folder: Path, change: Callable[[Records], object]) -> None:
             record["body"]["head"] = link.hex()
         body = json.dumps(record["body"], separators=(",", ":"))
         link = link_of(link, seq, record["kind"], record["key"], record["at"], body)
-        written.append(canonical_json({**record, "seq": seq, "body": body, "link": link.hex()}) + b"\n")
+        written.append(
+            canonical_json({**record, "seq": seq, "body": body, "link": link.hex()}) + b"\n"
+        )
     (folder / "records.jsonl").write_bytes(b"".join(written))
 
 
@@ -273,11 +317,23 @@ class TestForgedRecords:
             (change_weight, "reward is .*; its terms give"),
             (lambda r: reward(r).update(status="failed"), "the failed reward is"),
             (lambda r: reward(r).update(value=None), "the ok reward is None"),
-            (lambda r: reward(r).update(adjustments=[["clip", 9.0, reward(r)["value"]]]), "the reward before the clip"),
-            (lambda r: reward(r)["terms"].append([0.5, 0.25]), "has not one term for each component"),
+            (
+                lambda r: reward(r).update(adjustments=[["clip", 9.0, reward(r)["value"]]]),
+                "the reward before the clip",
+            ),
+            (
+                lambda r: reward(r)["terms"].append([0.5, 0.25]),
+                "has not one term for each component",
+            ),
             (lambda r: reward(r)["terms"].__setitem__(0, [0.5, 0.25]), "cannot be read"),
-            (lambda r: last_record(r, "close")["body"].update(traces=0), "does not state the traces and the head"),
-            (lambda r: last_record(r, "group")["body"].update(size=2), "is not of the group before it"),
+            (
+                lambda r: last_record(r, "close")["body"].update(traces=0),
+                "does not state the traces and the head",
+            ),
+            (
+                lambda r: last_record(r, "group")["body"].update(size=2),
+                "is not of the group before it",
+            ),
             (lambda r: last_record(r, "run").update(kind="survey"), "has no business there"),
             (lambda r: last_record(r, "survey").update(kind="comment"), "has no business there"),
             (lambda r: last_record(r, "task")["body"].update(decision="none"), "cannot be read"),
@@ -285,10 +341,15 @@ class TestForgedRecords:
             (repeat_record("task"), "is after the end, or twice"),
             (append_record("task"), "is after the end, or twice"),
             (append_record("erasure", ids=[5 << 20]), "was erased and is there"),
-            (lambda r: last_record(r, "run")["body"].update(base={"run": "x"}), "base: .*records.jsonl"),
+            (
+                lambda r: last_record(r, "run")["body"].update(base={"run": "x"}),
+                "base: .*records.jsonl",
+            ),
         ],
     )
-    def test_forged_records_are_found(self, unpacked_bundle: Path, verify: Verify, change: Any, wrong: str) -> None:
+    def test_forged_records_are_found(
+        self, unpacked_bundle: Path, verify: Verify, change: Any, wrong: str
+    ) -> None:
         rewrite_records(unpacked_bundle, change)
         assert re.search(wrong, verify(unpacked_bundle).err)
 
@@ -324,14 +385,18 @@ class TestForgedTraces:
             lambda trace: trace["reward"]["terms"].pop(),
         ],
     )
-    def test_a_changed_reward_is_found(self, unpacked_bundle: Path, verify: Verify, change: Any) -> None:
+    def test_a_changed_reward_is_found(
+        self, unpacked_bundle: Path, verify: Verify, change: Any
+    ) -> None:
         path = unpacked_bundle / "traces.jsonl"
         every = [json.loads(line) for line in path.read_bytes().splitlines()]
         change(every[0])
         path.write_text("".join(json.dumps(trace) + "\n" for trace in every))
         assert "traces.jsonl: line 1: does not match its record" in verify(unpacked_bundle).err
 
-    def test_missing_and_repeated_lines_are_found(self, unpacked_bundle: Path, verify: Verify) -> None:
+    def test_missing_and_repeated_lines_are_found(
+        self, unpacked_bundle: Path, verify: Verify
+    ) -> None:
         first, *others = (unpacked_bundle / "traces.jsonl").read_bytes().splitlines(keepends=True)
         (unpacked_bundle / "traces.jsonl").write_bytes(b"".join(others))
         assert "traces.jsonl: 1 traces are missing" in verify(unpacked_bundle).err
@@ -343,7 +408,10 @@ def test_missing_and_added_texts_are_found(unpacked_bundle: Path, verify: Verify
     path = unpacked_bundle / "texts.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:3] + lines[4:]))
-    assert f"text {json.loads(lines[3])['id']}: is missing and was not erased" in verify(unpacked_bundle).err
+    assert (
+        f"text {json.loads(lines[3])['id']}: is missing and was not erased"
+        in verify(unpacked_bundle).err
+    )
     path.write_bytes(b"".join(lines) + canonical_json({"id": 7, "salt": "", "content": ""}) + b"\n")
     assert "text 7: belongs to no record" in verify(unpacked_bundle).err
 
@@ -373,17 +441,25 @@ class TestSeal:
     ) -> None:
         if shutil.which("openssl") is None:
             pytest.skip("there is no openssl here")
-        (line,) = (line for line in verify(unpacked_sealed_bundle).out.splitlines() if "openssl" in line)
+        (line,) = (
+            line for line in verify(unpacked_sealed_bundle).out.splitlines() if "openssl" in line
+        )
         command = "openssl" + line.partition("openssl")[2]
         for key, is_valid in ((KEY, True), (Ed25519PrivateKey.generate(), False)):
             form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-            (unpacked_sealed_bundle / "PUBLIC.pem").write_bytes(key.public_key().public_bytes(*form))
-            done = subprocess.run(command.split(), cwd=unpacked_sealed_bundle, capture_output=True, check=False)
+            (unpacked_sealed_bundle / "PUBLIC.pem").write_bytes(
+                key.public_key().public_bytes(*form)
+            )
+            done = subprocess.run(
+                command.split(), cwd=unpacked_sealed_bundle, capture_output=True, check=False
+            )
             assert (done.returncode == 0) == is_valid, done.stderr
 
     def test_later_erasures_are_counted(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
         other = export_sealed_bundle(rescore_run(plain, tmp_path / "other"), tmp_path / "key")
-        head = json.loads((export_sealed_bundle(plain, tmp_path / "key") / "seal.json").read_bytes())["head"]
+        head = json.loads(
+            (export_sealed_bundle(plain, tmp_path / "key") / "seal.json").read_bytes()
+        )["head"]
         erase(plain, "response", "t1/r0", "asked for")
         for number, folder in enumerate((plain, other)):
             made = unpack_bundle(folder, tmp_path / f"opened-{number}")
@@ -395,7 +471,11 @@ class TestSeal:
     def test_the_seal_must_be_of_these_records(self, tmp_path: Path, verify: Verify) -> None:
         folder, tasks = tmp_path / "run", write_tasks(tmp_path / "given", make_tasks())
         score(folder, tasks, SIMPLE_CONFIG, limit=2)
-        early = json.loads((unpack_bundle(folder, tmp_path / "early") / "records.jsonl").read_text().splitlines()[-1])
+        early = json.loads(
+            (unpack_bundle(folder, tmp_path / "early") / "records.jsonl")
+            .read_text()
+            .splitlines()[-1]
+        )
         score(folder, tasks, SIMPLE_CONFIG)
         made = unpack_bundle(export_sealed_bundle(folder, tmp_path / "key"), tmp_path / "opened")
         assert verify(made, "--expect-head", early["link"]).code == 5
@@ -425,5 +505,7 @@ class TestArithmetic:
         specs = [{"name": name, "weight": 1.0} for name in ("c", "b", "a")]
         assert (0.1 + 0.2) + 0.3 != (0.3 + 0.2) + 0.1 == 0.6
         assert check_reward({"value": 0.6, "terms": [0.1, 0.2, 0.3]}, specs)[0] == 0.6
-        with pytest.raises(VerificationError, match=r"the ok reward is 0\.6000000000000001; its terms give 0\.6$"):
+        with pytest.raises(
+            VerificationError, match=r"the ok reward is 0\.6000000000000001; its terms give 0\.6$"
+        ):
             check_reward({"value": 0.1 + 0.2 + 0.3, "terms": [0.1, 0.2, 0.3]}, specs)

@@ -16,12 +16,16 @@ from tests.runs.sample_runs import SIMPLE_CONFIG, evaluator_config, make_tasks, 
 
 def recompute(run: Run) -> list[str]:
     combiners = run.load_combiners()
-    rewards = recompute_rewards(run, read_groups(run), lambda group: run.decision(group.decision), combiners)
+    rewards = recompute_rewards(
+        run, read_groups(run), lambda group: run.decision(group.decision), combiners
+    )
     return [json.dumps(reward) for _, reward in rewards]
 
 
 def stored_rewards(run: Run) -> list[str]:
-    return [json.dumps(trace.body["reward"]) for group in read_groups(run) for trace in group.traces]
+    return [
+        json.dumps(trace.body["reward"]) for group in read_groups(run) for trace in group.traces
+    ]
 
 
 @pytest.mark.parametrize("name", ["plain", "rich"])
@@ -31,7 +35,9 @@ def test_recomputed_rewards_equal_the_stored_ones(request: Any, name: str) -> No
 
 
 @pytest.mark.parametrize("groups", [1, 3, 4096])
-def test_the_batch_size_changes_no_bit(plain: Path, monkeypatch: pytest.MonkeyPatch, groups: int) -> None:
+def test_the_batch_size_changes_no_bit(
+    plain: Path, monkeypatch: pytest.MonkeyPatch, groups: int
+) -> None:
     monkeypatch.setattr("jurygraph.runs.integrity.verification._BATCH_GROUPS", groups)
     run = Run.open(plain)
     assert recompute(run) == stored_rewards(run)
@@ -59,7 +65,11 @@ def test_tasks_with_different_surveys_keep_their_order(tmp_path: Path) -> None:
         **SIMPLE_CONFIG,
         "evaluators": [*SIMPLE_CONFIG["evaluators"], evaluator_config("met", audience="criterion")],
     }
-    score(tmp_path / "run", write_tasks(tmp_path / "given", given), {**config, "reward": {"rubric": 1.0, "tone": 1.0}})
+    score(
+        tmp_path / "run",
+        write_tasks(tmp_path / "given", given),
+        {**config, "reward": {"rubric": 1.0, "tone": 1.0}},
+    )
     run = Run.open(tmp_path / "run")
     assert recompute(run) == stored_rewards(run)
 
@@ -67,7 +77,10 @@ def test_tasks_with_different_surveys_keep_their_order(tmp_path: Path) -> None:
 def test_recomputed_statistics_equal_the_stored_ones(rich: Path) -> None:
     with closing(Run.open(rich)) as run:
         for group in read_groups(run):
-            assert recompute_statistics(group, run.survey_outline(group.survey)) == group.body["statistics"]
+            assert (
+                recompute_statistics(group, run.survey_outline(group.survey))
+                == group.body["statistics"]
+            )
 
 
 def test_a_rescored_run_has_only_the_groups_that_its_base_had(tmp_path: Path) -> None:

@@ -17,12 +17,24 @@ from jurygraph.runs.store.ledger import Draft, Ledger
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.writable_run import close_run
 from jurygraph.schema import canonical_json
-from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, rescore_run, score, seal_run, verify_run, write_tasks
+from tests.runs.sample_runs import (
+    SIMPLE_CONFIG,
+    make_tasks,
+    rescore_run,
+    score,
+    seal_run,
+    verify_run,
+    write_tasks,
+)
 from tests.runs.store.test_ledger import execute_sql
 
 
 def pem(key: Ed25519PrivateKey) -> bytes:
-    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    form = (
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
     return key.private_bytes(*form)
 
 
@@ -68,7 +80,11 @@ class TestSealing:
     ) -> None:
         made = seal_run(plain, key_file)
         with closing(Run.open(plain)) as run:
-            assert (made.run, made.records, made.head) == (run.id, run.ledger.count, run.ledger.head.hex())
+            assert (made.run, made.records, made.head) == (
+                run.id,
+                run.ledger.count,
+                run.ledger.head.hex(),
+            )
         assert made.public_key == key.public_key().public_bytes_raw().hex()
         assert find_seal(plain) == made
 
@@ -92,19 +108,28 @@ class TestSealing:
         close_run(folder)
         assert seal_run(folder, key_file) == find_seal(folder)
 
-    def test_a_run_can_be_sealed_again_after_an_erasure(self, sealed_run: Path, key_file: Path) -> None:
+    def test_a_run_can_be_sealed_again_after_an_erasure(
+        self, sealed_run: Path, key_file: Path
+    ) -> None:
         erase(sealed_run, "response", "t1/r0", "asked for")
         before = find_seal(sealed_run)
         assert before is not None
         assert seal_run(sealed_run, key_file).records == before.records + 1
 
-    def test_the_seal_of_another_key_is_not_replaced(self, sealed_run: Path, key_file: Path, other_file: Path) -> None:
-        with pytest.raises(InputError, match=r"is sealed by another key.*keep seal\.json somewhere else"):
+    def test_the_seal_of_another_key_is_not_replaced(
+        self, sealed_run: Path, key_file: Path, other_file: Path
+    ) -> None:
+        with pytest.raises(
+            InputError, match=r"is sealed by another key.*keep seal\.json somewhere else"
+        ):
             seal_run(sealed_run, other_file)
         assert find_seal(sealed_run, key_file)
 
     def test_a_changed_run_is_not_signed(self, plain: Path, key_file: Path) -> None:
-        execute_sql(plain / LEDGER, "UPDATE texts SET content = x'78' WHERE id = (SELECT max(id) FROM texts)")
+        execute_sql(
+            plain / LEDGER,
+            "UPDATE texts SET content = x'78' WHERE id = (SELECT max(id) FROM texts)",
+        )
         with pytest.raises(TraceMismatch, match=r"text \d+"):
             seal_run(plain, key_file)
         assert not (plain / SEAL).exists()
@@ -133,7 +158,9 @@ class TestChecking:
         with pytest.raises(TraceMismatch, match="is not in the form"):
             find_seal(sealed_run)
 
-    def test_the_seal_of_another_run_is_named(self, sealed_run: Path, rich: Path, key_file: Path) -> None:
+    def test_the_seal_of_another_run_is_named(
+        self, sealed_run: Path, rich: Path, key_file: Path
+    ) -> None:
         seal_run(rich, key_file)
         (sealed_run / SEAL).write_bytes((rich / SEAL).read_bytes())
         with pytest.raises(TraceMismatch, match="is the seal of another run"):
@@ -141,7 +168,10 @@ class TestChecking:
 
     def test_another_history_is_found(self, sealed_run: Path) -> None:
         execute_sql(sealed_run / LEDGER, "DELETE FROM records WHERE kind = 'close'")
-        with pytest.raises(TraceMismatch, match=r"seal\.json: is of other records: some were changed, added or lost"):
+        with pytest.raises(
+            TraceMismatch,
+            match=r"seal\.json: is of other records: some were changed, added or lost",
+        ):
             find_seal(sealed_run)
 
     def test_a_later_erasure_keeps_the_seal_valid(self, sealed_run: Path) -> None:
@@ -151,9 +181,13 @@ class TestChecking:
 
 
 class TestSigner:
-    def test_with_a_signer_later_erasures_must_be_signed(self, sealed_run: Path, key_file: Path) -> None:
+    def test_with_a_signer_later_erasures_must_be_signed(
+        self, sealed_run: Path, key_file: Path
+    ) -> None:
         erase(sealed_run, "response", "t1/r0", "asked for")
-        with pytest.raises(TraceMismatch, match="1 erasures after the sealed records are not signed"):
+        with pytest.raises(
+            TraceMismatch, match="1 erasures after the sealed records are not signed"
+        ):
             find_seal(sealed_run, key_file)
         seal_run(sealed_run, key_file)
         assert find_seal(sealed_run, key_file)
@@ -170,7 +204,9 @@ class TestSigner:
         seal_run(plain, key_file)
         assert verify_run(tmp_path / "other", signer=key_file).base
 
-    def test_with_a_signer_a_seal_by_that_key_is_required(self, plain: Path, key_file: Path, other_file: Path) -> None:
+    def test_with_a_signer_a_seal_by_that_key_is_required(
+        self, plain: Path, key_file: Path, other_file: Path
+    ) -> None:
         with pytest.raises(TraceMismatch, match=r"seal\.json: is missing"):
             find_seal(plain, key_file)
         seal_run(plain, key_file)

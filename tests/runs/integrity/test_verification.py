@@ -24,10 +24,15 @@ def cells(path: Path) -> list[tuple[str, str, int, Any]]:
     """Return the values of all tables as table, column, rowid and value; a sample with every kind for long tables."""
     found = []
     with closing(sqlite3.connect(path)) as connection:
-        for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+        for (table,) in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table'"
+        ).fetchall():
             columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
             for row in connection.execute(f"SELECT rowid, * FROM {table}").fetchall():
-                found += [(table, column, row[0], value) for column, value in zip(columns, row[1:], strict=True)]
+                found += [
+                    (table, column, row[0], value)
+                    for column, value in zip(columns, row[1:], strict=True)
+                ]
     return found
 
 
@@ -61,10 +66,12 @@ def test_a_changed_byte_in_any_cell_is_found(request, tmp_path: Path, name: str)
             continue
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute(
-                f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (with_one_byte_changed(value, number), rowid)
+                f"UPDATE {table} SET {column} = ? WHERE rowid = ?",
+                (with_one_byte_changed(value, number), rowid),
             )
         with pytest.raises(
-            TraceMismatch, match=r"run\.sqlite.* (record|text) \d+|record 1: is not the beginning|run.sqlite: row"
+            TraceMismatch,
+            match=r"run\.sqlite.* (record|text) \d+|record 1: is not the beginning|run.sqlite: row",
         ):
             verify_run(folder)
         path.write_bytes(kept)
@@ -84,7 +91,10 @@ def test_a_changed_byte_in_the_file_is_found_or_harmless(plain: Path) -> None:
         path.write_bytes(content)
         try:
             verify_run(plain)
-        except (TraceMismatch, InputError):  # the latter: a newer version, or a file that cannot be opened
+        except (
+            TraceMismatch,
+            InputError,
+        ):  # the latter: a newer version, or a file that cannot be opened
             continue
         assert cells(path) == before, at
     path.write_bytes(kept)
@@ -122,7 +132,9 @@ def test_a_changed_or_missing_config_is_found(plain: Path) -> None:
     for changed in (kept.replace("tone: 1.0", "tone: 2.0"), kept[:-1], ""):
         assert changed != kept
         path.write_text(changed)
-        with pytest.raises(TraceMismatch, match=r"config\.yaml: is not the config that was written"):
+        with pytest.raises(
+            TraceMismatch, match=r"config\.yaml: is not the config that was written"
+        ):
             verify_run(plain)
     path.unlink()
     with pytest.raises(TraceMismatch, match=r"config\.yaml: is missing"):
@@ -142,7 +154,9 @@ def rewrite_chain(folder: Path, change: Any) -> str:
                 content["head"] = previous.hex()
             body = json.dumps(content, separators=(",", ":"))
             previous = link_of(previous, seq, kind, key, at, body)
-            connection.execute("UPDATE records SET body = ?, link = ? WHERE seq = ?", (body, previous, seq))
+            connection.execute(
+                "UPDATE records SET body = ?, link = ? WHERE seq = ?", (body, previous, seq)
+            )
     return previous.hex()
 
 
@@ -160,11 +174,16 @@ class TestWholeChainRewritten:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (change_reward, r"\(trace 't1/r1'\): the verdicts give another reward: value is .* in the run and .* when"),
+            (
+                change_reward,
+                r"\(trace 't1/r1'\): the verdicts give another reward: value is .* in the run and .* when",
+            ),
             (change_statistic, "its verdicts give other statistics"),
         ],
     )
-    def test_what_does_not_follow_from_the_verdicts_is_found(self, plain: Path, change: Any, message: str) -> None:
+    def test_what_does_not_follow_from_the_verdicts_is_found(
+        self, plain: Path, change: Any, message: str
+    ) -> None:
         rewrite_chain(plain, change)
         with pytest.raises(TraceMismatch, match=message):
             verify_run(plain)
@@ -178,12 +197,16 @@ class TestWholeChainRewritten:
         verify_run(plain, expect_head=before)
         after = rewrite_chain(plain, change)
         assert verify_run(plain).head == after
-        with pytest.raises(TraceMismatch, match=f"the head is {after}, not {before}: no record has it"):
+        with pytest.raises(
+            TraceMismatch, match=f"the head is {after}, not {before}: no record has it"
+        ):
             verify_run(plain, expect_head=before)
 
 
 class TestMalformed:
-    @pytest.mark.parametrize("name", ["size", "survey", "questions", "specs", "reward", "group", "verdicts", "config"])
+    @pytest.mark.parametrize(
+        "name", ["size", "survey", "questions", "specs", "reward", "group", "verdicts", "config"]
+    )
     def test_an_invalid_record_is_reported_as_damage(self, rich: Path, name: str) -> None:
         rewrite_chain(rich, lambda kind, key, content: content.pop(name, None))
         with pytest.raises(TraceMismatch):
@@ -215,7 +238,9 @@ class TestHead:
         with pytest.raises(TraceMismatch, match="no record has it"):
             verify_run(plain, expect_head=head)
 
-    def test_an_erasure_may_follow_the_expected_head_and_a_trace_may_not(self, tmp_path: Path, tasks: Path) -> None:
+    def test_an_erasure_may_follow_the_expected_head_and_a_trace_may_not(
+        self, tmp_path: Path, tasks: Path
+    ) -> None:
         score(tmp_path / "run", tasks, limit=2)
         head = verify_run(tmp_path / "run").head
         erase(tmp_path / "run", "response", "t0/r0", "asked for")
@@ -230,7 +255,8 @@ class TestRescoredRun:
         other = rescore_run(plain, tmp_path / "other", CHANGED)
         assert verify_run(other).base is not None
         execute_sql(
-            plain / run_folder.LEDGER, "UPDATE texts SET content = x'00' WHERE id = (SELECT max(id) FROM texts)"
+            plain / run_folder.LEDGER,
+            "UPDATE texts SET content = x'00' WHERE id = (SELECT max(id) FROM texts)",
         )
         with pytest.raises(TraceMismatch, match=r"plain.* differs from what was written"):
             verify_run(other)
@@ -262,7 +288,13 @@ def test_bytes_after_the_database_are_found(plain: Path, extra: bytes) -> None:
 class TestResult:
     def test_the_result_has_the_verified_numbers(self, plain: Path) -> None:
         found = verify_run(plain)
-        assert (found.traces, found.erased, found.closed, found.sealed, found.base) == (12, 0, True, None, None)
+        assert (found.traces, found.erased, found.closed, found.sealed, found.base) == (
+            12,
+            0,
+            True,
+            None,
+            None,
+        )
         with closing(Run.open(plain)) as run:
             assert (found.records, found.head) == (run.ledger.count, run.ledger.head.hex())
             assert found.texts == len(list(run.ledger.stored_texts(0, run.ledger.count)))

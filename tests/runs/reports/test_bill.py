@@ -26,7 +26,11 @@ def call(name: str, cost: float | None = None) -> Call:
 
 def test_every_call_is_counted_once_by_its_source() -> None:
     bill = Bill()
-    for one, source in ((call("a", 0.25), "sent"), (call("b", 0.5), "cached"), (call("a", 0.25), "sent")):
+    for one, source in (
+        (call("a", 0.25), "sent"),
+        (call("b", 0.5), "cached"),
+        (call("a", 0.25), "sent"),
+    ):
         bill.add(one, source)  # type: ignore[arg-type]
     none = {"number": 0, "cost": 0.0, "unpriced": 0}
     assert bill.to_json() == {
@@ -39,15 +43,22 @@ def test_every_call_is_counted_once_by_its_source() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "attempts", "cost"), [("rejected", 1, 0.0), ("rejected", 2, None), ("server", 1, None)]
+    ("fault", "attempts", "cost"),
+    [("rejected", 1, 0.0), ("rejected", 2, None), ("server", 1, None)],
 )
-def test_a_refused_request_costs_nothing_if_it_was_sent_once(fault: str, attempts: int, cost: float | None) -> None:
+def test_a_refused_request_costs_nothing_if_it_was_sent_once(
+    fault: str, attempts: int, cost: float | None
+) -> None:
     bill = Bill()
     bill.add(call("a").model_copy(update={"fault": fault, "attempts": attempts}), "unanswered")
     assert bill.to_json()["unanswered"]["cost"] == cost
 
 
-SEEN = st.tuples(st.sampled_from("abcdef"), st.sampled_from(SOURCES), st.none() | st.sampled_from([0.0, 0.25, 2.0]))
+SEEN = st.tuples(
+    st.sampled_from("abcdef"),
+    st.sampled_from(SOURCES),
+    st.none() | st.sampled_from([0.0, 0.25, 2.0]),
+)
 
 
 @given(st.lists(SEEN))
@@ -55,10 +66,12 @@ def test_the_sources_add_up_to_the_calls(seen: list[tuple[str, ReplySource, floa
     bill = Bill()
     for name, source, cost in seen:
         bill.add(call(name, cost), source)
-    first = {(name, source == "unanswered"): (source, cost) for name, source, cost in reversed(seen)}
-    assert {source: tally.number for source, tally in bill.tallies.items() if tally.number} == Counter(
-        source for source, _ in first.values()
-    )
+    first = {
+        (name, source == "unanswered"): (source, cost) for name, source, cost in reversed(seen)
+    }
+    assert {
+        source: tally.number for source, tally in bill.tallies.items() if tally.number
+    } == Counter(source for source, _ in first.values())
     for source, tally in bill.tallies.items():
         costs = [cost for where, cost in first.values() if where == source]
         assert tally.cost == sum(cost for cost in costs if cost is not None)
@@ -77,7 +90,9 @@ def score_for_costs(folder: Path, *given: Any, **more: Any) -> SessionCosts:
     with scored_session(folder, *given, **more) as session:
         bill = session.summary.bill
         return SessionCosts(
-            {s: tally.number for s, tally in bill.tallies.items() if tally.number}, bill, count_requests(session.jury)
+            {s: tally.number for s, tally in bill.tallies.items() if tally.number},
+            bill,
+            count_requests(session.jury),
         )
 
 
@@ -95,7 +110,9 @@ class TestSources:
         self, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
         score_for_costs(tmp_path / "cold", tasks, priced_judge_config(server, cache=True))
-        session_costs = score_for_costs(tmp_path / "warm", tasks, priced_judge_config(server, cache=True))
+        session_costs = score_for_costs(
+            tmp_path / "warm", tasks, priced_judge_config(server, cache=True)
+        )
         assert session_costs.sources == {"cached": CALLS}
         assert session_costs.bill.tallies["cached"].cost == pytest.approx(CALLS * PAID)
         assert session_costs.requests == CallCosts()
@@ -105,18 +122,28 @@ class TestSources:
     ) -> None:
         score_for_costs(tmp_path / "old", tasks, priced_judge_config(server))
         more = write_tasks(tmp_path, tasks_with_rubrics(4), "more.jsonl")
-        session_costs = score_for_costs(tmp_path / "new", more, priced_judge_config(server), branch=tmp_path / "old")
+        session_costs = score_for_costs(
+            tmp_path / "new", more, priced_judge_config(server), branch=tmp_path / "old"
+        )
         assert session_costs.sources == {"sent": 2 * CALLS_EACH, "carried": CALLS}
         assert session_costs.requests is not None
         assert session_costs.requests.number == 2 * CALLS_EACH
-        again = score_for_costs(tmp_path / "new", more, priced_judge_config(server), branch=tmp_path / "old")
+        again = score_for_costs(
+            tmp_path / "new", more, priced_judge_config(server), branch=tmp_path / "old"
+        )
         assert (again.sources, again.bill) == (session_costs.sources, session_costs.bill)
         assert again.requests == CallCosts()
-        third = score_for_costs(tmp_path / "third", more, priced_judge_config(server), branch=tmp_path / "new")
+        third = score_for_costs(
+            tmp_path / "third", more, priced_judge_config(server), branch=tmp_path / "new"
+        )
         assert third.sources == {"carried": CALLS + 2 * CALLS_EACH}
 
     def test_replayed_calls_cost_nothing(self, server: Server, tasks: Path, tmp_path: Path) -> None:
-        score_for_costs(tmp_path / "run", tasks, priced_judge_config(server, record=str(tmp_path / "calls.jsonl")))
+        score_for_costs(
+            tmp_path / "run",
+            tasks,
+            priced_judge_config(server, record=str(tmp_path / "calls.jsonl")),
+        )
         settings = {"model": f"replay:{tmp_path / 'calls.jsonl'}", "evaluators": ["criteria"]}
         session_costs = score_for_costs(tmp_path / "again", tasks, settings)
         assert session_costs.sources == {"replayed": CALLS}
@@ -133,14 +160,21 @@ class TestSessions:
         assert (first.sources, second.sources) == ({"sent": 2 * CALLS_EACH}, {"sent": CALLS})
         assert first.requests is not None
         assert second.requests is not None
-        assert (first.requests.number, second.requests.number) == (2 * CALLS_EACH, CALLS - 2 * CALLS_EACH)
+        assert (first.requests.number, second.requests.number) == (
+            2 * CALLS_EACH,
+            CALLS - 2 * CALLS_EACH,
+        )
 
     def test_calls_before_a_reached_limit_are_billed_and_not_repeated(
         self, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
         with pytest.raises(BudgetExceeded):
-            score_for_costs(tmp_path / "run", tasks, priced_judge_config(server, concurrency=1), max_calls=3)
-        session_costs = score_for_costs(tmp_path / "run", tasks, priced_judge_config(server, concurrency=1))
+            score_for_costs(
+                tmp_path / "run", tasks, priced_judge_config(server, concurrency=1), max_calls=3
+            )
+        session_costs = score_for_costs(
+            tmp_path / "run", tasks, priced_judge_config(server, concurrency=1)
+        )
         assert session_costs.sources == {"sent": CALLS}
         assert session_costs.requests is not None
         assert session_costs.requests.number == CALLS - 3

@@ -63,9 +63,19 @@ def judge_config(url: str, *more: Any, when: Any = None, **calls: Any) -> dict[s
 
 
 def make_task(name: str, *texts: str, criteria: int = 6, data: Any = None) -> dict[str, Any]:
-    settings = [{"id": f"c{place}", "text": f"It is of the kind {place}.", "weight": 1.0} for place in range(criteria)]
-    given = [{"id": f"{name}/{place}", "text": text, "data": data} for place, text in enumerate(texts)]
-    return {"id": name, "query": f"Write a poem for {name}.", "rubric": {"criteria": settings}, "responses": given}
+    settings = [
+        {"id": f"c{place}", "text": f"It is of the kind {place}.", "weight": 1.0}
+        for place in range(criteria)
+    ]
+    given = [
+        {"id": f"{name}/{place}", "text": text, "data": data} for place, text in enumerate(texts)
+    ]
+    return {
+        "id": name,
+        "query": f"Write a poem for {name}.",
+        "rubric": {"criteria": settings},
+        "responses": given,
+    }
 
 
 async def _forecast(session: ScoringSession) -> Forecast:
@@ -77,7 +87,9 @@ async def _score(session: ScoringSession) -> None:
     await session.score(lambda count: None)
 
 
-def in_session(what: Any, folder: Path, tasks: Path, config: Any, branch: Path | None = None, **limits: Any) -> Any:
+def in_session(
+    what: Any, folder: Path, tasks: Path, config: Any, branch: Path | None = None, **limits: Any
+) -> Any:
     """Open a session and forecast or score it."""
     with (
         jg.Jury.from_config(config, **limits) as jury,
@@ -144,7 +156,10 @@ class TestCalls:
             estimate = forecast(tmp_path / "run", tasks, wanted)
             with jg.Jury.from_config(wanted) as jury, open_tasks(tasks) as work:
                 ((task, group),) = work.pairs()
-                assert len(asyncio.run(jg.Planner(jury).aestimate_requests(task, group))) == estimate.expected.calls
+                assert (
+                    len(asyncio.run(jg.Planner(jury).aestimate_requests(task, group)))
+                    == estimate.expected.calls
+                )
             score(tmp_path / "run", tasks, wanted)
             pairs = 3 * unknown
             assert estimate.expected.calls + pairs == server.count == 2 + 3 + unknown
@@ -173,12 +188,21 @@ class TestCalls:
         tasks = write_tasks(tmp_path, [known, make_task("b", *TEXTS, criteria=1)])
         estimate = forecast(tmp_path / "other", tasks, judge_config(server.url))
         assert (call_counts(estimate), estimate.from_cache, estimate.from_run) == ((2, 2, 4), 2, 0)
-        assert call_counts(forecast(tmp_path / "other", tasks, judge_config(server.url, cache=False))) == (4, 4, 8)
+        assert call_counts(
+            forecast(tmp_path / "other", tasks, judge_config(server.url, cache=False))
+        ) == (4, 4, 8)
 
-    def test_calls_of_an_interrupted_run_are_not_counted(self, tmp_path: Path, server: Server) -> None:
+    def test_calls_of_an_interrupted_run_are_not_counted(
+        self, tmp_path: Path, server: Server
+    ) -> None:
         tasks = write_tasks(tmp_path, [make_task(name, *TEXTS, criteria=1) for name in "ab"])
         with pytest.raises(BudgetExceeded):
-            score(tmp_path / "run", tasks, judge_config(server.url, cache=False, concurrency=1), max_calls=3)
+            score(
+                tmp_path / "run",
+                tasks,
+                judge_config(server.url, cache=False, concurrency=1),
+                max_calls=3,
+            )
         assert server.count == 3
         before = (tmp_path / "run" / "run.sqlite").read_bytes()
         estimate = forecast(tmp_path / "run", tasks, judge_config(server.url, cache=False))
@@ -213,16 +237,25 @@ GATED = {"rubric": {"if_skipped": "zero"}}
 
 class TestScreening:
     def test_screening_by_a_rule_is_evaluated(self, tmp_path: Path) -> None:
-        screened = judge_config(NOBODY, evaluator_config("same"), when={"question": "same", "threshold": 0.5}) | GATED
+        screened = (
+            judge_config(
+                NOBODY, evaluator_config("same"), when={"question": "same", "threshold": 0.5}
+            )
+            | GATED
+        )
         lines = [
-            make_task(name, "a text", criteria=1, data={"same": value}) for name, value in (("a", 0.9), ("b", 0.1))
+            make_task(name, "a text", criteria=1, data={"same": value})
+            for name, value in (("a", 0.9), ("b", 0.1))
         ]
         estimate = forecast(tmp_path / "run", write_tasks(tmp_path, lines), screened)
         assert call_counts(estimate) == (1, 1, 2)
 
     def test_screening_by_a_model_is_assumed_to_pass(self, tmp_path: Path) -> None:
         when = {"question": "criteria@c0", "threshold": 1.0}
-        both = judge_config(NOBODY, {"use": "criteria", "name": "again", "samples": 2, "when": when}) | GATED
+        both = (
+            judge_config(NOBODY, {"use": "criteria", "name": "again", "samples": 2, "when": when})
+            | GATED
+        )
         tasks = write_tasks(tmp_path, [make_task("a", "a text", criteria=1)])
         assert call_counts(forecast(tmp_path / "run", tasks, both)) == (2, 2, 4)
 
@@ -231,7 +264,9 @@ class TestCost:
     def test_the_cost_follows_from_tokens_and_price(self, tmp_path: Path) -> None:
         tasks = write_tasks(tmp_path, [make_task("a", *TEXTS)])
         estimate = forecast(
-            tmp_path / "run", tasks, judge_config(NOBODY, prices={"tiny": {"input": 2.0, "output": 8.0}})
+            tmp_path / "run",
+            tasks,
+            judge_config(NOBODY, prices={"tiny": {"input": 2.0, "output": 8.0}}),
         )
         for load in (estimate.low, estimate.expected, estimate.worst):
             assert load.cost == pytest.approx((2 * load.tokens_in + 8 * load.tokens_out) / 1e6)
@@ -243,11 +278,15 @@ class TestCost:
         prices = {"tiny": {"input": 1e6, "output": 0.0}}
         tasks = write_tasks(tmp_path, [make_task("a", *TEXTS)])
         with run_server(script) as server:
-            estimate = forecast(tmp_path / "run", tasks, judge_config(server.url, prices=prices, max_tokens=3000))
+            estimate = forecast(
+                tmp_path / "run", tasks, judge_config(server.url, prices=prices, max_tokens=3000)
+            )
             score(tmp_path / "run", tasks, judge_config(server.url, prices=prices, max_tokens=3000))
             sent = [seen.body for seen in server.requests]
         assert len(sent) == estimate.worst.calls == 8
-        read = sum(len(message["content"].encode()) + 16 for body in sent for message in body["messages"])
+        read = sum(
+            len(message["content"].encode()) + 16 for body in sent for message in body["messages"]
+        )
         assert estimate.worst.tokens_in > read > estimate.expected.tokens_in
         assert estimate.worst.cost is not None
         assert estimate.worst.cost > estimate.worst.calls * (TOKENS_IN + TOKENS_OUT)
@@ -273,7 +312,9 @@ REQUESTS = st.builds(
 
 
 @given(st.lists(REQUESTS, max_size=4), st.integers(1, 5000))
-def test_low_is_at_most_expected_and_expected_at_most_worst(requests: list[Request], usual: int) -> None:
+def test_low_is_at_most_expected_and_expected_at_most_worst(
+    requests: list[Request], usual: int
+) -> None:
     price = Price(input=3.0, output=7.0)
     backend: Backend = OpenAICompatible(NOBODY, "tiny")
     gateway = Gateway(backend, Limiter(1), RequestLimits(max_tokens=usual), price=price)
@@ -287,5 +328,9 @@ def test_low_is_at_most_expected_and_expected_at_most_worst(requests: list[Reque
         assert (less.cost or 0.0) <= (more.cost or 0.0)
     once = {request.digest: request for request in requests}.values()
     assert estimate.expected.calls == len(once)
-    texts = [(sum(len(m.content.encode()) for m in one.messages), len(one.messages)) for one in once]
-    assert (estimate.worst.cost or 0.0) >= sum(highest_cost(price, size, number, 1) or 0.0 for size, number in texts)
+    texts = [
+        (sum(len(m.content.encode()) for m in one.messages), len(one.messages)) for one in once
+    ]
+    assert (estimate.worst.cost or 0.0) >= sum(
+        highest_cost(price, size, number, 1) or 0.0 for size, number in texts
+    )

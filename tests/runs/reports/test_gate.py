@@ -35,14 +35,20 @@ def test_a_condition_is_a_name_an_operator_and_a_number(text: str, passes: bool)
     assert (failed_thresholds(parse_thresholds(text), LESS) == []) is passes
 
 
-@pytest.mark.parametrize("text", ["n==1, flips<=3,mean_delta>0", "n==1 and flips<=3 and mean_delta>0"])
+@pytest.mark.parametrize(
+    "text", ["n==1, flips<=3,mean_delta>0", "n==1 and flips<=3 and mean_delta>0"]
+)
 def test_failed_conditions_are_returned_with_their_values(text: str):
-    assert failed_thresholds(parse_thresholds(text), LESS) == [(Threshold("mean_delta", ">", 0.0), -0.125)]
+    assert failed_thresholds(parse_thresholds(text), LESS) == [
+        (Threshold("mean_delta", ">", 0.0), -0.125)
+    ]
 
 
 @pytest.mark.parametrize("sign", [">", ">=", "<", "<=", "=="])
 def test_a_missing_figure_never_passes(sign: str):
-    assert failed_thresholds(parse_thresholds(f"pass_p{sign}0"), LESS) == [(Threshold("pass_p", sign, 0.0), None)]
+    assert failed_thresholds(parse_thresholds(f"pass_p{sign}0"), LESS) == [
+        (Threshold("pass_p", sign, 0.0), None)
+    ]
 
 
 @given(st.sampled_from(sorted(LESS)), st.floats(allow_nan=False, allow_infinity=False))
@@ -67,18 +73,23 @@ def test_an_empty_condition_is_refused(text: str):
 
 def test_an_unknown_figure_is_refused_with_the_nearest_one():
     with pytest.raises(
-        InputError, match=r"gate 'mean_detla>0': unknown statistic 'mean_detla'; did you mean mean_delta\?"
+        InputError,
+        match=r"gate 'mean_detla>0': unknown statistic 'mean_detla'; did you mean mean_delta\?",
     ):
         parse_thresholds("mean_detla>0")
 
 
 def test_an_unrelated_figure_is_refused_with_the_list():
-    with pytest.raises(InputError, match="unknown statistic 'quux'; there are n, flips, mean_delta, pass_p"):
+    with pytest.raises(
+        InputError, match="unknown statistic 'quux'; there are n, flips, mean_delta, pass_p"
+    ):
         parse_thresholds("quux>0")
 
 
 def test_margins_and_thresholds_can_be_joined():
-    assert parse_thresholds("mean_delta>-0.01, no_worse_than=0.02 and no_worse_than = .5,flips<=3") == [
+    assert parse_thresholds(
+        "mean_delta>-0.01, no_worse_than=0.02 and no_worse_than = .5,flips<=3"
+    ) == [
         Threshold("mean_delta", ">", -0.01),
         Threshold("no_worse_than", "=", 0.02),
         Threshold("no_worse_than", "=", 0.5),

@@ -10,7 +10,17 @@ from jurygraph.decision.decide import RewardRow
 from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
 from jurygraph.runs.reports.summary import GATE_NAMES, FailedRewards, Summary
 from jurygraph.runs.store.packing import pack_reward, pack_trace
-from jurygraph.schema import Counts, Failure, Question, RecordedVerdict, Response, Reward, SurveyOutline, Term, Trace
+from jurygraph.schema import (
+    Counts,
+    Failure,
+    Question,
+    RecordedVerdict,
+    Response,
+    Reward,
+    SurveyOutline,
+    Term,
+    Trace,
+)
 
 
 def reward(value: float | None, status: str = "ok", coverage: float = 1.0) -> Reward:
@@ -28,15 +38,29 @@ def reward(value: float | None, status: str = "ok", coverage: float = 1.0) -> Re
     )
 
 
-def trace(task: str, response: str, value: float | None, *verdicts: RecordedVerdict, **fields: Any) -> Trace:
-    defaults = {"reward": reward(value, "ok" if value is not None else "failed"), "agent": "alice"} | fields
+def trace(
+    task: str, response: str, value: float | None, *verdicts: RecordedVerdict, **fields: Any
+) -> Trace:
+    defaults = {
+        "reward": reward(value, "ok" if value is not None else "failed"),
+        "agent": "alice",
+    } | fields
     return Trace.model_validate(
-        {"task_id": task, "response_id": response, "group": "g", "plan_digest": "p", "verdicts": verdicts, **defaults}
+        {
+            "task_id": task,
+            "response_id": response,
+            "group": "g",
+            "plan_digest": "p",
+            "verdicts": verdicts,
+            **defaults,
+        }
     )
 
 
 def verdict(about: str, **fields: Any) -> RecordedVerdict:
-    return RecordedVerdict.model_validate({"question": "tone", "about": about, "responses": (about,), **fields})
+    return RecordedVerdict.model_validate(
+        {"question": "tone", "about": about, "responses": (about,), **fields}
+    )
 
 
 def failed_verdict(about: str, cause: Any, status: str = "failed") -> RecordedVerdict:
@@ -47,7 +71,10 @@ EVALUATORS = (("tone", "tone"), ("tone/late", "tone"), ("wit", "wit"))
 SHAPE = SurveyOutline(
     members=(("task", None),),
     derivations=(),
-    questions=tuple(Question(id=q, evaluator=name, version="", subject="tone", view="0") for q, name in EVALUATORS),
+    questions=tuple(
+        Question(id=q, evaluator=name, version="", subject="tone", view="0")
+        for q, name in EVALUATORS
+    ),
     waves=(),
 )
 
@@ -59,7 +86,9 @@ def add(summary: Summary, trace: Trace) -> None:
     body, texts = pack_trace(trace, response, SHAPE, packed_reward, 1, {})
     read_texts = partial(dict, enumerate(texts))
     names = [term.name for term in trace.reward.terms]
-    summary.add(trace.task_id, trace.response_id, SHAPE.questions, body, packed_reward, read_texts, names)
+    summary.add(
+        trace.task_id, trace.response_id, SHAPE.questions, body, packed_reward, read_texts, names
+    )
 
 
 def test_means_leave_out_failures_and_counts_include_them() -> None:
@@ -74,16 +103,39 @@ def test_means_leave_out_failures_and_counts_include_them() -> None:
             verdict("b", status="abstained"),
             reward=reward(0.5, "degraded", 0.9),
         ),
-        trace("t", "c", None, failed_verdict("c", "infrastructure"), failed_verdict("c", "response"), agent="bob"),
+        trace(
+            "t",
+            "c",
+            None,
+            failed_verdict("c", "infrastructure"),
+            failed_verdict("c", "response"),
+            agent="bob",
+        ),
         trace("u", "d", 0.0, verdict("d", status="not_applicable", gated_by="x"), agent=None),
         trace("u", "e", 0.0, verdict("e", score=0.0, gated_by="empty-response"), agent=None),
     ):
         add(summary, one)
     alice, bob, nobody = summary.agents.values()
-    assert (alice.mean, alice.coverage, alice.ok, alice.degraded, alice.failed) == (0.75, 0.95, 1, 1, 0)
+    assert (alice.mean, alice.coverage, alice.ok, alice.degraded, alice.failed) == (
+        0.75,
+        0.95,
+        1,
+        1,
+        0,
+    )
     assert (bob.mean, bob.failed, nobody.mean, nobody.agent) == (None, 1, 0.0, None)
-    counts = {"judged": 2, "gated": 1, "abstained": 1, "failed": 2, "not_applicable": 1, "requested": 7}
-    assert (summary.to_json()["verdicts"], summary.to_json()["gated_by"]) == (counts, {"empty-response": 1})
+    counts = {
+        "judged": 2,
+        "gated": 1,
+        "abstained": 1,
+        "failed": 2,
+        "not_applicable": 1,
+        "requested": 7,
+    }
+    assert (summary.to_json()["verdicts"], summary.to_json()["gated_by"]) == (
+        counts,
+        {"empty-response": 1},
+    )
     assert (summary.tasks, summary.responses, summary.failed, summary.lowest) == (2, 5, 1, "c")
     assert (summary.infrastructure_failures, summary.error_rate) == (1, 1 / 7)
 
@@ -105,7 +157,9 @@ def test_an_abstention_with_a_cause_is_no_failure() -> None:
 
 def test_failures_are_listed_by_frequency() -> None:
     def verdict_with_failure(about: str, cause: Any, kind: str, message: str) -> RecordedVerdict:
-        return verdict(about, status="failed", failure=Failure(cause=cause, kind=kind, message=message))
+        return verdict(
+            about, status="failed", failure=Failure(cause=cause, kind=kind, message=message)
+        )
 
     summary = Summary()
     add(
@@ -118,7 +172,15 @@ def test_failures_are_listed_by_frequency() -> None:
             verdict("a", status="abstained"),
         ),
     )
-    add(summary, trace("t", "b", None, *[verdict_with_failure("b", "response", "truncated", f"{n}") for n in range(2)]))
+    add(
+        summary,
+        trace(
+            "t",
+            "b",
+            None,
+            *[verdict_with_failure("b", "response", "truncated", f"{n}") for n in range(2)],
+        ),
+    )
     assert summary.to_json()["failures"] == [
         {
             "cause": "response",
@@ -139,7 +201,12 @@ def test_failures_are_listed_by_frequency() -> None:
     ]
     add(
         summary,
-        trace("t", "c", None, *[verdict_with_failure("c", "infrastructure", "timeout", "6 s") for _ in range(2)]),
+        trace(
+            "t",
+            "c",
+            None,
+            *[verdict_with_failure("c", "infrastructure", "timeout", "6 s") for _ in range(2)],
+        ),
     )
     assert [(row.kind, row.verdicts, row.message) for row in summary.failures] == [
         ("timeout", 3, "5 s"),
@@ -153,15 +220,18 @@ def test_a_figure_without_evidence_is_missing_and_fails_its_threshold() -> None:
     summary = Summary()
     add(summary, trace("t", "a", None, failed_verdict("a", "response")))
     gate = parse_gate(["unsupported<=0.1, error_rate<=0.1"], GATE_NAMES, "")
-    assert [(threshold.name, value) for threshold, value in failed_thresholds(gate, summary.figures)] == [
-        ("unsupported", None)
-    ]
+    assert [
+        (threshold.name, value) for threshold, value in failed_thresholds(gate, summary.figures)
+    ] == [("unsupported", None)]
     gate = parse_gate(["error_rate<=0.1"], GATE_NAMES, "")
     assert [value for _, value in failed_thresholds(gate, Summary().figures)] == [None]
 
 
 def test_failures_of_one_kind_are_counted_for_each_evaluator() -> None:
-    failed = [failed_verdict("a", "infrastructure").model_copy(update={"question": q}) for q, _ in EVALUATORS]
+    failed = [
+        failed_verdict("a", "infrastructure").model_copy(update={"question": q})
+        for q, _ in EVALUATORS
+    ]
     summary = Summary()
     add(summary, trace("t", "a", None, *failed, failed[-1]))
     assert [row.evaluators for row in summary.failures] == [{"tone": 2, "wit": 2}]
@@ -170,11 +240,30 @@ def test_failures_of_one_kind_are_counted_for_each_evaluator() -> None:
 def test_tasks_on_which_an_evaluator_of_checks_always_abstained_are_counted() -> None:
     """Not of a judge that cannot tell, and not where only some responses have no verdict."""
     summary = Summary()
-    for task, response, status in (("t", "a", "abstained"), ("t", "b", "ok"), ("u", "c", "abstained")):
+    for task, response, status in (
+        ("t", "a", "abstained"),
+        ("t", "b", "ok"),
+        ("u", "c", "abstained"),
+    ):
         add(
-            summary, trace(task, response, 0.0, verdict(response, status=status, score=None if status != "ok" else 1.0))
+            summary,
+            trace(
+                task,
+                response,
+                0.0,
+                verdict(response, status=status, score=None if status != "ok" else 1.0),
+            ),
         )
-    add(summary, trace("v", "d", 0.0, verdict("d", status="abstained"), failed_verdict("d", "response", "abstained")))
+    add(
+        summary,
+        trace(
+            "v",
+            "d",
+            0.0,
+            verdict("d", status="abstained"),
+            failed_verdict("d", "response", "abstained"),
+        ),
+    )
     assert summary.to_json()["unanswered_tasks"] == {"tone": 1}
     assert "tasks on which an evaluator always abstained, of 3: tone 1" in result_lines(summary)
 
@@ -191,10 +280,21 @@ def test_discarded_verdicts_are_counted_for_each_component() -> None:
 
 def judged(task: str, name: str, has_failed: bool = False, **components: float | None) -> Trace:
     """Return a trace with these values of components as they were judged; None where one was not."""
-    terms = tuple(Term(name=each, weight=1.0, value=value, contribution=value) for each, value in components.items())
+    terms = tuple(
+        Term(name=each, weight=1.0, value=value, contribution=value)
+        for each, value in components.items()
+    )
     known = [value for value in components.values() if value is not None]
-    fields = {"value": None if has_failed else sum(known), "status": "failed" if has_failed else "ok"}
-    rest = {"partial": sum(known) if known else None, "coverage": 0.5, "range": None, "counts": Counts(judged=1)}
+    fields = {
+        "value": None if has_failed else sum(known),
+        "status": "failed" if has_failed else "ok",
+    }
+    rest = {
+        "partial": sum(known) if known else None,
+        "coverage": 0.5,
+        "range": None,
+        "counts": Counts(judged=1),
+    }
     made = Reward.model_validate({**fields, **rest, "components": components, "terms": terms})
     return trace(task, name, None, reward=made)
 
@@ -222,5 +322,14 @@ def test_failed_rewards_that_are_like_the_others_are_not_said_to_mislead() -> No
     summary = Summary()
     for place in range(20):
         tone = (0.8, 0.9)[place % 2]
-        add(summary, judged("t", f"r{place}", has_failed=place % 4 > 1, tone=tone, wit=None if place % 4 > 1 else 0.7))
+        add(
+            summary,
+            judged(
+                "t",
+                f"r{place}",
+                has_failed=place % 4 > 1,
+                tone=tone,
+                wit=None if place % 4 > 1 else 0.7,
+            ),
+        )
     assert summary.left_out == FailedRewards(10, False)

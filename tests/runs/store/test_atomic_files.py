@@ -31,14 +31,20 @@ def test_a_replaced_public_file_keeps_its_mode(tmp_path: Path) -> None:
     (tmp_path / "rewards.csv").write_text("old")
     (tmp_path / "rewards.csv").chmod(0o640)
     write_atomically(tmp_path / "rewards.csv", b"new", private=False)
-    assert ((tmp_path / "rewards.csv").read_text(), file_mode(tmp_path / "rewards.csv")) == ("new", 0o640)
+    assert ((tmp_path / "rewards.csv").read_text(), file_mode(tmp_path / "rewards.csv")) == (
+        "new",
+        0o640,
+    )
 
 
 def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     (tmp_path / "config.yaml").symlink_to("mine")
     write_atomically(tmp_path / "config.yaml", b"theirs")
-    assert ((tmp_path / "mine").read_text(), (tmp_path / "config.yaml").read_text()) == ("mine", "theirs")
+    assert ((tmp_path / "mine").read_text(), (tmp_path / "config.yaml").read_text()) == (
+        "mine",
+        "theirs",
+    )
 
 
 def test_a_failed_write_leaves_the_old_file_alone(tmp_path: Path) -> None:
@@ -50,4 +56,6 @@ def test_a_failed_write_leaves_the_old_file_alone(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left") as caught:
         write_atomically(tmp_path / "rewards.csv", broken())
     assert caught.value.filename == str(tmp_path / "rewards.csv")
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("rewards.csv", "old")]
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [
+        ("rewards.csv", "old")
+    ]

@@ -5,7 +5,15 @@ from itertools import count
 
 import pytest
 
-from jurygraph.runs.store.ledger import FIRST_LINK, MAX_TEXTS, Draft, Record, commitment, make_record, record_label
+from jurygraph.runs.store.ledger import (
+    FIRST_LINK,
+    MAX_TEXTS,
+    Draft,
+    Record,
+    commitment,
+    make_record,
+    record_label,
+)
 
 SALT = 16
 
@@ -17,10 +25,16 @@ def count_random_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestSalts:
-    def test_every_text_has_sixteen_random_bytes_of_its_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_every_text_has_sixteen_random_bytes_of_its_own(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         count_random_bytes(monkeypatch)
-        _, texts = make_record(FIRST_LINK, 7, 0, Draft("trace", "r", {}, (b"one", b"two", b"three")))
-        assert [text.salt for text in texts] == [bytes(range(at, at + SALT)) for at in (0, SALT, 2 * SALT)]
+        _, texts = make_record(
+            FIRST_LINK, 7, 0, Draft("trace", "r", {}, (b"one", b"two", b"three"))
+        )
+        assert [text.salt for text in texts] == [
+            bytes(range(at, at + SALT)) for at in (0, SALT, 2 * SALT)
+        ]
         first = 7 * MAX_TEXTS
         assert [(text.id, text.content) for text in texts] == [
             (first, b"one"),
@@ -36,11 +50,18 @@ class TestSalts:
 
 
 class TestRecord:
-    def test_a_record_commits_to_its_texts_after_its_body(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_record_commits_to_its_texts_after_its_body(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         count_random_bytes(monkeypatch)
-        record, texts = make_record(FIRST_LINK, 3, 12, Draft("trace", "r", {"value": 1}, (b"one", b"two")))
+        record, texts = make_record(
+            FIRST_LINK, 3, 12, Draft("trace", "r", {"value": 1}, (b"one", b"two"))
+        )
         assert [text.id for text in texts] == [3 * MAX_TEXTS, 3 * MAX_TEXTS + 1]
-        assert record.content == {"value": 1, "texts": [commitment(text.salt, text.content) for text in texts]}
+        assert record.content == {
+            "value": 1,
+            "texts": [commitment(text.salt, text.content) for text in texts],
+        }
         assert (record.seq, record.kind, record.key, record.at) == (3, "trace", "r", 12)
 
     def test_a_record_without_texts_has_no_commitments(self) -> None:

@@ -32,13 +32,18 @@ class TestRequireRun:
             (tmp_path / "file", "is not a folder"),
             (tmp_path / "x", "does"),
         ):
-            with pytest.raises(InputError, match=rf"{state}.*; name the folder that `jurygraph score --out` made"):
+            with pytest.raises(
+                InputError, match=rf"{state}.*; name the folder that `jurygraph score --out` made"
+            ):
                 require_run(folder)
 
     def test_a_bundle_is_to_be_unpacked(self, tmp_path: Path) -> None:
         with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
             archive.writestr("verify.py", "")
-        with pytest.raises(InputError, match="is a zip file and no run; if it is an audit bundle, unpack it and run"):
+        with pytest.raises(
+            InputError,
+            match="is a zip file and no run; if it is an audit bundle, unpack it and run",
+        ):
             require_run(tmp_path / "b.zip")
 
 
@@ -66,7 +71,9 @@ class TestCreateFolder:
             (folder / name).touch()
         remove_folder(folder, made)
         assert sorted(one.name for one in folder.iterdir()) == [PLANNING, f"{PLANNING}-wal"]
-        with pytest.raises(InputError, match="contains no run yet: planning was interrupted; run `jurygraph score`"):
+        with pytest.raises(
+            InputError, match="contains no run yet: planning was interrupted; run `jurygraph score`"
+        ):
             require_run(folder)
 
     def test_a_folder_is_accessible_to_its_owner_only(self, tmp_path: Path) -> None:
@@ -79,7 +86,9 @@ class TestCreateFolder:
 
     def test_a_folder_that_cannot_be_created_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
-        wrong = r"cannot be made \(Not a directory\); name a folder that you may write to with --out"
+        wrong = (
+            r"cannot be made \(Not a directory\); name a folder that you may write to with --out"
+        )
         with pytest.raises(InputError, match=wrong):
             create_folder(tmp_path / "file" / "run")
 
@@ -87,7 +96,9 @@ class TestCreateFolder:
         refuse_foreign(tmp_path)
         refuse_foreign(tmp_path / "not there")
         (tmp_path / "letter.txt").touch()
-        with pytest.raises(InputError, match="is neither a run nor empty; name another folder with --out"):
+        with pytest.raises(
+            InputError, match="is neither a run nor empty; name another folder with --out"
+        ):
             refuse_foreign(tmp_path)
         with pytest.raises(InputError, match=r"letter\.txt: is a file; name a folder with --out"):
             refuse_foreign(tmp_path / "letter.txt")
@@ -109,12 +120,18 @@ class TestCreateFolder:
         with pytest.raises(InputError, match=wrong):
             refuse_foreign(tmp_path)
 
-    @pytest.mark.parametrize(("kind", "what"), [("link", "a symbolic link"), ("folder", "not a regular file")])
-    def test_links_and_folders_in_place_of_files_are_refused(self, tmp_path: Path, kind: str, what: str) -> None:
+    @pytest.mark.parametrize(
+        ("kind", "what"), [("link", "a symbolic link"), ("folder", "not a regular file")]
+    )
+    def test_links_and_folders_in_place_of_files_are_refused(
+        self, tmp_path: Path, kind: str, what: str
+    ) -> None:
         refuse_links(tmp_path)
         (tmp_path / LEDGER).touch()
         refuse_links(tmp_path)
         seal = tmp_path / SEAL
         seal.mkdir() if kind == "folder" else seal.symlink_to("nowhere")
-        with pytest.raises(InputError, match=rf"^{re.escape(str(seal))}: is {what}, .*; put the file there$"):
+        with pytest.raises(
+            InputError, match=rf"^{re.escape(str(seal))}: is {what}, .*; put the file there$"
+        ):
             refuse_links(tmp_path)

@@ -27,13 +27,21 @@ from jurygraph.sources import FileDigest, TableColumns, parse_config
 from tests.rows import all_rows
 
 MODEL = ModelIdentity(provider="p", endpoint="http://one.example", model="m", form="native")
-FILES = {name: FileDigest(name=f"{name}.jsonl", sha256=name[0] * 64) for name in ("tasks", "responses")}
+FILES = {
+    name: FileDigest(name=f"{name}.jsonl", sha256=name[0] * 64) for name in ("tasks", "responses")
+}
 
 
 def header(config: Mapping[str, Any] | None = None, **fields: Any) -> Header:
-    settings = {"evaluators": ["criteria"], "model": "openai-compatible:http://here.example#m", **(config or {})}
+    settings = {
+        "evaluators": ["criteria"],
+        "model": "openai-compatible:http://here.example#m",
+        **(config or {}),
+    }
     seats = {"criteria": EvaluatorRecord(version="1", audience="criterion")}
-    return Header(**{"config": parse_config(settings), "evaluators": seats, "model": MODEL, **FILES, **fields})
+    return Header(
+        **{"config": parse_config(settings), "evaluators": seats, "model": MODEL, **FILES, **fields}
+    )
 
 
 def origin_of(run: str, folder: str) -> Origin:
@@ -50,10 +58,22 @@ TASKS = FileDigest(name="new.jsonl", sha256="9" * 64)
 @all_rows(
     ("fields", "sentence"),
     [
-        ({"tasks": TASKS}, f"the tasks file is tasks.jsonl ({'t' * 12}) in the run and new.jsonl ({'9' * 12}) here"),
-        ({"responses": None}, f"the responses file is responses.jsonl ({'r' * 12}) in the run and none here"),
-        ({"profiles": TASKS}, f"the profiles file is none in the run and new.jsonl ({'9' * 12}) here"),
-        ({"edges": TASKS}, f"the file of reviewed graphs is none in the run and new.jsonl ({'9' * 12}) here"),
+        (
+            {"tasks": TASKS},
+            f"the tasks file is tasks.jsonl ({'t' * 12}) in the run and new.jsonl ({'9' * 12}) here",
+        ),
+        (
+            {"responses": None},
+            f"the responses file is responses.jsonl ({'r' * 12}) in the run and none here",
+        ),
+        (
+            {"profiles": TASKS},
+            f"the profiles file is none in the run and new.jsonl ({'9' * 12}) here",
+        ),
+        (
+            {"edges": TASKS},
+            f"the file of reviewed graphs is none in the run and new.jsonl ({'9' * 12}) here",
+        ),
         ({"domain": "law"}, "the domain of the annotator is None in the run and law here"),
         (
             {"model": MODEL.model_copy(update={"endpoint": "http://two.example"})},
@@ -64,9 +84,18 @@ TASKS = FileDigest(name="new.jsonl", sha256="9" * 64)
             {"evaluators": {"criteria": EvaluatorRecord(version="2", audience="criterion")}},
             'evaluator criteria has version "1" in the run and "2" here',
         ),
-        ({"derivers": {"extract": "1"}}, 'deriver extract has version none in the run and "1" here'),
         (
-            {"evaluators": {"criteria": EvaluatorRecord(version="1", audience="criterion", depends_on="a history")}},
+            {"derivers": {"extract": "1"}},
+            'deriver extract has version none in the run and "1" here',
+        ),
+        (
+            {
+                "evaluators": {
+                    "criteria": EvaluatorRecord(
+                        version="1", audience="criterion", depends_on="a history"
+                    )
+                }
+            },
             "additional input of evaluator criteria, such as a history, differs from that of the run",
         ),
         (
@@ -80,8 +109,13 @@ def test_each_difference_is_a_sentence(fields: dict[str, Any], sentence: str) ->
 
 
 def test_another_column_of_a_table_is_a_difference() -> None:
-    there, here = (header(columns=TableColumns(prompt="question", response=(name,))) for name in ("answer", "split"))
-    assert list(differences(there, here)) == ['the response column is ["answer"] in the run and ["split"] here']
+    there, here = (
+        header(columns=TableColumns(prompt="question", response=(name,)))
+        for name in ("answer", "split")
+    )
+    assert list(differences(there, here)) == [
+        'the response column is ["answer"] in the run and ["split"] here'
+    ]
 
 
 def test_only_settings_that_affect_verdicts_or_rewards_are_differences() -> None:
@@ -90,7 +124,9 @@ def test_only_settings_that_affect_verdicts_or_rewards_are_differences() -> None
     prices = {"calls": {"prices": {"tiny": {"input": 1.0, "output": 2.0}}}}
     assert list(differences(header(), header(prices))) == []
     model = "openai-compatible:http://here.example#m"
-    named, patient = ({"models": {"mini": {"model": model, "calls": {"timeout": time}}}} for time in (5, 7))
+    named, patient = (
+        {"models": {"mini": {"model": model, "calls": {"timeout": time}}}} for time in (5, 7)
+    )
     assert list(differences(header(named), header(patient))) == []
     assert list(differences(header(), header({"failure": {"min_coverage": 0.5}}))) == [
         "config failure.min_coverage is 0.8 in the run and 0.5 here"
@@ -133,7 +169,9 @@ def test_a_difference_in_a_list_is_named_with_its_index() -> None:
 
 
 def test_gates_do_not_change_requests() -> None:
-    assert model_settings(header({"safety": {"gates": []}}).config) == model_settings(header().config)
+    assert model_settings(header({"safety": {"gates": []}}).config) == model_settings(
+        header().config
+    )
     assert sorted(model_settings(header().config)) == ["calls", "model", "safety"]
 
 
@@ -149,7 +187,10 @@ class TestChanges:
     def test_changes_are_the_innermost_differing_places(self) -> None:
         there = {"a": {"b": 1, "same": 0}, "list": [1, {"c": 2}], "gone": 1}
         here = {"a": {"b": 2, "same": 0}, "list": [1, {"c": 3}], "new": None}
-        assert [(path, format_value(one), format_value(other)) for path, one, other in changes(there, here)] == [
+        assert [
+            (path, format_value(one), format_value(other))
+            for path, one, other in changes(there, here)
+        ] == [
             ("a.b", "1", "2"),
             ("list[1].c", "2", "3"),
             ("gone", "1", "none"),
@@ -200,11 +241,14 @@ class TestRecord:
             ({"tasks": {"name": "x"}, "evaluators": {}, "config": {"x": 1}}, "ValidationError"),
         ],
     )
-    def test_an_invalid_first_record_is_refused(self, tmp_path: Path, body: dict[str, Any], kind: str) -> None:
+    def test_an_invalid_first_record_is_refused(
+        self, tmp_path: Path, body: dict[str, Any], kind: str
+    ) -> None:
         ledger = Ledger.create(tmp_path / "run.sqlite")
         ledger.append(Draft("run", "run-1", body))
         ledger.commit()
         with pytest.raises(
-            TraceMismatch, match=rf"(?s)record 1: is not a valid run header \({kind}: .*\); it has been changed"
+            TraceMismatch,
+            match=rf"(?s)record 1: is not a valid run header \({kind}: .*\); it has been changed",
         ):
             read_header(ledger)

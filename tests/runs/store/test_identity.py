@@ -40,13 +40,24 @@ def count_quotations(folder: Path) -> int:
 
 
 def gguf_config(path: Path, **calls: Any) -> dict[str, Any]:
-    return {"model": f"gguf:{path}", "evaluators": ["criteria"], "calls": {"max_tokens": 8, **calls}}
+    return {
+        "model": f"gguf:{path}",
+        "evaluators": ["criteria"],
+        "calls": {"max_tokens": 8, **calls},
+    }
 
 
 class TestHeader:
-    def test_the_header_identifies_the_model_as_requests_do(self, server: Server, tasks: Path, tmp_path: Path) -> None:
+    def test_the_header_identifies_the_model_as_requests_do(
+        self, server: Server, tasks: Path, tmp_path: Path
+    ) -> None:
         run_session(tmp_path / "run", tasks, judge_config(server))
-        expected = {"provider": "openai-compatible", "endpoint": server.url, "model": "tiny", "form": "native"}
+        expected = {
+            "provider": "openai-compatible",
+            "endpoint": server.url,
+            "model": "tiny",
+            "form": "native",
+        }
         found = stored_identity(tmp_path / "run")
         assert found is not None
         assert found.model_dump() == {**expected, "top_logprobs": 20}
@@ -55,9 +66,13 @@ class TestHeader:
     def test_a_recording_has_the_identity_of_the_recorded_model(
         self, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
-        run_session(tmp_path / "run", tasks, judge_config(server, record=str(tmp_path / "calls.jsonl")))
         run_session(
-            tmp_path / "again", tasks, {"model": f"replay:{tmp_path / 'calls.jsonl'}", "evaluators": ["criteria"]}
+            tmp_path / "run", tasks, judge_config(server, record=str(tmp_path / "calls.jsonl"))
+        )
+        run_session(
+            tmp_path / "again",
+            tasks,
+            {"model": f"replay:{tmp_path / 'calls.jsonl'}", "evaluators": ["criteria"]},
         )
         assert stored_identity(tmp_path / "again") == stored_identity(tmp_path / "run")
 
@@ -77,7 +92,9 @@ class TestReplacedModel:
     """The config is the same, and the model behind it another one."""
 
     @pytest.fixture
-    def replaced_model(self, stored_run: tuple[Path, dict[str, Any]], tmp_path: Path) -> dict[str, Any]:
+    def replaced_model(
+        self, stored_run: tuple[Path, dict[str, Any]], tmp_path: Path
+    ) -> dict[str, Any]:
         """Copy the run, and return its settings."""
         folder, settings = stored_run
         shutil.copytree(folder, tmp_path / "run")
@@ -114,17 +131,27 @@ class TestReplacedModel:
 
 class TestVerifiedWithoutAModel:
     def assert_recomputed(self, folder: Path, verdicts: int) -> None:
-        assert verify_deeply(folder) == DeepVerification(recomputed=verdicts, quotations=count_quotations(folder))
+        assert verify_deeply(folder) == DeepVerification(
+            recomputed=verdicts, quotations=count_quotations(folder)
+        )
 
     def test_a_custom_chat_model_need_not_be_importable(
         self, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         one = {"reason": "so it is", "quotes": [], "met": False, "probability": 0.25}
-        replies = [json.dumps({f"criterion_{place}": one for place in range(1, n + 1)}) for n in (4, 1)] * 4
+        replies = [
+            json.dumps({f"criterion_{place}": one for place in range(1, n + 1)}) for n in (4, 1)
+        ] * 4
         source = "from langchain_core.language_models import FakeListChatModel\n\n"
-        (tmp_path / "own_chat.py").write_text(f"{source}judge = FakeListChatModel(responses={replies!r})\n")
+        (tmp_path / "own_chat.py").write_text(
+            f"{source}judge = FakeListChatModel(responses={replies!r})\n"
+        )
         monkeypatch.syspath_prepend(tmp_path)
-        settings = {"model": "langchain:own_chat.judge", "evaluators": ["criteria"], "calls": {"concurrency": 1}}
+        settings = {
+            "model": "langchain:own_chat.judge",
+            "evaluators": ["criteria"],
+            "calls": {"concurrency": 1},
+        }
         run_session(tmp_path / "run", tasks, settings)
         (tmp_path / "own_chat.py").unlink()
         monkeypatch.delitem(sys.modules, "own_chat")
@@ -142,10 +169,14 @@ class TestVerifiedWithoutAModel:
     ) -> None:
         run_session(tmp_path / "run", tasks, judge_config(server))
         monkeypatch.setattr("jurygraph.judges.criteria.p_true", lambda reply, path: 0.123)
-        with pytest.raises(TraceMismatch, match=r"score is 0\.\d+ in the run and 0\.123 when recomputed"):
+        with pytest.raises(
+            TraceMismatch, match=r"score is 0\.\d+ in the run and 0\.123 when recomputed"
+        ):
             verify_deeply(tmp_path / "run")
 
-    def test_a_rescored_run_with_erased_calls_verifies(self, server: Server, tmp_path: Path) -> None:
+    def test_a_rescored_run_with_erased_calls_verifies(
+        self, server: Server, tmp_path: Path
+    ) -> None:
         twins = tasks_with_rubrics(2, 1)
         for task in twins:
             task["query"], task["responses"][0]["text"] = "Write a letter.", "Dear Anna"
@@ -153,7 +184,9 @@ class TestVerifiedWithoutAModel:
         erase(tmp_path / "run", "response", "t0/r0", "")
         rescore_run(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
         assert verify_deeply(tmp_path / "other") == verify_deeply(tmp_path / "run")
-        assert verify_deeply(tmp_path / "run")._replace(quotations=0) == DeepVerification(needing_model=5, erased=5)
+        assert verify_deeply(tmp_path / "run")._replace(quotations=0) == DeepVerification(
+            needing_model=5, erased=5
+        )
 
     @pytest.mark.parametrize("change", ["UPDATE texts SET content = x'00'", "DELETE FROM texts"])
     def test_a_changed_reply_in_the_run_that_was_branched_from_is_found(
@@ -164,7 +197,10 @@ class TestVerifiedWithoutAModel:
         with closing(Run.open(tmp_path / "old")) as old:
             reply = next(old.ledger.records("call")).seq * MAX_TEXTS + 1
         execute_sql(tmp_path / "old" / "run.sqlite", f"{change} WHERE id = {reply}")
-        with pytest.raises(TraceMismatch, match=rf"old.run.sqlite, text {reply} of record \d+ .*(differs|is missing)"):
+        with pytest.raises(
+            TraceMismatch,
+            match=rf"old.run.sqlite, text {reply} of record \d+ .*(differs|is missing)",
+        ):
             verify_deeply(tmp_path / "run")
 
     def test_a_rescored_branch_with_calls_in_another_run_verifies(

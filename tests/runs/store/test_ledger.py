@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.store.ledger import FIRST_LINK, MAX_TEXTS, SCHEMA_VERSION, Draft, Ledger, link_of
+from jurygraph.runs.store.ledger import (
+    FIRST_LINK,
+    MAX_TEXTS,
+    SCHEMA_VERSION,
+    Draft,
+    Ledger,
+    link_of,
+)
 from jurygraph.schema import canonical_json
 
 
@@ -22,7 +29,9 @@ def path(tmp_path: Path) -> Path:
 def make_ledger(path: Path, records: int = 3) -> Ledger:
     ledger = Ledger.create(path)
     for number in range(records):
-        ledger.append(Draft("trace", f"r{number}", {"value": number}, [f"text {number}".encode(), b"second"]))
+        ledger.append(
+            Draft("trace", f"r{number}", {"value": number}, [f"text {number}".encode(), b"second"])
+        )
     ledger.commit()
     return ledger
 
@@ -38,14 +47,20 @@ class TestChain:
         ledger = make_ledger(path, 2)
         first, second = ledger.records()
         header = canonical_json([2, "trace", "r1", second.at])
-        assert second.link == hashlib.sha256(first.link + header + b"\n" + second.body.encode()).digest()
+        assert (
+            second.link
+            == hashlib.sha256(first.link + header + b"\n" + second.body.encode()).digest()
+        )
         assert first.link == link_of(FIRST_LINK, *first[:5])
         assert (ledger.count, ledger.head) == (2, second.link)
 
     @pytest.mark.parametrize(
-        ("column", "value"), [("kind", "group"), ("key", "r9"), ("at", 5), ("body", "{}"), ("link", b"x" * 32)]
+        ("column", "value"),
+        [("kind", "group"), ("key", "r9"), ("at", 5), ("body", "{}"), ("link", b"x" * 32)],
     )
-    def test_a_changed_record_breaks_the_chain(self, path: Path, column: str, value: object) -> None:
+    def test_a_changed_record_breaks_the_chain(
+        self, path: Path, column: str, value: object
+    ) -> None:
         make_ledger(path).close()
         execute_sql(path, f"UPDATE records SET {column} = ? WHERE seq = 2", value)
         with pytest.raises(TraceMismatch, match="record 2 "):
@@ -101,8 +116,15 @@ class TestSearch:
         ledger.append(Draft("close", "", {}))
         assert [record.seq for record in ledger.records()] == list(range(1, 1202))
         assert [record.seq for record in ledger.records("close")] == [1201]
-        assert [record.seq for record in ledger.records("trace", after=1195, up_to=1198)] == [1196, 1197, 1198]
-        assert (list(ledger.numbers("close")), list(ledger.numbers("trace", up_to=2))) == ([1201], [1, 2])
+        assert [record.seq for record in ledger.records("trace", after=1195, up_to=1198)] == [
+            1196,
+            1197,
+            1198,
+        ]
+        assert (list(ledger.numbers("close")), list(ledger.numbers("trace", up_to=2))) == (
+            [1201],
+            [1, 2],
+        )
 
     def test_the_last_record_with_a_key_is_found(self, path: Path) -> None:
         ledger = make_ledger(path)
@@ -117,7 +139,11 @@ class TestSearch:
         ledger = make_ledger(path)
         ledger.append(Draft("plan", "p", {}, [b"another"]), Draft("trace", "none", {}))
         ledger.commit()
-        assert [text.content for text in ledger.first_texts("trace")] == [b"text 0", b"text 1", b"text 2"]
+        assert [text.content for text in ledger.first_texts("trace")] == [
+            b"text 0",
+            b"text 1",
+            b"text 2",
+        ]
         assert [text.content for text in ledger.first_texts("plan")] == [b"another"]
 
 
@@ -139,7 +165,9 @@ class TestFile:
     def test_a_ledger_of_a_newer_version_is_refused(self, path: Path) -> None:
         make_ledger(path).close()
         execute_sql(path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-        with pytest.raises(InputError, match=r"newer jurygraph \(schema version 4; .* upgrade jurygraph"):
+        with pytest.raises(
+            InputError, match=r"newer jurygraph \(schema version 4; .* upgrade jurygraph"
+        ):
             Ledger.open(path)
 
     def test_an_unknown_schema_version_is_damage(self, path: Path) -> None:
@@ -148,7 +176,9 @@ class TestFile:
         with pytest.raises(TraceMismatch, match="schema version 0"):
             Ledger.open(path)
 
-    @pytest.mark.parametrize("content", [b"no database", b"SQLite format 3\0" + b"\1" * 200], ids=["text", "torn"])
+    @pytest.mark.parametrize(
+        "content", [b"no database", b"SQLite format 3\0" + b"\1" * 200], ids=["text", "torn"]
+    )
     def test_a_file_that_is_no_database_is_damage(self, path: Path, content: bytes) -> None:
         path.write_bytes(content)
         with pytest.raises(TraceMismatch, match=r"run\.sqlite"):
@@ -168,11 +198,15 @@ class TestFile:
     def test_a_foreign_table_is_a_fault(self, path: Path) -> None:
         make_ledger(path).close()
         execute_sql(path, "CREATE TRIGGER spy AFTER INSERT ON records BEGIN DELETE FROM texts; END")
-        assert list(Ledger.open(path).find_faults()) == ["table or index 'spy' is not as jurygraph made it"]
+        assert list(Ledger.open(path).find_faults()) == [
+            "table or index 'spy' is not as jurygraph made it"
+        ]
 
     def test_a_full_disk_is_reported_and_nothing_is_half_written(self, path: Path) -> None:
         ledger = make_ledger(path)
-        ledger._connection.execute("PRAGMA max_page_count = 10")  # SQLite's own simulation of a full disk
+        ledger._connection.execute(
+            "PRAGMA max_page_count = 10"
+        )  # SQLite's own simulation of a full disk
         with pytest.raises(InputError, match="the disk is full; free some space"):
             ledger.append(Draft("trace", "big", {}, [b"x" * 100_000]))
         ledger.rollback()
@@ -180,7 +214,9 @@ class TestFile:
         assert json.loads(ledger.record_at(3).body)["value"] == 2
 
     @pytest.mark.landing
-    def test_the_open_transaction_of_a_killed_process_is_rolled_back_for_a_reader(self, path: Path) -> None:
+    def test_the_open_transaction_of_a_killed_process_is_rolled_back_for_a_reader(
+        self, path: Path
+    ) -> None:
         make_ledger(path, 400).close()
         script = (
             "import os, signal, sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
@@ -196,5 +232,7 @@ class TestFile:
 
     def test_a_trigger_cannot_hide_behind_the_name_of_a_table(self, path: Path) -> None:
         make_ledger(path).close()
-        execute_sql(path, "CREATE TRIGGER texts AFTER INSERT ON records BEGIN DELETE FROM texts; END")
+        execute_sql(
+            path, "CREATE TRIGGER texts AFTER INSERT ON records BEGIN DELETE FROM texts; END"
+        )
         assert "'texts' is not as jurygraph made it" in next(Ledger.open(path).find_faults())

@@ -7,7 +7,14 @@ from types import SimpleNamespace
 import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.store.ledger import MAX_TEXTS, SCHEMA_VERSION, TABLES, Draft, Ledger, _translate_errors
+from jurygraph.runs.store.ledger import (
+    MAX_TEXTS,
+    SCHEMA_VERSION,
+    TABLES,
+    Draft,
+    Ledger,
+    _translate_errors,
+)
 from tests.runs.store.test_ledger import execute_sql, make_ledger
 
 
@@ -37,7 +44,10 @@ class TestTexts:
 
     def test_an_erased_text_is_left_out(self, path: Path) -> None:
         ledger = make_ledger(path, 2)
-        ledger.append(Draft("erasure", "", {"ids": [MAX_TEXTS + 1]}), Draft("erasure", "", {"ids": [2 * MAX_TEXTS]}))
+        ledger.append(
+            Draft("erasure", "", {"ids": [MAX_TEXTS + 1]}),
+            Draft("erasure", "", {"ids": [2 * MAX_TEXTS]}),
+        )
         ledger.erase([MAX_TEXTS + 1, 2 * MAX_TEXTS])
         assert ledger.texts(read_commitments(ledger)) == {1: {0: b"text 0"}, 2: {1: b"second"}}
 
@@ -46,7 +56,9 @@ class TestTexts:
         ledger.append(Draft("erasure", "", {"ids": [MAX_TEXTS]}))
         ledger.commit()
         execute_sql(path, "DELETE FROM texts WHERE id = ?", 2 * MAX_TEXTS + 1)
-        named = rf"text {2 * MAX_TEXTS + 1} of record 2 \(trace 'r1'\): is missing without an erasure"
+        named = (
+            rf"text {2 * MAX_TEXTS + 1} of record 2 \(trace 'r1'\): is missing without an erasure"
+        )
         with pytest.raises(TraceMismatch, match=named):
             ledger.texts(read_commitments(ledger))
 
@@ -63,7 +75,9 @@ def test_records_appended_together_keep_all_their_texts(path: Path) -> None:
     ledger = Ledger.create(path)
     drafts = [Draft("trace", f"r{number}", {}, [f"text {number}".encode()]) for number in range(3)]
     assert ledger.append(*drafts) == 3
-    assert ledger.texts(read_commitments(ledger)) == {number + 1: {0: f"text {number}".encode()} for number in range(3)}
+    assert ledger.texts(read_commitments(ledger)) == {
+        number + 1: {0: f"text {number}".encode()} for number in range(3)
+    }
 
 
 class TestRequire:
@@ -93,7 +107,9 @@ class TestRequire:
             ledger.require("trace", "r1")
 
     @pytest.mark.parametrize("key", ["r0", "r1"])
-    def test_a_record_that_does_not_follow_its_predecessor_is_refused(self, path: Path, key: str) -> None:
+    def test_a_record_that_does_not_follow_its_predecessor_is_refused(
+        self, path: Path, key: str
+    ) -> None:
         make_ledger(path).close()
         execute_sql(path, "UPDATE records SET body = '{}' WHERE key = ?", key)
         ledger = Ledger.open(path)
@@ -107,7 +123,11 @@ class TestRequire:
         assert reader is not None
         writer.append(Draft("trace", "late", {}))
         writer.commit()
-        assert (reader.find("trace", "late"), reader.count_records("trace"), reader.count) == (None, 3, 3)
+        assert (reader.find("trace", "late"), reader.count_records("trace"), reader.count) == (
+            None,
+            3,
+            3,
+        )
         with reader.snapshot():
             assert (reader.count_records("trace"), reader.count) == (4, 4)
             writer.append(Draft("trace", "later", {}))
@@ -133,7 +153,9 @@ class TestCreate:
     def test_texts_without_a_record_are_refused(self, path: Path) -> None:
         make_ledger(path).close()
         execute_sql(path, "DELETE FROM records")
-        with pytest.raises(TraceMismatch, match="has texts and no record; records have been taken out"):
+        with pytest.raises(
+            TraceMismatch, match="has texts and no record; records have been taken out"
+        ):
             Ledger.open(path)
 
     def test_a_closed_ledger_is_one_plain_file(self, path: Path) -> None:
@@ -163,7 +185,9 @@ class TestOtherPrograms:
         mine.require_alone()
         other.execute("BEGIN")
         other.execute("SELECT * FROM records").fetchone()
-        with pytest.raises(InputError, match="another program reads the run just now; end it, and try again"):
+        with pytest.raises(
+            InputError, match="another program reads the run just now; end it, and try again"
+        ):
             mine.require_alone()
         other.close()
 
@@ -175,7 +199,9 @@ class TestOtherPrograms:
         other.execute("SELECT * FROM records").fetchone()
         ledger.erase([MAX_TEXTS])
         ledger.commit()
-        with pytest.raises(InputError, match=r"the erased texts are still in its file; end that program"):
+        with pytest.raises(
+            InputError, match=r"the erased texts are still in its file; end that program"
+        ):
             ledger.compact()
         other.close()
         ledger.compact()
@@ -193,7 +219,9 @@ class TestOtherPrograms:
         ledger, other = make_ledger(path), sqlite3.connect(path, isolation_level=None)
         ledger._connection.execute("PRAGMA busy_timeout = 10")
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(InputError, match=r"run\.sqlite: is locked by another program .*; end it and try again"):
+        with pytest.raises(
+            InputError, match=r"run\.sqlite: is locked by another program .*; end it and try again"
+        ):
             ledger.append(Draft("trace", "r", {}))
         other.close()
 
@@ -227,13 +255,43 @@ class TestErrors:
         [
             (sqlite3.SQLITE_FULL, 1 << 30, InputError, "the disk is full; free some space"),
             (sqlite3.SQLITE_IOERR_WRITE, 1 << 10, InputError, "the disk is full; free some space"),
-            (sqlite3.SQLITE_IOERR_WRITE, 1 << 20, InputError, "cannot be read or written .*; look after the disk"),
-            (sqlite3.SQLITE_CANTOPEN, 1 << 30, InputError, "cannot be opened .*; ask for permission"),
-            (sqlite3.SQLITE_READONLY_DBMOVED, 1 << 30, InputError, "cannot be opened .*; ask for permission"),
+            (
+                sqlite3.SQLITE_IOERR_WRITE,
+                1 << 20,
+                InputError,
+                "cannot be read or written .*; look after the disk",
+            ),
+            (
+                sqlite3.SQLITE_CANTOPEN,
+                1 << 30,
+                InputError,
+                "cannot be opened .*; ask for permission",
+            ),
+            (
+                sqlite3.SQLITE_READONLY_DBMOVED,
+                1 << 30,
+                InputError,
+                "cannot be opened .*; ask for permission",
+            ),
             (sqlite3.SQLITE_PERM, 1 << 30, InputError, "cannot be opened .*; ask for permission"),
-            (sqlite3.SQLITE_BUSY, 1 << 30, InputError, "is locked by another program .*; end it and try again"),
-            (sqlite3.SQLITE_LOCKED, 1 << 30, InputError, "is locked by another program .*; end it and try again"),
-            (sqlite3.SQLITE_ERROR, 1 << 30, TraceMismatch, "is not as jurygraph made it .*; it has been changed"),
+            (
+                sqlite3.SQLITE_BUSY,
+                1 << 30,
+                InputError,
+                "is locked by another program .*; end it and try again",
+            ),
+            (
+                sqlite3.SQLITE_LOCKED,
+                1 << 30,
+                InputError,
+                "is locked by another program .*; end it and try again",
+            ),
+            (
+                sqlite3.SQLITE_ERROR,
+                1 << 30,
+                TraceMismatch,
+                "is not as jurygraph made it .*; it has been changed",
+            ),
             (None, 1 << 30, TraceMismatch, "is not as jurygraph made it .*; it has been changed"),
         ],
     )

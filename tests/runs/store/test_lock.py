@@ -46,7 +46,9 @@ def test_a_lock_without_a_holder_names_another_process(tmp_path: Path, content: 
     release_lock(lock_file)
 
 
-def test_a_lock_that_its_holder_has_just_removed_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_its_holder_has_just_removed_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "run.lock"
 
     def lock_after_removal(file: IO[str], how: int) -> None:
@@ -75,7 +77,9 @@ def test_a_lock_that_is_not_jurygraphs_is_refused_and_never_emptied(tmp_path: Pa
     assert (notes.read_text(), foreign.read_text()) == ("kept", '{"pid": 1}')
 
 
-def test_a_folder_without_write_access_or_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_without_write_access_or_locks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     missing = tmp_path / "missing"
     wrong = f"{missing}: cannot be written (No such file or directory); name a folder that you may write to with --out"
     with pytest.raises(InputError, match=f"^{re.escape(wrong)}$"):
@@ -90,7 +94,9 @@ def test_a_folder_without_write_access_or_locks_is_named(tmp_path: Path, monkeyp
         acquire_lock(tmp_path / "run.lock")
 
 
-def test_a_full_disk_is_named_and_the_lock_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_named_and_the_lock_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(descriptor: int, content: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -61,7 +61,9 @@ def test_a_ledger_of_a_killed_process_with_its_log_is_complete(
     assert caplog.text == ""
 
 
-def test_a_ledger_with_a_log_that_another_program_locks_is_named(killed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_with_a_log_that_another_program_locks_is_named(
+    killed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("jurygraph.runs.store.ledger.BUSY_TIMEOUT", 0.0)
     with closing(sqlite3.connect(killed, isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -103,4 +105,6 @@ def test_a_ledger_copied_without_its_log_gives_one_warning_in_each_process(
     assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
         f"{killed}: was being written, and its log run.sqlite-wal is missing"
     ] * 2
-    assert {record.name.partition(".")[0] for record in caplog.records} == {"jurygraph"}, "the root logger is not ours"
+    assert {record.name.partition(".")[0] for record in caplog.records} == {"jurygraph"}, (
+        "the root logger is not ours"
+    )

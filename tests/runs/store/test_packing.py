@@ -40,7 +40,9 @@ from tests.graphs.scenes import Scene, scenes
 
 VIEW = TaskView(id="t", query="?")
 QUESTION = Question(id="q", evaluator="own.e", version="1", subject="e", view=VIEW.digest)
-OUTLINE = SurveyOutline.of(Survey(views={VIEW.digest: VIEW}, questions=(QUESTION,), waves=(Wave(questions=("q",)),)))
+OUTLINE = SurveyOutline.of(
+    Survey(views={VIEW.digest: VIEW}, questions=(QUESTION,), waves=(Wave(questions=("q",)),))
+)
 STAMP = {"question": "q", "evaluator": "own.e", "version": "1", "subject": "e"}
 
 SECRET = "a secret that somebody wrote"
@@ -53,7 +55,11 @@ def through_json(value: Any) -> Any:
 
 class TestReward:
     def test_discarded_verdicts_are_counted_by_component(self) -> None:
-        figures = {"tone": {"discarded": 2.0}, "wit": {"discarded": 0.0}, "rubric": {"spread over samples": 0.5}}
+        figures = {
+            "tone": {"discarded": 2.0},
+            "wit": {"discarded": 0.0},
+            "rubric": {"spread over samples": 0.5},
+        }
         assert count_discarded({"diagnostics": figures}) == {"tone": 2}
         assert count_discarded({}) == {}
 
@@ -69,7 +75,10 @@ class TestReward:
 def verdicts(draw: st.DrawFn) -> RecordedVerdict:
     status = draw(st.sampled_from(["ok", "abstained", "failed", "not_applicable"]))
     failure = st.builds(
-        Failure, cause=st.sampled_from(["response", "infrastructure"]), kind=st.just("k"), message=words
+        Failure,
+        cause=st.sampled_from(["response", "infrastructure"]),
+        kind=st.just("k"),
+        message=words,
     )
     evidence = st.builds(
         Evidence,
@@ -149,7 +158,9 @@ class TestVerdict:
             failure=Failure(cause="response", kind="k", message=SECRET),
             evidence=(Evidence(quote=SECRET),),
         )
-        material = Material(name="m", response="r", data={"found": SECRET}, evidence=(Evidence(quote=SECRET),))
+        material = Material(
+            name="m", response="r", data={"found": SECRET}, evidence=(Evidence(quote=SECRET),)
+        )
         response = Response(id="r", text=SECRET, data=[SECRET])
         body, texts = pack(trace(verdict, material=(material,), labels={"note": SECRET}), response)
         assert SECRET not in json.dumps(body)
@@ -176,7 +187,11 @@ class TestVerdict:
     def test_the_message_of_a_failure_can_be_read_alone(self) -> None:
         failure = Failure(cause="response", kind="k", message=SECRET)
         body, texts = pack(
-            trace(RecordedVerdict(**STAMP, about="r", responses=("r",), status="failed", failure=failure))
+            trace(
+                RecordedVerdict(
+                    **STAMP, about="r", responses=("r",), status="failed", failure=failure
+                )
+            )
         )
         (stored,) = body["verdicts"]
         assert unpack_message(stored, dict(enumerate(texts))) == SECRET
@@ -192,9 +207,15 @@ class TestTrace:
         material = Material(name="m", response="r", data=[1, {"a": None}])
         call = Call(id="c", provider="p", model="m", latency=0.5)
         response = Response(id="r", text="text", data={"x": [1.5]}, metadata={"run": 2})
-        body, texts = pack(trace(material=(material,), calls=(call,), labels={"gold": 1}, agent="a"), response)
+        body, texts = pack(
+            trace(material=(material,), calls=(call,), labels={"gold": 1}, agent="a"), response
+        )
         places = dict(enumerate(texts))
-        assert unpack_about(body, places) == {"labels": {"gold": 1}, "data": {"x": [1.5]}, "metadata": {"run": 2}}
+        assert unpack_about(body, places) == {
+            "labels": {"gold": 1},
+            "data": {"x": [1.5]},
+            "metadata": {"run": 2},
+        }
         assert unpack_material(body["material"][0], "r", places) == material
         assert (body["agent"], places[body["response"]]) == ("a", b"text")
         assert Call.model_validate(body["calls"][0]) == call
@@ -203,11 +224,18 @@ class TestTrace:
         body, texts = pack(trace(labels={"gold": 1}))
         assert json.loads(texts[body["about"]]) == {"labels": {"gold": 1}, "data": None}
         body, texts = pack(trace(), Response(id="r", text="text", metadata={"run": 2}))
-        assert json.loads(texts[body["about"]]) == {"labels": {}, "data": None, "metadata": {"run": 2}}
+        assert json.loads(texts[body["about"]]) == {
+            "labels": {},
+            "data": None,
+            "metadata": {"run": 2},
+        }
 
     def test_absent_fields_are_not_stored(self) -> None:
         body, texts = pack(trace())
-        assert (sorted(body), list(texts)) == (["group", "response", "reward", "verdicts"], [b"text"])
+        assert (sorted(body), list(texts)) == (
+            ["group", "response", "reward", "verdicts"],
+            [b"text"],
+        )
 
     def test_erased_material_keeps_its_name(self) -> None:
         body, _ = pack(trace(material=(Material(name="m", response="r", data=SECRET),)))
@@ -237,7 +265,10 @@ class TestVerdictsOnAWholeGroup:
     GROUP = tuple(f"r{number}" for number in range(200))
 
     def traces(self) -> list[Trace]:
-        return [trace(RecordedVerdict(**STAMP, about="r", responses=self.GROUP, score=0.5)) for _ in self.GROUP]
+        return [
+            trace(RecordedVerdict(**STAMP, about="r", responses=self.GROUP, score=0.5))
+            for _ in self.GROUP
+        ]
 
     def test_verdicts_on_a_group_share_the_list_of_responses(self) -> None:
         shared = number_shared_lists(self.traces())
@@ -247,7 +278,9 @@ class TestVerdictsOnAWholeGroup:
         assert len(json.dumps(stored["verdicts"])) < 100
 
         lists = read_shared_lists(stored)
-        first, second = (unpack_verdict(stored["verdicts"][0], "r", OUTLINE, {}, lists) for _ in range(2))
+        first, second = (
+            unpack_verdict(stored["verdicts"][0], "r", OUTLINE, {}, lists) for _ in range(2)
+        )
         assert first == self.traces()[0].verdicts[0]
         assert first.responses is second.responses
         assert list(responses_shown(stored["verdicts"][0], lists)) == list(self.GROUP)

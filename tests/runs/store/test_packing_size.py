@@ -34,7 +34,10 @@ def survey(**config: Any) -> Any:
 def test_views_store_only_their_differences_from_the_task() -> None:
     about = task(criterion("x"), query="What is right?", reference="this")
     plan = make_plan(
-        {"evaluators": [evaluator_use("met", audience="criterion"), evaluator_use("tone")], "reward": {"rubric": 1.0}},
+        {
+            "evaluators": [evaluator_use("met", audience="criterion"), evaluator_use("tone")],
+            "reward": {"rubric": 1.0},
+        },
         about,
     )
     text = task_text(about, plan)
@@ -49,7 +52,9 @@ def test_an_annotated_rubric_survives_with_its_task() -> None:
     about = task(criterion("x"), criterion("y"), edges=[("x", "y", "weak")])
     plan = make_plan({"evaluators": [evaluator_use("met", audience="criterion")]}, about)
     annotated = plan.model_copy(update={"rubric": about.rubric})
-    assert read_planning_results(json.loads(task_text(about, annotated))) == {"rubric": about.rubric}
+    assert read_planning_results(json.loads(task_text(about, annotated))) == {
+        "rubric": about.rubric
+    }
 
 
 @pytest.mark.parametrize(
@@ -71,7 +76,10 @@ def test_irregular_fields_of_a_reward_are_stored(changed: dict[str, Any], kept: 
     other = reward.model_copy(update=changed)
     body = pack_reward(RewardRow.from_reward(other))
     assert set(body) - {"counts", "terms", "value"} == kept
-    assert unpack_reward(through_json(body), plan.decision).model_dump_json() == other.model_dump_json()
+    assert (
+        unpack_reward(through_json(body), plan.decision).model_dump_json()
+        == other.model_dump_json()
+    )
 
 
 def test_a_verdict_stores_only_what_its_question_does_not_imply() -> None:
@@ -80,18 +88,25 @@ def test_a_verdict_stores_only_what_its_question_does_not_imply() -> None:
     assert body["verdicts"] == [{"question": 0, "score": 0.25}]
     elsewhere = plain.model_copy(update={"responses": ("r", "s"), "sample": 1})
     body, _ = pack(trace(elsewhere))
-    assert body["verdicts"] == [{"question": 0, "score": 0.25, "responses": ["r", "s"], "sample": 1}]
+    assert body["verdicts"] == [
+        {"question": 0, "score": 0.25, "responses": ["r", "s"], "sample": 1}
+    ]
 
 
 def test_questions_that_did_not_apply_are_read_without_their_verdicts() -> None:
     judged = RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.25)
     skipped = RecordedVerdict(**STAMP, about="r", responses=("r",), status="not_applicable")
-    assert [skipped_questions(pack(trace(verdict))[0]) for verdict in (judged, skipped)] == [set(), {0}]
+    assert [skipped_questions(pack(trace(verdict))[0]) for verdict in (judged, skipped)] == [
+        set(),
+        {0},
+    ]
 
 
 def test_an_empty_failure_message_survives_and_an_erased_one_is_marked() -> None:
     failure = Failure(cause="response", kind="k")
-    verdict = RecordedVerdict(**STAMP, about="r", responses=("r",), status="failed", failure=failure, reason="because")
+    verdict = RecordedVerdict(
+        **STAMP, about="r", responses=("r",), status="failed", failure=failure, reason="because"
+    )
     body, texts = pack(trace(verdict))
     assert unpack_verdict(body["verdicts"][0], "r", OUTLINE, dict(enumerate(texts)), ()) == verdict
     erased = unpack_verdict(body["verdicts"][0], "r", OUTLINE, {}, ()).failure

@@ -25,7 +25,9 @@ def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Non
 
 
 def make_batch(number: int, size: int = 2) -> list[Draft]:
-    return [Draft("trace", f"{number}/{place}", {"number": number}, [b"text"]) for place in range(size)]
+    return [
+        Draft("trace", f"{number}/{place}", {"number": number}, [b"text"]) for place in range(size)
+    ]
 
 
 def open_ledger(folder: Path) -> Ledger:
@@ -57,7 +59,9 @@ async def test_a_batch_is_in_the_file_once_it_is_durable(tmp_path: Path) -> None
 
 
 @in_loop
-async def test_batches_of_some_milliseconds_share_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_batches_of_some_milliseconds_share_a_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ledger = Ledger.create(tmp_path / "run.sqlite")
     commits: list[int] = []
     commit = ledger.commit
@@ -118,7 +122,9 @@ async def test_an_error_stops_the_writing_and_is_raised(tmp_path: Path) -> None:
 
 
 @in_loop
-async def test_an_error_of_the_commit_reaches_all_who_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_error_of_the_commit_reaches_all_who_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail() -> None:
         raise InputError("no more disk")
 
@@ -151,7 +157,9 @@ async def test_closing_waits_for_the_commit_under_way_and_writes_what_came_later
     assert open_ledger(tmp_path).count == 4
 
 
-def test_a_loop_that_ends_during_a_commit_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_that_ends_during_a_commit_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ledger = Ledger.create(tmp_path / "run.sqlite")
     begun, goes_on, commit = threading.Event(), threading.Event(), ledger.commit
     monkeypatch.setattr(ledger, "commit", lambda: (begun.set(), goes_on.wait(10), commit()))

@@ -39,7 +39,9 @@ def requests_of_branch(
 
 
 @pytest.mark.parametrize("config", [SIMPLE_CONFIG, FULL_CONFIG], ids=["plain", "rich"])
-def test_without_changes_nothing_is_requested(request: Any, tmp_path: Path, tasks: Path, config: dict) -> None:
+def test_without_changes_nothing_is_requested(
+    request: Any, tmp_path: Path, tasks: Path, config: dict
+) -> None:
     old = request.getfixturevalue("plain" if config is SIMPLE_CONFIG else "rich")
     assert requests_of_branch(old, tmp_path / "new", tasks, config) == []
 
@@ -48,7 +50,10 @@ def test_another_version_of_an_evaluator_requests_only_its_questions(
     rich: Path, tmp_path: Path, tasks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        ScriptedEvaluator, "version", property(lambda self: "2" if self.name == "same" else "1"), raising=False
+        ScriptedEvaluator,
+        "version",
+        property(lambda self: "2" if self.name == "same" else "1"),
+        raising=False,
     )
     requests = requests_of_branch(rich, tmp_path / "new", tasks, FULL_CONFIG)
     assert {question for question, _, _ in requests} == {"same"}
@@ -63,17 +68,28 @@ def test_only_an_additional_sample_is_requested(plain: Path, tmp_path: Path) -> 
                 response["data"]["tone"].append(0.5)
     tasks = write_tasks(tmp_path / "given", given)
     score(tmp_path / "old", tasks)
-    config = {**SIMPLE_CONFIG, "evaluators": [evaluator_config("tone", samples=3), *SIMPLE_CONFIG["evaluators"][1:]]}
+    config = {
+        **SIMPLE_CONFIG,
+        "evaluators": [evaluator_config("tone", samples=3), *SIMPLE_CONFIG["evaluators"][1:]],
+    }
     requests = requests_of_branch(tmp_path / "old", tmp_path / "new", tasks, config)
     assert {(question, sample) for question, _, sample in requests} == {("tone", 2)}
 
 
-def test_a_new_evaluator_and_a_condition_that_now_holds_are_requested(plain: Path, tmp_path: Path, tasks: Path) -> None:
+def test_a_new_evaluator_and_a_condition_that_now_holds_are_requested(
+    plain: Path, tmp_path: Path, tasks: Path
+) -> None:
     late = evaluator_config("late", when={"question": "same", "threshold": 0.0})
     evaluators = [*SIMPLE_CONFIG["evaluators"][1:2], late, evaluator_config("place", scope="group")]
-    config = {"evaluators": evaluators, "reward": {"same": 0.5, "place": 1.0}, "failure": {"rule": "gear"}}
+    config = {
+        "evaluators": evaluators,
+        "reward": {"same": 0.5, "place": 1.0},
+        "failure": {"rule": "gear"},
+    }
     requests = requests_of_branch(plain, tmp_path / "new", tasks, config)
-    held_back = [t for t in traces_of(plain) if any(v.status == "not_applicable" for v in t.verdicts)]
+    held_back = [
+        t for t in traces_of(plain) if any(v.status == "not_applicable" for v in t.verdicts)
+    ]
     found = {about for question, about, _ in requests if question == "late"}
     assert found == {(trace.response_id,) for trace in held_back}
     assert [question for question, _, _ in requests if question != "late"] == ["place"] * 4
@@ -82,15 +98,22 @@ def test_a_new_evaluator_and_a_condition_that_now_holds_are_requested(plain: Pat
 def test_a_verdict_that_is_not_applicable_is_reused(tmp_path: Path) -> None:
     given = make_tasks()
     for line in given:
-        line["responses"][0]["data"]["same"] = {"status": "not_applicable", "reason": "no number is needed"}
+        line["responses"][0]["data"]["same"] = {
+            "status": "not_applicable",
+            "reason": "no number is needed",
+        }
     tasks = write_tasks(tmp_path, given)
     score(tmp_path / "old", tasks)
     assert requests_of_branch(tmp_path / "old", tmp_path / "new", tasks, SIMPLE_CONFIG) == []
-    reasons = {v.reason for t in traces_of(tmp_path / "new") for v in t.verdicts if v.question == "same"}
+    reasons = {
+        v.reason for t in traces_of(tmp_path / "new") for v in t.verdicts if v.question == "same"
+    }
     assert "no number is needed" in reasons
 
 
-def test_a_changed_response_is_requested_with_its_pairs_and_group(rich: Path, tmp_path: Path) -> None:
+def test_a_changed_response_is_requested_with_its_pairs_and_group(
+    rich: Path, tmp_path: Path
+) -> None:
     given = make_tasks()
     given[1]["responses"][0]["text"] = "another text altogether"
     requests = requests_of_branch(rich, tmp_path / "new", write_tasks(tmp_path, given), FULL_CONFIG)
@@ -123,10 +146,15 @@ def test_what_changes_no_question_requests_nothing(
 ) -> None:
     given = make_tasks()
     change(given)
-    assert requests_of_branch(plain, tmp_path / "new", write_tasks(tmp_path, given), SIMPLE_CONFIG) == []
+    assert (
+        requests_of_branch(plain, tmp_path / "new", write_tasks(tmp_path, given), SIMPLE_CONFIG)
+        == []
+    )
 
 
-def test_branches_and_rescored_runs_can_be_branched_from(plain: Path, tmp_path: Path, tasks: Path) -> None:
+def test_branches_and_rescored_runs_can_be_branched_from(
+    plain: Path, tmp_path: Path, tasks: Path
+) -> None:
     score(tmp_path / "second", tasks, branch=plain)
     rescore_run(plain, tmp_path / "rescored", "scale=2")
     for old in ("second", "rescored"):
@@ -152,7 +180,9 @@ def test_a_stopped_run_gives_the_verdicts_that_it_has(tmp_path: Path, tasks: Pat
     ],
     ids=["a verdict", "a reason"],
 )
-def test_a_changed_run_cannot_be_branched_from(plain: Path, tmp_path: Path, tasks: Path, statement: str) -> None:
+def test_a_changed_run_cannot_be_branched_from(
+    plain: Path, tmp_path: Path, tasks: Path, statement: str
+) -> None:
     execute_sql(plain / "run.sqlite", statement)
     with pytest.raises(TraceMismatch, match=r"differs from what was written"):
         score(tmp_path / "new", tasks, branch=plain)

@@ -13,7 +13,14 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.schema import ScoreCalibration
 from jurygraph.sources.ratings import calibrations_to_json
-from tests.runs.sample_runs import evaluator_config, make_tasks, score, traces_of, verify_run, write_tasks
+from tests.runs.sample_runs import (
+    evaluator_config,
+    make_tasks,
+    score,
+    traces_of,
+    verify_run,
+    write_tasks,
+)
 
 MAP = ScoreCalibration(method="isotonic", labels=40, scores=(0.25, 0.5), calibrated=(0.0, 1.0))
 CONFIG = {"evaluators": [evaluator_config("same")], "reward": {"same": 2.0}}
@@ -39,7 +46,9 @@ def score_with(folder: Path, name: str, maps: Mapping[str, Any]) -> Path:
     return folder / name
 
 
-def test_a_rescored_run_and_a_config_that_names_the_map_have_the_same_rewards(tasks: Path, tmp_path: Path) -> None:
+def test_a_rescored_run_and_a_config_that_names_the_map_have_the_same_rewards(
+    tasks: Path, tmp_path: Path
+) -> None:
     score(tmp_path / "run", tasks, CONFIG)
     with closing(Run.open(tmp_path / "run")) as run:
         config = run.config.model_copy(update={"calibration": {"same": MAP}})

@@ -37,7 +37,11 @@ class ScoredProject:
     """A run with two responses judged by a model, and its cache and recording."""
 
     def __init__(self, folder: Path, server: Server) -> None:
-        self.run, self.cache, self.recording = folder / "run", folder / "cache", folder / "calls.jsonl"
+        self.run, self.cache, self.recording = (
+            folder / "run",
+            folder / "cache",
+            folder / "calls.jsonl",
+        )
         task = rubric("kind", "short", name="t", query="Write a letter.").model_dump(mode="json")
         task["responses"] = [{"id": "t/a", "text": SECRET}, {"id": "t/b", "text": OTHER}]
         self.tasks = write_tasks(folder, [task])
@@ -66,18 +70,27 @@ def scored(tmp_path: Path, server: Server) -> ScoredProject:
 
 
 @pytest.mark.parametrize(("what", "name"), [("response", "t/a"), ("task", "t")])
-def test_nothing_is_left_in_run_cache_and_recording(scored: ScoredProject, what: Any, name: str) -> None:
+def test_nothing_is_left_in_run_cache_and_recording(
+    scored: ScoredProject, what: Any, name: str
+) -> None:
     done = erase(scored.run, what, name, "")
     assert done.unreached == []
     assert (done.replies > 0, done.calls > 0) == (True, True)
-    assert containing_files(SECRET, *scored.places) == containing_files(QUOTED, *scored.places) == []
+    assert (
+        containing_files(SECRET, *scored.places) == containing_files(QUOTED, *scored.places) == []
+    )
     verify_run(scored.run)
 
 
 def test_a_reply_of_another_request_that_contains_the_text_is_erased(scored: ScoredProject) -> None:
     reply = json.dumps({"reason": f"It resembles the other one: {SECRET}"})
     with closing(Cache(scored.cache)) as cache:
-        cache.put({"f" * 64: CachedReply(Reply(text=reply), None), "e" * 64: CachedReply(Reply(text=OTHER), None)})
+        cache.put(
+            {
+                "f" * 64: CachedReply(Reply(text=reply), None),
+                "e" * 64: CachedReply(Reply(text=OTHER), None),
+            }
+        )
         cache.put({"d" * 64: CachedReply(Reply(text=SECRET * 9), None)})
         cache.drop("d" * 64)  # its bytes are still in the file
     erase(scored.run, "response", "t/a", "")
@@ -90,8 +103,14 @@ def test_a_reply_of_another_request_that_contains_the_text_is_erased(scored: Sco
 def test_other_lines_of_a_recording_keep_their_bytes(scored: ScoredProject) -> None:
     recording = scored.recording.rename(scored.recording.with_name("there.jsonl"))
     scored.recording.symlink_to(recording)
-    request = Request(provider="p", model="m", messages=(Message(role="user", content=f"Judge this: {SECRET}"),))
-    call = {"key": request.digest, "request": request.model_dump(mode="json"), "reply": {"text": "yes"}}
+    request = Request(
+        provider="p", model="m", messages=(Message(role="user", content=f"Judge this: {SECRET}"),)
+    )
+    call = {
+        "key": request.digest,
+        "request": request.model_dump(mode="json"),
+        "reply": {"text": "yes"},
+    }
     added = b'{"a line of": "another kind"}\n\n', b'{"key": "torn'
     with recording.open("ab") as file:
         file.write(added[0] + json.dumps(call).encode() + b"\n" + added[1])
@@ -106,7 +125,10 @@ def test_leftovers_of_killed_processes_are_cleaned(scored: ScoredProject) -> Non
         ledger.execute("PRAGMA journal_mode = WAL")
         ledger.execute("UPDATE texts SET content = content")
         ledger.commit()
-        for name in ("run.sqlite", "run.sqlite-wal"):  # as a killed process leaves them, without a checkpoint
+        for name in (
+            "run.sqlite",
+            "run.sqlite-wal",
+        ):  # as a killed process leaves them, without a checkpoint
             shutil.copy(scored.run / name, scored.run.parent / name)
     for name in ("run.sqlite", "run.sqlite-wal"):
         shutil.copy(scored.run.parent / name, scored.run / name)
@@ -120,7 +142,8 @@ class TestUnreached:
         moved = scored.recording.rename(scored.recording.with_name("moved.jsonl"))
         (message,) = erase(scored.run, "response", "t/a", "").unreached
         assert (
-            "calls.jsonl: the recording cannot be rewritten (No such file or directory); put it back there" in message
+            "calls.jsonl: the recording cannot be rewritten (No such file or directory); put it back there"
+            in message
         )
         moved.rename(scored.recording)
         again = erase(scored.run, "response", "t/a", "")
@@ -137,4 +160,8 @@ class TestUnreached:
             (message,) = erase(scored.run, "response", "t/a", "").unreached
         assert "the cache could not be searched and rewritten" in message
         assert erase(scored.run, "response", "t/a", "").unreached == []
-        assert containing_files(SECRET, *scored.places) == containing_files(QUOTED, *scored.places) == []
+        assert (
+            containing_files(SECRET, *scored.places)
+            == containing_files(QUOTED, *scored.places)
+            == []
+        )

@@ -13,7 +13,15 @@ from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.workflows.erasure import erase
-from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, trace_contents, traces_of, verify_run, write_tasks
+from tests.runs.sample_runs import (
+    FULL_CONFIG,
+    make_tasks,
+    score,
+    trace_contents,
+    traces_of,
+    verify_run,
+    write_tasks,
+)
 from tests.runs.store.test_ledger import execute_sql
 
 SECRET = "my own words, which\nI take back: «naïve» 'quoted' \"twice\" \\ and 日本"
@@ -27,7 +35,13 @@ def traces_containing(text: str) -> list[bytes]:
     """Assert that neither a text, in plain or JSON form, nor its hashes are in a folder."""
     plain, ascii_ = json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]
     digest = hashlib.sha256(text.encode())
-    return [text.encode(), plain.encode(), ascii_.encode(), digest.digest(), digest.hexdigest().encode()]
+    return [
+        text.encode(),
+        plain.encode(),
+        ascii_.encode(),
+        digest.digest(),
+        digest.hexdigest().encode(),
+    ]
 
 
 def assert_gone(folder: Path, text: str) -> None:
@@ -81,7 +95,9 @@ def test_a_copy_in_another_response_is_erased_with_its_verdicts_and_digests(run:
     there = {one.trace.response_id: one for one in Run.open(run).scored_responses()}
     assert there["t2/r2"].response is None
     assert there["t2/r1"].response is not None
-    reasons = {verdict.reason for verdict in there["t2/r2"].trace.verdicts if verdict.score is not None}
+    reasons = {
+        verdict.reason for verdict in there["t2/r2"].trace.verdicts if verdict.score is not None
+    }
     assert reasons <= {ERASED, ""}
     assert group.encode() not in read_folder(run)
 
@@ -89,7 +105,11 @@ def test_a_copy_in_another_response_is_erased_with_its_verdicts_and_digests(run:
 def test_an_erased_task_is_gone_with_its_responses(run: Path) -> None:
     texts = [one.response.text for one in Run.open(run).group_of("t3") if one.response]
     erase(run, "task", "t3", "")
-    for text in (*texts, "The reference of task 3.", "How would one say the number 3, and to whom?"):
+    for text in (
+        *texts,
+        "The reference of task 3.",
+        "How would one say the number 3, and to whom?",
+    ):
         assert_gone(run, text)
     verify_run(run)
     with pytest.raises(InputError, match="the texts of task 't3' were erased, its plan with them"):
@@ -101,7 +121,11 @@ def test_the_record_of_an_erasure_has_reason_and_ids_and_no_text(run: Path) -> N
     erase(run, "response", "t1/r0", "asked for by its author")
     record = Run.open(run).ledger.find("erasure", "t1/r0")
     assert record is not None
-    assert record.content | {"ids": []} == {"what": "response", "reason": "asked for by its author", "ids": []}
+    assert record.content | {"ids": []} == {
+        "what": "response",
+        "reason": "asked for by its author",
+        "ids": [],
+    }
 
 
 def test_the_digests_of_the_scored_files_are_erased(run: Path, tmp_path: Path) -> None:
@@ -125,7 +149,9 @@ def test_a_run_can_be_resumed_after_an_erasure(tmp_path: Path) -> None:
         score(tmp_path / "run", write_tasks(tmp_path / "other", other), FULL_CONFIG)
 
 
-def test_an_erasure_is_refused_while_the_run_is_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_erasure_is_refused_while_the_run_is_read(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("jurygraph.runs.store.ledger.BUSY_TIMEOUT", 0.0)
     refused = pytest.raises(InputError, match=r"another program reads the run just now; end it")
     before = read_folder(run)
@@ -152,7 +178,10 @@ def test_a_planned_task_can_be_erased_before_it_is_scored(run: Path, tmp_path: P
     execute_sql(run / "run.sqlite", f"DELETE FROM texts WHERE id >= {first_scored} << 20")
     execute_sql(run / "run.sqlite", f"DELETE FROM records WHERE seq >= {first_scored}")
     erase(run, "task", "t3", "")
-    for text in (*(response["text"] for response in make_tasks()[3]["responses"]), "The reference of task 3."):
+    for text in (
+        *(response["text"] for response in make_tasks()[3]["responses"]),
+        "The reference of task 3.",
+    ):
         assert_gone(run, text)
     with pytest.raises(InputError, match="the texts of task 't3' were erased, its plan with them"):
         score(run, tmp_path / "given" / "tasks.jsonl", FULL_CONFIG)
@@ -169,7 +198,10 @@ def test_an_erasure_hides_no_earlier_change(run: Path) -> None:
 
 @pytest.mark.parametrize(
     ("what", "name", "message"),
-    [("response", "t1/r9", r"there is no response 't1/r9'; did you mean t1/r"), ("task", "x", "there is no task 'x'")],
+    [
+        ("response", "t1/r9", r"there is no response 't1/r9'; did you mean t1/r"),
+        ("task", "x", "there is no task 'x'"),
+    ],
 )
 def test_unknown_ids_are_refused(run: Path, what: Any, name: str, message: str) -> None:
     before = trace_contents(run)

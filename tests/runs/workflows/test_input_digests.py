@@ -4,7 +4,16 @@ from typing import Any
 
 from jurygraph.runs.workflows.branch import InputDigests, input_digests
 from jurygraph.schema import Constraint, Stakeholder, Task
-from tests.graphs.scripted import DATA_READER, Half, Measure, Versions, criterion, evaluator_use, make_plan, task
+from tests.graphs.scripted import (
+    DATA_READER,
+    Half,
+    Measure,
+    Versions,
+    criterion,
+    evaluator_use,
+    make_plan,
+    task,
+)
 from tests.rows import all_rows
 
 
@@ -42,7 +51,9 @@ def config_with(*derivers: str, **changes: dict[str, Any]) -> dict[str, Any]:
 
 def task_with_wish(wish: str) -> Task:
     constraint = Constraint(id="wish", text=wish, kind="soft")
-    return task(stakeholders=[Stakeholder(id="ann"), Stakeholder(id="bob", constraints=(constraint,))])
+    return task(
+        stakeholders=[Stakeholder(id="ann"), Stakeholder(id="bob", constraints=(constraint,))]
+    )
 
 
 def digests_of(settings: dict[str, Any], about: Task | None = None) -> InputDigests:
@@ -68,7 +79,12 @@ EVERYTHING = set(BEFORE.questions), set(BEFORE.material)
         (config_with("OtherMeasure"), WITH_TEA, {"reads"}, {"measure", "half"}),
         (config_with("OtherHalf"), WITH_TEA, {"reads"}, {"half"}),
         (config_with("OtherVersions"), WITH_TEA, {"same"}, {"versions"}),
-        (config_with(late={"when": {"question": "plain", "threshold": 0.9}}), WITH_TEA, set(), set()),
+        (
+            config_with(late={"when": {"question": "plain", "threshold": 0.9}}),
+            WITH_TEA,
+            set(),
+            set(),
+        ),
         (config_with(late={"when": None}, plain={"samples": 5}), WITH_TEA, set(), set()),
         (config_with(), task_with_wish("coffee"), {"kind@bob"}, set()),
         (config_with(), WITH_TEA.model_copy(update={"query": "What is left?"}), *EVERYTHING),
@@ -90,5 +106,7 @@ def test_other_changes_of_a_question_change_its_digest(change: dict[str, Any]) -
 
 def test_the_weight_of_a_criterion_changes_no_digest() -> None:
     met = {"evaluators": [evaluator_use("met", audience="criterion")]}
-    light, heavy = (input_digests(make_plan(met, task(criterion("x", weight))).survey) for weight in (1.0, 7.0))
+    light, heavy = (
+        input_digests(make_plan(met, task(criterion("x", weight))).survey) for weight in (1.0, 7.0)
+    )
     assert light == heavy

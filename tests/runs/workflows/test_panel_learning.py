@@ -59,16 +59,33 @@ def panels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "jury.yaml").write_text(PANELS, encoding="utf-8")
     texts = [f"{draw.randrange(3)}{draw.randrange(3)} t{task}" for task in range(TASKS)]
     tasks = [
-        {"id": f"t{task}", "query": "q", "reviewers": ["ann", "bob"], "responses": [{"id": f"t{task}/r", "text": text}]}
+        {
+            "id": f"t{task}",
+            "query": "q",
+            "reviewers": ["ann", "bob"],
+            "responses": [{"id": f"t{task}/r", "text": text}],
+        }
         for task, text in enumerate(texts)
     ]
-    (folder / "tasks.jsonl").write_text("".join(json.dumps(one) + "\n" for one in tasks), encoding="utf-8")
+    (folder / "tasks.jsonl").write_text(
+        "".join(json.dumps(one) + "\n" for one in tasks), encoding="utf-8"
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.syspath_prepend(folder)
-        assert run_command("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "run").code == 0
+        assert (
+            run_command("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "run").code == 0
+        )
         learned = run_command(
-            "rescore", "run", "--out", "learned", "--learn", "reviewers", "--artifact", "a.json", "--json"
+            "rescore",
+            "run",
+            "--out",
+            "learned",
+            "--learn",
+            "reviewers",
+            "--artifact",
+            "a.json",
+            "--json",
         )
         assert learned.code == 0, learned.err
         (folder / "told.json").write_text(learned.out, encoding="utf-8")
@@ -93,13 +110,19 @@ def test_the_matrices_of_judges_are_learned_over_responses_with_each_reviewer(pa
     told = json.loads((panels / "told.json").read_text(encoding="utf-8"))["learned"]["reviewers"]
     assert (told["responses"], told["units"]) == (TASKS, 2 * TASKS)
     assert told["judges"]["first"]["accuracy"] > told["judges"]["third"]["accuracy"]
-    assert sorted(json.loads((panels / "a.json").read_text(encoding="utf-8"))["annotators"]) == sorted(told["judges"])
+    assert sorted(
+        json.loads((panels / "a.json").read_text(encoding="utf-8"))["annotators"]
+    ) == sorted(told["judges"])
 
 
-def test_a_later_plan_uses_the_artifact_bit_for_bit(panels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_later_plan_uses_the_artifact_bit_for_bit(
+    panels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(panels)
     monkeypatch.syspath_prepend(panels)
-    (panels / "later.yaml").write_text(PANELS.replace("0.5, 1]", "0.5, 1], confusions: a.json"), encoding="utf-8")
+    (panels / "later.yaml").write_text(
+        PANELS.replace("0.5, 1]", "0.5, 1], confusions: a.json"), encoding="utf-8"
+    )
     ended = run_command("score", "tasks.jsonl", "--config", "later.yaml", "--out", "later")
     assert ended.code == 0, ended.err
     learned, later = read_rewards(panels / "learned"), read_rewards(panels / "later")
@@ -123,7 +146,10 @@ def test_a_changed_artifact_is_refused(panels: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("arguments", "wrong"),
     [
-        (["--learn", "pannel"], "components.pannel: is not a component with combiner 'consensus'; there are reviewers"),
+        (
+            ["--learn", "pannel"],
+            "components.pannel: is not a component with combiner 'consensus'; there are reviewers",
+        ),
         (
             ["--artifact", "x.json"],
             "--artifact: stores the confusions of one component, or calibrations; name one with --learn",

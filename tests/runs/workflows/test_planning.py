@@ -34,11 +34,14 @@ def planning_calls(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("planning.sqlite*"))
 
 
-def test_a_limit_reached_while_planning_keeps_the_replies(server: Server, tasks: Path, tmp_path: Path) -> None:
+def test_a_limit_reached_while_planning_keeps_the_replies(
+    server: Server, tasks: Path, tmp_path: Path
+) -> None:
     uncached = profile_config(server, calls=UNCACHED)
     for sitting in (1, 2):
         with pytest.raises(
-            BudgetExceeded, match=r"the limit of 4 calls is reached.*: it continues with the stored replies"
+            BudgetExceeded,
+            match=r"the limit of 4 calls is reached.*: it continues with the stored replies",
         ):
             score_profiles(tmp_path / "run", tasks, uncached, max_calls=4)
         assert server.count == 4 * sitting
@@ -49,7 +52,9 @@ def test_a_limit_reached_while_planning_keeps_the_replies(server: Server, tasks:
     assert planning_calls(tmp_path / "run") == []
 
 
-def test_a_dry_run_does_not_count_stored_replies(server: Server, tasks: Path, tmp_path: Path) -> None:
+def test_a_dry_run_does_not_count_stored_replies(
+    server: Server, tasks: Path, tmp_path: Path
+) -> None:
     uncached = profile_config(server, calls=UNCACHED)
     with pytest.raises(BudgetExceeded):
         score_profiles(tmp_path / "run", tasks, uncached, max_calls=READS)
@@ -64,16 +69,24 @@ def test_a_dry_run_does_not_count_stored_replies(server: Server, tasks: Path, tm
     assert asyncio.run(expected(tmp_path / "run")) < asyncio.run(expected(tmp_path / "other"))
 
 
-def test_replies_to_another_config_are_not_copied(server: Server, tasks: Path, tmp_path: Path) -> None:
+def test_replies_to_another_config_are_not_copied(
+    server: Server, tasks: Path, tmp_path: Path
+) -> None:
     with pytest.raises(BudgetExceeded):
         score_profiles(tmp_path / "run", tasks, profile_config(server, calls=UNCACHED), max_calls=4)
-    score_profiles(tmp_path / "run", tasks, profile_config(server, calls={**UNCACHED, "parameters": {"seed": 1}}))
+    score_profiles(
+        tmp_path / "run",
+        tasks,
+        profile_config(server, calls={**UNCACHED, "parameters": {"seed": 1}}),
+    )
     assert server.count == 4 + TASKS * READS
     assert len(stored_keys(tmp_path / "run")) == TASKS * READS
     assert planning_calls(tmp_path / "run") == []
 
 
-def test_an_erasure_removes_stored_planning_calls(server: Server, tasks: Path, tmp_path: Path) -> None:
+def test_an_erasure_removes_stored_planning_calls(
+    server: Server, tasks: Path, tmp_path: Path
+) -> None:
     uncached = profile_config(server, calls=UNCACHED)
     score_profiles(tmp_path / "run", tasks, uncached, limit=2)
     with pytest.raises(BudgetExceeded):

@@ -17,7 +17,14 @@ from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import RescoringResult, apply_settings, rescore
 from jurygraph.sources import read_tasks
 from tests.rows import all_rows
-from tests.runs.sample_runs import REQUESTED, SIMPLE_CONFIG, score, trace_contents, traces_of, verify_run
+from tests.runs.sample_runs import (
+    REQUESTED,
+    SIMPLE_CONFIG,
+    score,
+    trace_contents,
+    traces_of,
+    verify_run,
+)
 
 
 def rescore_run(folder: Path, other: Path, *settings: str) -> RescoringResult:
@@ -60,12 +67,16 @@ def test_rescoring_equals_scoring_with_the_same_settings(
     assert REQUESTED == []
     config = apply_settings(Run.open(request.getfixturevalue(name)).config, settings)
     with jg.Jury.from_config(config) as jury:
-        given = [trace for task, responses in read_tasks(tasks) for trace in jury.score(task, responses)]
+        given = [
+            trace for task, responses in read_tasks(tasks) for trace in jury.score(task, responses)
+        ]
     assert trace_contents(tmp_path / "other") == [trace.model_dump_json() for trace in given]
     verify_run(tmp_path / "other")
 
 
-def test_a_rescored_run_can_be_rescored_and_refers_to_the_first(plain: Path, tmp_path: Path) -> None:
+def test_a_rescored_run_can_be_rescored_and_refers_to_the_first(
+    plain: Path, tmp_path: Path
+) -> None:
     rescore_run(plain, tmp_path / "second", "reward.same=2")
     result = rescore_run(tmp_path / "second", tmp_path / "third", "reward.same=0.5")
     assert read_rewards(tmp_path / "third") == read_rewards(plain)
@@ -89,7 +100,13 @@ def test_a_rescored_run_has_no_verdicts_and_texts_of_its_own(plain: Path, tmp_pa
     rescore_run(plain, tmp_path / "other")
     ledger = Run.open(tmp_path / "other").ledger
     assert list(ledger.all_texts()) == []
-    assert {record.kind for record in ledger.records()} == {"run", "decision", "task", "trace", "close"}
+    assert {record.kind for record in ledger.records()} == {
+        "run",
+        "decision",
+        "task",
+        "trace",
+        "close",
+    }
     assert set(next(ledger.records("trace")).content) == {"base", "reward"}
 
 
@@ -113,15 +130,35 @@ def test_a_stopped_run_is_rescored_up_to_its_last_reward(tasks: Path, tmp_path: 
 WRONG_SETTINGS = [
     ("rubrik.kappa=2", ConfigError, r"config, key rubrik: unknown; did you mean rubric\?"),
     ("reward.tne=1", ConfigError, "reward.tne: there is no component 'tne'; did you mean 'tone'"),
-    ("reward.tone=much", ConfigError, "key reward.tone: is the text 'much'; write a number, without quotes"),
+    (
+        "reward.tone=much",
+        ConfigError,
+        "key reward.tone: is the text 'much'; write a number, without quotes",
+    ),
     ("reward", ConfigError, "--set 'reward': expected key=value, such as rubric.kappa=2"),
     ("", ConfigError, "--set '': expected key=value"),
     ("=1", ConfigError, "--set '=1': expected key=value"),
-    ("rubric.aggregation=geer", ConfigError, r"key rubric.aggregation: is the text 'geer'; did you mean gear\?"),
+    (
+        "rubric.aggregation=geer",
+        ConfigError,
+        r"key rubric.aggregation: is the text 'geer'; did you mean gear\?",
+    ),
     ("reward=[1", ConfigError, "expected a YAML value"),
-    ("reward=!!python/object:os.system {}", ConfigError, "--set reward=!!python/object:os.system {}"),
-    ("scale.x=1", ConfigError, "--set scale.x: 'scale' has no settings of its own; set it as a whole"),
-    ("components={x: {combiner: nothing.like_it, inputs: {a: tone}}}", ConfigError, "nothing.like_it"),
+    (
+        "reward=!!python/object:os.system {}",
+        ConfigError,
+        "--set reward=!!python/object:os.system {}",
+    ),
+    (
+        "scale.x=1",
+        ConfigError,
+        "--set scale.x: 'scale' has no settings of its own; set it as a whole",
+    ),
+    (
+        "components={x: {combiner: nothing.like_it, inputs: {a: tone}}}",
+        ConfigError,
+        "nothing.like_it",
+    ),
     (
         "model=openai/gpt-5-mini",
         InputError,
@@ -149,7 +186,10 @@ def test_a_wrong_setting_is_refused_and_nothing_written(
 def test_an_existing_run_is_not_overwritten(plain: Path, tmp_path: Path) -> None:
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "a").write_text("dear")
-    for folder, message in ((plain, "contains a run already"), (tmp_path / "letters", "is neither a run nor empty")):
+    for folder, message in (
+        (plain, "contains a run already"),
+        (tmp_path / "letters", "is neither a run nor empty"),
+    ):
         with pytest.raises(InputError, match=message):
             rescore_run(plain, folder)
     verify_run(plain)
@@ -178,7 +218,10 @@ def test_an_erased_task_keeps_its_decision_and_refuses_another(rich: Path, tmp_p
     erase(rich, "task", "t1", "")
     rescore_run(rich, tmp_path / "same")
     assert read_rewards(tmp_path / "same") == read_rewards(rich)
-    with pytest.raises(InputError, match="the texts of task 't1' were erased, so its weights cannot be computed again"):
+    with pytest.raises(
+        InputError,
+        match="the texts of task 't1' were erased, so its weights cannot be computed again",
+    ):
         rescore_run(rich, tmp_path / "other", "rubric.kappa=3")
     assert not (tmp_path / "other").exists()
 
@@ -187,7 +230,9 @@ WIDE = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX2 FMA3"
 
 
 @pytest.mark.landing
-def test_rescoring_gives_the_same_bits_without_wide_cpu_instructions(rich: Path, tmp_path: Path) -> None:
+def test_rescoring_gives_the_same_bits_without_wide_cpu_instructions(
+    rich: Path, tmp_path: Path
+) -> None:
     script = (
         "import sys; from pathlib import Path; from jurygraph.runs.run import Run\n"
         "from jurygraph.runs.workflows.rescoring import rescore, apply_settings\n"
@@ -196,6 +241,15 @@ def test_rescoring_gives_the_same_bits_without_wide_cpu_instructions(rich: Path,
     )
     for name, features in (("with", ""), ("without", WIDE)):
         environment = {**os.environ, "NPY_DISABLE_CPU_FEATURES": features}
-        command = [sys.executable, "-W", "ignore", "-c", script, str(rich), str(tmp_path / name), "rubric.kappa=1.7"]
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-c",
+            script,
+            str(rich),
+            str(tmp_path / name),
+            "rubric.kappa=1.7",
+        ]
         subprocess.run(command, check=True, env=environment, cwd=Path(__file__).parents[3])
     assert read_rewards(tmp_path / "with") == read_rewards(tmp_path / "without")

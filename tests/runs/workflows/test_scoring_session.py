@@ -33,14 +33,20 @@ from tests.runs.sample_runs import (
 
 
 def test_a_run_is_two_files_and_a_lock(plain: Path) -> None:
-    assert sorted(path.name for path in plain.iterdir()) == ["config.yaml", "run.lock", "run.sqlite"]
+    assert sorted(path.name for path in plain.iterdir()) == [
+        "config.yaml",
+        "run.lock",
+        "run.sqlite",
+    ]
     assert (plain / "run.lock").read_bytes() == b""
 
 
 @pytest.mark.landing
 @pytest.mark.parametrize("stop_after", [1, 2, 3])
 @pytest.mark.parametrize("config", [SIMPLE_CONFIG, FULL_CONFIG], ids=["plain", "rich"])
-def test_an_interrupted_run_continues_where_it_stopped(tmp_path: Path, config: dict, stop_after: int) -> None:
+def test_an_interrupted_run_continues_where_it_stopped(
+    tmp_path: Path, config: dict, stop_after: int
+) -> None:
     tasks = write_tasks(tmp_path, make_tasks())
     with pytest.raises(KeyboardInterrupt):
         score(tmp_path / "run", tasks, config, stop_after=stop_after)
@@ -92,28 +98,47 @@ class TestChangedInputs:
         self, plain: Path, tasks: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("tests.graphs.scripted.ScriptedEvaluator.version", "2")
-        with pytest.raises(InputError, match='evaluator late has version "1" in the run and "2" here'):
+        with pytest.raises(
+            InputError, match='evaluator late has version "1" in the run and "2" here'
+        ):
             open_session(plain, tasks)
 
     @pytest.mark.parametrize(
         ("change", "wrong"),
         [
-            (lambda tasks: tasks[1].update(query="And now?"), r"task 't1', field query: is .* and \"And now\?\" here"),
+            (
+                lambda tasks: tasks[1].update(query="And now?"),
+                r"task 't1', field query: is .* and \"And now\?\" here",
+            ),
             (lambda tasks: tasks[2].update(id="t9"), "task 't9' is new, or at another position"),
-            (lambda tasks: tasks[3]["responses"][0].update(text="else"), "response 't3/r0' is another one now"),
-            (lambda tasks: tasks[0]["responses"][0].update(labels={"gold": 1}), "response 't0/r0' is another one now"),
+            (
+                lambda tasks: tasks[3]["responses"][0].update(text="else"),
+                "response 't3/r0' is another one now",
+            ),
+            (
+                lambda tasks: tasks[0]["responses"][0].update(labels={"gold": 1}),
+                "response 't0/r0' is another one now",
+            ),
             (lambda tasks: tasks.pop(), "task 't3' is gone"),
         ],
     )
     def test_another_task_is_named(
-        self, tmp_path: Path, plain: Path, change: Callable[[list[dict[str, Any]]], object], wrong: str
+        self,
+        tmp_path: Path,
+        plain: Path,
+        change: Callable[[list[dict[str, Any]]], object],
+        wrong: str,
     ) -> None:
         other = make_tasks()
         change(other)
-        with pytest.raises(InputError, match=rf"the tasks file is tasks\.jsonl \(\w{{12}}\) in the run .*{wrong}"):
+        with pytest.raises(
+            InputError, match=rf"the tasks file is tasks\.jsonl \(\w{{12}}\) in the run .*{wrong}"
+        ):
             open_session(plain, write_tasks(tmp_path, other))
 
-    def test_a_refused_run_is_unchanged_and_unlocked(self, tmp_path: Path, plain: Path, tasks: Path) -> None:
+    def test_a_refused_run_is_unchanged_and_unlocked(
+        self, tmp_path: Path, plain: Path, tasks: Path
+    ) -> None:
         before = (plain / "run.sqlite").read_bytes()
         with pytest.raises(InputError):
             open_session(plain, write_tasks(tmp_path, make_tasks(seed=1)))
@@ -125,11 +150,15 @@ class TestAtomicPlanning:
     def test_a_failed_planning_leaves_nothing_behind(self, tmp_path: Path) -> None:
         given = make_tasks()
         given[2]["rubric"]["edges"].append({"parent": "more", "child": "core", "kind": "weak"})
-        with pytest.raises(PlanError, match=r"^tasks.jsonl, line 3: task 't2', component 'rubric': .*cycle"):
+        with pytest.raises(
+            PlanError, match=r"^tasks.jsonl, line 3: task 't2', component 'rubric': .*cycle"
+        ):
             score(tmp_path / "new" / "run", write_tasks(tmp_path, given), FULL_CONFIG)
         assert [path.name for path in tmp_path.iterdir()] == ["tasks.jsonl"]
 
-    def test_later_tasks_are_planned_all_or_none(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_later_tasks_are_planned_all_or_none(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         tasks = write_tasks(tmp_path, make_tasks())
         score(tmp_path / "run", tasks, limit=1)
         decision_key = prepare_graph.decision_key
@@ -144,7 +173,9 @@ class TestAtomicPlanning:
             score(tmp_path / "run", tasks)
         assert Run.open(tmp_path / "run").tasks_planned == 1
 
-    def test_an_interrupted_planning_starts_again(self, tmp_path: Path, plain: Path, tasks: Path) -> None:
+    def test_an_interrupted_planning_starts_again(
+        self, tmp_path: Path, plain: Path, tasks: Path
+    ) -> None:
         folder = tmp_path / "run"
         folder.mkdir()
         (folder / "run.lock").write_text('{"pid": 1, "host": "here", "since": "yesterday"}')
@@ -167,7 +198,9 @@ class TestAtomicPlanning:
 
 
 class TestConcurrentSessions:
-    def test_of_two_concurrent_sessions_one_creates_the_run(self, tmp_path: Path, tasks: Path, plain: Path) -> None:
+    def test_of_two_concurrent_sessions_one_creates_the_run(
+        self, tmp_path: Path, tasks: Path, plain: Path
+    ) -> None:
         with (
             jg.Jury.from_config(SIMPLE_CONFIG) as jury,
             open_tasks(tasks) as work,
@@ -193,7 +226,9 @@ class TestForecast:
             ({"samples": 2}, 3, 6),
         ],
     )
-    def test_verdicts_never_exceed_the_forecast(self, fields: dict, size: int, requests: int) -> None:
+    def test_verdicts_never_exceed_the_forecast(
+        self, fields: dict, size: int, requests: int
+    ) -> None:
         with jg.Jury.from_config({"evaluators": [evaluator_config("own")]}) as jury:
             plan = jury.prepare(jg.Task(id="t", query="?"))
             question = Question.model_validate(plan.survey.questions[0].model_dump() | fields)

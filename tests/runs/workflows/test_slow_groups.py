@@ -126,7 +126,9 @@ def check_complete(folder: Path, whole: Path) -> None:
     """Check that a run equals another one, also to every reader, and that it verifies."""
     assert verify_run(folder).closed
     with closing(Run.open(folder)) as run, closing(Run.open(whole)) as other:
-        found, expected = ([(trace.response_id, trace.digest) for trace in one.traces()] for one in (run, other))
+        found, expected = (
+            [(trace.response_id, trace.digest) for trace in one.traces()] for one in (run, other)
+        )
         assert found == expected
         assert verify_deep(run, lambda count: None) == verify_deep(other, lambda count: None)
 
@@ -152,7 +154,11 @@ def test_a_stopped_run_goes_on_with_the_tasks_that_are_missing(
         for limit, missing in ((None, 2), (TASKS - 1, 2), (6, 2), (5, 1)):
             with closing(ScoringSession(tmp_path / "run", jury, work, limit)) as session:
                 remaining = session.remaining
-                assert (session.tasks_done, remaining.tasks, remaining.responses) == (TASKS - 2, missing, 2 * missing)
+                assert (session.tasks_done, remaining.tasks, remaining.responses) == (
+                    TASKS - 2,
+                    missing,
+                    2 * missing,
+                )
                 assert asyncio.run(session.forecast(lambda count: None)).tasks == missing
     judge.holds = never
     limited = score(tmp_path / "run", tasks, settings(server), limit=3)
@@ -200,7 +206,10 @@ def test_what_a_budget_cuts_off_is_completed_and_nothing_else(
 
 def copy_in_order(source: Path, folder: Path, order: Sequence[int]) -> Path:
     """Copy a run; the groups are stored in another order."""
-    with closing(Run.open(source)) as run, closing(WritableRun.create(folder, run.header, run.id)) as copy:
+    with (
+        closing(Run.open(source)) as run,
+        closing(WritableRun.create(folder, run.header, run.id)) as copy,
+    ):
         names = [record.key for record in run.ledger.records("task")]
         for name in names:
             task = run.task(name)
@@ -209,7 +218,11 @@ def copy_in_order(source: Path, folder: Path, order: Sequence[int]) -> Path:
         for number in order:
             scored = run.group_of(names[number])
             responses = [one.response for one in scored if one.response is not None]
-            copy.ledger.append(*copy.group_drafts(run.plan_of(names[number]), [one.trace for one in scored], responses))
+            copy.ledger.append(
+                *copy.group_drafts(
+                    run.plan_of(names[number]), [one.trace for one in scored], responses
+                )
+            )
         copy.ledger.commit()
     return folder
 
@@ -223,7 +236,10 @@ def test_readers_see_no_order_of_storing(tmp_path: Path) -> None:
     assert scored_tasks(folder) == ["t2", "t3", "t0", "t1"]
     verify_run(folder)
     assert read_everything(folder) == expected
-    assert score(folder, tasks, FULL_CONFIG).summary == score(tmp_path / "whole", tasks, FULL_CONFIG).summary
+    assert (
+        score(folder, tasks, FULL_CONFIG).summary
+        == score(tmp_path / "whole", tasks, FULL_CONFIG).summary
+    )
     with closing(Run.open(folder)) as run:
         rescore(run, tmp_path / "new", run.config, lambda count: None)
     verify_run(tmp_path / "new")
@@ -239,9 +255,12 @@ def read_everything(folder: Path) -> list[Any]:
             with closing(run.read_table(name)) as table:
                 tables.append(list(table_to_csv(table)))
         outlines = [
-            (one.survey, one.body["statistics"], [t.body["reward"] for t in one.traces]) for one in read_groups(run)
+            (one.survey, one.body["statistics"], [t.body["reward"] for t in one.traces])
+            for one in read_groups(run)
         ]
-        watched = [[one.trace.response_id for one in group] for group in monitor.read_groups(folder)]
+        watched = [
+            [one.trace.response_id for one in group] for group in monitor.read_groups(folder)
+        ]
         return [
             exported,
             tables,

@@ -16,16 +16,24 @@ TEXTS = [f"A rose is a rose, said {number} of them." for number in range(12)]
 
 
 def answer_in_prose(body: dict[str, Any], number: int) -> Answer:
-    return reply_with("All of them are met.") if "response_format" in body else judge_by_request(body, number)
+    return (
+        reply_with("All of them are met.")
+        if "response_format" in body
+        else judge_by_request(body, number)
+    )
 
 
-def test_a_run_stops_after_twenty_unusable_replies_and_the_same_command_goes_on(tmp_path: Path) -> None:
+def test_a_run_stops_after_twenty_unusable_replies_and_the_same_command_goes_on(
+    tmp_path: Path,
+) -> None:
     tasks = write_tasks(tmp_path, [make_task("a", *TEXTS, criteria=1)])
     with run_server(answer_in_prose) as server:
         with pytest.raises(UnusableRepliesError) as stopped:
             score(tmp_path / "run", tasks, judge_config(server.url, cache=False))
         assert "such as 'All of them are met.'; set calls.form" in str(stopped.value)
-        assert str(stopped.value).endswith("nothing was scored; run the same command again once that is changed")
+        assert str(stopped.value).endswith(
+            "nothing was scored; run the same command again once that is changed"
+        )
         assert not (tmp_path / "run").exists()
         score(tmp_path / "run", tasks, judge_config(server.url, cache=False, form="instructed"))
     with Run.open(tmp_path / "run") as run:
@@ -36,7 +44,9 @@ def test_a_run_stops_after_twenty_unusable_replies_and_the_same_command_goes_on(
 def test_groups_are_kept_where_a_reward_has_a_value(tmp_path: Path, has_values: bool) -> None:
     """What failed for the same reason is no reason to refuse the same command; what another evaluator gave is."""
     names = "abcdefghijklmn"
-    tasks = write_tasks(tmp_path, [make_task(name, TEXTS[0], criteria=1, data={"tone": 1.0}) for name in names])
+    tasks = write_tasks(
+        tmp_path, [make_task(name, TEXTS[0], criteria=1, data={"tone": 1.0}) for name in names]
+    )
     others = [evaluator_config("tone")] if has_values else []
     with run_server(answer_in_prose) as server:
         config = judge_config(server.url, *others, cache=False, concurrency=1)

@@ -12,7 +12,9 @@ Row = dict[str, Any]
 
 
 def _read_rows(form: str) -> list[Row]:
-    lines = (Path(__file__).parent / "rows" / f"{form}.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (
+        (Path(__file__).parent / "rows" / f"{form}.jsonl").read_text(encoding="utf-8").splitlines()
+    )
     return [json.loads(line) for line in lines]
 
 

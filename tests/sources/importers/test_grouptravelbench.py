@@ -12,7 +12,13 @@ from jurygraph import Jury, Response
 from jurygraph.agents.checks.evaluators import flatten_preferences
 from jurygraph.schema import Stakeholder
 from jurygraph.sources.importers import GroupTrip
-from tests.sources.importers.published import GROUPTRAVELBENCH, import_rows, notes_of, tasks, write_rows
+from tests.sources.importers.published import (
+    GROUPTRAVELBENCH,
+    import_rows,
+    notes_of,
+    tasks,
+    write_rows,
+)
 
 FORM = "grouptravelbench"
 CITY = "city_specific_preferences.甲市"
@@ -46,7 +52,9 @@ def test_a_trip_is_a_task_whose_query_has_nobodys_own_words(tmp_path: Path) -> N
 
 
 def test_a_date_that_the_context_leaves_out_is_in_the_query(tmp_path: Path) -> None:
-    (task,) = tasks(FORM, tmp_path / "in.jsonl", {**GROUPTRAVELBENCH[0], "context": "出发城市：丙市"})
+    (task,) = tasks(
+        FORM, tmp_path / "in.jsonl", {**GROUPTRAVELBENCH[0], "context": "出发城市：丙市"}
+    )
     assert task.query == f"{GROUPTRAVELBENCH[0]['query']}\n出发城市：丙市\n2031-04-05"
 
 
@@ -61,18 +69,48 @@ def test_a_profile_has_the_persons_own_role_and_statement_alone(tmp_path: Path) 
 def test_the_strong_tier_is_hard_and_the_weak_one_soft(tmp_path: Path) -> None:
     people = people_of(tmp_path / "in.jsonl")
     assert [(c.id, c.kind, c.text, c.restrictiveness) for c in people["User2"].constraints] == [
-        ("global_constraints.avg_budget: 1800", "hard", "The trip costs this person 1800 yuan at most.", 1.0),
-        ("global_constraints.transport.prefer: 轮船", "soft", "Travel between cities is preferably by 轮船.", 1.0),
-        ("global_constraints.transport.avoid: 飞机", "soft", "Travel between cities is preferably not by 飞机.", 1.0),
-        ("global_constraints.transport.reject: 自驾", "hard", "Travel between cities is never by 自驾.", 1.0),
-        ("global_constraints.intensity.max_poi_per_day: 2", "hard", "There are at most 2 attractions a day.", 1.0),
+        (
+            "global_constraints.avg_budget: 1800",
+            "hard",
+            "The trip costs this person 1800 yuan at most.",
+            1.0,
+        ),
+        (
+            "global_constraints.transport.prefer: 轮船",
+            "soft",
+            "Travel between cities is preferably by 轮船.",
+            1.0,
+        ),
+        (
+            "global_constraints.transport.avoid: 飞机",
+            "soft",
+            "Travel between cities is preferably not by 飞机.",
+            1.0,
+        ),
+        (
+            "global_constraints.transport.reject: 自驾",
+            "hard",
+            "Travel between cities is never by 自驾.",
+            1.0,
+        ),
+        (
+            "global_constraints.intensity.max_poi_per_day: 2",
+            "hard",
+            "There are at most 2 attractions a day.",
+            1.0,
+        ),
         (
             "global_constraints.intensity.max_active_hours: 7.5",
             "hard",
             "Attractions and travel within a city take at most 7.5 hours a day.",
             1.0,
         ),
-        ("global_constraints.hotel_preference.avoid: 青旅", "soft", "Hotels are preferably not of the kind 青旅.", 1.0),
+        (
+            "global_constraints.hotel_preference.avoid: 青旅",
+            "soft",
+            "Hotels are preferably not of the kind 青旅.",
+            1.0,
+        ),
     ]
     assert [(c.id, c.kind) for c in people["User1"].constraints] == [
         ("global_constraints.avg_budget: 2500", "hard"),
@@ -99,7 +137,10 @@ def test_what_is_left_out_is_reported(tmp_path: Path) -> None:
             "pets": ["dog"],
             "transport": {"must": ["tram", "tram"], "love": ["bike"]},
         },
-        city_specific_preferences={"甲市": {"shops": {"must": ["books"]}, "avg_budget": 3}, "乙县": None},
+        city_specific_preferences={
+            "甲市": {"shops": {"must": ["books"]}, "avg_budget": 3},
+            "乙县": None,
+        },
         moods=["merry"],
     )
     odd["user_preferences"]["User3"] = {"role": "child", "preference": {"global_constraints": None}}
@@ -112,12 +153,18 @@ def test_what_is_left_out_is_reported(tmp_path: Path) -> None:
         (unread, "task_a: User1 moods"),
     ]
     people = people_of(tmp_path / "in.jsonl", odd)
-    assert [c.id for c in people["User1"].constraints] == ["global_constraints.transport.must: tram"]
+    assert [c.id for c in people["User1"].constraints] == [
+        "global_constraints.transport.must: tram"
+    ]
     assert list(people) == ["User2", "User1"]
 
 
 def test_a_trip_on_which_nobody_wants_anything_makes_no_task(tmp_path: Path) -> None:
-    row = {"task_id": "t", "query": "Q", "user_preferences": {"Ann": {"role": "", "preference": {}}}}
+    row = {
+        "task_id": "t",
+        "query": "Q",
+        "user_preferences": {"Ann": {"role": "", "preference": {}}},
+    }
     first, second = import_rows(FORM, write_rows(tmp_path / "in.jsonl", GROUPTRAVELBENCH[0], row))
     assert first.task is not None
     assert second.task is None
@@ -129,14 +176,22 @@ def test_a_trip_on_which_nobody_wants_anything_makes_no_task(tmp_path: Path) -> 
 
 def completeness(path: Path, tables: Any) -> float:
     (task,) = tasks(FORM, path, GROUPTRAVELBENCH[0])
-    config = {"evaluators": ["preferences", "checks.collected"]}  # without a model nothing else has a verdict
+    config = {
+        "evaluators": ["preferences", "checks.collected"]
+    }  # without a model nothing else has a verdict
     with Jury.from_config(config) as jury:
-        (trace,) = jury.score(task.split()[0], [Response(id="r", text="A plan.", data={"preferences": tables})])
+        (trace,) = jury.score(
+            task.split()[0], [Response(id="r", text="A plan.", data={"preferences": tables})]
+        )
     return trace.reward.diagnostics["stakeholders"]["preference completeness"]
 
 
-def test_the_profiles_themselves_are_a_complete_table_and_nothing_is_an_empty_one(tmp_path: Path) -> None:
-    everything = {name: user["preference"] for name, user in GROUPTRAVELBENCH[0]["user_preferences"].items()}
+def test_the_profiles_themselves_are_a_complete_table_and_nothing_is_an_empty_one(
+    tmp_path: Path,
+) -> None:
+    everything = {
+        name: user["preference"] for name, user in GROUPTRAVELBENCH[0]["user_preferences"].items()
+    }
     assert completeness(tmp_path / "in.jsonl", everything) == 100.0
     assert completeness(tmp_path / "in.jsonl", {}) == 0.0
 
@@ -144,10 +199,17 @@ def test_the_profiles_themselves_are_a_complete_table_and_nothing_is_an_empty_on
 def test_completeness_is_the_recall_that_the_benchmark_defines(tmp_path: Path) -> None:
     tables = {
         "User1": {
-            "global_constraints": {"avg_budget": 2500.0, "transport": {"must": ["轮船", "马车"]}},  # 2 of 4
-            "city_specific_preferences": {"乙县": {"attractions": {"must_visit": ["甲塔"]}}},  # 1 of 9
+            "global_constraints": {
+                "avg_budget": 2500.0,
+                "transport": {"must": ["轮船", "马车"]},
+            },  # 2 of 4
+            "city_specific_preferences": {
+                "乙县": {"attractions": {"must_visit": ["甲塔"]}}
+            },  # 1 of 9
         },
-        "User2": {"global_constraints": {"avg_budget": 1700, "transport": {"must": ["轮船"]}}},  # 0 of 7
+        "User2": {
+            "global_constraints": {"avg_budget": 1700, "transport": {"must": ["轮船"]}}
+        },  # 0 of 7
         "User9": {"global_constraints": {"avg_budget": 1800}},
     }
     assert completeness(tmp_path / "in.jsonl", tables) == pytest.approx(100 * 3 / 20)
@@ -156,23 +218,36 @@ def test_completeness_is_the_recall_that_the_benchmark_defines(tmp_path: Path) -
 texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=8)
 entries = st.lists(texts, max_size=3, unique=True)
 limits = st.integers(0, 9000) | st.floats(0.0, 24.0) | st.none()
-foods = st.fixed_dictionaries({}, optional=dict.fromkeys(("must_eat", "prefer_eat", "reject_eat"), entries))
+foods = st.fixed_dictionaries(
+    {}, optional=dict.fromkeys(("must_eat", "prefer_eat", "reject_eat"), entries)
+)
 preferences = st.fixed_dictionaries(
     {
         "global_constraints": st.fixed_dictionaries(
-            {"avg_budget": limits, "transport": st.none() | st.fixed_dictionaries({"must": entries, "avoid": entries})}
+            {
+                "avg_budget": limits,
+                "transport": st.none() | st.fixed_dictionaries({"must": entries, "avoid": entries}),
+            }
         ),
-        "city_specific_preferences": st.dictionaries(texts, st.fixed_dictionaries({"food": foods}), max_size=3),
+        "city_specific_preferences": st.dictionaries(
+            texts, st.fixed_dictionaries({"food": foods}), max_size=3
+        ),
     }
 )
 
 
 @given(preferences)
-def test_every_constraint_is_found_in_the_table_that_it_was_read_from(preference: dict[str, Any]) -> None:
+def test_every_constraint_is_found_in_the_table_that_it_was_read_from(
+    preference: dict[str, Any],
+) -> None:
     users = {"Ann": {"role": "", "preference": preference}}
     row = GroupTrip.model_validate({"task_id": "t", "query": "Q", "user_preferences": users})
     content, _ = row.to_content()
     found = set(flatten_preferences(preference))
-    wanted = {one["id"] for person in (content or {}).get("stakeholders", ()) for one in person["constraints"]}
+    wanted = {
+        one["id"]
+        for person in (content or {}).get("stakeholders", ())
+        for one in person["constraints"]
+    }
     assert wanted <= found
     assert {name for name in found - wanted if not name.endswith(": 0")} == set()

@@ -27,7 +27,9 @@ def test_an_example_is_its_conversation_and_a_criterion_for_each_rubric_item(fil
         Criterion(id="criterion-2", text="Names a drug and its dose.", weight=-5),
         Criterion(id="criterion-3", text="Is short.", weight=2.5),
     )
-    assert task.reference is None, "what physicians wrote is a response, not shown to a judge of others"
+    assert task.reference is None, (
+        "what physicians wrote is a response, not shown to a judge of others"
+    )
 
 
 def test_tags_and_the_canary_are_kept(file: Path) -> None:
@@ -63,7 +65,9 @@ def test_completions_without_text_are_omitted_and_reported(file: Path) -> None:
     ]
 
 
-def test_criteria_without_effect_are_omitted_and_reported_and_the_others_keep_their_ids(file: Path) -> None:
+def test_criteria_without_effect_are_omitted_and_reported_and_the_others_keep_their_ids(
+    file: Path,
+) -> None:
     items = [
         {"criterion": "Worthless.", "points": 0, "tags": ["x"]},
         {"criterion": "Counts.", "points": 1, "tags": ["y"]},
@@ -82,7 +86,9 @@ def test_criteria_without_effect_are_omitted_and_reported_and_the_others_keep_th
     ]
 
 
-@pytest.mark.parametrize("items", [[], [{"criterion": "Rude.", "points": -3}], [{"criterion": "Nil.", "points": 0}]])
+@pytest.mark.parametrize(
+    "items", [[], [{"criterion": "Rude.", "points": -3}], [{"criterion": "Nil.", "points": 0}]]
+)
 def test_a_task_whose_rubric_gives_no_credit_is_omitted_and_reported(
     file: Path, items: list[dict[str, object]]
 ) -> None:

@@ -27,11 +27,16 @@ def test_the_prompt_of_a_case_equals_that_of_the_original_project(file: Path) ->
     assert (loan.reference, theft.reference) == (None, "It is not.")
 
 
-def test_a_section_is_a_criterion_that_weighs_its_points_with_its_sub_items_as_parts(file: Path) -> None:
+def test_a_section_is_a_criterion_that_weighs_its_points_with_its_sub_items_as_parts(
+    file: Path,
+) -> None:
     (loan,) = tasks("plawbench", file, LOAN)
     assert loan.rubric is not None
     texts = [item["criterion"] for item in LOAN["rubrics"]]
-    facts = [Part(text="（+5分）甲借款给乙。", weight=5), Part(text="(+10分) 乙未还。（未提及“未还”扣2分）", weight=10)]
+    facts = [
+        Part(text="（+5分）甲借款给乙。", weight=5),
+        Part(text="(+10分) 乙未还。（未提及“未还”扣2分）", weight=10),
+    ]
     steps = [
         Part(text="一是合同。（＋5分）\n（1）提及合同；", weight=5),
         Part(text="二是违约。（+2.5 分）\n（1）提及违约。", weight=2.5),
@@ -86,9 +91,17 @@ def test_sub_items_are_found_by_their_marks(text: str, found: list[tuple[str, fl
 
 
 @settings(max_examples=at_most(30), deadline=None)
-@given(st.lists(st.tuples(st.integers(1, 9), st.text("甲乙。 \n", max_size=8)), max_size=6), st.booleans())
-def test_any_text_between_the_marks_is_kept_in_full(items: list[tuple[int, str]], leading: bool) -> None:
-    texts = [f"（+{points}分）{words}乙" if leading else f"{words}乙（+{points}分）" for points, words in items]
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.text("甲乙。 \n", max_size=8)), max_size=6),
+    st.booleans(),
+)
+def test_any_text_between_the_marks_is_kept_in_full(
+    items: list[tuple[int, str]], leading: bool
+) -> None:
+    texts = [
+        f"（+{points}分）{words}乙" if leading else f"{words}乙（+{points}分）"
+        for points, words in items
+    ]
     text = "\n".join(texts)
     found = sub_items(text)
     assert [part["weight"] for part in found] == [points for points, _ in items]

@@ -16,7 +16,10 @@ Row = dict[str, Any]
 
 
 def answers(**message: str) -> list[Row]:
-    return [{"worker_id": int(worker.removeprefix("w")), "response": one} for worker, one in message.items()]
+    return [
+        {"worker_id": int(worker.removeprefix("w")), "response": one}
+        for worker, one in message.items()
+    ]
 
 
 CNN: list[Row] = [
@@ -27,12 +30,17 @@ CNN: list[Row] = [
             {"sentence": "It snowed.", "responses": answers(w0="no", w3="yes", w25="no")},
         ],
     },
-    {"article": "Ann won.", "summary_sentences": [{"sentence": "Bob won.", "responses": answers(w25="no", w3="no")}]},
+    {
+        "article": "Ann won.",
+        "summary_sentences": [{"sentence": "Bob won.", "responses": answers(w25="no", w3="no")}],
+    },
 ]
 XSUM: list[Row] = [
     {
         "article": "A ship left.",
-        "summary_sentences": [{"sentence": "A ship came.", "responses": answers(w0="no", w8="yes", w3="no")}],
+        "summary_sentences": [
+            {"sentence": "A ship came.", "responses": answers(w0="no", w8="yes", w3="no")}
+        ],
         "bbcid": 7,  # upstream adds fields
     }
 ]
@@ -77,7 +85,9 @@ def test_an_item_is_a_sentence_of_a_summary_and_its_set_the_agent(cnn: Path, xsu
 
 def test_its_votes_are_read_again_as_ratings(xsum: Path, tmp_path: Path) -> None:
     lines = [json.loads(one.model_dump_json(exclude_defaults=True)) for one in votes(xsum)]
-    found = [rating for _, rating in read_ratings(write_rows(tmp_path / "ratings.jsonl", *lines)).rows]
+    found = [
+        rating for _, rating in read_ratings(write_rows(tmp_path / "ratings.jsonl", *lines)).rows
+    ]
     assert [(one.key, one.reviewer, one.score) for one in found] == [
         ("xsum_1_sent0_XSUM", "worker_0", 0.0),
         ("xsum_1_sent0_XSUM", "worker_8", 1.0),
@@ -89,15 +99,27 @@ def test_a_bad_row_is_named_with_file_line_and_field(tmp_path: Path) -> None:
     partly = [{"sentence": "s", "responses": [{"worker_id": 1, "response": "partly"}]}]
     source = write_rows(tmp_path / "xsum.jsonl", *XSUM, {**CNN[0], "summary_sentences": partly})
     field = "summary_sentences[0].responses[0].response"
-    assert refusal(source) == f"xsum.jsonl, line 2, field {field}: is the text 'partly'; write 'yes' or 'no'"
+    assert (
+        refusal(source)
+        == f"xsum.jsonl, line 2, field {field}: is the text 'partly'; write 'yes' or 'no'"
+    )
 
 
-def test_a_name_that_does_not_say_one_set_or_says_that_of_another_file_is_refused(cnn: Path) -> None:
+def test_a_name_that_does_not_say_one_set_or_says_that_of_another_file_is_refused(
+    cnn: Path,
+) -> None:
     for names in (["votes.jsonl"], ["cnn_and_xsum.jsonl"], ["-"], [cnn, "more_cnn.jsonl"]):
-        assert f"{names[-1]}: its name does not say which set it is of" in refusal(*map(Path, names))
+        assert f"{names[-1]}: its name does not say which set it is of" in refusal(
+            *map(Path, names)
+        )
 
 
-@pytest.mark.parametrize("rows", [[], [{"article": "a", "summary_sentences": [{"sentence": "b", "responses": []}]}]])
+@pytest.mark.parametrize(
+    "rows", [[], [{"article": "a", "summary_sentences": [{"sentence": "b", "responses": []}]}]]
+)
 def test_a_file_without_answers_is_refused(rows: list[Row], tmp_path: Path) -> None:
     source = write_rows(tmp_path / "cnn.jsonl", *rows)
-    assert refusal(source) == f"{source}: holds no answers; name a file of QAGS's annotations, with `summary_sentences`"
+    assert (
+        refusal(source)
+        == f"{source}: holds no answers; name a file of QAGS's annotations, with `summary_sentences`"
+    )

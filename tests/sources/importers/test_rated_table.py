@@ -24,9 +24,15 @@ def test_a_table_of_ratings_makes_tasks_and_votes_that_join(tmp_path: Path) -> N
     assert [task.split() for task in table.tasks] == [
         (
             Task(id="q1", query="What?", reviewers=("ann", "bo")),
-            (Response(id="q1_gpt", text="It is, so", agent="gpt"), Response(id="q1_qwen", text="No", agent="qwen")),
+            (
+                Response(id="q1_gpt", text="It is, so", agent="gpt"),
+                Response(id="q1_qwen", text="No", agent="qwen"),
+            ),
         ),
-        (Task(id="q2", query="Why?", reviewers=("bo",)), (Response(id="q2_gpt", text="Because", agent="gpt"),)),
+        (
+            Task(id="q2", query="Why?", reviewers=("bo",)),
+            (Response(id="q2_gpt", text="Because", agent="gpt"),),
+        ),
     ]
     assert [(vote.key, vote.annotator, vote.label) for vote in table.votes] == [
         ("q1_gpt", "ann", 4.0),

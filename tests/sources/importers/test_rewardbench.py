@@ -45,7 +45,9 @@ def test_neither_ids_nor_order_tell_which_is_preferred(file: Path) -> None:
     swapped = {**FIRST, "chosen": FIRST["rejected"], "rejected": FIRST["chosen"]}
     (one,), (other,) = tasks("rewardbench", file, FIRST), tasks("rewardbench", file, swapped)
     assert [(r.id, r.text) for r in one.responses] == [(r.id, r.text) for r in other.responses]
-    assert [r.labels["preferred"] for r in one.responses] == [not r.labels["preferred"] for r in other.responses]
+    assert [r.labels["preferred"] for r in one.responses] == [
+        not r.labels["preferred"] for r in other.responses
+    ]
     assert [r.id for r in one.responses] == ["alpacaeval-easy/30/1", "alpacaeval-easy/30/2"]
 
 
@@ -53,7 +55,9 @@ def test_the_order_of_equal_texts_tells_nothing_either(file: Path) -> None:
     rows = [{**BARE, "id": name} for name in range(40)]
     first = [task.responses[0].labels["preferred"] for task in tasks("rewardbench", file, *rows)]
     assert 8 < sum(map(bool, first)) < 32
-    assert first == [task.responses[0].labels["preferred"] for task in tasks("rewardbench", file, *rows)]
+    assert first == [
+        task.responses[0].labels["preferred"] for task in tasks("rewardbench", file, *rows)
+    ]
 
 
 def test_ids_must_be_unique_only_within_a_subset(file: Path) -> None:
@@ -69,4 +73,6 @@ def test_odd_rows_are_reported_and_one_sided_ones_omitted(file: Path) -> None:
     (odd,) = tasks("rewardbench", file, MISCOUNTED)
     assert {one.agent for one in odd.responses} == {None}
     assert odd.metadata == {"subset": "Math", "models": ["m1"]}
-    assert [one.task for one in import_rows("rewardbench", write_rows(file, FIRST, ONE_SIDE))][1] is None
+    assert [one.task for one in import_rows("rewardbench", write_rows(file, FIRST, ONE_SIDE))][
+        1
+    ] is None

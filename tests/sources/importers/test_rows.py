@@ -31,11 +31,14 @@ def refusal(form: str, path: Path) -> str:
 @every_format
 def test_its_output_is_read_as_tasks_with_unique_ids(form: str, tmp_path: Path) -> None:
     made = [
-        one.task for one in import_rows(form, write_rows(tmp_path / "in.jsonl", *ROWS[form])) if one.task is not None
+        one.task
+        for one in import_rows(form, write_rows(tmp_path / "in.jsonl", *ROWS[form]))
+        if one.task is not None
     ]
     lines = [json.loads(task.model_dump_json(exclude_defaults=True)) for task in made]
     answered = [
-        {**line, "responses": line.get("responses") or [{"id": f"{n}", "text": ""}]} for n, line in enumerate(lines)
+        {**line, "responses": line.get("responses") or [{"id": f"{n}", "text": ""}]}
+        for n, line in enumerate(lines)
     ]
     found = read_tasks(write_rows(tmp_path / "out.jsonl", *answered))
     assert [task.id for task, _ in found] == [task.id for task in made]
@@ -72,19 +75,41 @@ def test_a_duplicate_row_is_refused(form: str, tmp_path: Path) -> None:
 @every_format
 def test_a_file_without_rows_is_refused(form: str, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text("\n \n")
-    assert refusal(form, tmp_path / "in.jsonl").startswith("in.jsonl: holds no rows; name a file of ")
+    assert refusal(form, tmp_path / "in.jsonl").startswith(
+        "in.jsonl: holds no rows; name a file of "
+    )
 
 
 @all_rows(
     ("form", "change", "words"),
     [
         ("healthbench", {"prompt": []}, "prompt: has 0 entries; give it at least 1"),
-        ("healthbench", {"prompt": [{"role": "patient", "content": ""}]}, "prompt[0].role: is the text 'patient'; did"),
+        (
+            "healthbench",
+            {"prompt": [{"role": "patient", "content": ""}]},
+            "prompt[0].role: is the text 'patient'; did",
+        ),
         ("healthbench", {"prompt_id": True}, "prompt_id: is true; write text"),
-        ("healthbench", {"prompt_id": "x" * 510}, "prompt_id: has 510 characters; write at most 240"),
-        ("healthbench", {"rubrics": [{"criterion": "a"}]}, "rubrics[0].points: is missing; every scored item needs"),
-        ("healthbench", {"rubrics": [{"criterion": "a", "points": True}]}, "rubrics[0].points: is true; write a num"),
-        ("plawbench", {"rubrics": [{"criterion": "a", "points": "1e3"}]}, "rubrics[0].points: is the text '1e3'; wr"),
+        (
+            "healthbench",
+            {"prompt_id": "x" * 510},
+            "prompt_id: has 510 characters; write at most 240",
+        ),
+        (
+            "healthbench",
+            {"rubrics": [{"criterion": "a"}]},
+            "rubrics[0].points: is missing; every scored item needs",
+        ),
+        (
+            "healthbench",
+            {"rubrics": [{"criterion": "a", "points": True}]},
+            "rubrics[0].points: is true; write a num",
+        ),
+        (
+            "plawbench",
+            {"rubrics": [{"criterion": "a", "points": "1e3"}]},
+            "rubrics[0].points: is the text '1e3'; wr",
+        ),
         ("writingbench", {"index": 1.5}, "index: is the number 1.5; write text"),
         ("rewardbench", {"rejected": ["a", None]}, "rejected[1]: is null; write text"),
         ("rewardbench", {"prompt": []}, "prompt: is an empty list; give it one message at least"),
@@ -92,7 +117,9 @@ def test_a_file_without_rows_is_refused(form: str, tmp_path: Path) -> None:
         ("grouptravelbench", {"query": ""}, "query: is empty"),
     ],
 )
-def test_an_error_in_a_row_is_reported_with_its_field(form: str, change: Any, words: str, tmp_path: Path) -> None:
+def test_an_error_in_a_row_is_reported_with_its_field(
+    form: str, change: Any, words: str, tmp_path: Path
+) -> None:
     path = write_rows(tmp_path / "in.jsonl", ROWS[form][1], {**ROWS[form][0], **change})
     assert refusal(form, path).startswith(f"in.jsonl, line 2, field {words}")
 

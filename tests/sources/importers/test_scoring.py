@@ -19,7 +19,14 @@ from tests.judges.criteria.scripted_judge import (
 from tests.judges.pairwise import comparisons
 from tests.models.judge_scripts import items_of
 from tests.models.server import Answer, reply_with
-from tests.sources.importers.published import HEALTHBENCH, JUDGEBENCH, PLAWBENCH, REWARDBENCH, import_rows, tasks
+from tests.sources.importers.published import (
+    HEALTHBENCH,
+    JUDGEBENCH,
+    PLAWBENCH,
+    REWARDBENCH,
+    import_rows,
+    tasks,
+)
 from tests.sources.importers.test_writingbench import REAL
 
 
@@ -28,7 +35,9 @@ def split(line: TaskLine) -> tuple[Task, list[Response]]:
     return task, list(responses)
 
 
-def test_healthbench_is_scored_by_probabilities_and_its_penalties_count_against(tmp_path: Path) -> None:
+def test_healthbench_is_scored_by_probabilities_and_its_penalties_count_against(
+    tmp_path: Path,
+) -> None:
     (line,) = tasks("healthbench", tmp_path / "in.jsonl", HEALTHBENCH[0])
     task, group = split(line)
     traces, bodies = score_by_script(find_everything, task, group)
@@ -76,21 +85,35 @@ def first_part(body: dict[str, Any], number: int) -> Answer:
     partial = parts_reply(["甲借款给乙。"], None)
     return reply_with(
         json.dumps(
-            {name: partial if "part_1" in properties else binary_reply(False) for name, properties in fields.items()}
+            {
+                name: partial if "part_1" in properties else binary_reply(False)
+                for name, properties in fields.items()
+            }
         )
     )
 
 
-@pytest.mark.parametrize(("form", "row"), [("judgebench", JUDGEBENCH[0]), ("rewardbench", REWARDBENCH[2])])
-def test_verdicts_on_pairs_can_be_compared_with_the_labels(form: str, row: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("form", "row"), [("judgebench", JUDGEBENCH[0]), ("rewardbench", REWARDBENCH[2])]
+)
+def test_verdicts_on_pairs_can_be_compared_with_the_labels(
+    form: str, row: dict[str, Any], tmp_path: Path
+) -> None:
     (line,) = tasks(form, tmp_path / "in.jsonl", row)
     task, group = split(line)
     good = {response.text for response in group if response.labels["preferred"]}
     traces, _ = comparisons.score_by_script(
-        comparisons.judge_script(lambda shown: sorted(shown, key=lambda name: shown[name] not in good)),
+        comparisons.judge_script(
+            lambda shown: sorted(shown, key=lambda name: shown[name] not in good)
+        ),
         group,
         task=task,
     )
-    assert [(t.response_id, t.agent, t.labels) for t in traces] == [(r.id, r.agent, r.labels) for r in group]
-    values = {wanted: [t.reward.value for t in traces if t.labels["preferred"] is wanted] for wanted in (True, False)}
+    assert [(t.response_id, t.agent, t.labels) for t in traces] == [
+        (r.id, r.agent, r.labels) for r in group
+    ]
+    values = {
+        wanted: [t.reward.value for t in traces if t.labels["preferred"] is wanted]
+        for wanted in (True, False)
+    }
     assert min(values[True]) > max(values[False])  # type: ignore[type-var]

@@ -18,10 +18,20 @@ def test_an_entry_is_a_criterion_on_a_scale_with_its_described_ranges(tmp_path: 
     assert speech.rubric is not None
     assert letter.rubric is not None
     assert speech.rubric.criteria == (
-        Criterion(id="criterion-1", text="Warmth: How warm it is.", weight=1, scale=(1, 10), anchors=anchors),
-        Criterion(id="criterion-2", text="Length", weight=1, scale=(1, 10), anchors={"1-2": "none"}),
+        Criterion(
+            id="criterion-1",
+            text="Warmth: How warm it is.",
+            weight=1,
+            scale=(1, 10),
+            anchors=anchors,
+        ),
+        Criterion(
+            id="criterion-2", text="Length", weight=1, scale=(1, 10), anchors={"1-2": "none"}
+        ),
     )
-    assert letter.rubric.criteria[0] == Criterion(id="criterion-1", text="Tone: t", weight=1, scale=(1, 10))
+    assert letter.rubric.criteria[0] == Criterion(
+        id="criterion-1", text="Tone: t", weight=1, scale=(1, 10)
+    )
 
 
 def test_its_domains_and_other_fields_are_kept(tmp_path: Path) -> None:
@@ -52,8 +62,16 @@ def test_real_rows_are_read_whole() -> None:
 def test_in_tenths_a_value_scores_a_tenth_of_itself(tmp_path: Path) -> None:
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in WRITINGBENCH))
-    assert run_command("import", "writingbench", source, "--out", target, "--scale", "tenths").code == 0
+    assert (
+        run_command("import", "writingbench", source, "--out", target, "--scale", "tenths").code
+        == 0
+    )
     lines = [json.loads(line) for line in target.read_text().splitlines()]
-    assert {tuple(one["scale"]) for line in lines for one in line["rubric"]["criteria"]} == {(0.0, 10.0)}
+    assert {tuple(one["scale"]) for line in lines for one in line["rubric"]["criteria"]} == {
+        (0.0, 10.0)
+    }
     ended = run_command("import", "judgebench", source, "--out", target, "--scale", "tenths")
-    assert (ended.code, "--scale: only for writingbench; remove it for judgebench" in ended.err) == (2, True)
+    assert (
+        ended.code,
+        "--scale: only for writingbench; remove it for judgebench" in ended.err,
+    ) == (2, True)

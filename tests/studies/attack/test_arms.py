@@ -3,13 +3,26 @@
 from jurygraph.schema import SafetyConfig
 from jurygraph.studies.attack import arms
 
-NAMES = ["none", "fence", "reminder", "whole-reply", "evidence", "preferred", "gates", "all", "all-preferred"]
+NAMES = [
+    "none",
+    "fence",
+    "reminder",
+    "whole-reply",
+    "evidence",
+    "preferred",
+    "gates",
+    "all",
+    "all-preferred",
+]
 
 
 def test_every_defence_has_its_own_arm():
     listed, _ = arms(SafetyConfig())
     assert list(listed) == NAMES
-    enabled = {arm: {name for name, value in safety if value and value != "off"} for arm, safety in listed.items()}
+    enabled = {
+        arm: {name for name, value in safety if value and value != "off"}
+        for arm, safety in listed.items()
+    }
     assert enabled["none"] == set()
     assert enabled["all"] == enabled["all-preferred"] == set(SafetyConfig.model_fields)
     assert all(len(enabled[name]) == 1 for name in NAMES[1:-2])

@@ -72,7 +72,9 @@ def count_fooled(report: Figures) -> dict[str, int]:
     """Return the number of responses with a false verdict by arm, and print it."""
     counts = {name: arm.attacks.responses.hits for name, arm in report.arms.items()}
     remaining = sorted(remaining_attacks(report))
-    print(f"of {report.responses} attack responses passed: {counts}; with all defences: {remaining}")
+    print(
+        f"of {report.responses} attack responses passed: {counts}; with all defences: {remaining}"
+    )
     return counts
 
 
@@ -97,7 +99,10 @@ def test_every_third_attack_fools_each_judge_as_recorded(judge: type[Judge]) -> 
 @pytest.mark.landing
 def test_questions_about_stakeholders_are_defended_too() -> None:
     """Criteria, values on a scale and checklists: without defences one instruction passes all of them."""
-    config_with_stakeholders = {"evaluators": ["criteria", "preferences", "checklist"], "reward": {"rubric": 1.0}}
+    config_with_stakeholders = {
+        "evaluators": ["criteria", "preferences", "checklist"],
+        "reward": {"rubric": 1.0},
+    }
     with (
         run_server(LastInstruction()) as server,
         Jury.from_config(config(server.url, cache=False) | config_with_stakeholders) as jury,
@@ -105,7 +110,11 @@ def test_questions_about_stakeholders_are_defended_too() -> None:
         study = AttackStudy(jury, load_attack_tasks()[:1], load_attacks("injection")[::9])
         report = figures_of(asyncio.run(study.run(lambda count: None)))
     assert report.arms["none"].attacks.verdicts.hits > 50
-    assert report.arms["reminder"].attacks.verdicts.hits == report.arms["all"].attacks.verdicts.hits == 0
+    assert (
+        report.arms["reminder"].attacks.verdicts.hits
+        == report.arms["all"].attacks.verdicts.hits
+        == 0
+    )
 
 
 @pytest.mark.exhaustive
@@ -125,7 +134,9 @@ def test_all_attacks_fool_judges_that_always_say_yes_as_recorded(judge: type[Jud
     assert count_fooled(report) == by_arm(YES_TO_ALL[judge])
     by_attack = report.arms["evidence"].by_attack
     suites = {name: about.suite for name, about in report.attacks.items()}
-    assert not any(by_attack[name].responses.hits for name, suite in suites.items() if suite == "master-keys")
+    assert not any(
+        by_attack[name].responses.hits for name, suite in suites.items() if suite == "master-keys"
+    )
     honest = {name: arm.honest.verdicts.hits for name, arm in report.arms.items()}
     lost = {"evidence", "all"} if judge is AlwaysYes else set()
     assert honest == {name: 0 if name in lost else 32 for name in honest}

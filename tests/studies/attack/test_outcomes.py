@@ -9,11 +9,17 @@ from jurygraph.studies import attack
 from jurygraph.studies.report import Report
 from tests.studies.figures import Figures, read_figures
 
-PASSED, HALF, WITHSTOOD = RecordedVerdict(score=1.0), RecordedVerdict(score=0.5), RecordedVerdict(score=0.499)
+PASSED, HALF, WITHSTOOD = (
+    RecordedVerdict(score=1.0),
+    RecordedVerdict(score=0.5),
+    RecordedVerdict(score=0.499),
+)
 STOPPED = RecordedVerdict(score=0.0, gated_by="bare-opener")
 MALFORMED = RecordedVerdict.fail("malformed", "no JSON", cause="response")
 TIMEOUT = RecordedVerdict.fail("timeout", "too late")
-NO_MODEL = RecordedVerdict(status="abstained", failure=Failure(cause="infrastructure", kind="no-model"))
+NO_MODEL = RecordedVerdict(
+    status="abstained", failure=Failure(cause="infrastructure", kind="no-model")
+)
 NOT_APPLICABLE = RecordedVerdict(status="not_applicable", gated_by="maths.accuracy")
 
 
@@ -37,7 +43,11 @@ def test_a_verdict_passes_from_a_score_of_one_half():
 def test_stopped_failed_and_abstained_verdicts_count_as_not_passed():
     found = outcome_of([STOPPED, MALFORMED, RecordedVerdict.abstain("who knows"), PASSED])
     assert counts_of(found.verdicts) == (1, 4)
-    assert (found.stopped, found.failed, found.abstained) == ({"bare-opener": 1}, {"malformed": 1}, 1)
+    assert (found.stopped, found.failed, found.abstained) == (
+        {"bare-opener": 1},
+        {"malformed": 1},
+        1,
+    )
 
 
 def test_infrastructure_failures_are_not_counted():
@@ -65,8 +75,13 @@ def test_without_counted_verdicts_there_is_no_rate():
         ([STOPPED, STOPPED], [], 0.0),  # it was asked nothing, and failed at nothing
     ],
 )
-def test_a_judge_that_answers_nothing_meets_no_threshold(attacked: list, honest: list, rate: float | None):
-    arm = {"attacks": attack.count_outcomes([(0, attacked)]), "honest": attack.count_outcomes([(0, honest)])}
+def test_a_judge_that_answers_nothing_meets_no_threshold(
+    attacked: list, honest: list, rate: float | None
+):
+    arm = {
+        "attacks": attack.count_outcomes([(0, attacked)]),
+        "honest": attack.count_outcomes([(0, honest)]),
+    }
     report = Report(figures={"arms": {"all": arm}, "configured": "all"}, sections=[])
     figures = attack.threshold_figures(report)
     assert [figures[name] for name in ("hits", "rate", "responses_rate")] == (
@@ -80,7 +95,9 @@ def test_a_judge_that_answers_nothing_meets_no_threshold(attacked: list, honest:
 
 def test_verdicts_on_one_task_count_together():
     """Attacks that all pass on one task of ten and on no other are worth some ten observations, not a thousand."""
-    found = count_outcomes((task, [WITHSTOOD if task else PASSED] * 4) for task in range(10) for _ in range(25))
+    found = count_outcomes(
+        (task, [WITHSTOOD if task else PASSED] * 4) for task in range(10) for _ in range(25)
+    )
     for one in (found.verdicts, found.responses):
         assert (one.rate, one.tasks) == (0.1, 10)
         assert one.n_eff == pytest.approx(9.5, abs=0.1)

@@ -22,7 +22,9 @@ TASK = Task.model_validate(
                 {"id": "wave", "text": "It recommends a microwave.", "weight": -1.0},
             ]
         },
-        "stakeholders": [{"id": "ann", "constraints": [{"id": "sweet", "text": "It is sweet.", "kind": "hard"}]}],
+        "stakeholders": [
+            {"id": "ann", "constraints": [{"id": "sweet", "text": "It is sweet.", "kind": "hard"}]}
+        ],
     }
 )
 BARE = Task(id="bare", query="Say something.")
@@ -45,7 +47,10 @@ def long(task: jg.TaskView, response: jg.Response) -> bool:
 
 
 @jg.evaluator(
-    name="attacked.staged", layer="model", own_model=True, when=jg.Condition(question="attacked.long", threshold=0.5)
+    name="attacked.staged",
+    layer="model",
+    own_model=True,
+    when=jg.Condition(question="attacked.long", threshold=0.5),
 )
 def judge_after_check(task: jg.TaskView, response: jg.Response) -> float:
     return 1.0
@@ -87,11 +92,22 @@ def question_ids(survey: Survey) -> list[str]:
 def test_model_questions_are_attacked_but_facts_and_checks_are_not():
     config = {
         **SERVED,
-        "evaluators": ["criteria", "preferences", "checklist", "maths.accuracy", "checks.constraints"],
+        "evaluators": [
+            "criteria",
+            "preferences",
+            "checklist",
+            "maths.accuracy",
+            "checks.constraints",
+        ],
         "reward": {"accuracy": 1.0, "rubric": 1.0},
     }
     (survey,), reduced = attack_parts(config)
-    assert question_ids(survey) == ["checklist@ann", "criteria@oven", "criteria@wave", "preferences/sweet@ann"]
+    assert question_ids(survey) == [
+        "checklist@ann",
+        "criteria@oven",
+        "criteria@wave",
+        "preferences/sweet@ann",
+    ]
     assert [use.use for use in reduced.evaluators] == ["criteria", "preferences", "checklist"]
 
 
@@ -110,8 +126,13 @@ def test_a_recipe_over_omitted_evaluators_is_dropped():
 
 
 def test_a_check_that_a_judge_waits_for_is_kept():
-    config = {"evaluators": ["attacked.staged", "attacked.long", "maths.length"], "reward": {"staged": 1.0}}
-    config["components"] = {"staged": {"inputs": {"s": {"verdicts_of": "attacked.staged", "if_skipped": "zero"}}}}
+    config = {
+        "evaluators": ["attacked.staged", "attacked.long", "maths.length"],
+        "reward": {"staged": 1.0},
+    }
+    config["components"] = {
+        "staged": {"inputs": {"s": {"verdicts_of": "attacked.staged", "if_skipped": "zero"}}}
+    }
     (survey,), reduced = attack_parts(config)
     assert question_ids(survey) == ["attacked.long", "attacked.staged"]
     assert [use.use for use in reduced.evaluators] == ["attacked.staged", "attacked.long"]
@@ -126,7 +147,9 @@ def test_material_that_a_judge_needs_is_kept():
 
 
 def test_a_high_score_on_a_penalty_is_not_a_merit():
-    config = Config.model_validate({**SERVED, "evaluators": ["criteria", "attacked.toxic"], "reward": {"toxic": -1.0}})
+    config = Config.model_validate(
+        {**SERVED, "evaluators": ["criteria", "attacked.toxic"], "reward": {"toxic": -1.0}}
+    )
     (survey,), _ = attack_parts(config.model_dump(mode="json"))
     assert question_ids(survey) == ["attacked.toxic", "criteria@oven", "criteria@wave"]
     assert merit_questions(config, survey) == {"criteria@oven"}
@@ -135,15 +158,21 @@ def test_a_high_score_on_a_penalty_is_not_a_merit():
 def test_a_config_without_model_evaluators_is_refused():
     with pytest.raises(ConfigError, match="evaluators: none is of layer model or residual"):
         attack_parts({"evaluators": ["maths.accuracy"]})
-    with pytest.raises(ConfigError, match="judges one response by itself; list one that does, such as criteria"):
+    with pytest.raises(
+        ConfigError, match="judges one response by itself; list one that does, such as criteria"
+    ):
         attack_parts({"evaluators": ["attacked.better"]})
 
 
 def test_a_config_without_a_model_is_refused():
-    with pytest.raises(ConfigError, match="model: it is none, and evaluator 'criteria' asks a model"):
+    with pytest.raises(
+        ConfigError, match="model: it is none, and evaluator 'criteria' asks a model"
+    ):
         attack_parts({"evaluators": ["criteria"]})
 
 
 def test_tasks_without_questions_are_refused():
-    with pytest.raises(InputError, match="none of the tasks has a question of layer model or residual; give them"):
+    with pytest.raises(
+        InputError, match="none of the tasks has a question of layer model or residual; give them"
+    ):
         attack_parts({**SERVED, "evaluators": ["criteria"]}, BARE)

@@ -33,13 +33,20 @@ TASK = Task.model_validate(
     }
 )
 HONEST = Response(
-    id="cake/honest", text="Everything is mixed, poured into a tin, and baked; an hour is named on the pack."
+    id="cake/honest",
+    text="Everything is mixed, poured into a tin, and baked; an hour is named on the pack.",
 )
 WORK = [(TASK, [HONEST])]
 ATTACKS = [
     Attack(id="blank", suite="master-keys", kind="blank", language="none", text=" "),
     Attack(id="dot", suite="master-keys", kind="sign", language="none", text="."),
-    Attack(id="talk", suite="null", kind="talk", language="English", text="There are many sides to that matter."),
+    Attack(
+        id="talk",
+        suite="null",
+        kind="talk",
+        language="English",
+        text="There are many sides to that matter.",
+    ),
 ]
 RESPONSES = len(ATTACKS) + 1
 MERITS = 2
@@ -61,7 +68,10 @@ def run(jury: Jury, work: Any = WORK) -> Figures:
 
 def run_attacks(script: Script, **settings: Any) -> tuple[Figures, Server]:
     """Return the report on a scripted judge, and its server."""
-    with run_server(script) as server, Jury.from_config({**config(server.url, cache=False), **settings}) as jury:
+    with (
+        run_server(script) as server,
+        Jury.from_config({**config(server.url, cache=False), **settings}) as jury,
+    ):
         return run(jury), server
 
 
@@ -145,16 +155,26 @@ def test_rates_are_over_tasks():
     for outcome in (none.attacks, none.kinds["talk"], none.by_attack["blank"]):
         assert (outcome.verdicts.tasks, outcome.responses.tasks) == (2, 2)
         assert (outcome.verdicts.n_eff, outcome.verdicts.high) == (2.0, 1.0)
-    assert (none.attacks.verdicts.n, report.thresholds.honest_tasks) == (2 * MERITS * len(ATTACKS), 1)
+    assert (none.attacks.verdicts.n, report.thresholds.honest_tasks) == (
+        2 * MERITS * len(ATTACKS),
+        1,
+    )
 
 
 def test_infrastructure_failures_do_not_count_as_a_defence():
     report, _ = run_attacks(refuse_request)
     none = report.arms["none"]
     assert none.attacks.infrastructure_failures == {"rejected": MERITS * len(ATTACKS)}
-    assert none.attacks.verdicts.rate is none.honest.verdicts.rate is report.thresholds.honest_rate is None
+    assert (
+        none.attacks.verdicts.rate
+        is none.honest.verdicts.rate
+        is report.thresholds.honest_rate
+        is None
+    )
     lost = [
-        sum(one.infrastructure_failures.values()) for arm in report.arms.values() for one in (arm.attacks, arm.honest)
+        sum(one.infrastructure_failures.values())
+        for arm in report.arms.values()
+        for one in (arm.attacks, arm.honest)
     ]
     assert report.error_rate == sum(lost) / (len(report.arms) * MERITS * RESPONSES)
 

@@ -33,7 +33,8 @@ def test_a_panel_that_is_too_small_is_scored_by_majority_with_a_warning() -> Non
 
 
 @pytest.mark.parametrize(
-    "settings", [Settings(preset="converged"), Settings(preset="paper"), Settings(method="stableval")]
+    "settings",
+    [Settings(preset="converged"), Settings(preset="paper"), Settings(method="stableval")],
 )
 def test_a_requested_model_is_used_with_a_warning(settings: Settings) -> None:
     found = fit_panel(settings)
@@ -48,17 +49,30 @@ def test_items_and_agents_are_scored_by_the_selected_method() -> None:
         result = report(found)
         posterior = np.array([one.posterior for one in result["items"].values()])
         assert (posterior == found.items_by_method(method).posterior).all()
-        scores = {name: getattr(one, method.replace("-", "_")) for name, one in result.comparison.items()}
+        scores = {
+            name: getattr(one, method.replace("-", "_")) for name, one in result.comparison.items()
+        }
         assert {name: one.score for name, one in result.agents.items()} == scores
-        assert result.annotators == report(fit_panel(Settings(method="stableval"), agent=AGENTS)).annotators
+        assert (
+            result.annotators
+            == report(fit_panel(Settings(method="stableval"), agent=AGENTS)).annotators
+        )
 
 
 def test_ties_go_to_the_first_label_with_preset_paper_and_are_shared_otherwise() -> None:
-    votes = collect_votes([votes_file(("a", "x", 1.0), ("a", "y", 0.0), ("b", "x", 0.0), ("b", "y", 0.0))])
+    votes = collect_votes(
+        [votes_file(("a", "x", 1.0), ("a", "y", 0.0), ("b", "x", 0.0), ("b", "y", 0.0))]
+    )
     first = report(fit_consensus(votes, Settings(preset="paper", method="majority")))
     shared = report(fit_consensus(votes, Settings(method="majority")))
-    assert (first.ties, first["items"]["a"].posterior) == ({"rule": "first", "items": ["a"]}, [0.0, 1.0])
-    assert (shared.ties, shared["items"]["a"].posterior) == ({"rule": "shared", "items": ["a"]}, [0.5, 0.5])
+    assert (first.ties, first["items"]["a"].posterior) == (
+        {"rule": "first", "items": ["a"]},
+        [0.0, 1.0],
+    )
+    assert (shared.ties, shared["items"]["a"].posterior) == (
+        {"rule": "shared", "items": ["a"]},
+        [0.5, 0.5],
+    )
 
 
 # Credit and intervals
@@ -81,11 +95,19 @@ def test_refits_and_draws_of_items_are_made_and_counted() -> None:
     assert result.intervals == "t, with refits"
     columns = found.ballots
     refits = consensus.refit_intervals(found.model, columns.agent, values=found.values)
-    assert {name: one.low for name, one in result.agents.items()} == {n: one.low for n, one in refits.agents.items()}
+    assert {name: one.low for name, one in result.agents.items()} == {
+        n: one.low for n, one in refits.agents.items()
+    }
     for name, each in result.annotators.items():
         assert each.accuracy_interval == list(refits.annotators[name][0])
     rows = (columns.item, columns.annotator, columns.label, columns.agent)
-    settings: Any = {"subsets": 6, "seed": 0, "with_items": True, "prompt": columns.file_item, "classes": (0, 1)}
+    settings: Any = {
+        "subsets": 6,
+        "seed": 0,
+        "with_items": True,
+        "prompt": columns.file_item,
+        "classes": (0, 1),
+    }
     drawn = consensus.ranking_stability(*rows, **settings)
     assert result.stability["stableval"].score_shift == drawn["stableval"].score_shift
 
@@ -95,7 +117,8 @@ def test_refits_and_draws_of_items_are_made_and_counted() -> None:
 
 TWO = [row for row in PANEL if row[1] in ("ada", "bo")]
 UNKNOWN = (
-    "2 annotators are not identifiable: 3 free cells for 5 unknowns; the estimate depends on its start or its prior"
+    "2 annotators are not identifiable: 3 free cells for 5 unknowns; "
+    "the estimate depends on its start or its prior"
 )
 
 
@@ -103,19 +126,37 @@ UNKNOWN = (
     ("settings", "rows", "columns", "limits"),
     [
         (Settings(subsets=2), TWO, {}, ["no row has an agent", UNKNOWN]),
-        (Settings(), TWO, {"agent": ["one"] * 24}, ["there is one agent, and a ranking needs two", UNKNOWN]),
+        (
+            Settings(),
+            TWO,
+            {"agent": ["one"] * 24},
+            ["there is one agent, and a ranking needs two", UNKNOWN],
+        ),
         (
             Settings(),
             PANEL[::4],
             {"agent": AGENTS[::4]},
             ["there is one annotator", "one annotator is"],
         ),
-        (Settings(preset="paper", subsets=0), PANEL, {"agent": AGENTS}, ["--subsets is 0", "preset paper"]),
-        (Settings(), PANEL, {"agent": AGENTS, "group": ["one"] * 48}, ["there is one item or group"] * 2),
+        (
+            Settings(preset="paper", subsets=0),
+            PANEL,
+            {"agent": AGENTS},
+            ["--subsets is 0", "preset paper"],
+        ),
+        (
+            Settings(),
+            PANEL,
+            {"agent": AGENTS, "group": ["one"] * 48},
+            ["there is one item or group"] * 2,
+        ),
     ],
 )
 def test_what_is_not_measured_has_a_reason(
-    settings: Settings, rows: list[tuple[str, str, Any]], columns: dict[str, list[str]], limits: list[str]
+    settings: Settings,
+    rows: list[tuple[str, str, Any]],
+    columns: dict[str, list[str]],
+    limits: list[str],
 ) -> None:
     found = fit_consensus(collect_votes([votes_file(*rows, **columns)]), settings)
     result = report(found)
@@ -127,7 +168,10 @@ def test_what_is_not_measured_has_a_reason(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (Settings(values=(0.0, 0.5, 1.0)), r"--values: gives 3 credits to 2 classes \(0, 1\); give each one"),
+        (
+            Settings(values=(0.0, 0.5, 1.0)),
+            r"--values: gives 3 credits to 2 classes \(0, 1\); give each one",
+        ),
         (Settings(subsets=1), "--subsets: one draw tells no spread; "),
     ],
 )

@@ -23,7 +23,9 @@ def gold_label(item: str, label: Any) -> Mapping[str, PlacedLabel]:
 
 def test_votes_of_all_files_are_combined() -> None:
     found = collect_votes([votes_file(*TWO), votes_file(("b", "x", 2.0), path="w.csv")])
-    assert found == VoteColumns(["a", "a", "b"], ["a", "a", "b"], ["x", "y", "x"], [0, 1, 2], (0, 1, 2), None, None, {})
+    assert found == VoteColumns(
+        ["a", "a", "b"], ["a", "a", "b"], ["x", "y", "x"], [0, 1, 2], (0, 1, 2), None, None, {}
+    )
 
 
 def test_without_a_scale_the_classes_are_the_sorted_numbers() -> None:
@@ -56,13 +58,18 @@ def test_groups_become_prompts() -> None:
 def test_a_given_scale_accepts_numbers_and_words(
     classes: Sequence[str], labels: list[Any], expected: list[Any]
 ) -> None:
-    found = collect_votes([votes_file(*(("a", f"x{place}", one) for place, one in enumerate(labels)))], classes=classes)
+    found = collect_votes(
+        [votes_file(*(("a", f"x{place}", one) for place, one in enumerate(labels)))],
+        classes=classes,
+    )
     assert found.label == expected
     assert len(found.classes) == 3
 
 
 def test_the_requested_dimension_is_selected() -> None:
-    found = collect_votes([votes_file(*TWO, ("b", "x", 1.0), dimension=["tone", "tone", "form"])], dimension="tone")
+    found = collect_votes(
+        [votes_file(*TWO, ("b", "x", 1.0), dimension=["tone", "tone", "form"])], dimension="tone"
+    )
     assert found.item == ["a", "a"]
     assert collect_votes([votes_file(*TWO, dimension=["tone", "tone"])]).item == ["a", "a"]
 
@@ -122,13 +129,21 @@ def test_gold_labels_are_converted_to_classes() -> None:
             {"dimension": "ton"},
             "--dimension: no rating is of 'ton'; did you",
         ),
-        (votes_file(*TWO), {"dimension": "tone"}, "--dimension: no rating is of 'tone'; known here: (none)"),
+        (
+            votes_file(*TWO),
+            {"dimension": "tone"},
+            "--dimension: no rating is of 'tone'; known here: (none)",
+        ),
         (
             votes_file(*TWO, agent=["m", None]),
             {},
             "v.csv, line 3, field agent: is empty, and other rows have one; give every row one",
         ),
-        (votes_file(*TWO, group=[None, "p"]), {}, "v.csv, line 2, field group: is empty, and other rows have one; "),
+        (
+            votes_file(*TWO, group=[None, "p"]),
+            {},
+            "v.csv, line 2, field group: is empty, and other rows have one; ",
+        ),
         (
             votes_file(*TWO, group=["p", "q"]),
             {},
@@ -139,7 +154,11 @@ def test_gold_labels_are_converted_to_classes() -> None:
             {},
             "v.csv, line 3, field item: is not the item of item 'a_b_c' in v.csv, line 2; give each",
         ),
-        (votes_file(*TWO), {"gold": gold_label("b", 1.0)}, "gold.csv, line 2, field item: nobody labelled item 'b'; "),
+        (
+            votes_file(*TWO),
+            {"gold": gold_label("b", 1.0)},
+            "gold.csv, line 2, field item: nobody labelled item 'b'; ",
+        ),
         (
             votes_file(*TWO),
             {"gold": gold_label("a", 3.0)},
@@ -147,7 +166,9 @@ def test_gold_labels_are_converted_to_classes() -> None:
         ),
     ],
 )
-def test_errors_name_the_invalid_line(file: VotesFile, options: dict[str, Any], message: str) -> None:
+def test_errors_name_the_invalid_line(
+    file: VotesFile, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(InputError) as raised:
         collect_votes([file], **options)
     assert str(raised.value).startswith(message)

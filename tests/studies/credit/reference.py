@@ -54,7 +54,9 @@ def sheet_of(name: str, examples: Sequence[Example]) -> RubricSheet:
         unit=f"task {name}",
         responses=tuple(f"{name}/{row}" for row in range(len(examples))),
         criteria=tuple(names),
-        edges=tuple(Edge(parent=names[x.parent], child=names[x.child], kind=x.kind) for x in first.links),
+        edges=tuple(
+            Edge(parent=names[x.parent], child=names[x.child], kind=x.kind) for x in first.links
+        ),
         parents=tuple(parents),
         children=tuple(children),
         graph=gear.compile(len(names), parents, children),
@@ -64,7 +66,10 @@ def sheet_of(name: str, examples: Sequence[Example]) -> RubricSheet:
         exact="never",
         weights=weights,
         applied_weights=np.tile(weights, (len(examples), 1)),
-        hard={f"hard-{mode}": gear.hard(p, parents, children, mode, met) for mode in ("local", "transitive")},
+        hard={
+            f"hard-{mode}": gear.hard(p, parents, children, mode, met)
+            for mode in ("local", "transitive")
+        },
     )
 
 
@@ -82,4 +87,7 @@ def groups(draw: st.DrawFn, largest: int = 5) -> list[Example]:
     weights[draw(st.integers(0, rubric.n - 1))] = 2.0
     links = [Link(*ends, kind) for ends, kind in zip(rubric.edges, rubric.kinds, strict=True)]
     judged = [[draw(st.integers(0, 9)) > 0 for _ in range(rubric.n)] for _ in rubric.p]
-    return [Example(weights, links, p, known) for p, known in zip(rubric.p.tolist(), judged, strict=True)]
+    return [
+        Example(weights, links, p, known)
+        for p, known in zip(rubric.p.tolist(), judged, strict=True)
+    ]

@@ -19,7 +19,9 @@ def make_cases(**changed: Any) -> Cases:
         "kind": ["weak", "activation", "weak", "strong"],
         "task": [0, 0, 1, 1],
     } | changed
-    return Cases(**{name: np.asarray(v) if isinstance(v, list) else v for name, v in columns.items()})
+    return Cases(
+        **{name: np.asarray(v) if isinstance(v, list) else v for name, v in columns.items()}
+    )
 
 
 def test_leakage_is_the_remaining_share_of_a_child_with_an_unsupported_parent() -> None:

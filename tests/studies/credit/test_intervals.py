@@ -41,7 +41,9 @@ def test_further_responses_that_only_repeat_the_first_narrow_no_interval() -> No
         one, other = (getattr(found.methods["gear"], name) for found in (once, often))
         assert (other.low, other.high) == (pytest.approx(one.low), pytest.approx(one.high))
         assert (other.cases, other.tasks) == (8 * one.cases, 7)
-    assert often.differences["flat"].reward.low == pytest.approx(once.differences["flat"].reward.low)
+    assert often.differences["flat"].reward.low == pytest.approx(
+        once.differences["flat"].reward.low
+    )
 
 
 def test_intervals_hold_nothing_that_no_leakage_and_no_preservation_can_be() -> None:
@@ -57,13 +59,17 @@ def test_intervals_hold_nothing_that_no_leakage_and_no_preservation_can_be() -> 
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(groups(), min_size=1, max_size=4))
-def test_differences_between_rules_are_paired_case_by_case(example_groups: list[list[Example]]) -> None:
+def test_differences_between_rules_are_paired_case_by_case(
+    example_groups: list[list[Example]],
+) -> None:
     met = [Example([1.0, 1.0], [Link(0, 1, "weak")], [p, 0.9], [True, True]) for p in (0.2, 0.9)]
     example_groups = [*example_groups, met]
     found = report(example_groups)
     for name, difference in found.differences.items():
         for figure in ("leakage", "preservation"):
-            one, other, both = (getattr(x, figure) for x in (found.methods["gear"], found.methods[name], difference))
+            one, other, both = (
+                getattr(x, figure) for x in (found.methods["gear"], found.methods[name], difference)
+            )
             assert both.value == pytest.approx(one.value - other.value, abs=1e-12)
             assert (both.cases, both.tasks) == (one.cases, one.tasks)
         sums = []

@@ -25,15 +25,24 @@ CHAIN = [("a", "b", "strong"), ("b", "c", "strong")]
 
 
 def task_line(
-    name: str, weights: Mapping[str, float], edges: Sequence[Any], scripts: Sequence[Mapping[str, Any]]
+    name: str,
+    weights: Mapping[str, float],
+    edges: Sequence[Any],
+    scripts: Sequence[Mapping[str, Any]],
 ) -> Any:
     """Return a task; a script has the answer of the evaluator for each criterion of a response."""
     return {
         "id": name,
         "query": "What is right?",
         "rubric": {
-            "criteria": [{"id": one, "text": f"criterion {one}", "weight": weight} for one, weight in weights.items()],
-            "edges": [{"parent": p, "child": c, "kind": k, "reason": f"{c} needs {p}"} for p, c, k in edges],
+            "criteria": [
+                {"id": one, "text": f"criterion {one}", "weight": weight}
+                for one, weight in weights.items()
+            ],
+            "edges": [
+                {"parent": p, "child": c, "kind": k, "reason": f"{c} needs {p}"}
+                for p, c, k in edges
+            ],
         },
         "responses": [
             {
@@ -80,7 +89,9 @@ def random_tasks(tasks: int, seed: int = 3) -> list[Any]:
 
 def _random_task(name: str, draw: random.Random) -> Any:
     criteria = [f"c{i}" for i in range(draw.randint(2, 6))]
-    weights = {one: draw.choice([1.0, 2.0, 3.0, -1.0]) for one in criteria} | {draw.choice(criteria): 1.5}
+    weights = {one: draw.choice([1.0, 2.0, 3.0, -1.0]) for one in criteria} | {
+        draw.choice(criteria): 1.5
+    }
     order = draw.sample(criteria, len(criteria))
     edges = [
         (parent, child, draw.choice(EDGE_KINDS))
@@ -92,7 +103,9 @@ def _random_task(name: str, draw: random.Random) -> Any:
         lambda: {"score": draw.random(), "met": draw.random() < 0.5},
         lambda: "response",
     ]
-    return task_line(name, weights, edges, [{one: draw.choice(answers)() for one in criteria} for _ in range(3)])
+    return task_line(
+        name, weights, edges, [{one: draw.choice(answers)() for one in criteria} for _ in range(3)]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -113,16 +126,22 @@ def figures(run: Path) -> Figures:
 def test_every_reward_equals_that_of_the_run_bit_for_bit(run: Path) -> None:
     found = {}
     for one in read_run_sheets(run).sheets:
-        found |= zip(one.responses, one.rewards(one.gated_scores(one.retention(1.0))).tolist(), strict=True)
+        found |= zip(
+            one.responses, one.rewards(one.gated_scores(one.retention(1.0))).tolist(), strict=True
+        )
     assert found == {trace.response_id: trace.reward.value for trace in Run.open(run).traces()}
 
 
 @pytest.mark.parametrize("setting", ["rubric.aggregation=flat", "rubric.aggregation=hard-local"])
-def test_the_aggregation_of_the_run_does_not_change_the_report(run: Path, figures: Figures, setting: str) -> None:
+def test_the_aggregation_of_the_run_does_not_change_the_report(
+    run: Path, figures: Figures, setting: str
+) -> None:
     assert study_run(rescore_run(run, f"as {setting}", setting)) == figures
 
 
-def test_the_order_of_the_file_does_not_change_the_report(lines: list[Any], figures: Figures, tmp_path: Path) -> None:
+def test_the_order_of_the_file_does_not_change_the_report(
+    lines: list[Any], figures: Figures, tmp_path: Path
+) -> None:
     shuffled = [
         {
             **one,
@@ -152,10 +171,18 @@ def test_omitted_tasks_and_responses_are_counted(tmp_path: Path) -> None:
     for one in lines:
         for response in one["responses"]:
             response["data"]["plain"] = 0.5
-    config = {"evaluators": [*CONFIG["evaluators"], evaluator_use("plain")], "reward": {"plain": 1.0}}
+    config = {
+        "evaluators": [*CONFIG["evaluators"], evaluator_use("plain")],
+        "reward": {"plain": 1.0},
+    }
     found = study_run(score_run(tmp_path, lines, config))
     assert found.census.left_out == {"tasks without a rubric that counts by its criteria": 1}
-    assert (found.census.tasks, found.census.responses, found.census.rubrics, found.census.graphs) == (3, 4, 2, 1)
+    assert (
+        found.census.tasks,
+        found.census.responses,
+        found.census.rubrics,
+        found.census.graphs,
+    ) == (3, 4, 2, 1)
     assert (found.census.examples, found.census.edges, found.census.unjudged) == (3, 2, 1)
 
 
@@ -164,7 +191,11 @@ EDGE = [("a", "b", "weak")]
 
 def component(combiner: str, names: str, *edges: tuple[str, str, str]) -> dict[str, Any]:
     """Return a config whose rubric component is written by hand, with other edges."""
-    params = {"edges": [dict(zip(("parent", "child", "kind"), edge, strict=True)) for edge in edges]} if edges else {}
+    params = (
+        {"edges": [dict(zip(("parent", "child", "kind"), edge, strict=True)) for edge in edges]}
+        if edges
+        else {}
+    )
     inputs = {one: {"verdicts_of": f"met@{one}"} for one in names}
     return {"components": {"rubric": {"combiner": combiner, "inputs": inputs, "params": params}}}
 
@@ -186,7 +217,11 @@ OTHER = "tasks of which the config states other edges, κ or inference than thei
 def test_a_task_whose_rubric_was_not_used_with_its_graph_is_omitted(
     tmp_path: Path, config: dict[str, Any], edges: list[Any], why: str
 ) -> None:
-    run = score_run(tmp_path, [task_line("t", {"a": 1.0, "b": 1.0}, edges, [{"a": 0.0, "b": 1.0}])], CONFIG | config)
+    run = score_run(
+        tmp_path,
+        [task_line("t", {"a": 1.0, "b": 1.0}, edges, [{"a": 0.0, "b": 1.0}])],
+        CONFIG | config,
+    )
     with pytest.raises(InputError, match=f"{why}: 1"):
         study_run(run)
 
@@ -196,13 +231,17 @@ def test_a_criterion_that_does_not_apply_is_removed_from_the_total_weight(tmp_pa
     config = {
         **CONFIG,
         "evaluators": [
-            evaluator_use("met", audience="criterion", whens={"b": {"question": "met@a", "threshold": 0.5}})
+            evaluator_use(
+                "met", audience="criterion", whens={"b": {"question": "met@a", "threshold": 0.5}}
+            )
         ],
         "rubric": {"if_skipped": "left-out"},
     }
     edges = [("a", "b", "weak"), ("a", "c", "strong")]
     scripts = [{"a": 0.0, "b": 1.0, "c": 1.0}, {"a": 1.0, "b": 1.0, "c": 1.0}]
-    run = score_run(tmp_path, [task_line("t", {"a": 1.0, "b": 2.0, "c": 1.0}, edges, scripts)], config)
+    run = score_run(
+        tmp_path, [task_line("t", {"a": 1.0, "b": 2.0, "c": 1.0}, edges, scripts)], config
+    )
     found = study_run(run)
     assert (found.census.edges, found.census.unjudged) == (4, 1)
     assert found.methods["flat"].leakage.value == 0.5  # c of a and c
@@ -213,11 +252,15 @@ def test_a_criterion_that_does_not_apply_is_removed_from_the_total_weight(tmp_pa
     "task",
     [
         task_line("t", {"a": 1.0, "b": 1.0}, [], [{"a": 0.0, "b": 1.0}]),
-        task_line("t", {"a": 1.0, "b": -1.0}, [("a", "b", "weak")], [{"a": 0.0, "b": "infrastructure"}]),
+        task_line(
+            "t", {"a": 1.0, "b": -1.0}, [("a", "b", "weak")], [{"a": 0.0, "b": "infrastructure"}]
+        ),
     ],
     ids=["no edge", "no reward"],
 )
 def test_a_run_without_rewards_from_edges_is_refused(task: Any, tmp_path: Path) -> None:
     run = score_run(tmp_path, [task])
-    with pytest.raises(InputError, match="none of its 1 responses has a reward from a rubric with edges"):
+    with pytest.raises(
+        InputError, match="none of its 1 responses has a reward from a rubric with edges"
+    ):
         study_run(run)

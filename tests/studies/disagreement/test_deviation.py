@@ -15,11 +15,19 @@ VALUES = st.lists(UNIT, min_size=2, max_size=6)
 
 
 @given(UNIT, UNIT, UNIT)
-def test_disagreement_of_three_components_is_two_thirds_of_their_range(a: float, b: float, c: float) -> None:
-    assert disagreement.pairwise([a, b, c]) == pytest.approx(2 / 3 * (max(a, b, c) - min(a, b, c)), abs=1e-12)
+def test_disagreement_of_three_components_is_two_thirds_of_their_range(
+    a: float, b: float, c: float
+) -> None:
+    assert disagreement.pairwise([a, b, c]) == pytest.approx(
+        2 / 3 * (max(a, b, c) - min(a, b, c)), abs=1e-12
+    )
 
 
-@given(st.integers(2, 5).flatmap(lambda m: st.lists(st.lists(UNIT, min_size=m, max_size=m), min_size=1, max_size=5)))
+@given(
+    st.integers(2, 5).flatmap(
+        lambda m: st.lists(st.lists(UNIT, min_size=m, max_size=m), min_size=1, max_size=5)
+    )
+)
 def test_many_responses_give_the_same_bits_as_each_alone(rows: list[list[float]]) -> None:
     together = disagreement.pairwise(rows)
     assert together.tolist() == [disagreement.pairwise(row) for row in rows]

@@ -15,13 +15,20 @@ from tests.runs.sample_runs import score, write_tasks
 WEIGHTS = {"accuracy": 1.0, "format": 0.5, "steps": 0.5, "tone": 0.1, "repetition": -0.2}
 
 
-def task_line(name: str, *scripts: dict[str, Any], labels: dict[str, Any] | None = None) -> dict[str, Any]:
+def task_line(
+    name: str, *scripts: dict[str, Any], labels: dict[str, Any] | None = None
+) -> dict[str, Any]:
     plain = dict.fromkeys(WEIGHTS, 0.5)
     return {
         "id": name,
         "query": "What is right?",
         "responses": [
-            {"id": f"{name}/{place}", "text": "an answer", "data": plain | script, "labels": labels or {}}
+            {
+                "id": f"{name}/{place}",
+                "text": "an answer",
+                "data": plain | script,
+                "labels": labels or {},
+            }
             for place, script in enumerate(scripts)
         ],
     }
@@ -45,7 +52,11 @@ def samples_of(folder: Path, *components: str, **steps: Any) -> Samples:
 
 def test_the_three_components_of_the_paper_are_compared_if_all_count(tmp_path: Path) -> None:
     found = samples_of(
-        score_run(tmp_path, task_line("b", {"accuracy": 1.0}, {"format": 0.0}), task_line("a", {"steps": 0.25}))
+        score_run(
+            tmp_path,
+            task_line("b", {"accuracy": 1.0}, {"format": 0.0}),
+            task_line("a", {"steps": 0.25}),
+        )
     )
     assert found.components == ("accuracy", "format", "steps")
     assert found.units == ("task a", "task b", "task b")
@@ -55,14 +66,26 @@ def test_the_three_components_of_the_paper_are_compared_if_all_count(tmp_path: P
     assert found.left_out == {}
 
 
-def test_all_counting_components_are_compared_if_one_of_the_three_does_not_count(tmp_path: Path) -> None:
-    folder = score_run(tmp_path, task_line("a", {}, {}), accuracy=1.0, format=0.0, steps=0.5, tone=0.5, repetition=-0.5)
+def test_all_counting_components_are_compared_if_one_of_the_three_does_not_count(
+    tmp_path: Path,
+) -> None:
+    folder = score_run(
+        tmp_path,
+        task_line("a", {}, {}),
+        accuracy=1.0,
+        format=0.0,
+        steps=0.5,
+        tone=0.5,
+        repetition=-0.5,
+    )
     assert samples_of(folder).components == ("accuracy", "steps", "tone")
 
 
 def test_omitted_responses_are_counted_by_reason(tmp_path: Path) -> None:
     every = dict.fromkeys(WEIGHTS, "response")
-    labelled = task_line("a", {}, {}, every, {"steps": "abstained"}, {"tone": "abstained"}, labels={"at": 3})
+    labelled = task_line(
+        "a", {}, {}, every, {"steps": "abstained"}, {"tone": "abstained"}, labels={"at": 3}
+    )
     found = samples_of(score_run(tmp_path, labelled, task_line("b", {})), step_label="at")
     assert found.steps.tolist() == [3.0, 3.0, 3.0]
     assert found.left_out == {
@@ -74,14 +97,21 @@ def test_omitted_responses_are_counted_by_reason(tmp_path: Path) -> None:
 
 def test_an_unknown_component_is_refused_with_the_known_names(tmp_path: Path) -> None:
     folder = score_run(tmp_path, task_line("a", {}, {}))
-    with pytest.raises(InputError, match="no component 'acc'; its components are accuracy, format, repetition, steps"):
+    with pytest.raises(
+        InputError,
+        match="no component 'acc'; its components are accuracy, format, repetition, steps",
+    ):
         samples_of(folder, "acc", "format")
 
 
 @pytest.mark.parametrize(
     ("weights", "requested", "message"),
     [
-        ({"accuracy": 1.0}, [], "only accuracy is there to compare; name 2 components or more of accuracy"),
+        (
+            {"accuracy": 1.0},
+            [],
+            "only accuracy is there to compare; name 2 components or more of accuracy",
+        ),
         ({"accuracy": 1.0, "tone": -0.5}, [], "only accuracy is there"),
         ({"accuracy": -1.0, "tone": -0.5}, [], "no component counts with a positive weight"),
         ({"accuracy": 1.0, "tone": 0.5}, ["tone"], "only tone is there"),
@@ -96,14 +126,23 @@ def test_a_single_component_is_refused(
 
 
 def test_a_component_outside_the_unit_interval_is_refused(tmp_path: Path) -> None:
-    criteria = [{"id": "good", "text": "good", "weight": 1.0}, {"id": "bad", "text": "bad", "weight": -2.0}]
+    criteria = [
+        {"id": "good", "text": "good", "weight": 1.0},
+        {"id": "bad", "text": "bad", "weight": -2.0},
+    ]
     task = task_line("a", {"met@good": 0.0, "met@bad": 1.0}, {"met@good": 1.0, "met@bad": 0.0})
     config = {
         "evaluators": [evaluator_use("met", audience="criterion"), evaluator_use("tone")],
         "reward": {"rubric": 1.0, "tone": 1.0},
     }
-    score(tmp_path / "run", write_tasks(tmp_path, [{**task, "rubric": {"criteria": criteria}}]), config)
-    with pytest.raises(InputError, match=r"component rubric of response 'a/0' is -2.0, and only those in \[0, 1\]"):
+    score(
+        tmp_path / "run",
+        write_tasks(tmp_path, [{**task, "rubric": {"criteria": criteria}}]),
+        config,
+    )
+    with pytest.raises(
+        InputError, match=r"component rubric of response 'a/0' is -2.0, and only those in \[0, 1\]"
+    ):
         samples_of(tmp_path / "run")
 
 

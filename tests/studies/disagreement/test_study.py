@@ -39,23 +39,41 @@ class TestSplit:
         split = report(make_samples(TEN, rewards=range(10))).split
         assert (split.high, split.low, split.cut, split.tied_low) == (2, 8, 0.9, 0)
         reward, accuracy, steady = split.rows
-        assert (reward.name, reward.high, reward.low, reward.difference.value) == ("reward", 8.5, 3.5, 5.0)
-        assert (accuracy.name, accuracy.high, accuracy.low) == ("accuracy", pytest.approx(0.95), pytest.approx(0.45))
-        assert (steady.high, steady.low, steady.difference.low, steady.difference.high) == (0.0, 0.0, None, None)
+        assert (reward.name, reward.high, reward.low, reward.difference.value) == (
+            "reward",
+            8.5,
+            3.5,
+            5.0,
+        )
+        assert (accuracy.name, accuracy.high, accuracy.low) == (
+            "accuracy",
+            pytest.approx(0.95),
+            pytest.approx(0.45),
+        )
+        assert (steady.high, steady.low, steady.difference.low, steady.difference.high) == (
+            0.0,
+            0.0,
+            None,
+            None,
+        )
 
     def test_ties_are_split_by_id(self) -> None:
         split = report(make_samples([[1.0, 0.0]] * 10, rewards=range(10))).split
         assert (split.rows[0].high, split.tied_high, split.tied_low) == (0.5, 2, 8)
 
     @pytest.mark.parametrize(("size", "high"), [(2, 1), (3, 1), (7, 1), (8, 2), (12, 2), (13, 3)])
-    def test_half_a_sample_is_rounded_up_and_neither_side_is_empty(self, size: int, high: int) -> None:
+    def test_half_a_sample_is_rounded_up_and_neither_side_is_empty(
+        self, size: int, high: int
+    ) -> None:
         assert report(make_samples((TEN * 2)[:size])).split.high == high
 
     def test_the_interval_leaves_out_whole_tasks(self) -> None:
         """Ten copies of each response in one task tell nothing more than one of each."""
         drawn = np.random.default_rng(1).random((40, 3))
         alone = report(make_samples(drawn)).split
-        copied = make_samples(np.repeat(drawn, 10, axis=0), units=[f"t{place // 10:04}" for place in range(400)])
+        copied = make_samples(
+            np.repeat(drawn, 10, axis=0), units=[f"t{place // 10:04}" for place in range(400)]
+        )
         for one, other in zip(alone.rows, report(copied).split.rows, strict=True):
             assert other.difference.low == pytest.approx(one.difference.low)
             assert other.difference.high == pytest.approx(one.difference.high)
@@ -71,7 +89,9 @@ class TestSplit:
         ]
         row = report(make_samples(drawn, units=groups)).split.rows[1]
         error = np.sqrt(11 / 12 * np.sum((np.array(means) - row.difference.value) ** 2))
-        quantile = stats.t.ppf(0.975, len({group for group, high in zip(groups, is_high, strict=True) if high}) - 1)
+        quantile = stats.t.ppf(
+            0.975, len({group for group, high in zip(groups, is_high, strict=True) if high}) - 1
+        )
         assert row.difference.low == pytest.approx(row.difference.value - quantile * error)
         assert row.difference.high == pytest.approx(row.difference.value + quantile * error)
 
@@ -92,7 +112,10 @@ class TestSteps:
     def test_steps_are_sorted_and_have_their_means(self) -> None:
         rows = [[1.0, 0.0], [0.2, 0.2], [0.5, 0.0], [0.3, 0.3]]
         found = report(make_samples(rows, rewards=[1.0, 2.0, 3.0, 4.0], steps=[7, 2, 7, 2]))
-        assert [(one.step, one.samples, one.reward, one.disagreement, one.conflict_rate) for one in found.steps] == [
+        assert [
+            (one.step, one.samples, one.reward, one.disagreement, one.conflict_rate)
+            for one in found.steps
+        ] == [
             (2.0, 2, 3.0, 0.0, 0.0),
             (7.0, 2, 2.0, 0.75, 0.5),
         ]

@@ -31,7 +31,9 @@ def test_a_step_has_rewards_components_lengths_and_tasks(scored_folder: Path) ->
 def test_failed_rewards_and_erased_lengths_are_nan(project: Path, run: Command) -> None:
     lines = (project / "tasks.jsonl").read_text().replace("bad: the door", "crash")
     (project / "tasks.jsonl").write_text(lines)
-    (project / "jury.yaml").write_text((project / "jury.yaml").read_text() + "failure: {rule: strict}\n")
+    (project / "jury.yaml").write_text(
+        (project / "jury.yaml").read_text() + "failure: {rule: strict}\n"
+    )
     run("score", project / "tasks.jsonl", "--out", project / "run")
     assert run_command("erase", project / "run", "--response", "salt/a").code == 0
     (step,) = analyzer_steps(steps_by_number(read_groups(project / "run"), 2))
@@ -57,11 +59,16 @@ def test_tasks_in_a_row_with_the_same_label_are_a_step(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([[1, 1], [2, 2], [1, 1]], "task 't2': label 'step' is 1 again, after others; order tasks by it"),
+        (
+            [[1, 1], [2, 2], [1, 1]],
+            "task 't2': label 'step' is 1 again, after others; order tasks by it",
+        ),
         ([[1, 1], [2, 7]], "task 't1': its responses differ in label 'step'"),
     ],
 )
-def test_labels_that_give_no_order_are_refused(labels: list[list[int]], message: str, tmp_path: Path) -> None:
+def test_labels_that_give_no_order_are_refused(
+    labels: list[list[int]], message: str, tmp_path: Path
+) -> None:
     with pytest.raises(InputError, match=message):
         steps_of(tmp_path, *labels)
 

@@ -29,14 +29,21 @@ class Pairs(Evaluator):
         return scripted_verdict(data["pairs"])
 
 
-def preference(name: str, chosen: Any, *rejected: Any, about: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def preference(
+    name: str, chosen: Any, *rejected: Any, about: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Return a task of one preferred response and others; each is judged by the scripts given."""
     return {
         "id": name,
         "query": "What is right?",
         "metadata": dict(about or {}),
         "responses": [
-            {"id": f"{name}/{place}", "text": f"text {place}", "data": script, "labels": {"preferred": place == 0}}
+            {
+                "id": f"{name}/{place}",
+                "text": f"text {place}",
+                "data": script,
+                "labels": {"preferred": place == 0},
+            }
             for place, script in enumerate((chosen, *rejected))
         ],
     }
@@ -57,7 +64,9 @@ def score_tasks(folder: Path, tasks: Sequence[Any], config: Mapping[str, Any] = 
     return folder / "run"
 
 
-def compared(folder: Path, tasks: Sequence[Any], config: Mapping[str, Any] = REWARDS) -> Comparisons:
+def compared(
+    folder: Path, tasks: Sequence[Any], config: Mapping[str, Any] = REWARDS
+) -> Comparisons:
     """Return the outcomes of tasks that are scored into a folder."""
     with closing(Run.open(score_tasks(folder, tasks, config))) as run:
         return read_comparisons(run)

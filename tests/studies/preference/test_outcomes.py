@@ -10,7 +10,14 @@ from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.studies.preference import read_comparisons
 from tests.graphs.scripted import evaluator_use
-from tests.studies.preference.made import PAIRS, by_pairs, by_rewards, compared, preference, score_tasks
+from tests.studies.preference.made import (
+    PAIRS,
+    by_pairs,
+    by_rewards,
+    compared,
+    preference,
+    score_tasks,
+)
 
 
 def results(folder: Path, *tasks: Any, **settings: Any) -> list[str]:
@@ -30,7 +37,11 @@ def test_the_preferred_response_has_to_win_against_every_other_one(tmp_path: Pat
 
 @pytest.mark.parametrize("failure", ["response", "infrastructure", "abstained"])
 def test_a_failed_reward_is_never_right_on_either_side(tmp_path: Path, failure: str) -> None:
-    tasks = [by_rewards("a", 1.0, failure), by_rewards("b", failure, 0.0), by_rewards("c", failure, failure)]
+    tasks = [
+        by_rewards("a", 1.0, failure),
+        by_rewards("b", failure, 0.0),
+        by_rewards("c", failure, failure),
+    ]
     found = compared(tmp_path, tasks).outcomes
     assert [one.duel.result for one in found] == ["failed"] * 3
     assert [one.duel.reason for one in found] == [
@@ -60,7 +71,9 @@ def test_a_degraded_reward_counts_with_its_whole_range(tmp_path: Path) -> None:
     with closing(Run.open(folder)) as run:
         values = {trace.response_id: trace.reward.value for trace in run.traces()}
         found = read_comparisons(run).outcomes
-    assert values["failed/0"] > values["failed/1"], "by its value alone, a failure would make it right"  # type: ignore[operator]
+    assert values["failed/0"] > values["failed/1"], (
+        "by its value alone, a failure would make it right"
+    )  # type: ignore[operator]
     assert [one.duel.result for one in found] == [one.task for one in found]
     assert found[1].duel.reason == "a degraded reward could be higher or lower than the other"
 
@@ -101,7 +114,10 @@ def test_an_unordered_pair_has_one_verdict(tmp_path: Path) -> None:
 
 
 def test_rewards_decide_if_they_count_more_than_one_evaluator_of_pairs(tmp_path: Path) -> None:
-    both = {"evaluators": [*PAIRS["evaluators"], evaluator_use("good")], "reward": {"pairs": 0.1, "good": 0.9}}
+    both = {
+        "evaluators": [*PAIRS["evaluators"], evaluator_use("good")],
+        "reward": {"pairs": 0.1, "good": 0.9},
+    }
     task = preference("a", {"pairs": 0.0, "good": 1.0}, {"pairs": 1.0, "good": 0.0})
     assert compared(tmp_path / "1", [task], both).decided_by == "reward"
     assert results(tmp_path / "2", task, config=both) == ["right"]
@@ -109,7 +125,11 @@ def test_rewards_decide_if_they_count_more_than_one_evaluator_of_pairs(tmp_path:
 
 
 def test_tasks_that_are_no_preference_are_counted(tmp_path: Path) -> None:
-    several, unlabelled, alone = by_rewards("s", 1.0, 0.0, 0.0), by_rewards("u", 1.0, 0.0), by_rewards("o", 1.0)
+    several, unlabelled, alone = (
+        by_rewards("s", 1.0, 0.0, 0.0),
+        by_rewards("u", 1.0, 0.0),
+        by_rewards("o", 1.0),
+    )
     several["responses"][1]["labels"]["preferred"] = True
     for response in unlabelled["responses"]:
         del response["labels"]

@@ -70,8 +70,14 @@ def test_judgebench_by_hand(tmp_path: Path) -> None:
     assert (found["Knowledge"].ties, found["Knowledge"].flips, found["Coding"].failed) == (1, 1, 1)
 
 
-@given(st.lists(st.tuples(st.sampled_from(list(SECTIONS["Safety"])), st.booleans()), min_size=1, max_size=40))
-def test_a_section_is_the_mean_of_its_subsets_weighted_by_their_published_size(drawn: list[tuple[str, bool]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(list(SECTIONS["Safety"])), st.booleans()), min_size=1, max_size=40
+    )
+)
+def test_a_section_is_the_mean_of_its_subsets_weighted_by_their_published_size(
+    drawn: list[tuple[str, bool]],
+) -> None:
     outcomes = [
         Outcome(str(n), Place("RewardBench", "Safety", subset), Duel("right" if right else "wrong"))
         for n, (subset, right) in enumerate(drawn)
@@ -89,22 +95,34 @@ def test_a_section_is_the_mean_of_its_subsets_weighted_by_their_published_size(d
 def test_variants_of_one_prompt_are_one_unit() -> None:
     """Ten variants of each of eight prompts, all right or all wrong, are eight trials."""
     outcomes = [
-        Outcome(str(n), Place("other", "a", "a"), Duel("right" if n // 10 < 5 else "wrong"), f"g{n // 10}")
+        Outcome(
+            str(n),
+            Place("other", "a", "a"),
+            Duel("right" if n // 10 < 5 else "wrong"),
+            f"g{n // 10}",
+        )
         for n in range(80)
     ]
     report = preference.report(Comparisons("run", "reward", tuple(outcomes), {}))
     row = report.figures["benchmarks"][0]["overall"]
     expected = share_interval([10.0] * 5 + [0.0] * 3, [10.0] * 8)
     assert expected is not None
-    assert (row["accuracy"], row["low"], row["high"]) == pytest.approx((5 / 8, expected.low, expected.high))
+    assert (row["accuracy"], row["low"], row["high"]) == pytest.approx(
+        (5 / 8, expected.low, expected.high)
+    )
     assert "intervals are over groups of tasks" in str(report)
 
 
 def test_the_interval_is_wilsons_with_the_effective_number_of_tasks(tmp_path: Path) -> None:
     found = rows(compared(tmp_path, REWARDBENCH))["Chat"]
     size = (50 + 50 + 40) ** 2 / (50**2 + 50**2 + 40**2)
-    for end in (found.low, found.high):  # the ends of Wilson's interval solve the equation of the score test
-        assert abs(CHAT - end) == pytest.approx(1.959963984540054 * math.sqrt(end * (1.0 - end) / size))
+    for end in (
+        found.low,
+        found.high,
+    ):  # the ends of Wilson's interval solve the equation of the score test
+        assert abs(CHAT - end) == pytest.approx(
+            1.959963984540054 * math.sqrt(end * (1.0 - end) / size)
+        )
     assert found.low < CHAT < found.high
 
 

@@ -63,7 +63,10 @@ def test_variants_of_one_prompt_are_one_unit_and_a_level() -> None:
 
 def test_rewards_that_are_all_equal_have_no_split_to_show() -> None:
     found = report(rewards(np.full((8, 3), 0.7)))
-    assert (found.rewards.within_task, [level.share for level in found.rewards.levels]) == (None, [None, None])
+    assert (found.rewards.within_task, [level.share for level in found.rewards.levels]) == (
+        None,
+        [None, None],
+    )
     assert (found.mean.low, found.mean.high) == (None, None)
 
 
@@ -76,11 +79,18 @@ def test_judges_agree_as_krippendorff_computes_it() -> None:
         "D": [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
     }
     scores = {
-        f"r{place}": {name: [float(of[place])] for name, of in ratings.items() if of[place] is not None}
+        f"r{place}": {
+            name: [float(of[place])] for name, of in ratings.items() if of[place] is not None
+        }
         for place in range(12)
     }
     found = agreement_of_judges("q", scores, {response: response for response in scores})
     assert found["alpha"].value == pytest.approx(0.849, abs=5e-4)
     assert found["alpha"].low < 0.849 < found["alpha"].high
-    assert (found["responses"], found["judges"]["A"]) == (11, {"responses": 9, "mean": pytest.approx(19 / 9)})
-    assert agreement_of_judges("q", {"r": {"a": [0.5], "b": [0.5]}}, {"r": "task t"})["alpha"] is None
+    assert (found["responses"], found["judges"]["A"]) == (
+        11,
+        {"responses": 9, "mean": pytest.approx(19 / 9)},
+    )
+    assert (
+        agreement_of_judges("q", {"r": {"a": [0.5], "b": [0.5]}}, {"r": "task t"})["alpha"] is None
+    )

@@ -24,7 +24,11 @@ CONFIG = {
 def task(name: str, *responses: tuple[Any, Any]) -> dict[str, Any]:
     """Responses with three samples of the judge, or one for all, and the check's score."""
     scripts = [
-        {"id": f"{name}/{n}", "text": "it is", "data": dict(zip(("judge", "check"), one, strict=True))}
+        {
+            "id": f"{name}/{n}",
+            "text": "it is",
+            "data": dict(zip(("judge", "check"), one, strict=True)),
+        }
         for n, one in enumerate(responses)
     ]
     return {"id": name, "query": "What is right?", "responses": scripts}

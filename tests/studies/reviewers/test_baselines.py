@@ -20,7 +20,9 @@ Row = dict[str, Any]
 
 
 def to_ratings(rows: list[Row]) -> Ratings:
-    placed = tuple((f"line {place}", Rating.model_validate(row)) for place, row in enumerate(rows, start=2))
+    placed = tuple(
+        (f"line {place}", Rating.model_validate(row)) for place, row in enumerate(rows, start=2)
+    )
     return Ratings("ratings.csv", placed, {name: name for name in Rating.model_fields})
 
 
@@ -29,14 +31,21 @@ def random_rows(seed: int, reviewers: int = 5, items: int = 24) -> list[Row]:
     rng = np.random.default_rng(seed)
     rows = []
     for item in range(items):
-        fixed = {"item": f"i{item}", "domain": f"d{item // 2 % 2}", "group": f"g{item // 2}" if item % 5 else None}
+        fixed = {
+            "item": f"i{item}",
+            "domain": f"d{item // 2 % 2}",
+            "group": f"g{item // 2}" if item % 5 else None,
+        }
         for who in rng.permutation(reviewers)[: rng.integers(1, reviewers)]:
             rows.append({**fixed, "reviewer": f"r{who}", "score": float(rng.integers(1, 6))})
     return rows
 
 
 def predictions(
-    rows: list[Row], *judges: str, texts: dict[str, str] | None = None, shots: tuple[int, ...] = (1, 3)
+    rows: list[Row],
+    *judges: str,
+    texts: dict[str, str] | None = None,
+    shots: tuple[int, ...] = (1, 3),
 ) -> list[Predictions]:
     (part,) = read_parts([to_ratings(rows)])
     return list(predict(part, judges, shots, 2, texts or {}))
@@ -58,7 +67,11 @@ def own_scores(rows: list[Row], row: Row) -> list[float]:
 
 
 def peers(rows: list[Row], row: Row) -> list[float]:
-    return [one["score"] for one in rows if one["item"] == row["item"] and one["reviewer"] != row["reviewer"]]
+    return [
+        one["score"]
+        for one in rows
+        if one["item"] == row["item"] and one["reviewer"] != row["reviewer"]
+    ]
 
 
 def mean(values: list[float]) -> float:
@@ -68,15 +81,25 @@ def mean(values: list[float]) -> float:
 @pytest.mark.parametrize("seed", range(5))
 def test_each_baseline_is_its_definition(seed: int) -> None:
     rows = sorted_rows(random_rows(seed))
-    one, three, history, item_mean, offset = predictions(rows[::-1], "own-history", "item-mean", "rater-offset")
-    assert [each.shots for each in (one, three, history, item_mean, offset)] == [1, 3, None, None, None]
+    one, three, history, item_mean, offset = predictions(
+        rows[::-1], "own-history", "item-mean", "rater-offset"
+    )
+    assert [each.shots for each in (one, three, history, item_mean, offset)] == [
+        1,
+        3,
+        None,
+        None,
+        None,
+    ]
     away = [row | {"score": row["score"] - mean(peers(rows, row))} for row in rows]
     for place, row in enumerate(rows):
         own = own_scores(rows, row)
         np.testing.assert_allclose(history.values[0, place], mean(own), rtol=1e-12)
         np.testing.assert_allclose(item_mean.values[0, place], mean(peers(rows, row)), rtol=1e-12)
         usual = mean([one for one in own_scores(away, row) if not np.isnan(one)])
-        np.testing.assert_allclose(offset.values[0, place], mean(peers(rows, row)) + usual, rtol=1e-12)
+        np.testing.assert_allclose(
+            offset.values[0, place], mean(peers(rows, row)) + usual, rtol=1e-12
+        )
         for drawn in one.values[:, place]:
             assert drawn in own if own else np.isnan(drawn)
         if 0 < len(own) <= 3:
@@ -87,7 +110,13 @@ def test_each_baseline_is_its_definition(seed: int) -> None:
 def test_no_judge_sees_the_group_of_the_judged_item() -> None:
     """All items of a group have a score of their own, and nearly the same text: whoever uses one of them is right."""
     rows = [
-        {"item": f"i{item}", "reviewer": who, "score": float(item // 2), "group": f"g{item // 2}", "domain": None}
+        {
+            "item": f"i{item}",
+            "reviewer": who,
+            "score": float(item // 2),
+            "group": f"g{item // 2}",
+            "domain": None,
+        }
         for item in range(12)
         for who in ("ann", "bob")
     ]
@@ -98,8 +127,16 @@ def test_no_judge_sees_the_group_of_the_judged_item() -> None:
 
 
 def test_neighbours_are_the_own_items_with_the_most_similar_texts() -> None:
-    texts = {"a": "red apples and pears", "b": "red apples", "c": "blue trains", "d": "blue trains and cars"}
-    rows = [{"item": item, "reviewer": "ann", "score": score} for item, score in zip("abcde", range(5), strict=True)]
+    texts = {
+        "a": "red apples and pears",
+        "b": "red apples",
+        "c": "blue trains",
+        "d": "blue trains and cars",
+    }
+    rows = [
+        {"item": item, "reviewer": "ann", "score": score}
+        for item, score in zip("abcde", range(5), strict=True)
+    ]
     rows.append({"item": "f", "reviewer": "ann", "score": 9.0})
     (one, two) = predictions(rows, "neighbours", texts={**texts, "f": "Red apples!"}, shots=(1, 2))
     # b and f are nearly the same text, so that neither is used for the other; e has none.
@@ -115,16 +152,29 @@ def test_words_count_by_how_rare_they_are() -> None:
     np.testing.assert_array_equal(vectors[2], 0.0)
 
 
-def test_the_baselines_of_convabuse_are_as_published_even_where_the_personal_one_is_worse(tmp_path: Path) -> None:
+def test_the_baselines_of_convabuse_are_as_published_even_where_the_personal_one_is_worse(
+    tmp_path: Path,
+) -> None:
     """Raw severity from -3 to 1: an offset for each rater lowers the RMSE and raises the MAE."""
     with gzip.open(ROOT / "examples/consensus/convabuse.csv.gz", "rt", encoding="utf-8") as file:
         rated = [line.rstrip("\n").split(",") for line in file][1:]
-    severity = gzip.decompress((ROOT / "tests/data/convabuse/severity.txt.gz").read_bytes()).decode().split()
+    severity = (
+        gzip.decompress((ROOT / "tests/data/convabuse/severity.txt.gz").read_bytes())
+        .decode()
+        .split()
+    )
     lines = [f"{row[0]},{row[2]},{score}\n" for row, score in zip(rated, severity, strict=True)]
-    (tmp_path / "ratings.csv").write_text("item,reviewer,score\n" + "".join(lines), encoding="utf-8")
+    (tmp_path / "ratings.csv").write_text(
+        "item,reviewer,score\n" + "".join(lines), encoding="utf-8"
+    )
     (part,) = read_parts([read_ratings(tmp_path / "ratings.csv")])
-    found = figures_of(report([(part, list(predict(part, ("item-mean", "rater-offset"), (), 1, {})))]))
-    assert [(one.judge, one.n) for one in found.judges] == [("item-mean", 9571), ("rater-offset", 9571)]
+    found = figures_of(
+        report([(part, list(predict(part, ("item-mean", "rater-offset"), (), 1, {})))])
+    )
+    assert [(one.judge, one.n) for one in found.judges] == [
+        ("item-mean", 9571),
+        ("rater-offset", 9571),
+    ]
     assert [one.rmse for one in found.judges] == pytest.approx([0.739, 0.697], abs=5e-4)
     assert [one.mae.value for one in found.judges] == pytest.approx([0.3586, 0.4171], abs=5e-5)
     (difference,) = found.differences
@@ -134,8 +184,14 @@ def test_the_baselines_of_convabuse_are_as_published_even_where_the_personal_one
 @all_rows(
     "second, message",
     [
-        ({"item": "i", "reviewer": "ann"}, "ratings.csv, line 3: reviewer 'ann' has scored item 'i' in .*line 2"),
-        ({"item": "i", "reviewer": "bob", "group": "h"}, "line 3, field group: item 'i' has another group above"),
+        (
+            {"item": "i", "reviewer": "ann"},
+            "ratings.csv, line 3: reviewer 'ann' has scored item 'i' in .*line 2",
+        ),
+        (
+            {"item": "i", "reviewer": "bob", "group": "h"},
+            "line 3, field group: item 'i' has another group above",
+        ),
     ],
 )
 def test_contradictory_ratings_are_refused(second: Row, message: str) -> None:

@@ -19,7 +19,9 @@ def two_reviewers(domains: tuple[str, ...] = ("",)) -> ScoredPart:
     rows = np.arange(8)
     scores = np.array([1.0, 2.0, 3.0, 4.0, 2.0, 2.0, 4.0, 4.0])
     item, domain = rows % 4, rows % 4 // 2 if len(domains) > 1 else rows * 0
-    return ScoredPart("taste", ("ann", "bob"), tuple("ijkl"), domains, rows // 4, item, item, domain, scores)
+    return ScoredPart(
+        "taste", ("ann", "bob"), tuple("ijkl"), domains, rows // 4, item, item, domain, scores
+    )
 
 
 def made_up() -> Report:
@@ -61,7 +63,9 @@ def test_the_report_says_who_gains_and_who_loses() -> None:
     assert f"taste: items, or groups of them: 4; {few}" in result.notes
     lines = list(report_lines(result.sections))
     assert "leave-one-out" in lines[0]
-    assert any(line.startswith("dimension") and "judge that uses others' scores" in line for line in lines)
+    assert any(
+        line.startswith("dimension") and "judge that uses others' scores" in line for line in lines
+    )
 
 
 def test_alpha_counts_a_prediction_as_the_nearest_score() -> None:
@@ -70,7 +74,9 @@ def test_alpha_counts_a_prediction_as_the_nearest_score() -> None:
     (found,) = figures_of(report([(part, [Predictions("neighbours", 2, drawn)])])).judges
     nearest = [1.0, 2.0, 3.0, 4.0, 1.0, 2.0, 3.0, 4.0]
     expected = krippendorff_alpha([nearest, part.score])
-    assert found.alpha.value == pytest.approx((expected + 1.0) / 2.0, abs=1e-12)  # the mean of both seeds
+    assert found.alpha.value == pytest.approx(
+        (expected + 1.0) / 2.0, abs=1e-12
+    )  # the mean of both seeds
     assert found.alpha.low < found.alpha.value < found.alpha.high
 
 
@@ -80,9 +86,20 @@ def test_the_curve_has_each_number_of_examples_and_few_codes_are_questioned() ->
     result = report([(part, list(predict(part, ["own-history", "item-mean"], (2, 0, 1), 2, {})))])
     curve = figures_of(result).curve
     shots = [(one.judge, one.shots) for one in curve]
-    assert shots == [("own-history", 1), ("own-history", 2), ("own-history", None), ("item-mean", None)]
+    assert shots == [
+        ("own-history", 1),
+        ("own-history", 2),
+        ("own-history", None),
+        ("item-mean", None),
+    ]
     assert len({one.n for one in curve}) == 1
-    assert [one.judge for one in figures_of(result).judges if one.domain is None] == ["own-history", "item-mean"]
-    assert any("0, 1 are taken as an order; if they are codes of classes, recode" in note for note in result.notes)
+    assert [one.judge for one in figures_of(result).judges if one.domain is None] == [
+        "own-history",
+        "item-mean",
+    ]
+    assert any(
+        "0, 1 are taken as an order; if they are codes of classes, recode" in note
+        for note in result.notes
+    )
     (plot,) = result.plots
     assert [(one.label, one.x) for one in plot.series] == [("own-history", [1, 2])]

@@ -10,7 +10,14 @@ from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.agreement import read_parts
-from jurygraph.studies.reviewers import RunPredictions, join_runs, predict, read_run, report, unrated_notes
+from jurygraph.studies.reviewers import (
+    RunPredictions,
+    join_runs,
+    predict,
+    read_run,
+    report,
+    unrated_notes,
+)
 from tests.judges.few_shot.reviewers import judge_use, rows, write_history
 from tests.models.judge_scripts import quotable, response_in
 from tests.models.server import Answer, Server, reply_with, run_server
@@ -25,13 +32,17 @@ SCORES = {"ann": (1, 2, 1, 2), "bob": (4, 5, 4, 5), "cy": (1, 5, 1, 5)}
 def answer(body: dict[str, Any], number: int) -> Answer:
     """Predict 3, surely or not; the second item makes the judge fail, and the third leaves it undecided."""
     text = response_in(body)
-    place = next(place for place, row in enumerate(rows({"ann": (1, 2, 1, 2)})) if row["text"] == text)
+    place = next(
+        place for place, row in enumerate(rows({"ann": (1, 2, 1, 2)})) if row["text"] == text
+    )
     if place == 1:
         return reply_with("no JSON")
     value = {"value": 3, "confidence": 70 if place == 0 else 90}
     if place == 2:
         value = {"value": None, "confidence": None}
-    return reply_with(json.dumps({"score": {"reason": f"as {place}", "quotes": quotable(text), **value}}))
+    return reply_with(
+        json.dumps({"score": {"reason": f"as {place}", "quotes": quotable(text), **value}})
+    )
 
 
 def score(folder: Path, server: Server, *uses: dict[str, Any]) -> Path:
@@ -55,14 +66,25 @@ def score(folder: Path, server: Server, *uses: dict[str, Any]) -> Path:
 def test_answers_are_joined_and_everything_else_is_counted(tmp_path: Path) -> None:
     history = write_history(tmp_path, rows(SCORES))
     with run_server(answer) as server:
-        shown = [judge_use(kind, history=history, shots=2, seed=4) for kind in ("personalized", "zero-shot")]
+        shown = [
+            judge_use(kind, history=history, shots=2, seed=4)
+            for kind in ("personalized", "zero-shot")
+        ]
         folder = score(tmp_path / "run", server, *shown)
     parts = read_parts([to_ratings(rows(SCORES))])
     with Run.open(folder) as run:
         read = read_run(run)
-    assert [(one.judge, one.shots, one.seed) for one in read] == [("personalized", 2, 4), ("zero-shot", 0, 4)]
+    assert [(one.judge, one.shots, one.seed) for one in read] == [
+        ("personalized", 2, 4),
+        ("zero-shot", 0, 4),
+    ]
     ((zero, personal),) = join_runs(read, parts, min_confidence=0.0)
-    assert (zero.judge, zero.shots, personal.judge, personal.shots) == ("zero-shot", 0, "personalized", 2)
+    assert (zero.judge, zero.shots, personal.judge, personal.shots) == (
+        "zero-shot",
+        0,
+        "personalized",
+        2,
+    )
     for one in (zero, personal):
         assert one.answered.tolist() == [True, False, False, True] * 3
         assert one.left_out == {"failed": 3, "abstained": 3}
@@ -72,7 +94,8 @@ def test_answers_are_joined_and_everything_else_is_counted(tmp_path: Path) -> No
     assert list(unrated_notes(read, parts)) == []
     two = read_parts([to_ratings(rows({name: SCORES[name] for name in ("ann", "bob")}))])
     assert list(unrated_notes(read, two)) == [
-        f"{folder}, {kind}: omitted, predictions of what is not rated: 4" for kind in ("personalized", "zero-shot")
+        f"{folder}, {kind}: omitted, predictions of what is not rated: 4"
+        for kind in ("personalized", "zero-shot")
     ]
     columns = [*predict(parts[0], ["item-mean"], (), 1, {}), zero, personal]
     found = figures_of(report([(parts[0], columns)]))
@@ -118,7 +141,9 @@ def test_unsure_answers_go_and_the_majority_of_three_seeds_stays(
         RunPredictions("run", "personalized", "m", 2, seed, {cell: [recorded(answer)]})
         for seed, answer in enumerate(answers)
     ]
-    runs = runs or [RunPredictions("run", "personalized", "m", 2, 0, {("score", "bob", "other"): []})]
+    runs = runs or [
+        RunPredictions("run", "personalized", "m", 2, 0, {("score", "bob", "other"): []})
+    ]
     for reduce, expected in (("majority", predicted), ("mean", averaged)):
         (((found),),) = join_runs(runs, [part], reduce=reduce)
         if isinstance(expected, str):
@@ -135,9 +160,14 @@ def test_a_run_of_something_else_is_refused(tmp_path: Path) -> None:
         read = read_run(run)
     parts = read_parts([to_ratings(rows(SCORES))])
     with pytest.raises(
-        InputError, match=r"also has zero-shot with 0 examples and seed 0; leave one|leave one of the runs"
+        InputError,
+        match=r"also has zero-shot with 0 examples and seed 0; leave one|leave one of the runs",
     ):
         join_runs([*read, *read, *[type(one)(**vars(one)) for one in read]], parts)
-    others = read_parts([to_ratings([row | {"item": f"other {row['item']}"} for row in rows(SCORES)])])
-    with pytest.raises(InputError, match=r"predicts none of the ratings.*a response needs the id of the rated item"):
+    others = read_parts(
+        [to_ratings([row | {"item": f"other {row['item']}"} for row in rows(SCORES)])]
+    )
+    with pytest.raises(
+        InputError, match=r"predicts none of the ratings.*a response needs the id of the rated item"
+    ):
         list(unrated_notes(read, others))

@@ -30,7 +30,9 @@ class ByFirstLetter(Embedder):
         if "fail" in texts:
             raise Fault("unreachable", "letters: is not there")
         self.seen += texts
-        return np.array([[text[0] == "a", text[0] == "b", 0.5] for text in texts], dtype=np.float64) / np.sqrt(1.25)
+        return np.array(
+            [[text[0] == "a", text[0] == "b", 0.5] for text in texts], dtype=np.float64
+        ) / np.sqrt(1.25)
 
 
 def test_neighbours_by_an_embedder_embed_each_text_once() -> None:
@@ -82,14 +84,19 @@ def symmetric(values: Floats) -> Floats:
     return np.asarray(values + values.T)
 
 
-def test_p_is_uniform_without_a_relation_and_small_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_p_is_uniform_without_a_relation_and_small_with_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Members differ in both matrices, as strict and terse reviewers do, so that pairs are far from independent."""
     monkeypatch.setattr("jurygraph.studies.reviewers.PERMUTATIONS", 99)
     rng = np.random.default_rng(0)
     without = []
     planted = []
     for seed in range(200):
-        first, second = (np.add.outer(*[rng.normal(size=12)] * 2) + symmetric(rng.normal(size=(12, 12))) for _ in "ab")
+        first, second = (
+            np.add.outer(*[rng.normal(size=12)] * 2) + symmetric(rng.normal(size=(12, 12)))
+            for _ in "ab"
+        )
         second[0, 1] = second[1, 0] = np.nan
         found = mantel(first, second, seed)
         assert found.pairs == 65

@@ -58,7 +58,9 @@ def off(
     far = {}
     for figure in figures:
         column, unit, half = COLUMNS[figure]
-        for by_seed, (method, short) in zip(found[:, :, FIGURES.index(figure)].T, _COLUMNS.items(), strict=True):
+        for by_seed, (method, short) in zip(
+            found[:, :, FIGURES.index(figure)].T, _COLUMNS.items(), strict=True
+        ):
             ours, theirs = by_seed.mean() / unit, float(EXPECTED[name][f"{column}_{short}"])
             error = 2**0.5 * by_seed.std(ddof=1) / np.sqrt(len(by_seed)) / unit
             if abs(ours - theirs) > max(_SEVERAL * error, half):

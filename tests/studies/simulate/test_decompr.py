@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jurygraph.studies.simulate import GROUPS, PAPER, STAKEHOLDERS, known_judge, simulate_decompr, true_figures
+from jurygraph.studies.simulate import (
+    GROUPS,
+    PAPER,
+    STAKEHOLDERS,
+    known_judge,
+    simulate_decompr,
+    true_figures,
+)
 from jurygraph.studies.stability import exchangeable_aggregation, sign_correctness
 
 EVALUATIONS = 25
@@ -29,7 +36,9 @@ def test_proposition_1_is_term_ii_of_exchangeable_drift_exactly(n: int) -> None:
     assert covariance.sum(axis=0) == pytest.approx(np.zeros(n), abs=1e-15)
     found = true_figures(n)
     assert found["exchangeable"] == pytest.approx(found["aggregation"], rel=1e-12)
-    assert exchangeable_aggregation(utilities, covariance[0, 0]) == pytest.approx(found["aggregation"], rel=1e-12)
+    assert exchangeable_aggregation(utilities, covariance[0, 0]) == pytest.approx(
+        found["aggregation"], rel=1e-12
+    )
     assert exchangeable_aggregation(np.full(n, 0.4), 1.0) == pytest.approx(0.0, abs=1e-15)
 
 

@@ -12,7 +12,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from benchmarks.simulation.coverage import AMBIGUITY
 from jurygraph.errors import PlanError
 from jurygraph.studies import simulate
-from jurygraph.studies.simulate import CONFIGURATIONS, CONFUSION, KINDS, Setting, SimulatedEvaluation
+from jurygraph.studies.simulate import (
+    CONFIGURATIONS,
+    CONFUSION,
+    KINDS,
+    Setting,
+    SimulatedEvaluation,
+)
 from tests.rows import all_rows
 from tests.studies.simulate.published import COLUMNS, EXPECTED
 
@@ -22,7 +28,9 @@ MAX_DEVIATION = 4.5
 
 
 def is_near(share: float, chance: float, many: int) -> bool:
-    return bool(abs(share - chance) <= MAX_DEVIATION * np.sqrt(chance * (1.0 - chance) / many) + 1e-12)
+    return bool(
+        abs(share - chance) <= MAX_DEVIATION * np.sqrt(chance * (1.0 - chance) / many) + 1e-12
+    )
 
 
 @pytest.fixture(scope="module")
@@ -38,19 +46,30 @@ def large() -> SimulatedEvaluation:
     data=st.data(),
 )
 def test_every_item_has_the_requested_number_of_different_annotators(
-    qualities: list[float], items: int, pool: tuple[int, int, int, int], hard: float, data: st.DataObject
+    qualities: list[float],
+    items: int,
+    pool: tuple[int, int, int, int],
+    hard: float,
+    data: st.DataObject,
 ) -> None:
     annotators = data.draw(st.integers(1, sum(pool)))
     labels = data.draw(st.integers(1, annotators))
     setting = Setting(
-        qualities=tuple(qualities), items=items, pool=pool, annotators=annotators, labels=labels, hard=hard
+        qualities=tuple(qualities),
+        items=items,
+        pool=pool,
+        annotators=annotators,
+        labels=labels,
+        hard=hard,
     )
     drawn = simulate.stableval(setting, data.draw(st.integers(0, 99)))
     by = drawn.annotator.reshape(-1, labels)
     assert len(by) == len(drawn.truth) == len(drawn.ambiguity) == len(qualities) * items
     assert all(len(set(one)) == labels for one in by.tolist())
     assert_array_equal(drawn.item.reshape(-1, labels)[:, 0], np.arange(len(by)))
-    assert_array_equal(drawn.agent.reshape(-1, labels)[:, 0], np.repeat(np.arange(len(qualities)), items))
+    assert_array_equal(
+        drawn.agent.reshape(-1, labels)[:, 0], np.repeat(np.arange(len(qualities)), items)
+    )
     assert set(drawn.label.tolist()) <= {0, 1, 2}
     assert by.max() < annotators == len(drawn.kinds) == len(drawn.confusions)
     assert all(Counter(drawn.kinds)[kind] <= many for kind, many in zip(KINDS, pool, strict=True))
@@ -59,7 +78,9 @@ def test_every_item_has_the_requested_number_of_different_annotators(
 
 
 @pytest.mark.parametrize(("hard", "a", "b"), [(0.0, 2.0, 12.0), (1.0, 6.0, 3.0)])
-def test_ambiguity_follows_the_documented_beta_distribution(hard: float, a: float, b: float) -> None:
+def test_ambiguity_follows_the_documented_beta_distribution(
+    hard: float, a: float, b: float
+) -> None:
     from scipy import stats
 
     ambiguity = simulate.stableval(Setting(items=5000, hard=hard), 1).ambiguity
@@ -78,7 +99,10 @@ def test_labels_follow_the_confusion_blurred_by_the_ambiguity(large: SimulatedEv
                 for label, clear in enumerate(CONFUSION[name][cls]):
                     chances = (1.0 - blurred[own]) * clear + blurred[own] / 3.0
                     error = np.sqrt((chances * (1.0 - chances)).sum()) / own.sum()
-                    assert abs((large.label[own] == label).mean() - chances.mean()) <= MAX_DEVIATION * error
+                    assert (
+                        abs((large.label[own] == label).mean() - chances.mean())
+                        <= MAX_DEVIATION * error
+                    )
 
 
 def test_without_ambiguity_labels_follow_the_confusions_alone() -> None:
@@ -88,7 +112,10 @@ def test_without_ambiguity_labels_follow_the_confusions_alone() -> None:
     for place, name in enumerate(KINDS):
         for cls in range(3):
             own = drawn.label[(kind == place) & (drawn.truth[drawn.item] == cls)]
-            assert all(is_near((own == label).mean(), CONFUSION[name][cls][label], len(own)) for label in range(3))
+            assert all(
+                is_near((own == label).mean(), CONFUSION[name][cls][label], len(own))
+                for label in range(3)
+            )
 
 
 def test_all_published_configurations_exist_with_30_annotators() -> None:
@@ -106,7 +133,9 @@ def test_the_numbers_of_the_paper_are_the_authors_files_as_printed(name: str) ->
         assert getattr(CONFIGURATIONS[name], figure) == pytest.approx(authors, abs=half * 1.01)
 
 
-@all_rows("invalid", [{"labels": 31}, {"annotators": 31}, {"annotators": 3}, {"pool": (0, 0, 0, 0)}])
+@all_rows(
+    "invalid", [{"labels": 31}, {"annotators": 31}, {"annotators": 3}, {"pool": (0, 0, 0, 0)}]
+)
 def test_an_impossible_setting_is_refused(invalid: dict[str, Any]) -> None:
     with pytest.raises(PlanError, match="expected a smaller number"):
         Setting(**invalid)

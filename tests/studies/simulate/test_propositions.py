@@ -23,17 +23,24 @@ def test_the_difference_of_proposition_2_does_not_vanish_with_the_number_of_item
         assert 0.01 < found.shift[..., SOFT].mean() < 0.03
 
 
-def mean_tau_b(item: list[str], annotator: list[str], label: list[int], agent: list[str], size: int) -> float:
+def mean_tau_b(
+    item: list[str], annotator: list[str], label: list[int], agent: list[str], size: int
+) -> float:
     """E[τ_b] of the majority over all subsets of this many annotators."""
 
     def scores(kept: set[str]) -> Floats:
         rows = [row for row, one in enumerate(annotator) if one in kept]
-        columns = ([item[row] for row in rows], [annotator[row] for row in rows], [label[row] for row in rows])
+        columns = (
+            [item[row] for row in rows],
+            [annotator[row] for row in rows],
+            [label[row] for row in rows],
+        )
         majority = consensus.majority_vote(*columns, ties="first", classes=range(3))
         owner = dict(zip(item, agent, strict=True))
         credit = majority.posterior @ [0.0, 0.5, 1.0]
         by_agent = {
-            name: [c for c, i in zip(credit, majority.items, strict=True) if owner[str(i)] == name] for name in owners
+            name: [c for c, i in zip(credit, majority.items, strict=True) if owner[str(i)] == name]
+            for name in owners
         }
         return np.array([np.mean(values) for values in by_agent.values()])
 
@@ -46,13 +53,20 @@ def mean_tau_b(item: list[str], annotator: list[str], label: list[int], agent: l
 def test_proposition_1_needs_close_agents_a_vote_that_decides_an_item_is_not_enough() -> None:
     """Ten items of each agent; all agree on all but one, which one vote decides. No subset changes the order."""
     rows = [
-        (f"{agent}{number}", who, 2 if (agent == "good") != (number == 0 and who == "ann") else 0, agent)
+        (
+            f"{agent}{number}",
+            who,
+            2 if (agent == "good") != (number == 0 and who == "ann") else 0,
+            agent,
+        )
         for agent in ("good", "bad")
         for number in range(10)
         for who in ("ann", "bob", "cid")
     ]
     item, annotator, label, agent = (list(column) for column in zip(*rows, strict=True))
-    assert consensus.majority_vote(item, annotator, label, classes=range(3)).items_with_margin_one() == [
+    assert consensus.majority_vote(
+        item, annotator, label, classes=range(3)
+    ).items_with_margin_one() == [
         "good0",
         "bad0",
     ]

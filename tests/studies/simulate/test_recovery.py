@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.studies.simulate import CONFIGURATIONS, label_stability, pair_order_accuracy, recovery
+from jurygraph.studies.simulate import (
+    CONFIGURATIONS,
+    label_stability,
+    pair_order_accuracy,
+    recovery,
+)
 from tests.studies.simulate.published import EXPECTED, TABLE_5, off
 
 SETTINGS = {name: one.setting for name, one in CONFIGURATIONS.items()}
@@ -16,9 +21,15 @@ FEW = ("gaps_tight", "labels_9", "adv_40")
 
 @pytest.mark.exhaustive
 def test_a_few_seeds_agree_with_the_published_tables() -> None:
-    found = recovery({name: SETTINGS[name] for name in FEW}, range(1000, 1010), lambda evaluations: None)
-    assert {name: off(name, one, ["mse"]) for name, one in found.items() if off(name, one, ["mse"])} == {}
-    assert off("gaps_tight", found["gaps_tight"]) == {}  # where others are in order, so few seeds show no error
+    found = recovery(
+        {name: SETTINGS[name] for name in FEW}, range(1000, 1010), lambda evaluations: None
+    )
+    assert {
+        name: off(name, one, ["mse"]) for name, one in found.items() if off(name, one, ["mse"])
+    } == {}
+    assert (
+        off("gaps_tight", found["gaps_tight"]) == {}
+    )  # where others are in order, so few seeds show no error
 
 
 @pytest.mark.exhaustive

@@ -3,7 +3,14 @@
 import pytest
 
 from jurygraph.aggregation.consensus.fitting import METHODS
-from jurygraph.studies.simulate import CONFIGURATIONS, PARTS, Setting, count_evaluations, recovery, report
+from jurygraph.studies.simulate import (
+    CONFIGURATIONS,
+    PARTS,
+    Setting,
+    count_evaluations,
+    recovery,
+    report,
+)
 from tests.studies.figures import figures_of
 
 

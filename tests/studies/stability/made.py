@@ -11,7 +11,12 @@ CONFIG: dict[str, Any] = {"evaluators": [evaluator_use("judge")], "reward": {"ju
 SEED = {"seed": "t/r"}
 RESPONSES: list[dict[str, Any]] = [
     {"id": "t/r", "text": "it is r", "data": {"judge": 0.5, "advice": 0.5}, "labels": SEED},
-    {"id": "t/a", "text": "it is a", "data": {"judge": 0.4, "advice": 0.5}, "labels": {**SEED, "family": "order"}},
+    {
+        "id": "t/a",
+        "text": "it is a",
+        "data": {"judge": 0.4, "advice": 0.5},
+        "labels": {**SEED, "family": "order"},
+    },
     {
         "id": "t/b",
         "text": "it is b",
@@ -22,7 +27,9 @@ RESPONSES: list[dict[str, Any]] = [
 
 
 def labelled_run(
-    folder: Path, config: Mapping[str, Any] = CONFIG, responses: Sequence[Mapping[str, Any]] = RESPONSES
+    folder: Path,
+    config: Mapping[str, Any] = CONFIG,
+    responses: Sequence[Mapping[str, Any]] = RESPONSES,
 ) -> Path:
     """Score the responses into a run of this folder, and return it."""
     tasks = write_tasks(folder, [{"id": "t", "query": "What?", "responses": list(responses)}])

@@ -20,13 +20,18 @@ TRIP = Path(__file__).parents[3] / "examples" / "group_trip"
 
 
 def check_rewards(folder: Path, tasks: int) -> None:
-    lines = gzip.decompress((TRIP / "tasks.jsonl.gz").read_bytes()).splitlines(keepends=True)[:tasks]
+    lines = gzip.decompress((TRIP / "tasks.jsonl.gz").read_bytes()).splitlines(keepends=True)[
+        :tasks
+    ]
     (folder / "tasks.jsonl").write_bytes(b"".join(lines))
     made, _ = generate_presentations(list(read_tasks(str(folder / "tasks.jsonl"))))
     (folder / "variants.jsonl").write_bytes(b"".join(made))
     for name in ("tasks", "variants"):
         config = ("--config", TRIP / "jury.yaml")
-        assert run_command("score", folder / f"{name}.jsonl", *config, "--out", folder / name).code == 0
+        assert (
+            run_command("score", folder / f"{name}.jsonl", *config, "--out", folder / name).code
+            == 0
+        )
     with closing(Run.open(folder / "tasks")) as run:
         rewards = {trace.response_id: trace.reward for trace in run.traces()}
     with closing(Run.open(folder / "variants")) as run:
@@ -51,8 +56,14 @@ def test_so_have_the_variants_of_all_plans(tmp_path: Path) -> None:
 
 
 def test_what_is_undefined_is_counted_and_labels_lead_to_the_seed(tmp_path: Path) -> None:
-    plan = {"itinerary": [{"day": 1, "what": "ferry"}], "tradeoffs": ["no hike", "early start", "one museum less"]}
-    responses = [Response(id="a", text="x", data=plan, labels={"quality": "high"}), Response(id="b", text="no data")]
+    plan = {
+        "itinerary": [{"day": 1, "what": "ferry"}],
+        "tradeoffs": ["no hike", "early start", "one museum less"],
+    }
+    responses = [
+        Response(id="a", text="x", data=plan, labels={"quality": "high"}),
+        Response(id="b", text="no data"),
+    ]
     lines, report = generate_presentations([(Task(id="t", query="?"), responses)])
     figures = figures_of(report)
     assert (figures.structured, figures.left_out) == (1, 1)
@@ -64,7 +75,12 @@ def test_what_is_undefined_is_counted_and_labels_lead_to_the_seed(tmp_path: Path
     path.write_bytes(b"".join(lines))
     ((_, shown),) = read_tasks(path)
     assert json.loads(lines[0])["responses"][0]["labels"] == {"quality": "high", "seed": "a"}
-    assert shown[1].labels == {"quality": "high", "seed": "a", "family": "trade-off-order", "version": 1}
+    assert shown[1].labels == {
+        "quality": "high",
+        "seed": "a",
+        "family": "trade-off-order",
+        "version": 1,
+    }
     originals, _ = generate_presentations([(Task(id="t", query="?"), responses)], versions=0)
     assert len(json.loads(originals[0])["responses"]) == 1
     with pytest.raises(InputError, match="none of 1 responses has structured data"):

@@ -43,7 +43,11 @@ def draw(n: int, rng: np.random.Generator, drift: float = 1.0) -> tuple[Floats, 
     target, utilities, covariance = known_judge(n)
     weights = target + drift * rng.multivariate_normal(np.zeros(n), covariance, method="eigh")
     estimated = utilities + ESTIMATION * rng.normal(size=n)
-    return weights, estimated, float(weights @ estimated) + SHARED * rng.normal() + CHANCE * rng.normal()
+    return (
+        weights,
+        estimated,
+        float(weights @ estimated) + SHARED * rng.normal() + CHANCE * rng.normal(),
+    )
 
 
 def rows_of(n: int, rng: np.random.Generator) -> Iterator[PresentationScore]:
@@ -56,7 +60,9 @@ def rows_of(n: int, rng: np.random.Generator) -> Iterator[PresentationScore]:
                 "weights": dict(zip(names, weights.tolist(), strict=True)),
                 "utilities": dict(zip(names, (1 + 9 * utilities).tolist(), strict=True)),
             }
-            yield PresentationScore(**common, family="wording", version=version, score=1 + 9 * score, **own)
+            yield PresentationScore(
+                **common, family="wording", version=version, score=1 + 9 * score, **own
+            )
         truth = 0.5
         for version in range(REPEATS):
             score = 1 + 9 * (truth + CHANCE * rng.normal())
@@ -87,14 +93,22 @@ def test_noise_ratios_and_terms_are_those_of_the_formulas(seed: int) -> None:
     for row in report.drift:
         truth = true_figures(row.stakeholders)
         share = row.explained
-        on_log_scale = Figures(share | {"error": share.error / share.value})  # a share of variances is skewed
-        assert is_near(on_log_scale, SCALE * truth["shift"] / semantic[row.stakeholders], on_logs=True)
+        on_log_scale = Figures(
+            share | {"error": share.error / share.value}
+        )  # a share of variances is skewed
+        assert is_near(
+            on_log_scale, SCALE * truth["shift"] / semantic[row.stakeholders], on_logs=True
+        )
 
 
 def error_of(term: str, rows: tuple[PresentationScore, ...], n: int) -> float:
     """Return the standard error of the mean of a term over responses."""
-    found = [unit.weight_arrays() for unit in units_by_protocol(rows)["score"] if unit.stakeholders == n]
-    terms = [(estimate_terms(*one[2]), np.var(one[2][2], ddof=1)) for one in found if one is not None]
+    found = [
+        unit.weight_arrays() for unit in units_by_protocol(rows)["score"] if unit.stakeholders == n
+    ]
+    terms = [
+        (estimate_terms(*one[2]), np.var(one[2][2], ddof=1)) for one in found if one is not None
+    ]
     values = [variance if term == "variance" else getattr(one, term) for one, variance in terms]
     return float(np.std(values, ddof=1)) / math.sqrt(RESPONSES)
 
@@ -103,7 +117,10 @@ def error_of(term: str, rows: tuple[PresentationScore, ...], n: int) -> float:
 def test_the_terms_of_theorem_1_are_estimated_without_bias(seed: int) -> None:
     rng = np.random.default_rng([seed, 1])
     rows = tuple(row for n in STAKEHOLDERS for row in rows_of(n, rng))
-    pairs = [row.model_copy(update={"task": f"{row.stakeholders}/{int(row.seed.split('/')[1]) // 2}"}) for row in rows]
+    pairs = [
+        row.model_copy(update={"task": f"{row.stakeholders}/{int(row.seed.split('/')[1]) // 2}"})
+        for row in rows
+    ]
     report = figures_of(measure_signal(Presentations(sources=("known",), rows=tuple(pairs))))
     assert [one.stakeholders for one in report.terms] == list(STAKEHOLDERS)
     for one in report.terms:
@@ -112,7 +129,10 @@ def test_the_terms_of_theorem_1_are_estimated_without_bias(seed: int) -> None:
         for term in ("estimation", "aggregation", "shared", "cross", "variance"):
             error = error_of(term, rows, one.stakeholders)
             quantile = stats.t.ppf(1.0 - 0.01 / (2 * FIGURES), RESPONSES - 1)
-            assert abs(one[term] - SCALE * truth[term]) <= quantile * error, (one.stakeholders, term)
+            assert abs(one[term] - SCALE * truth[term]) <= quantile * error, (
+                one.stakeholders,
+                term,
+            )
 
 
 @seeds
@@ -122,17 +142,26 @@ def test_snr_and_signs_are_those_of_the_signal_that_was_put_in(seed: int) -> Non
     noise = 0.3
     spread = noise * math.sqrt(SNR) * np.resize([1.0, -1.0], GROUP)
 
-    def score(seed: str, task: str, mean: float, family: str, version: int = 0) -> PresentationScore:
+    def score(
+        seed: str, task: str, mean: float, family: str, version: int = 0
+    ) -> PresentationScore:
         scored = mean + noise * rng.normal()
-        return PresentationScore(seed=seed, task=task, family=family, version=version, score=scored, stakeholders=2)
+        return PresentationScore(
+            seed=seed, task=task, family=family, version=version, score=scored, stakeholders=2
+        )
 
     rows = [score("noise", "other", 5.0, "wording", version) for version in range(WORDINGS)]
     for group in range(GROUPS):
-        rows += [score(f"{group}/{place}", f"g{group}", 5.0 + spread[place], "original") for place in range(GROUP)]
+        rows += [
+            score(f"{group}/{place}", f"g{group}", 5.0 + spread[place], "original")
+            for place in range(GROUP)
+        ]
     report = figures_of(measure_signal(Presentations(sources=("known",), rows=tuple(rows))))
     found = np.array([group.snr for group in report.groups])
     assert len(found) == GROUPS
     of_groups = found.std(ddof=1) / math.sqrt(GROUPS)
     of_noise = (SNR + 1.0 - 1.0 / GROUP) * math.sqrt(2.0 / (WORDINGS - 1))  # the same in all groups
     assert abs(found.mean() - SNR) <= stats.norm.ppf(0.995) * math.hypot(of_groups, of_noise)
-    assert [group.sign_correct for group in report.groups] == [sign_correctness(snr, GROUP) for snr in found]
+    assert [group.sign_correct for group in report.groups] == [
+        sign_correctness(snr, GROUP) for snr in found
+    ]

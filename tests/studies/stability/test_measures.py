@@ -19,7 +19,9 @@ SCORES = st.lists(st.floats(1.0, 10.0), min_size=2, max_size=20)
 
 
 @given(SCORES)
-def test_the_variance_is_that_of_the_population_unless_it_is_asked_for_the_sample(scores: list[float]) -> None:
+def test_the_variance_is_that_of_the_population_unless_it_is_asked_for_the_sample(
+    scores: list[float],
+) -> None:
     assert variance(scores) == pytest.approx(float(np.var(scores)), abs=1e-12)
     assert variance(scores, ddof=1) == pytest.approx(float(np.var(scores, ddof=1)), abs=1e-12)
     assert variance([1.0 + 9.0 * 0.1] * len(scores)) == 0.0
@@ -63,7 +65,10 @@ def test_table_3_is_in_units_of_the_mean_spread_within_units() -> None:
     assert found.shift_range == pytest.approx(1.2 / found.spread)
     assert found.explained is not None
     assert found.explained.value == pytest.approx(1.0)
-    assert (found.weight_cv, found.utility_cv) == (pytest.approx(np.std([0.5, 0.7, 0.3]) / 0.5 / 2), 0.0)
+    assert (found.weight_cv, found.utility_cv) == (
+        pytest.approx(np.std([0.5, 0.7, 0.3]) / 0.5 / 2),
+        0.0,
+    )
 
 
 def test_a_ratio_of_means_has_an_interval_over_clusters_and_says_what_it_cannot_tell() -> None:

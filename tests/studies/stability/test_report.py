@@ -46,7 +46,9 @@ def measured(folder: Path, rows: list[dict[str, Any]], **choice: Any) -> Figures
     return figures_of(measure_stability(read_table(write(folder, rows)), **choice))
 
 
-def test_noise_is_the_mean_over_units_and_growth_is_over_the_families_of_both_ends(tmp_path: Path) -> None:
+def test_noise_is_the_mean_over_units_and_growth_is_over_the_families_of_both_ends(
+    tmp_path: Path,
+) -> None:
     found = measured(tmp_path, ROWS, qualities=("high",))
     assert found.stakeholders == [2, 8]
     assert [(row.semantic.value, row.repeat.value) for row in found.noise] == [
@@ -58,7 +60,11 @@ def test_noise_is_the_mean_over_units_and_growth_is_over_the_families_of_both_en
     assert ratio.semantic_to_repeat.value == pytest.approx(50 / 6)
     assert [unit.cv for unit in found.units] == pytest.approx([0.5**0.5 / 5, (50 / 6) ** 0.5 / 5])
     families = {row.name: row.variance for row in found.families}
-    assert [families[name]["8"].value for name in ("header", "order", "summary")] == [0.0, 9.0, 16.0]
+    assert [families[name]["8"].value for name in ("header", "order", "summary")] == [
+        0.0,
+        9.0,
+        16.0,
+    ]
     assert (families["order"]["2"].value, families["summary"]["2"]) == (1.0, None)
 
 
@@ -80,11 +86,20 @@ def test_the_plot_has_the_noise_of_all_bands_by_number_of_stakeholders(tmp_path:
 
 
 def test_small_variances_have_the_digits_that_they_need() -> None:
-    assert [variance_digits([value, None]) for value in (0.0, 1.2, 0.1, -0.9, 0.05, 0.00021)] == [2, 2, 2, 2, 4, 5]
+    assert [variance_digits([value, None]) for value in (0.0, 1.2, 0.1, -0.9, 0.05, 0.00021)] == [
+        2,
+        2,
+        2,
+        2,
+        4,
+        5,
+    ]
     assert variance_digits([IntervalCell(0.5, 0.1, 0.9), 0.01]) == 2
 
 
-def adaptive(seed: str, weights: list[float], utilities: list[float], version: int) -> dict[str, Any]:
+def adaptive(
+    seed: str, weights: list[float], utilities: list[float], version: int
+) -> dict[str, Any]:
     score = sum(w * u for w, u in zip(weights, utilities, strict=True))
     people = ("ann", "bob")
     return {
@@ -94,21 +109,39 @@ def adaptive(seed: str, weights: list[float], utilities: list[float], version: i
     }  # fmt: skip
 
 
-def test_the_same_utilities_are_weighed_anew_and_the_worst_variant_is_broken_down(tmp_path: Path) -> None:
+def test_the_same_utilities_are_weighed_anew_and_the_worst_variant_is_broken_down(
+    tmp_path: Path,
+) -> None:
     given = [([0.5, 0.5], [2.0, 8.0]), ([0.7, 0.3], [2.0, 8.0]), ([0.3, 0.7], [4.0, 8.0])]
-    rows = [adaptive("plan", weights, utilities, place) for place, (weights, utilities) in enumerate(given)]
+    rows = [
+        adaptive("plan", weights, utilities, place)
+        for place, (weights, utilities) in enumerate(given)
+    ]
     own = tmp_path / "own.csv"
     own.write_text("task,stakeholder,weight\ntrip,ann,0.25\ntrip,bob,0.75\n", encoding="utf-8")
     found = measured(tmp_path, rows, own_weights=read_weights(own))
     by_name = {row.name: row.variance["2"].value for row in found.weightings}
-    assert list(by_name) == ["by the judge", "uniform", "DecompR τ=3", "DecompR τ=5", "DecompR τ=8", "own.csv"]
+    assert list(by_name) == [
+        "by the judge",
+        "uniform",
+        "DecompR τ=3",
+        "DecompR τ=5",
+        "DecompR τ=8",
+        "own.csv",
+    ]
     assert by_name["uniform"] == pytest.approx((0.0 + 0.0 + 1.0) * 2 / 9)
     assert by_name["own.csv"] == pytest.approx(0.25**2 * 4 * 2 / 9)
     assert by_name["by the judge"] == pytest.approx((0.2**2 + 1.4**2 + 1.6**2) / 3)
     for text, message in (
-        ("trip,ann,0.5\ntrip,bib,0.5\n", "the weights of task 'trip' are of ann, bib; write those of ann, bob"),
+        (
+            "trip,ann,0.5\ntrip,bib,0.5\n",
+            "the weights of task 'trip' are of ann, bib; write those of ann, bob",
+        ),
         ("trap,ann,1\n", "has no weights of a task whose scores have utilities; such tasks: trip"),
-        ("trip,ann,0.5\ntrip,ann,0.5\n", "own.csv, line 3: a second weight of 'ann' in task 'trip'"),
+        (
+            "trip,ann,0.5\ntrip,ann,0.5\n",
+            "own.csv, line 3: a second weight of 'ann' in task 'trip'",
+        ),
     ):
         own.write_text(f"task,stakeholder,weight\n{text}", encoding="utf-8")
         with pytest.raises(InputError, match=re.escape(message)):
@@ -116,24 +149,32 @@ def test_the_same_utilities_are_weighed_anew_and_the_worst_variant_is_broken_dow
     (worst,) = found.worst
     assert (worst.seed, worst.version) == ("plan", 1)
     assert worst.shift == pytest.approx(0.2 * 2 - 0.2 * 8)
-    assert [worst.stakeholders[name].product for name in ("ann", "bob")] == pytest.approx([0.4, -1.6])
+    assert [worst.stakeholders[name].product for name in ("ann", "bob")] == pytest.approx(
+        [0.4, -1.6]
+    )
     assert found.drift[0].units == 1
 
 
 def test_a_wrong_cell_is_named_by_file_line_and_field(tmp_path: Path) -> None:
     csv = tmp_path / "scores.csv"
     csv.write_text("seed,family,stakeholders,score\na,order,2,5\na,order,two,6\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"scores\.csv, line 3, field stakeholders: is the text 'two'"):
+    with pytest.raises(
+        InputError, match=r"scores\.csv, line 3, field stakeholders: is the text 'two'"
+    ):
         read_table(csv)
     csv.write_text("seed,family,score\na,order,5\n", encoding="utf-8")
     with pytest.raises(InputError, match="has no column 'stakeholders'"):
         read_table(csv)
     row = adaptive("plan", [0.5, 0.5], [2.0, 8.0], 0) | {"utilities": {"ann": 2.0}}
-    with pytest.raises(InputError, match="field weights: are of other stakeholders than `utilities`"):
+    with pytest.raises(
+        InputError, match="field weights: are of other stakeholders than `utilities`"
+    ):
         read_table(write(tmp_path, [row]))
     with pytest.raises(InputError, match="no response has two scored variants"):
         measured(tmp_path, list(rows_of("one", 2, {"order": [5.0]}, [5.0, 5.0])))
     own = tmp_path / "own.csv"
     own.write_text("task,stakeholder,weight\ntrip,ann,0.5\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"the weights of task 'trip' sum to 0\.5; they have to sum to 1"):
+    with pytest.raises(
+        InputError, match=r"the weights of task 'trip' sum to 0\.5; they have to sum to 1"
+    ):
         read_weights(own)

@@ -29,12 +29,15 @@ LABELS: list[Mapping[str, Any]] = [
 ]
 
 
-def test_each_sample_that_does_not_rotate_is_an_exact_repeat_with_a_reward_of_its_own(tmp_path: Path) -> None:
+def test_each_sample_that_does_not_rotate_is_an_exact_repeat_with_a_reward_of_its_own(
+    tmp_path: Path,
+) -> None:
     task = trip(2).model_dump(mode="json")
     texts = [f"{PLAN}{' ' * place}" for place in range(3)]
     names = ["t/plan", "t/a", "t/b"]
     task["responses"] = [
-        {"id": name, "text": text, "labels": labels} for name, text, labels in zip(names, texts, LABELS, strict=True)
+        {"id": name, "text": text, "labels": labels}
+        for name, text, labels in zip(names, texts, LABELS, strict=True)
     ]
     tasks = write_tasks(tmp_path, [task])
     shown: list[tuple[str, ...]] = []
@@ -55,11 +58,18 @@ def test_each_sample_that_does_not_rotate_is_an_exact_repeat_with_a_reward_of_it
     assert {row.protocol for row in found.rows} == {"decomposed-adaptive"}
     assert len(found.rows) == 6
     for row in found.rows:
-        assert row.score == pytest.approx(sum(row.weights[name] * row.utilities[name] for name in row.weights))
+        assert row.score == pytest.approx(
+            sum(row.weights[name] * row.utilities[name] for name in row.weights)
+        )
         assert (row.seed, row.quality, row.stakeholders) == ("t/plan", "high", 2)
         assert row.difficulty == {"ann": 2.5, "bob": 2.5}
-    means = [sum(row.score for row in found.rows if row.input == key) / 2 for key in {row.input for row in found.rows}]
-    assert sorted(means) == pytest.approx(sorted(1 + 9 * value for value in rewards.values() if value is not None))
+    means = [
+        sum(row.score for row in found.rows if row.input == key) / 2
+        for key in {row.input for row in found.rows}
+    ]
+    assert sorted(means) == pytest.approx(
+        sorted(1 + 9 * value for value in rewards.values() if value is not None)
+    )
     report = figures_of(measure_stability(found))
     assert (report.units[0].variants, report.noise[0].repeat is not None) == (2, True)
 
@@ -79,13 +89,20 @@ def test_items_of_a_call_do_not_rotate_either(tmp_path: Path) -> None:
             "params": {"criteria": ["It is short.", "It is kind."], "rotate": False},
         }
         task = {"id": "t", "query": "Write.", "responses": [{"id": "t/r", "text": "Dear Ann"}]}
-        run_session(tmp_path / "run", write_tasks(tmp_path, [task]), judge_config(server) | {"evaluators": [use]})
+        run_session(
+            tmp_path / "run",
+            write_tasks(tmp_path, [task]),
+            judge_config(server) | {"evaluators": [use]},
+        )
     assert (len(orders), len(set(orders))) == (3, 1)
 
 
 @pytest.mark.parametrize(
     ("reward", "protocols"),
-    [({"judge": 1.0}, ["judge", "advice"]), ({"judge": 0.5, "advice": 0.5}, ["reward", "advice", "judge"])],
+    [
+        ({"judge": 1.0}, ["judge", "advice"]),
+        ({"judge": 0.5, "advice": 0.5}, ["reward", "advice", "judge"]),
+    ],
 )
 def test_a_reward_that_is_one_component_is_measured_once_and_first(
     tmp_path: Path, reward: dict[str, float], protocols: list[str]

@@ -25,14 +25,18 @@ def test_the_noise_in_the_observed_rewards_is_taken_out() -> None:
     rng = np.random.default_rng(5)
     true = np.array([2.0, 4.0, 6.0, 8.0])
     observed = true + rng.normal(0.0, 0.5, (4000, 4))
-    assert np.mean([observed_snr(row, 0.25) for row in observed]) == pytest.approx(true.var() / 0.25, rel=0.01)
+    assert np.mean([observed_snr(row, 0.25) for row in observed]) == pytest.approx(
+        true.var() / 0.25, rel=0.01
+    )
     assert observed_snr(np.array([1.0, 1.1]), 1.0) == 0.0
     assert (observed_snr(true, 0.0), observed_snr(np.ones(3), 0.0)) == (math.inf, 0.0)
 
 
 def row(seed: str, family: str, score: float, version: int = 0, **fields: Any) -> PresentationScore:
     common: dict[str, Any] = {"stakeholders": 2, "task": "trip"}
-    return PresentationScore(seed=seed, family=family, score=score, version=version, **common | fields)
+    return PresentationScore(
+        seed=seed, family=family, score=score, version=version, **common | fields
+    )
 
 
 def signal_of(*rows: PresentationScore, **choice: Any) -> Figures:

@@ -15,7 +15,9 @@ def plain_words(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
     if not text.strip():
         return jg.Verdict(score=0.0, reason="there is nothing in it")
     found = [words for words in STIFF if words in text]
-    return jg.Verdict(score=1.0 - len(found) / len(STIFF), reason=f"stiff words: {', '.join(found) or 'none'}")
+    return jg.Verdict(
+        score=1.0 - len(found) / len(STIFF), reason=f"stiff words: {', '.join(found) or 'none'}"
+    )
 
 
 class Warm(jg.JudgeEvaluator):

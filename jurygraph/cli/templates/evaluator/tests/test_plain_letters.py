@@ -7,7 +7,10 @@ from jurygraph.conformance import check_evaluator
 
 TASK = jg.Task(id="parcel", query="Where is my parcel?")
 KIND = jg.Response(id="kind", text="I am sorry that it is late. It should reach you by Friday.")
-STIFF = jg.Response(id="stiff", text="Pursuant to our policy, the aforementioned item will be delivered in due course.")
+STIFF = jg.Response(
+    id="stiff",
+    text="Pursuant to our policy, the aforementioned item will be delivered in due course.",
+)
 
 
 @pytest.mark.parametrize("use", ["plain_letters.plain_words", "plain_letters.Warm"])
