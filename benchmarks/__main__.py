@@ -15,6 +15,7 @@ NAMES = (
     "inference",
     "units",
     "plug_in",
+    "wording",
     "trip",
     "store",
     "sizes",

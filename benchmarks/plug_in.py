@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from benchmarks.figure import Figure
 from benchmarks.simulation.need import DESIGNS, measure_need
 from benchmarks.simulation.plug_in import cells
-from benchmarks.units import measure_cells
+from benchmarks.units import measure_quickly
 
 SAMPLES = 100
 _NEED_SAMPLES = 10
 
 
 def measure() -> Iterator[Figure]:
-    yield from measure_cells(cells(), SAMPLES)
+    yield from measure_quickly(cells(), SAMPLES)
     for design in DESIGNS:
         found = measure_need(design, _NEED_SAMPLES)
         yield Figure(

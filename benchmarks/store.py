@@ -93,7 +93,7 @@ async def _written(folder: Path) -> tuple[float, float]:
         run = WritableRun.create(folder, header, "0" * 32)
         plans = [await jury.aprepare(task) for task in tasks]
         for task, plan in zip(tasks, plans, strict=True):
-            run.add_plan(task, plan)
+            run.ledger.append(*run.plan_drafts(task, plan))
         run.ledger.commit()
         seconds = plain = 0.0
         writer = Writer(run.ledger)

@@ -14,13 +14,11 @@ _ERRORS = 3.0
 
 
 def measure() -> Iterator[Figure]:
-    yield from measure_cells(cells(), SAMPLES)
+    return measure_quickly(cells())
 
 
-def measure_cells(designs: Iterable[Cell], samples: int) -> Iterator[Figure]:
+def measure_quickly(designs: Iterable[Cell], samples: int = SAMPLES) -> Iterator[Figure]:
     for cell in designs:
         rate = measure_cell(cell, samples)
-        bound = f"at most {cell.most:g}" if cell.most < 1.0 else f"at least {cell.least:g}"
-        yield Figure(
-            cell.name, rate.value, f"± {rate.error:.3f}", bound, rate.is_within(cell, _ERRORS)
-        )
+        met = rate.is_within(cell, _ERRORS) if cell.bound else None
+        yield Figure(cell.name, rate.value, f"± {rate.error:.3f}", cell.bound, met)

@@ -278,7 +278,7 @@ def stability() -> None:
         "--model",
         "replay:examples/stability/calls.jsonl.gz",
     ]
-    sizes = ["--versions", "3", "--repeats", "2", "--sample-variance", "--out", example.run]
+    sizes = ["--versions", "3", "--repeats", "2", "--out", example.run]
     example.jurygraph("study", "stability", "examples/stability/tasks.jsonl.gz", *config, *sizes)
     example.jurygraph("study", "certify", f"{example.run}/variants", f"{example.run}/repeats")
     script = ["examples/stability/summary.py"]

@@ -15,12 +15,13 @@ from collections.abc import (
     Sized,
 )
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, aclosing
+from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import replace
 from functools import partial
 from inspect import iscoroutinefunction
 from itertools import islice
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
@@ -62,6 +63,7 @@ from jurygraph.sources.user_modules import FolderModules, current_modules, impor
 
 if TYPE_CHECKING:
     from jurygraph.models.request import CallSink
+    from jurygraph.runs.group_recorder import GroupRecorder
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -101,7 +103,8 @@ class Jury(Displayed):
 
     A `gateway` replaces the one for the config's `model`, or several those for all models. `max_cost` (US dollars) and
     `max_calls` limit the calls of gateways made here, together. `code_folder` holds modules that the config names and
-    that are not installed; the attribute is None if the config names none. Raises ConfigError if the config cannot run.
+    that are not installed; the attribute is None if the config names none. What is scored is stored in the run `record`
+    (see the method). Raises ConfigError if the config cannot run.
 
     The `sink` of a method stores each reply of the model before it is used, so that the same request is not sent again.
     """
@@ -115,8 +118,10 @@ class Jury(Displayed):
         max_cost: float | None = None,
         max_calls: int | None = None,
         code_folder: str | Path | None = None,
+        record: str | Path | None = None,
         **settings: Any,
     ) -> None:
+        require_type("record", record, str | Path | None, "give the folder of a run")
         require_type("max_cost", max_cost, int | float | None, "give US dollars")
         require_type("max_calls", max_calls, int | None, "give a number of calls")
         require_type("code_folder", code_folder, str | Path | None, "give a path")
@@ -126,6 +131,8 @@ class Jury(Displayed):
             current_modules() if code_folder is None else FolderModules(Path(code_folder), config)
         )
         self.code_folder = modules.folder if modules is not None and modules.named else None
+        self.evaluators: Mapping[str, Evaluator]
+        self.derivers: Mapping[str, Deriver]
         self.evaluators, self.derivers = fresh_context(config.langsmith).run(
             _load_code, config, modules
         )
@@ -164,6 +171,9 @@ class Jury(Displayed):
         self._opened = self._closed = False
         self._process: int | None = None  # its process id, from the first use on
         self._hanging_open: TimeLimitExceeded | None = None
+        self._record_in = record
+        self._recorder: GroupRecorder | None = None
+        self._recorder_guard = Lock()
 
     def __dir__(self) -> list[str]:
         """Return the names that are for users: the public methods, and the config."""
@@ -183,8 +193,9 @@ class Jury(Displayed):
         max_cost: float | None = None,
         max_calls: int | None = None,
         code_folder: str | Path | None = None,
+        record: str | Path | None = None,
     ) -> Self:
-        """Return a jury from a YAML file, a mapping or a Config, with the limits and the code folder of the class.
+        """Return a jury from a YAML file, a mapping or a Config, with the other arguments of the class.
 
         `model` replaces the config's own: a name, or a model as an object. A mapping may contain objects, too. Modules
         that a file names are looked for in its folder, unless `code_folder` is given.
@@ -199,7 +210,9 @@ class Jury(Displayed):
             config = source
         else:
             config = parse_config({**dict(source), **({} if model is None else {"model": model})})
-        return cls(config, max_cost=max_cost, max_calls=max_calls, code_folder=code_folder)
+        return cls(
+            config, max_cost=max_cost, max_calls=max_calls, code_folder=code_folder, record=record
+        )
 
     async def aprepare(
         self, task: Task, profiles: ProfilesLine | None = None, sink: "CallSink | None" = None
@@ -275,15 +288,20 @@ class Jury(Displayed):
         plan: Plan | None = None,
         reused_results: ReusedResults = NO_REUSED_RESULTS,
         sink: "CallSink | None" = None,
+        *,
+        step: int | None = None,
+        phase: str | None = None,
     ) -> list[Trace]:
         """Return the traces of a task's whole group of responses, in the order of `responses`.
 
         A response may be its text alone: the third of task `a` is then `a/3`. Verdicts and material in `reused_results`
-        are reused. Raises InputError for an empty group, where two responses have the same id, for values of a wrong
-        type, and for a closed jury; ModelAccessError if a server refuses the key or does not have the model,
-        ModelOutageError if it does not answer for too long, and BudgetExceeded at a limit of cost or calls.
+        are reused. `step` and `phase` name the group in the run that it is recorded in (see `record`).
+
+        Raises InputError for an empty group, where two responses have the same id, for values of a wrong type, and for
+        a closed jury; ModelAccessError if a server refuses the key or does not have the model, ModelOutageError if it
+        does not answer for too long, and BudgetExceeded at a limit of cost or calls.
         """
-        group = Group(task, responses, plan, reused_results)  # type: ignore[arg-type]
+        group = Group(task, responses, plan, reused_results, step, phase)  # type: ignore[arg-type]
         (outcome,) = await start_isolated(
             partial(self._score_batch, [group], sink), self.config.langsmith
         )
@@ -371,11 +389,21 @@ class Jury(Displayed):
     async def _score_batch(
         self, groups: Sequence[Group], sink: "CallSink | None"
     ) -> "list[Outcome]":
-        """Run the score graph on a batch of groups; return each group's traces, or its error.
+        """Score a batch of groups, and record them if the jury does; return each group's traces, or its error.
 
         A group that cannot begin is the last of the list: its error ends the scoring of those after it.
         """
         self._start_use()
+        recorder = self._open_recorder()
+        if recorder is None:
+            return await self._run_score_graph(groups, sink)
+        return await recorder.score(
+            groups, lambda begun, calls: self._run_score_graph(begun, sink or calls)
+        )
+
+    async def _run_score_graph(
+        self, groups: Sequence[Group], sink: "CallSink | None"
+    ) -> "list[Outcome]":
         planned, errors = await self._plan_groups(groups, sink)
         if not planned:
             return errors
@@ -435,10 +463,62 @@ class Jury(Displayed):
         return self.run(self.aprepare(task, profiles))
 
     def score(
-        self, task: Task, responses: Sequence[Response | str], plan: Plan | None = None
+        self,
+        task: Task,
+        responses: Sequence[Response | str],
+        plan: Plan | None = None,
+        *,
+        step: int | None = None,
+        phase: str | None = None,
     ) -> list[Trace]:
         """Run `ascore` for callers without an event loop."""
-        return self.run(self.ascore(task, responses, plan))
+        return self.run(self.ascore(task, responses, plan, step=step, phase=phase))
+
+    @contextmanager
+    def record(self, folder: str | Path, phase: str | None = None) -> "Iterator[GroupRecorder]":
+        """Store what is scored inside the block in a run without a file of tasks; see `GroupRecorder`.
+
+            with jury.record("run") as recorder:
+                jury.score(task, responses, step=7)
+
+        A group is named by its task's id, a `step` and a `phase`. Without a step, every group is the next one of its
+        task. With a step, the same responses return the stored traces, and only what failed by infrastructure is
+        requested again. The run that is in the folder is gone on with, if it has the settings of this jury.
+
+        Raises InputError if the jury records already, if the folder holds another run, and where another process
+        writes it.
+        """
+        self._require_open()
+        require_type("folder", folder, str | Path, "give the folder of a run")
+        if self._record_in is not None:
+            problem = f"this jury records into {self._record_in} already"
+            raise InputError(f"{problem}; give `phase` to `score`, or make another jury")
+        self._record_in = folder
+        try:
+            recorder = self._open_recorder(phase)
+            assert recorder is not None
+            yield recorder
+        finally:
+            self._release_recorder()
+            self._record_in = None
+
+    def _open_recorder(self, phase: str | None = None) -> "GroupRecorder | None":
+        """Return the recorder of the jury, None if it has none; its run is opened with the first use."""
+        if self._record_in is None:
+            return None
+        with self._recorder_guard:
+            if self._recorder is None:
+                # the only import upwards: a jury offers to record, and knows no more of runs than this
+                from jurygraph.runs.group_recorder import GroupRecorder
+
+                self._recorder = GroupRecorder(self._record_in, self, phase)
+            return self._recorder
+
+    def _release_recorder(self) -> None:
+        recorder = self._recorder
+        self._recorder = None
+        if recorder is not None:
+            recorder.release()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the jury's own event loop. Raises InputError if the jury is closed, also meanwhile."""
@@ -503,6 +583,7 @@ class Jury(Displayed):
         if self._is_foreign:
             return
         with ExitStack() as closing:  # all is closed, whatever one of them raises
+            closing.callback(self._release_recorder)
             closing.callback(self.loop.close)
             if self.gateways:
                 closing.callback(lambda: self.loop.run(self.gateways.close()))

@@ -221,7 +221,7 @@ MISTAKES = [
     ),
     (
         "material 'sentences' is missing: expected material 'sentences', got 'sentence'",
-        *("sentences.py", 'Material(name="sentences"', 'Material(name="sentence"'),
+        *("sentences.py", 'name="sentences", data', 'name="sentence", data'),
     ),
     (
         "deriver 'sentences.Sentences' gives 'sentences', which another source gives already; leave it out, or let it",
@@ -245,8 +245,8 @@ MISTAKES = [
         "combiner 'weakest.Weakest' failed: every array of a component has one number for each response",
         *(
             "weakest.py",
-            "for value, has_value in means.values()], axis=0)",
-            "for value, has_value in means.values()], axis=1)",
+            "for value, has_value in means.values()], axis=0\n",
+            "for value, has_value in means.values()], axis=1\n",
         ),
     ),
     (

@@ -480,7 +480,7 @@ def test_the_snippets_print_what_the_page_shows(
         with redirect_stdout(printed):
             exec(compile(code, "docs/python.md", "exec"), names)
         assert printed.getvalue() == shown, code
-    assert len(snippets) == 11
+    assert len(snippets) == 12
     (tmp_path / "jury.yaml").write_text("evaluators: [maths.length]")
     assert (
         type_line("jurygraph score letters.jsonl --config jury.yaml --out run", tmp_path).code == 0

@@ -4,6 +4,7 @@ Each function simulates one data set, gives it to the study itself, and returns 
 whether an interval contained the true value.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
@@ -85,12 +86,23 @@ def compare_runs(
 
 
 class Cell(NamedTuple):
-    """A simulated design: its name, one data set of it by seed, and the bounds of the share that is true."""
+    """A simulated design: its name, one data set of it by seed, and the bounds of the share that is true.
+
+    Without `is_share`, the bounds are of the mean of numbers.
+    """
 
     name: str
-    simulate: Callable[[int], bool]
+    simulate: Callable[[int], float]
     least: float = 0.0
     most: float = 1.0
+    is_share: bool = True
+
+    @property
+    def bound(self) -> str:
+        """Return the bounds in words; none where nothing is asked for."""
+        least = [f"at least {self.least:g}"] if self.least > 0.0 else []
+        most = [f"at most {self.most:g}"] if self.most not in (1.0, math.inf) else []
+        return ", ".join(least + most)
 
 
 def cells() -> Iterator[Cell]:
@@ -110,7 +122,7 @@ def cells() -> Iterator[Cell]:
 
 
 class Rate(NamedTuple):
-    """The share of simulations that are true, with its binomial error."""
+    """The share of simulations that are true, with its binomial error, or the mean of numbers with its error."""
 
     value: float
     error: float
@@ -122,7 +134,10 @@ class Rate(NamedTuple):
 
 
 def measure_cell(cell: Cell, samples: int) -> Rate:
-    share = sum(cell.simulate(seed) for seed in range(samples)) / samples
+    values = np.array([cell.simulate(seed) for seed in range(samples)], dtype=np.float64)
+    mean = float(values.mean())
+    if not cell.is_share:
+        return Rate(mean, float(values.std(ddof=1) / np.sqrt(samples)))
     # The error is that of a share that is not exactly 0 or 1, which no number of samples shows.
-    expected = (share * samples + 1.0) / (samples + 2.0)
-    return Rate(share, float(np.sqrt(expected * (1.0 - expected) / samples)))
+    expected = (mean * samples + 1.0) / (samples + 2.0)
+    return Rate(mean, float(np.sqrt(expected * (1.0 - expected) / samples)))

@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE.parents[1]))  # to be run as a file, too
 
 from examples.stability import known  # noqa: E402
 
-STUDY = ("--versions", "3", "--repeats", "2", "--sample-variance", "--json")
+STUDY = ("--versions", "3", "--repeats", "2", "--json")
 
 
 def main(calls: str = str(HERE / "calls.jsonl.gz")) -> None:
@@ -37,7 +37,7 @@ def main(calls: str = str(HERE / "calls.jsonl.gz")) -> None:
             print(line)
         scores = Path(scratch, "known.jsonl")
         known.main(str(scores))
-        for line in known_lines(_study(scores, "--sample-variance", "--json")):
+        for line in known_lines(_study(scores, "--json")):
             print(line)
 
 
@@ -55,10 +55,13 @@ def record_lines(figures: Mapping[str, Any]) -> Iterator[str]:
     for row in figures["noise"]:
         semantic, repeat = row["semantic"], row["repeat"]
         plans = f"{semantic['clusters']} plans for {row['stakeholders']} people"
-        yield f"{plans}: σ²_Sem {_cell(semantic)}; σ²_Rep {repeat['value']:.5f}"
+        yield f"{plans}: σ²_Sem {_cell(semantic)}; σ²_Rep {_cell(repeat, 5)}"
     (ratios,) = figures["ratios"]
     most = max(figures["stakeholders"])
-    yield f"S/R for {most} people {_cell(ratios['semantic_to_repeat'], 1)}; Growth {_cell(ratios['growth'], 1)}"
+    ratio = ratios["semantic_to_repeat"]
+    shown = f"not given (d = {ratios['repeat_freedom']})" if ratio is None else _cell(ratio, 1)
+    alone = f"σ²_Sem - σ²_Rep {_cell(ratios['wording_alone'])}"
+    yield f"S/R for {most} people {shown}; {alone}; Growth {_cell(ratios['growth'], 1)}"
     named = [
         row for row in figures["families"] if row["name"] not in ("all variants", "exact repeats")
     ]
@@ -76,7 +79,10 @@ def known_lines(figures: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _cell(found: Mapping[str, Any], digits: int = 4) -> str:
-    return f"{found['value']:.{digits}f} ({found['low']:.{digits}f} to {found['high']:.{digits}f})"
+    value = f"{found['value']:.{digits}f}"
+    if found["low"] is None:
+        return value
+    return f"{value} ({found['low']:.{digits}f} to {found['high']:.{digits}f})"
 
 
 if __name__ == "__main__":

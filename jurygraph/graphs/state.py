@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextvars import Context, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypedDict, TypeVar
@@ -497,16 +497,25 @@ _ITEM_HINT = "give a list of Groups, or of pairs (task, responses)"
 class Group(Displayed):
     """A task and all its responses, which are scored together. Without a plan, one is made.
 
-    A response may be its text alone: the third of task `a` is then `a/3`. Raises InputError for a wrong type.
+    A response may be its text alone, or have no id: the third of task `a` is then `a/3`. A recorded group has a `step`
+    of its task, and a `phase`, such as an evaluation: the third of `a` at step 7 is `a@7/3`, and `a@test:7/3` in phase
+    `test`. Where each `rank` records apart, its name is `a@7#0/3`. Raises InputError for a wrong type.
     """
 
     task: Task
     responses: Sequence[Response]
     plan: Plan | None = None
     reused_results: ReusedResults = NO_REUSED_RESULTS
+    step: int | None = None
+    phase: str | None = None
+    rank: str | None = None
+    unnamed: frozenset[int] = field(default=frozenset(), init=False)
+    """The positions of the responses whose ids come from the group."""
 
     def __post_init__(self) -> None:
         require_type("task", self.task, Task, TASK_HINT)
+        require_type("step", self.step, int | None, "give a whole number, or none")
+        require_type("phase", self.phase, str | None, "give a name, such as 'test', or none")
         require_type("plan", self.plan, Plan | None, "give one of jury.prepare(task), or none")
         require_type(
             "reused_results",
@@ -518,18 +527,49 @@ class Group(Displayed):
             require_type(
                 "responses", self.responses, (), "give a list of Responses, or of their texts"
             )
+        name = self.name
         responses: list[Response] = []
-        for place, response in enumerate(self.responses):
+        unnamed: set[int] = set()
+        for position, response in enumerate(self.responses):
             if isinstance(response, str):
-                response = Response(id=f"{self.task.id}/{place + 1}", text=response)
+                response = Response(id=f"{name}/{position + 1}", text=response)
+                unnamed.add(position)
             require_type(
-                f"responses[{place}]",
+                f"responses[{position}]",
                 response,
                 Response,
                 'write jg.Response(id="a", text="…"), or a text',
             )
+            if not response.id:
+                response = response.model_copy(update={"id": f"{name}/{position + 1}"})
+                unnamed.add(position)
             responses.append(response)
         object.__setattr__(self, "responses", responses)
+        object.__setattr__(self, "unnamed", frozenset(unnamed))
+
+    @property
+    def name(self) -> str:
+        """The name of the group in messages and in ids of its responses: the task's id, with its phase and step."""
+        parts = [str(part) for part in (self.phase, self.step) if part is not None]
+        name = "@".join([self.task.id, *([":".join(parts)] if parts else [])])
+        return name if self.rank is None else f"{name}#{self.rank}"
+
+    def at(
+        self, step: int, phase: str | None, rank: str | None, task: Task, plan: Plan | None
+    ) -> "Group":
+        """Return the group under the name of a step and a phase, with its completed task and the plan of that.
+
+        The ids that come from its name are new.
+        """
+        renamed = Group(task, [], plan, self.reused_results, step, phase, rank)
+        name = renamed.name
+        responses = [
+            response.model_copy(update={"id": f"{name}/{position + 1}"})
+            if position in self.unnamed
+            else response
+            for position, response in enumerate(self.responses)
+        ]
+        return replace(renamed, responses=responses)
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         return [("task", self.task.id), ("responses", self.responses)]

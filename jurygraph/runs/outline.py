@@ -125,7 +125,7 @@ def read_groups(run: Run) -> Iterator[StoredGroup]:
             raise TraceMismatch(
                 f"{run.ledger.path}: has no task {record.key!r}; records of it are lost"
             )
-        survey, decision = plans.pop(record.key)
+        survey, decision = plans[record.key]
         names = [spec.name for spec in run.decision(decision).specs]
         traces = [_build_outline(run, member, own_records, names) for member in members]
         yield StoredGroup(record, body, survey, decision, traces)

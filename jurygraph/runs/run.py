@@ -42,6 +42,7 @@ from jurygraph.schema import (
     Decision,
     FrozenModel,
     Plan,
+    RecordedVerdict,
     Response,
     SurveyOutline,
     Task,
@@ -371,15 +372,32 @@ class Run(Displayed):
     def group_records(self) -> Iterator[Record]:
         """Yield the record of every group in the order of the tasks; groups are stored in the order of their ends."""
         ledger = self.source.ledger
-        numbers = array("q", (number for number, _ in ledger.ordered_groups(self.last_base_record)))
+        replaced = self.replaced_groups()
+        groups = ledger.ordered_groups(self.last_base_record)
+        numbers = array("q", (number for number, _ in groups if number not in replaced))
         return map(ledger.record_at, numbers)
+
+    def replaced_groups(self) -> set[int]:
+        """Return the records of groups that were scored again, after infrastructure had failed; others replace them."""
+        if not self.header.is_open_ended:
+            return set()
+        last: dict[tuple[Any, ...], int] = {}
+        replaced: set[int] = set()
+        for group in self.source.ledger.records("group", up_to=self.last_base_record):
+            body = group.content
+            name = group.key, body.get("phase"), body["step"]
+            if body.get("again"):
+                replaced.add(last[name])
+            last[name] = group.seq
+        return replaced
 
     def scored_responses(self) -> Iterator[ScoredResponse]:
         """Yield every trace with its response, in the order of the tasks.
 
         Raises `TraceMismatch` at the end if a closed run has lost some: what is read then is not all of it.
         """
-        count = 0
+        replaced = map(self.source.ledger.record_at, self.replaced_groups())
+        count = sum(group.content["size"] for group in replaced)
         for group in self.group_records():
             members = self.group(group)
             count += len(members)
@@ -467,14 +485,18 @@ class Run(Displayed):
             raise TraceMismatch(f"{place}: {problem}; one of them has been changed") from error
 
     def group_of(self, task_id: str) -> list[ScoredResponse]:
+        """Return the traces of a task's group, in an open-ended run those of its last one."""
         return self.group(self._task_record(self.source.ledger, task_id, "group"))
 
-    def find_trace(self, response_id: str) -> Trace:
-        """Return the trace of one response.
+    def groups_of(self, task_id: str) -> Iterator[list[ScoredResponse]]:
+        """Yield the traces of each group of a task, of which only an open-ended run has several."""
+        replaced = self.replaced_groups()
+        for record in self.source.ledger.find_all("group", task_id):
+            if record.seq not in replaced:
+                yield self.group(record)
 
-        It includes its plan if profiles or a rubric's graph are stored for that and not erased. Raises `InputError` for
-        an unknown response, and `TraceMismatch` if a closed run has lost traces.
-        """
+    def group_with(self, response_id: str) -> list[ScoredResponse]:
+        """Return the traces of the group of a response. Raises as `find_trace`."""
         require_type("response_id", response_id, str, "use the `response_id` of a trace")
         record = self.source.ledger.find("trace", response_id)
         if record is None:
@@ -484,16 +506,20 @@ class Run(Displayed):
                 or "`jurygraph show RUN` lists them"
             )
             raise InputError(f"{self.folder}: there is no response {response_id!r}; {hint}")
-        group = self.source.ledger.record_at(record.seq - record.content["group"])
-        trace = next(
-            scored.trace for scored in self.group(group) if scored.trace.response_id == response_id
-        )
-        plan = (
-            self.plan_of(group.key)
-            if read_planning_results(self.task_content(group.key) or {})
-            else None
-        )
-        return trace if plan is None else trace.model_copy(update={"plan": plan})
+        return self.group(self.source.ledger.record_at(record.seq - record.content["group"]))
+
+    def find_trace(self, response_id: str) -> Trace:
+        """Return the trace of one response.
+
+        It includes its plan if profiles or a rubric's graph are stored for that and not erased. Raises `InputError` for
+        an unknown response, and `TraceMismatch` if a closed run has lost traces.
+        """
+        group = self.group_with(response_id)
+        trace = next(scored.trace for scored in group if scored.trace.response_id == response_id)
+        content = self.task_content(trace.task_id) or {}
+        if not read_planning_results(content):
+            return trace
+        return trace.model_copy(update={"plan": self.plan_of(trace.task_id)})
 
     def _require_closed_count(self, count: int) -> None:
         """Raise `TraceMismatch` if the run is closed and has another number of traces."""
@@ -515,7 +541,7 @@ class Run(Displayed):
             trace,
             self.decision_of(trace.task_id),
             self.survey_outline_of(trace.task_id).questions,
-            group=lambda: [scored.trace for scored in self.group_of(trace.task_id)],
+            group=lambda: [scored.trace for scored in self.group_with(response_id)],
             combiners=self.load_combiners,
         )
 
@@ -542,6 +568,12 @@ def open_ledger(folder: Path, write: bool = False) -> Ledger | None:
 
 def is_erased(verdict: Verdict) -> bool:
     return ERASED in (verdict.reason, *(evidence.quote for evidence in verdict.evidence))
+
+
+def is_reusable(verdict: RecordedVerdict) -> bool:
+    """Return whether a verdict comes from its evaluator, without a transient failure, and was not erased."""
+    is_transient = verdict.failure is not None and verdict.failure.is_transient
+    return bool(verdict.responses) and not is_transient and not is_erased(verdict)
 
 
 def _unpack_group(run: Run, group: Record) -> list[ScoredResponse]:

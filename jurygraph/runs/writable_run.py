@@ -6,10 +6,11 @@ separate ledger, so that a run that is stopped while planning does not repeat it
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any, NamedTuple
 
 from jurygraph.errors import InputError
@@ -232,7 +233,8 @@ class WritableRun(Run):
         self._lock: IO[str] | None = lock
         self._created_folders: Sequence[Path] = ()
         self._is_discarded = False
-        self._last_parts: Body = {}  # digests of the survey and the decision of the last task
+        self._parts: set[str] = set()
+        """Digests of the surveys and decisions that were written or are about to be."""
 
     @classmethod
     def open_for_writing(cls, folder: Path) -> "WritableRun | None":
@@ -303,32 +305,37 @@ class WritableRun(Run):
         """Remove the run when it is closed: it has no result and no call that is of use."""
         self._is_discarded = True
 
-    def add_plan(self, task: Task, plan: Plan) -> None:
-        """Append the plan of a task, together with its survey and decision unless these are stored already."""
-        parts = {"survey": plan.survey.outline, "decision": plan.decision}
-        body: Body = {kind: part.digest for kind, part in parts.items()}
-        for kind, part in parts.items():
-            if (
-                self._last_parts.get(kind) != part.digest
-                and self.ledger.find(kind, part.digest) is None
-            ):
-                self.ledger.append(Draft(kind, part.digest, part.model_dump(mode="json")))
-        self._last_parts = dict(body)
+    def plan_drafts(self, task: Task, plan: Plan) -> list[Draft]:
+        """Return the record of a task's plan, after those of its survey and decision unless these are stored."""
+        drafts: list[Draft] = []
+        body: Body = {}
+        for kind, part in (("survey", plan.survey.outline), ("decision", plan.decision)):
+            body[kind] = part.digest
+            if part.digest not in self._parts and self.ledger.find(kind, part.digest) is None:
+                drafts.append(Draft(kind, part.digest, part.model_dump(mode="json")))
+            self._parts.add(part.digest)
         if plan.calls:
             body["calls"] = [call.model_dump(mode="json") for call in plan.calls]
-        self.ledger.append(Draft("task", task.id, body, [task_text(task, plan)]))
+        return [*drafts, Draft("task", task.id, body, [task_text(task, plan)])]
 
     def group_drafts(
-        self, plan: Plan, traces: Sequence[Trace], responses: Sequence[Response]
+        self,
+        plan: Plan,
+        traces: Sequence[Trace],
+        responses: Sequence[Response],
+        naming: Mapping[str, Any] = MappingProxyType({}),
     ) -> list[Draft]:
-        """Return the records of a task's whole group, ready to be appended."""
+        """Return the records of a task's whole group, ready to be appended.
+
+        `naming` is what an open-ended run stores with it: `step`, `phase`, and `again` if it replaces one of that name.
+        """
         # Imported lazily: it loads NumPy, which closing a run does not need.
         from jurygraph.decision.decide import RewardRow
 
         response_by_id = {response.id: response for response in responses}
         outline = plan.survey.outline
         shared_lists = number_shared_lists(traces)
-        group = {"size": len(traces), "statistics": traces[0].statistics}
+        group = {"size": len(traces), "statistics": traces[0].statistics, **naming}
         if shared_lists:
             group["shown"] = list(shared_lists)
         drafts = [Draft("group", plan.task_id, group, [traces[0].group.encode()])]

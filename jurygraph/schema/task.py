@@ -398,11 +398,12 @@ class TaskView(FrozenModel):
 class Response(FrozenModel):
     """One response to a task: an agent's `text`, and its structured `data`.
 
+    An `id` that is left out comes from the task and the position in its group; files name theirs.
     `labels` and `metadata` are facts about the response. They and the agent's name are not shown to evaluators: put
     everything that evaluators judge into `text` or `data`.
     """
 
-    id: Id
+    id: Id = ""
     text: str
     agent: str | None = None
     data: JsonValue = None
@@ -435,6 +436,7 @@ class TaskLine(Task):
 class ResponseLine(Response):
     """One line of a RESPONSES file: a response, and the id of its task."""
 
+    id: Id
     task: Id
 
     def split(self) -> tuple[str, Response]:

@@ -240,8 +240,10 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         if self._responses is None and line.place.offset + line.place.length <= _MAX_KEPT:
             entry.pair = task.split()
         for position, response in enumerate(task.responses):
-            if response.id in self._response_lines:
-                path = ("responses", position, "id")
+            path = ("responses", position, "id")
+            if not response.id:
+                yield Problem(path, "is missing", "every response needs it")
+            elif response.id in self._response_lines:
                 yield _taken("response", response.id, self._response_lines[response.id], path)
             self._response_lines[response.id] = line.number
         if task.query == ():

@@ -215,7 +215,10 @@ def _describe_gate(gate: dict[str, float] | None, rate: float) -> str:
     if gate is None:
         needed = int(np.ceil(np.log(_RISK) / np.log1p(-rate)))
         needs = f"that takes labels of true or false, {needed} tasks with a rejected response, and a judge who tells"
-        return f"gate: no threshold passes anything, and is shown to pass at most {rate:g} of what people reject; {needs}"
+        return (
+            "gate: no threshold passes anything, "
+            f"and is shown to pass at most {rate:g} of what people reject; {needs}"
+        )
     return (
         "gate: below {threshold:.2f}; passes {passed:.4f} of all, and {false_positives:.4f} of what people reject, "
         "at most {at_most:.4f} with 95 % confidence".format(**gate)

@@ -31,8 +31,16 @@ _JURY = "name several judges in the config: models, judges"
 _MEASURES = {
     "semantic": ("σ²_Sem", "no response has two scored variants"),
     "repeat": ("σ²_Rep", "no input was scored twice"),
-    "semantic_to_repeat": ("S/R", "no input was scored twice, or there is no noise"),
-    "growth": ("Growth", "there is one number of stakeholders alone, or no noise"),
+    "growth": ("Growth (A.3)", "there is one number of stakeholders alone, or no noise"),
+    "growth_same_families": (
+        "Growth over the same families",
+        "there is one number of stakeholders alone, or no noise",
+    ),
+    "semantic_to_repeat": (
+        "S/R",
+        "too few inputs were scored twice (d = Σ (R - 1) ≤ 2), or there is no noise",
+    ),
+    "wording_alone": ("σ²_Sem - σ²_Rep, wording alone,", "no input was scored twice"),
 }
 """The symbols of measures by their names, and why one has no value."""
 

@@ -111,22 +111,28 @@ def read_groups(
 ) -> Generator[Group, None, None]:
     """Yield the groups of a run in the order of its tasks; with `wait`, also those added until the run is closed.
 
+    Those of an open-ended run come in the order in which they were scored.
     The run is reopened for every pass and closed before `wait`, which returns when to read it again, so that its
     writer is not blocked.
     """
-    last_task = 0
+    last_read = 0
     closed = False
     while not closed:
         with closing(Run.open(folder)) as run:
             closed = run.is_closed or wait is None
             last = run.last_base_record
-            for task in run.source.ledger.records("task", last_task):
-                group = run.source.ledger.find("group", task.key)
+            ledger = run.source.ledger
+            replaced = run.replaced_groups()
+            for record in ledger.records(
+                "group" if run.header.is_open_ended else "task", last_read
+            ):
+                group = record if record.kind == "group" else ledger.find("group", record.key)
                 if group is None and not closed:
                     break  # later tasks may be scored already
-                if group is not None and (last is None or group.seq <= last):
+                is_later = last is not None and group is not None and group.seq > last
+                if group is not None and not is_later and group.seq not in replaced:
                     yield run.group(group)
-                last_task = task.seq
+                last_read = record.seq
         if not closed and wait is not None:
             wait()
 

@@ -480,9 +480,9 @@ def measure_judge(n: int, seed: int) -> dict[str, float]:
     drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
     return {
         **estimate_terms(weights, utilities, scores)._asdict(),
-        "semantic": variance(scores, ddof=1),
+        "semantic": variance(scores),
         "exchangeable": exchangeable_aggregation(utilities.mean(axis=0), drift),
-        "shift": variance(weight_shift(weights, weights.mean(axis=0), utilities), ddof=1),
+        "shift": variance(weight_shift(weights, weights.mean(axis=0), utilities)),
     }
 
 

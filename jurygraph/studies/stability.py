@@ -3,7 +3,8 @@
     σ²_Sem(s) = Var_{t,b}[score(s,t,b)]      σ²_Rep(s) = Var_r[score(s,r)]      CV(s) = √σ²_Sem(s) / mean(s)
 
 A unit s is one response with its number of stakeholders and its quality band; t is a family of variants, b a version in
-it, and r an exact repeat of one input. Variances are those of the population (divisor V) unless `ddof` is 1.
+it, and r an exact repeat of one input. The paper names no divisor. Here every variance has the number of scores less 1:
+with their number, a few repeats would seem less noisy than many variants, and a judge blind to wording sensitive to it.
 Theorem 1 is about R̂ = Σ_i (w*_i + η_i)(u*_i + δ_i) + ε, where Σ_i η_i = 0. `measure_stability` has Tables 1, 2, 3, 5, 9
 and 10, and `measure_signal` SNR, signs of advantages, and decisions at a threshold.
 """
@@ -15,10 +16,17 @@ from statistics import NormalDist, fmean
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from jurygraph.arrays import Floats
-from jurygraph.errors import InputError
-from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval
+from jurygraph.arrays import Floats, as_finite
+from jurygraph.errors import InputError, PlanError
+from jurygraph.inference.clusters import Estimate, ratio_interval
+from jurygraph.inference.positive import (
+    Clustered,
+    difference_of_means,
+    mean_of_units,
+    ratio_of_means,
+)
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.studies.presentations import (
     REWARD,
@@ -40,70 +48,62 @@ from jurygraph.studies.report import (
     omission_notes,
 )
 
-Clustered = Mapping[str, Sequence[float]]
-"""The values of units by cluster: units of one task depend on each other, so intervals are over tasks."""
-
 _ROUNDING = 1e-12
+_LEAST_FREEDOM = 2
+"""With as few degrees of freedom, the inverse of an estimated variance has no mean."""
 
 
-def variance(scores: Sequence[float] | Floats, ddof: int = 0) -> float:
-    """Return the variance of scores, 0 where they differ by rounding alone (DecompR Eqs. 13 and 14).
+def variance(scores: Sequence[float] | Floats) -> float:
+    """Return Σ (score - mean)² / (V - 1) of V ≥ 2 scores, 0 where they differ by rounding alone (DecompR Eqs. 13, 14).
 
     Equal scores may differ in their last bits after a change of scale, and a deterministic judge has no variance.
     """
     values = np.asarray(scores, dtype=np.float64)
     centered = values - values.mean()
-    estimate = float(np.sum(centered**2) / (len(values) - ddof))
+    estimate = float(np.sum(centered**2) / (len(values) - 1))
     return (
         0.0 if estimate <= _ROUNDING * _ROUNDING * max(1.0, float(np.mean(values**2))) else estimate
     )
 
 
-def mean_of_units(values: Clustered) -> Estimate | None:
-    """Return the mean over all units with its 95 % interval over clusters; None without a unit."""
-    sums = [math.fsum(of_cluster) for of_cluster in values.values()]
-    return ratio_interval(sums, [len(of_cluster) for of_cluster in values.values()])
+def sem_over_rep(variants: ArrayLike, repeats: ArrayLike) -> Estimate | None:
+    """Return S/R of S responses to as many tasks, from scores of variants [S, V] and of exact repeats [S, R].
 
+    It is `semantic_to_repeat` of their variances, and 1 on average for a judge blind to wording.
 
-def ratio_of_means(above: Clustered, below: Clustered) -> Estimate | None:
-    """Return the ratio of two means over units, as for Growth and S/R, with its 95 % interval over clusters.
-
-    It is infinite if only the mean below is 0, and None if that of no unit is known, or if both are 0. The interval is
-    a jackknife on the logarithm; it has no ends where a cluster holds all units of one side, or where the ratio without
-    some cluster is 0 or infinite.
+    Raises:
+        PlanError: other shapes, fewer than two scores of a response, or a score that is not finite.
     """
-    clusters = sorted(above.keys() | below.keys())
-    value = _ratio(above, below, None)
-    if value is None:
-        return None
-    without = [_ratio(above, below, cluster) for cluster in clusters]
-    positive = [
-        ratio for ratio in (value, *without) if ratio is not None and 0.0 < ratio < math.inf
-    ]
-    if len(positive) <= len(without):
-        return Estimate(value, None, None, None, len(clusters))
-    log_ratio = jackknife_interval(math.log(value), np.log(positive[1:]))
-    if log_ratio.low is None or log_ratio.high is None:
-        return Estimate(value, None, None, log_ratio.error, len(clusters))
-    return Estimate(
-        value, math.exp(log_ratio.low), math.exp(log_ratio.high), log_ratio.error, len(clusters)
-    )
+    above = as_finite("variants", variants)
+    below = as_finite("repeats", repeats)
+    if (
+        above.ndim != 2
+        or below.ndim != 2
+        or min(above.shape[1], below.shape[1]) < 2
+        or len(above) != len(below)
+    ):
+        shapes = f"{above.shape} and {below.shape}"
+        raise PlanError(
+            f"variants and repeats have shapes {shapes} where [S, V] and [S, R] with V, R ≥ 2 is needed"
+        )
+    semantic = {str(response): [variance(scores)] for response, scores in enumerate(above)}
+    repeat = {str(response): [variance(scores)] for response, scores in enumerate(below)}
+    return semantic_to_repeat(semantic, repeat, below.size - len(below))
 
 
-def _ratio(above: Clustered, below: Clustered, left_out: str | None) -> float | None:
-    numerator = [
-        value for cluster, values in above.items() if cluster != left_out for value in values
-    ]
-    denominator = [
-        value for cluster, values in below.items() if cluster != left_out for value in values
-    ]
-    if not numerator or not denominator:
-        return None
-    top = math.fsum(numerator) / len(numerator)
-    bottom = math.fsum(denominator) / len(denominator)
-    if bottom == 0.0:
-        return None if top == 0.0 else math.inf
-    return top / bottom
+def semantic_to_repeat(semantic: Clustered, repeat: Clustered, freedom: int) -> Estimate | None:
+    """Return S/R = mean σ²_Sem / mean σ²_Rep · (d - 2) / d with d = Σ (R - 1), the `freedom` of all repeats.
+
+    The factor is that by which the inverse of an estimated variance is too large on average: exact for equal normal
+    variances, and some per cent off for skewed ones. None for d ≤ 2, where that average does not exist.
+    """
+    return ratio_of_means(semantic, repeat, 1 - 2 / freedom) if freedom > _LEAST_FREEDOM else None
+
+
+def wording_alone(semantic: Clustered, repeat: Clustered) -> Estimate | None:
+    """Return mean σ²_Sem - mean σ²_Rep, the part of σ²_Sem that chance does not explain; 0 where it would be below."""
+    part = difference_of_means(semantic, repeat)
+    return part and part._replace(value=max(0.0, part.value)).within(0.0, math.inf)
 
 
 def weight_shift(weights: Floats, mean_weights: Floats, utilities: Floats) -> Floats:
@@ -160,14 +160,14 @@ def summarize_drift(
         float(sizes.mean()) / spread if spread else None,
         float(np.quantile(sizes, 0.95)) / spread if spread else None,
         float(np.mean([np.ptp(shift) for shift in shifts])) / spread if spread else None,
-        explained,
+        explained and explained.within(0.0, math.inf),
     )
 
 
 def _mean_cv(units: Sequence[Floats]) -> float | None:
     """Return the mean over units and stakeholders of the coefficient of variation over variants."""
     means = np.concatenate([values.mean(axis=0) for values in units])
-    deviations = np.concatenate([values.std(axis=0) for values in units])
+    deviations = np.concatenate([values.std(axis=0, ddof=1) for values in units])
     return float(np.mean(deviations / np.abs(means))) if np.all(np.abs(means) > _ROUNDING) else None
 
 
@@ -259,17 +259,13 @@ _FEW_TASKS = 5
 
 
 class SeedUnit(NamedTuple):
-    """A unit s: the presentations of one response, as one judge scored them by one protocol.
-
-    Variances have the divisor V - `ddof`.
-    """
+    """A unit s: the presentations of one response, as one judge scored them by one protocol."""
 
     judge: str
     quality: str
     cluster: str
     stakeholders: int
     rows: tuple[PresentationScore, ...]
-    ddof: int = 0
 
     @property
     def variants(self) -> list[PresentationScore]:
@@ -286,6 +282,10 @@ class SeedUnit(NamedTuple):
         """Return σ²_Rep over the repeats of an input, the mean over inputs; None where nothing is repeated."""
         return self._mean_variance(_group(self.rows, attrgetter("input")))
 
+    def repeat_freedom(self) -> int:
+        """Return Σ (R - 1) over inputs with R scores, the degrees of freedom of σ²_Rep."""
+        return len(self.rows) - len({row.input for row in self.rows})
+
     def cv(self) -> float | None:
         """Return √σ²_Sem / mean; None where either is unknown or the mean is 0."""
         semantic = self.semantic()
@@ -294,9 +294,7 @@ class SeedUnit(NamedTuple):
 
     def _mean_variance(self, groups: Mapping[Any, Sequence[PresentationScore]]) -> float | None:
         variances = [
-            variance([row.score for row in rows], self.ddof)
-            for rows in groups.values()
-            if len(rows) > 1
+            variance([row.score for row in rows]) for rows in groups.values() if len(rows) > 1
         ]
         return fmean(variances) if variances else None
 
@@ -324,19 +322,12 @@ MEASURES: Mapping[str, Measure] = {
 }
 
 
-def units_by_protocol(
-    rows: Iterable[PresentationScore], ddof: int = 0
-) -> dict[str, list[SeedUnit]]:
+def units_by_protocol(rows: Iterable[PresentationScore]) -> dict[str, list[SeedUnit]]:
     by_protocol: dict[str, list[SeedUnit]] = {}
     for (protocol, _), own in _group(rows, attrgetter("protocol", "unit")).items():
         first = own[0]
         unit = SeedUnit(
-            first.judge,
-            first.quality,
-            first.task or first.seed,
-            first.stakeholders,
-            tuple(own),
-            ddof,
+            first.judge, first.quality, first.task or first.seed, first.stakeholders, tuple(own)
         )
         by_protocol.setdefault(protocol, []).append(unit)
     return by_protocol
@@ -346,24 +337,23 @@ def measure_stability(
     presentations: Presentations,
     qualities: Sequence[str] = (),
     own_weights: OwnWeights | None = None,
-    ddof: int = 0,
 ) -> Report:
     """Return the measures of scores by protocol.
 
     The figures are, each as a list: `units` (σ²_Sem, σ²_Rep and CV of each), `noise` (their means by judge, quality
-    and number of stakeholders), `ratios` (Growth and S/R by judge and quality), `protocols`, `families` and
-    `weightings` (σ²_Sem by number of stakeholders, and Growth), `drift`, and the `worst` shift by weights.
+    and number of stakeholders), `ratios` (Growth, S/R and the part of wording alone by judge and quality), `protocols`,
+    `families` and `weightings` (σ²_Sem by number of stakeholders, and Growth), `drift`, and the `worst` shift by
+    weights.
 
     Args:
         qualities: quality bands that count; all if empty. The paper's Tables 2, 5 and 10 have medium and high alone.
         own_weights: weights of a file, for Table 5.
-        ddof: divisor V - ddof of every variance.
 
     Raises:
         InputError: no unit has two variants, or no score is of a chosen quality.
     """
     rows = _choose_rows(presentations, qualities)
-    by_protocol = units_by_protocol(rows, ddof)
+    by_protocol = units_by_protocol(rows)
     every_unit = [unit for units in by_protocol.values() for unit in units]
     sizes = sorted({unit.stakeholders for unit in every_unit})
     if all(unit.semantic() is None for unit in every_unit):
@@ -371,19 +361,19 @@ def measure_stability(
         raise InputError(
             f"{', '.join(presentations.sources)}: no response has two scored variants; {hint}"
         )
-    notes = list(_notes(presentations, every_unit))
+    missing_weights = None
     if own_weights is not None:
         people = {
             row.task: row.utilities.keys() for row in rows if row.utilities and row.task is not None
         }
-        notes += filter(None, [check_weights(own_weights, people)])
+        missing_weights = check_weights(own_weights, people)
     figures: Figures = {"sources": presentations.sources, "stakeholders": sizes}
     names = ("units", "noise", "ratios", "protocols", "families", "weightings", "drift", "worst")
     figures |= {name: [] for name in names}
     sections: list[str | ReportTable] = [_headline(rows)]
     for protocol, units in by_protocol.items():
         figures["units"] += [_unit_figures(protocol, unit) for unit in units]
-        sections.append(_noise_table(protocol, units, sizes, figures))
+        sections += _noise_tables(protocol, units, sizes, figures)
     protocols = by_protocol if len(by_protocol) > 1 else {}
     sections.append(
         _table("Table 2: σ²_Sem by protocol", "protocols", {}, protocols, sizes, figures)
@@ -402,6 +392,10 @@ def measure_stability(
         )
         sections += _drift_sections(protocol, units, sizes, figures)
     figures["left_out"] = presentations.left_out
+    notes = [
+        *_notes(presentations, every_unit, figures["ratios"]),
+        *filter(None, [missing_weights]),
+    ]
     return Report(
         figures, sections, notes, [_plot(figures["noise"], list(by_protocol), len(sizes))]
     )
@@ -439,26 +433,55 @@ def _by_cluster(units: Iterable[SeedUnit], size: int, measure: Measure) -> dict[
     return by_cluster
 
 
-def _growth(
+def _growths(
     units: Sequence[SeedUnit], sizes: Sequence[int], measure: Measure = SeedUnit.semantic
-) -> Estimate | None:
-    """Return the mean of a measure at the largest over that at the smallest number, by families that both have."""
+) -> Figures:
+    """Return the mean of a measure at the largest over that at the smallest number of stakeholders, in two ways.
+
+    A.3's Growth is the ratio of the two means as they are. Some families are undefined for few stakeholders, so that
+    its ends are of different families; the other ratio, ours, is over the families that both ends have.
+    """
     if len(sizes) < 2:
-        return None
-    ends = [[unit for unit in units if unit.stakeholders == size] for size in (sizes[-1], sizes[0])]
-    at_largest, at_smallest = ({row.family for unit in own for row in unit.rows} for own in ends)
-    common = [unit.with_families(at_largest & at_smallest) for unit in units]
-    return ratio_of_means(*(_by_cluster(common, size, measure) for size in (sizes[-1], sizes[0])))
+        return {"growth": None, "growth_same_families": None}
+    smallest, largest = sizes[0], sizes[-1]
+
+    def divide_means(chosen: Sequence[SeedUnit]) -> Estimate | None:
+        return ratio_of_means(
+            _by_cluster(chosen, largest, measure), _by_cluster(chosen, smallest, measure)
+        )
+
+    at_smallest = {
+        row.family for unit in units if unit.stakeholders == smallest for row in unit.rows
+    }
+    at_largest = {row.family for unit in units if unit.stakeholders == largest for row in unit.rows}
+    common = [unit.with_families(at_smallest & at_largest) for unit in units]
+    return {"growth": divide_means(units), "growth_same_families": divide_means(common)}
 
 
-def _noise_table(
+_BANDS = {"All (Med+High)": ("med", "medium", "high"), "All (Low)": ("low",)}
+"""The rows of Table 1 that pool judges, by name, and the bands of quality in them."""
+
+
+def _rows_of_noise(units: Sequence[SeedUnit]) -> dict[tuple[str, str], list[SeedUnit]]:
+    """Return the units of each row of Table 1 by judge and quality; where there are several, the last has all units."""
+    rows: dict[tuple[str, str], list[SeedUnit]] = _group(units, attrgetter("judge", "quality"))
+    if len(rows) > 1:
+        pooled = {
+            name: [unit for unit in units if unit.quality.casefold() in bands]
+            for name, bands in _BANDS.items()
+        }
+        rows |= {(name, "-"): chosen for name, chosen in pooled.items() if chosen}
+        rows[_ALL, _ALL] = list(units)
+    return rows
+
+
+def _noise_tables(
     protocol: str, units: Sequence[SeedUnit], sizes: Sequence[int], figures: Figures
-) -> ReportTable:
-    """Return Table 1: σ²_Rep and σ²_Sem by number of stakeholders, Growth, and S/R at the largest number."""
-    bands = _group(units, attrgetter("judge", "quality"))
-    bands |= {(_ALL, _ALL): list(units)} if len(bands) > 1 else {}
-    cells = []
-    for (judge, quality), own in bands.items():
+) -> Iterator[ReportTable]:
+    """Yield Table 1, σ²_Rep and σ²_Sem by number of stakeholders, and what it says of wording at the largest number."""
+    cells: list[list[object]] = []
+    ratios: list[Figures] = []
+    for (judge, quality), own in _rows_of_noise(units).items():
         of_band = {"protocol": protocol, "judge": judge, "quality": quality}
         row: list[object] = [judge, quality]
         for size in sizes:
@@ -468,18 +491,33 @@ def _noise_table(
             }
             row += [mean and mean.value for mean in (means["repeat"], means["semantic"])]
             figures["noise"].append({**of_band, "stakeholders": size, **means})
-        growth = _growth(own, sizes)
-        both = [
-            _by_cluster(own, sizes[-1], measure) for measure in (SeedUnit.semantic, SeedUnit.repeat)
-        ]
-        ratio = ratio_of_means(*both)
-        figures["ratios"].append({**of_band, "growth": growth, "semantic_to_repeat": ratio})
-        cells.append([*row, _ratio_cell(growth), _ratio_cell(ratio)])
+        cells.append(row)
+        ratios.append({**of_band, **_growths(own, sizes), **_wording_figures(own, sizes[-1])})
+    figures["ratios"] += ratios
     header = [f"Table 1: {protocol}", "quality"]
     for size in sizes:
         header += [f"σ²_Rep n={size}", "σ²_Sem"]
-    digits = variance_digits(value for row in cells for value in row[2:-2])
-    return ReportTable([*header, "Growth", f"S/R n={sizes[-1]}"], cells, left=2, digits=digits)
+    yield ReportTable(
+        header, cells, left=2, digits=variance_digits(value for row in cells for value in row[2:])
+    )
+    columns = {f"Table 1: {protocol}": "judge", "quality": "quality", "Growth (A.3)": "growth"}
+    columns |= {"same families": "growth_same_families", f"S/R n={sizes[-1]}": "semantic_to_repeat"}
+    columns |= {"d": "repeat_freedom", "σ²_Sem - σ²_Rep": "part"}
+    digits = variance_digits(ratio["wording_alone"] for ratio in ratios)
+    rows = [{**ratio, "part": format_cell(ratio["wording_alone"], digits)} for ratio in ratios]
+    yield ReportTable.of(columns, rows, left=2, digits=_DIGITS)
+
+
+def _wording_figures(units: Sequence[SeedUnit], size: int) -> Figures:
+    """Return S/R, its degrees of freedom and the part of wording alone, of units with so many stakeholders."""
+    semantic = _by_cluster(units, size, SeedUnit.semantic)
+    repeat = _by_cluster(units, size, SeedUnit.repeat)
+    freedom = sum(unit.repeat_freedom() for unit in units if unit.stakeholders == size)
+    return {
+        "semantic_to_repeat": semantic_to_repeat(semantic, repeat, freedom),
+        "repeat_freedom": freedom,
+        "wording_alone": wording_alone(semantic, repeat),
+    }
 
 
 def _table(
@@ -500,11 +538,14 @@ def _table(
     cells = []
     for key, units, measure in rows:
         means = {size: mean_of_units(_by_cluster(units, size, measure)) for size in sizes}
-        growth = _growth(units, sizes, measure)
-        figures[name].append({**common, "name": key, "variance": means, "growth": growth})
-        cells.append([key, *means.values(), _ratio_cell(growth)])
-    digits = variance_digits(value for row in cells for value in row[1:-1])
-    return ReportTable([title, *(f"n={size}" for size in sizes), "Growth"], cells, digits=digits)
+        growths = _growths(units, sizes, measure)
+        figures[name].append({**common, "name": key, "variance": means, **growths})
+        cells.append(
+            [key, *means.values(), *(format_cell(growth, _DIGITS) for growth in growths.values())]
+        )
+    digits = variance_digits(value for row in cells for value in row[1:-2])
+    header = [title, *(f"n={size}" for size in sizes), "Growth (A.3)", "same families"]
+    return ReportTable(header, cells, digits=digits)
 
 
 def _reweighted(
@@ -597,20 +638,17 @@ def _worst_variant(
     weights, utilities, _ = arrays
     means = weights.mean(axis=0)
     shift = weight_shift(weights, means, utilities)
-    place = int(np.abs(shift).argmax())
-    columns = [weights[place], means, weights[place] - means, utilities[place]]
-    columns.append(columns[2] * columns[3])
+    worst = int(np.abs(shift).argmax())
+    change = weights[worst] - means
+    table = np.array(
+        [weights[worst], means, change, utilities[worst], change * utilities[worst]]
+    ).T.tolist()
     names = ("weight", "mean_weight", "change", "utility", "product")
-    table = np.array(columns).T.tolist()
     breakdown = {
         person: dict(zip(names, row, strict=True))
         for person, row in zip(people, table, strict=True)
     }
-    return float(shift[place]), rows[place], breakdown
-
-
-def _ratio_cell(ratio: Estimate | None) -> object:
-    return None if ratio is None else format_cell(ratio, _DIGITS)
+    return float(shift[worst]), rows[worst], breakdown
 
 
 def _plot(noise: Sequence[Figures], protocols: Sequence[str], sizes: int) -> Plot:
@@ -632,10 +670,15 @@ def _headline(rows: Sequence[PresentationScore]) -> str:
     variants = [row for row in rows if row.is_variant]
     inputs = len({(row.seed, *row.input) for row in variants})
     families = len({row.family for row in variants})
-    return f"{len({row.seed for row in rows})} responses in {inputs} variants, of {families} families; scores from 1 to 10"
+    return (
+        f"{len({row.seed for row in rows})} responses in {inputs} variants, "
+        f"of {families} families; scores from 1 to 10"
+    )
 
 
-def _notes(presentations: Presentations, units: Sequence[SeedUnit]) -> Iterator[str]:
+def _notes(
+    presentations: Presentations, units: Sequence[SeedUnit], ratios: Sequence[Figures]
+) -> Iterator[str]:
     yield from omission_notes(presentations.left_out)
     single = {unit.rows[0].seed for unit in units if unit.semantic() is None}
     if single:
@@ -643,6 +686,8 @@ def _notes(presentations: Presentations, units: Sequence[SeedUnit]) -> Iterator[
     if all(unit.repeat() is None for unit in units):
         hint = "score with `samples: 5` and the param `rotate: false`"
         yield f"no input was scored twice, so σ²_Rep and S/R are not measured; {hint}"
+    elif any(0 < row["repeat_freedom"] <= _LEAST_FREEDOM for row in ratios):
+        yield f"S/R is not given for d = Σ (R - 1) ≤ {_LEAST_FREEDOM}: it has no mean there; score more repeats"
     tasks = len({unit.cluster for unit in units})
     if tasks < _FEW_TASKS:
         yield f"tasks: {tasks}; with fewer than {_FEW_TASKS}, the intervals are rough"
@@ -783,9 +828,7 @@ def _measure_together(
 def _choose_units(
     presentations: Presentations, protocol: str | None, source: str
 ) -> list[SeedUnit]:
-    by_protocol = units_by_protocol(
-        presentations.rows, ddof=1
-    )  # with divisor V, noise would be too small
+    by_protocol = units_by_protocol(presentations.rows)
     name = protocol or (REWARD if REWARD in by_protocol else next(iter(by_protocol), REWARD))
     if name not in by_protocol:
         hint = did_you_mean(name, by_protocol) or f"there are {', '.join(by_protocol) or 'none'}"
@@ -863,9 +906,7 @@ def _flips(unit: SeedUnit, cut: float) -> Iterator[Figures]:
     mean = float(scores.mean())
     share = float(np.mean((scores >= cut) != (mean >= cut)))
     gap = abs(mean - cut)
-    variants = (
-        max(1, math.ceil(needed_snr(_STABLE) * float(np.var(scores)) / gap**2)) if gap else None
-    )
+    variants = max(1, math.ceil(needed_snr(_STABLE) * variance(scores) / gap**2)) if gap else None
     yield {"seed": unit.rows[0].seed, "mean": mean, "flips": share, "variants": variants}
 
 

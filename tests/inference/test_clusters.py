@@ -191,3 +191,8 @@ def test_the_draws_are_those_of_one_pcg64_whatever_the_batches(
     for cells in (1_000_000, 35, 1):
         monkeypatch.setattr("jurygraph.inference.clusters.DRAWS_PER_BATCH", cells)
         np.testing.assert_array_equal(np.concatenate(list(draw_clusters(5, 40, seed=7))), expected)
+
+
+def test_ends_beyond_the_range_of_a_value_are_cut_off_at_its_bounds() -> None:
+    assert Estimate(0.5, -0.1, 1.2, 0.3, 9).within(0.0, 1.0) == (0.5, 0.0, 1.0, 0.3, 9)
+    assert Estimate(0.0, -0.4, -0.1, 0.1, 9).within(0.0, math.inf) == (0.0, 0.0, 0.0, 0.1, 9)

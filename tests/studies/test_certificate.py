@@ -33,7 +33,9 @@ def test_the_figures_are_those_of_the_studies_and_the_rest_says_why_and_what_wou
     assert missing == {
         "σ²_Rep of judge, 0 stakeholders": new_runs,
         "S/R of judge": new_runs,
-        "Growth of judge": new_runs,
+        "σ²_Sem - σ²_Rep, wording alone, of judge": new_runs,
+        "Growth (A.3) of judge": new_runs,
+        "Growth over the same families of judge": new_runs,
         "drift of weights": "use protocols.decomposed-adaptive in the config",
         "signs": new_runs,
         "false credit, run": "jurygraph annotate TASKS --out F",

@@ -39,7 +39,7 @@ from jurygraph.cli.render.text import (
     wrap_lines,
 )
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean
+from jurygraph.messages import did_you_mean, shell_quote
 from jurygraph.runs.export import (
     export_jsonl,
     export_votes,
@@ -119,7 +119,10 @@ def _show_response(run: Run, response: str, texts: bool) -> None:
 
 
 def _print_if_unfinished(run: Run) -> None:
-    if not run.is_closed:
+    if run.header.is_open_ended and not run.is_closed:
+        groups = f"{run.tasks_scored} groups of {run.tasks_planned} tasks are recorded so far"
+        print_message(f"{groups}; `jurygraph close {shell_quote(run.folder)}` ends the run")
+    elif not run.is_closed:
         state = f"{run.tasks_scored} of {run.header.extent.tasks} tasks are scored so far"
         print_message(f"{state}; the same score command continues, without --limit if it has one")
 

@@ -167,9 +167,6 @@ def stability(
     weights: Annotated[
         Path | None, option("F", "Fixed weights: a table of task, stakeholder and weight.")
     ] = None,
-    sample_variance: Annotated[
-        bool, typer.Option("--sample-variance", help="Divide by V - 1 instead of the paper's V.")
-    ] = False,
     json: AsJson = False,
 ) -> Report | None:
     """Measure how much of a score is wording, and whose (DecompR, Tables 1, 2, 3, 5, 9 and 10).
@@ -178,8 +175,9 @@ def stability(
     `version`, and `quality` if there are bands; one without `family` is an original. A table has these columns, `score`
     and `stakeholders`, and may have `repeat`, `protocol`, `judge`, `task`, `weights`, `utilities` and `difficulty`.
     σ²_Sem is the variance over variants, σ²_Rep that over exact repeats of one input, Growth σ²_Sem with the most
-    stakeholders over that with the fewest, and S/R σ²_Sem / σ²_Rep. With utilities, scores are recomputed under fixed
-    weights; with the judge's weights, their drift is measured. Intervals are over tasks.
+    stakeholders over that with the fewest, and S/R σ²_Sem over σ²_Rep: 1 on average for a judge blind to wording. With
+    utilities, scores are recomputed under fixed weights; with the judge's weights, their drift is measured. Intervals
+    are over tasks.
 
     With --config, responses have structured `data` (docs/stability.md has its form). FOLDER gets the runs `variants`,
     presentations of each response in other orders and words, and `repeats`, the originals with N samples of the same
@@ -197,7 +195,7 @@ def stability(
     from jurygraph.studies.stability import measure_stability
 
     own = None if weights is None else read_weights(weights)
-    choice = (split_names(quality or None), own, int(sample_variance))
+    choice = (split_names(quality or None), own)
     if config is None:
         limits = {"--dry-run": dry_run or None, "--max-cost": max_cost, "--max-calls": max_calls}
         for name, value in {"--out": out, "--model": model, "--writer": writer, **limits}.items():

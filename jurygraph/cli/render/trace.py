@@ -61,7 +61,9 @@ def trace_lines(explained: ExplainedTrace, texts: Iterable[str] = ()) -> list[st
 def text_lines(run: Run, trace: Trace, whole: bool) -> Iterator[str]:
     """Return lines on the labels of a trace, the query and the response's text: one each, or `whole` paragraphs."""
     task = run.task(trace.task_id)
-    texts = {scored.trace.response_id: scored.response for scored in run.group_of(trace.task_id)}
+    texts = {
+        scored.trace.response_id: scored.response for scored in run.group_with(trace.response_id)
+    }
     query = ERASED if task is None else chat_text(task.query)
     response = texts[trace.response_id]
     if trace.labels:

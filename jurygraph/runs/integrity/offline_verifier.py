@@ -100,6 +100,10 @@ class Chain:
         self._missing: set[int] = set()
         self._group = range(0)  # the records of the traces of the last group
         self._has_base = False
+        self._groups: dict[str, int] = {}  # the last record of each group, by its name
+        self._replaced = (
+            0  # the group of the same name before the last group, if that is there again
+        )
 
     def walk(
         self,
@@ -157,12 +161,18 @@ class Chain:
             not is_of_group or body["group"] == seq - self._group.start + 1,
             "has another place in its group",
         )
-        is_again = kind != "call" and (kind, key) in self.known
+        is_again = kind not in ("call", "group") and (kind, key) in self.known
+        if kind == "trace" and is_again and not self._has_base:
+            is_again = self.known[kind, key] != self._replaced
         require(kind == "erasure" or not (is_again or self.is_closed), "is after the end, or twice")
         if kind == "run":
             self._has_base = bool(body["base"])
         elif kind == "group":
             self._group = range(seq + 1, seq + 1 + body["size"])
+            name = canonical_json([key, body.get("phase"), body.get("step")]).decode()
+            self._replaced = self._groups.get(name, 0)
+            require(bool(self._replaced) == body.get("again", False), "is after the end, or twice")
+            self._groups[name] = seq
         elif kind == "trace":
             self.traces += 1
         elif kind == "close":
@@ -172,7 +182,10 @@ class Chain:
             )
         elif kind == "erasure":
             self.erased.update(body["ids"])
-        if kind != "call":
+        if kind == "trace":
+            self.read(kind, key, body)
+            self.known[kind, key] = self._group.start - 1
+        elif kind != "call":
             self.known[kind, key] = self.read(kind, key, body)
         if kind not in ("close", "erasure"):
             self.settled = seq

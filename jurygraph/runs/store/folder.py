@@ -183,7 +183,7 @@ def acquire_lock(path: Path) -> IO[str]:
     }
     try:
         file.truncate(0)
-        os.write(number, json.dumps(holder).encode())
+        os.pwrite(number, json.dumps(holder).encode(), 0)  # what was read has moved the position
     except OSError as error:
         file.close()
         problem = f"cannot be written ({error.strerror})"
@@ -231,7 +231,8 @@ def _read_holder(file: IO[str]) -> dict[str, Any] | None:
     """Return what a holder has written into its lock; None if that is not all of its content."""
     file.seek(0)
     try:
-        holder = json.loads(file.read(_LONGEST_HOLDER))
+        # versions before this one wrote behind what a killed holder had left, and filled the gap with zeros
+        holder = json.loads(file.read(_LONGEST_HOLDER).lstrip("\0"))
     except ValueError:  # also what is no UTF-8
         return None
     return (

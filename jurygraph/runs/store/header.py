@@ -59,6 +59,7 @@ class ModelIdentity(FrozenModel):
 class Header(FrozenModel):
     """The first record of a run; its key is the run's id.
 
+    `tasks` is the file of tasks; a run without one is open-ended: it takes groups from Python until it is closed.
     `profiles` is the file that describes how profiles are read, `edges` the file with the reviewed graphs of the
     rubrics. `columns` are those of a table that gave tasks and responses. `base` is the run whose verdicts a re-scored
     run refers to, `branch` the run from which verdicts were carried over. `config_file` is the SHA-256 of config.yaml.
@@ -67,7 +68,7 @@ class Header(FrozenModel):
     """
 
     jurygraph: str = Field(default_factory=lambda: version("jurygraph"))
-    tasks: FileDigest
+    tasks: FileDigest | None = None
     responses: FileDigest | None = None
     profiles: FileDigest | None = None
     edges: FileDigest | None = None
@@ -84,6 +85,10 @@ class Header(FrozenModel):
     extent: Extent = Extent()
     base: Origin | None = None
     branch: Origin | None = None
+
+    @property
+    def is_open_ended(self) -> bool:
+        return self.tasks is None
 
     @property
     def identities(self) -> list[ModelIdentity]:

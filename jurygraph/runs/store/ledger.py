@@ -10,11 +10,11 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from jurygraph.errors import InputError, TraceMismatch
@@ -333,19 +333,19 @@ class Ledger:
 
     def find(self, kind: str, key: str) -> Record | None:
         """Return the last record of a kind with this key; None if there is none."""
-        row = self._find_row(_SELECT_LAST, kind, key)
-        return None if row is None else Record._make(row)
+        rows = self._find_rows(_SELECT_LAST, kind, key)
+        return Record._make(rows[0]) if rows else None
 
-    def _find_row(self, query: str, kind: str, key: str) -> Any:
+    def _find_rows(self, query: str, kind: str, key: str) -> list[Any]:
         try:
             key.encode()
         except UnicodeEncodeError:
-            return None  # a lone surrogate, which no key contains
-        return next(iter(self._rows(query, kind, key, self.count)), None)
+            return []  # a lone surrogate, which no key contains
+        return self._rows(query, kind, key, self.count)
 
     def find_all(self, kind: str, key: str) -> list[Record]:
         query = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq"
-        return list(map(Record._make, self._rows(query, kind, key, self.count)))
+        return list(map(Record._make, self._find_rows(query, kind, key)))
 
     def require(self, kind: str, key: str) -> Record:
         """Return the last record of a kind with this key.
@@ -362,10 +362,10 @@ class Ledger:
 
         Raises `TraceMismatch` if it does not follow the previous record.
         """
-        row = self._find_row(_SELECT_LAST_LINKED, kind, key)
-        if row is None:
+        rows = self._find_rows(_SELECT_LAST_LINKED, kind, key)
+        if not rows:
             return None
-        *fields, previous = row
+        *fields, previous = rows[0]
         record = Record._make(fields)
         self._check_link(record, self._link_before(record.seq) if previous is None else previous)
         return record
@@ -595,130 +595,93 @@ def _size(path: Path) -> int:
 _MAX_WAIT = 0.005
 """Seconds that a record waits for others: a commit for few takes as much CPU as for many, and a model far longer."""
 _MAX_WAITING = 4096
-"""Number of records that wait for a commit before the event loop waits for it, too."""
-
-
-class _Commit:
-    """A commit under way, and who waits for it."""
-
-    def __init__(self, waiting: Sequence["asyncio.Future[None]"]) -> None:
-        self.waiting = waiting
-        self.is_done = threading.Event()
-        self.error: BaseException | None = None
+"""Number of records that wait for a commit before whoever appends more waits for it, too."""
 
 
 class Writer:
-    """Appends batches of records to a ledger, each batch completely or not at all. Used in one event loop.
+    """Appends batches of records to a ledger in a thread, each batch completely or not at all.
 
-    A batch is durable once it would survive a power failure. If it could not be written, whoever waits for it gets the
+    Any thread or event loop may append: a run that is recorded from Python outlives the loops that score into it. A
+    batch is durable once it would survive a power failure. If it could not be written, whoever waits for it gets the
     error; after an error nothing more is written.
     """
 
     def __init__(self, ledger: Ledger) -> None:
         ledger.make_durable()
         self._ledger = ledger
+        self._guard = threading.Lock()
         self._drafts: list[Draft] = []
-        self._waiting: list[asyncio.Future[None]] = []
-        self._timer: asyncio.TimerHandle | None = None
-        self._commit: _Commit | None = None
+        self._waiting: list[Future[None]] = []
         self._error: BaseException | None = None
-        self._commits: SimpleQueue[tuple[asyncio.AbstractEventLoop, _Commit] | None] = SimpleQueue()
+        self._is_closed = False
+        # Two events, because an append must not wake the thread while it waits for more records.
+        self._has_work = threading.Event()
+        self._is_urgent = threading.Event()
         self._thread = threading.Thread(
-            target=self._commit_each, name="jurygraph-ledger", daemon=True
+            target=self._write_until_closed, name="jurygraph-ledger", daemon=True
         )
         self._thread.start()
 
     async def append_durably(self, drafts: Sequence[Draft]) -> None:
         """Append a batch as `append` does, and wait until it is durable."""
-        durable = asyncio.get_running_loop().create_future()
+        durable: Future[None] = Future()
         self.append(drafts, durable)
-        await durable
+        await asyncio.wrap_future(durable)
 
-    def append(self, drafts: Sequence[Draft], *waiting: "asyncio.Future[None]") -> None:
+    def append(self, drafts: Sequence[Draft], *waiting: "Future[None]") -> None:
         """Append a batch with the next commit, which settles `waiting`. Raises the error that stopped the writing."""
-        if self._error is not None:
-            raise self._error
-        self._drafts += drafts
-        self._waiting += waiting
-        if len(self._drafts) > _MAX_WAITING:
-            self._write_now()
-        else:
-            self._schedule_commit()
-
-    def _schedule_commit(self) -> None:
-        """Commit what waits soon, unless a commit is planned or under way: its end schedules the next."""
-        if self._drafts and self._timer is None and self._commit is None:
-            self._timer = asyncio.get_running_loop().call_later(_MAX_WAIT, self._start_commit)
+        crowded: Future[None] | None = None
+        with self._guard:
+            if self._error is not None:
+                raise self._error
+            self._drafts += drafts
+            self._waiting += waiting
+            if len(self._drafts) > _MAX_WAITING:
+                crowded = Future()
+                self._waiting.append(crowded)
+        self._has_work.set()
+        if crowded is not None:
+            self._is_urgent.set()
+            crowded.result()
 
     def close(self) -> None:
         """Write what is left and stop the thread. Raises the error that stopped the writing."""
-        self._write_now()
-        self._commits.put(None)
+        self._is_closed = True
+        self._is_urgent.set()
+        self._has_work.set()
         self._thread.join()
         if self._error is not None:
             raise self._error
 
-    def _start_commit(self) -> None:
-        """Append the waiting batches, and have the thread commit them."""
-        self._timer = None
-        commit = self._append_waiting()
-        if commit.error is None:
-            self._commit = commit
-            self._commits.put((asyncio.get_running_loop(), commit))
-        else:
-            self._settle(commit)
+    def _write_until_closed(self) -> None:
+        while self._drafts or self._waiting or not self._is_closed:
+            self._has_work.wait()
+            self._is_urgent.wait(_MAX_WAIT)
+            with self._guard:
+                drafts = self._drafts
+                waiting = self._waiting
+                self._drafts = []
+                self._waiting = []
+                if not self._is_closed:
+                    self._has_work.clear()
+                    self._is_urgent.clear()
+            error = self._write(drafts)
+            for future in waiting:
+                if not future.set_running_or_notify_cancel():  # whoever waited is gone
+                    continue
+                if error is not None:
+                    future.set_exception(error)
+                else:
+                    future.set_result(None)
 
-    def _append_waiting(self) -> _Commit:
-        drafts = self._drafts
-        commit = _Commit(self._waiting)
-        self._drafts = []
-        self._waiting = []
+    def _write(self, drafts: Sequence[Draft]) -> BaseException | None:
+        """Append the records and commit them; return the error that stopped the writing, now or before."""
         try:
-            if self._error is None:
+            if drafts and self._error is None:
                 self._ledger.append(*drafts)
-        except BaseException as error:  # noqa: BLE001 - it is raised by the next append
-            commit.error = error
-        return commit
-
-    def _commit_each(self) -> None:
-        while (next_commit := self._commits.get()) is not None:
-            loop, commit = next_commit
-            self._make_durable(commit)
-            with suppress(RuntimeError):  # a closed loop has no one who waits
-                loop.call_soon_threadsafe(self._end_commit, commit)
-
-    def _make_durable(self, commit: _Commit) -> None:
-        try:
-            self._ledger.commit()
-        except BaseException as error:  # noqa: BLE001 - as above
-            commit.error = error
-        commit.is_done.set()
-
-    def _end_commit(self, commit: _Commit) -> None:
-        if commit is self._commit:  # else `_write_now` ended it
-            self._commit = None
-            self._settle(commit)
-            self._schedule_commit()
-
-    def _write_now(self) -> None:
-        """Wait for the commit under way, then write all that waits."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if (under_way := self._commit) is not None:
-            under_way.is_done.wait()
-            self._commit = None
-            self._settle(under_way)
-        commit = self._append_waiting()
-        if commit.error is None:
-            self._make_durable(commit)
-        self._settle(commit)
-
-    def _settle(self, commit: _Commit) -> None:
-        """Tell those who wait for a commit how it ended."""
-        if commit.error is not None and self._error is None:
-            self._error = commit.error
+                self._ledger.commit()
+        except BaseException as error:  # noqa: BLE001 - it is raised to those who wait, and by the next append
+            with self._guard:
+                self._error = error
             self._ledger.rollback()
-        for future in commit.waiting:
-            if not future.done():  # whoever waits may have been cancelled
-                future.set_exception(self._error) if self._error else future.set_result(None)
+        return self._error

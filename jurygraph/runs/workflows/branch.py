@@ -2,18 +2,19 @@
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, required_material
 from jurygraph.jury import Jury
-from jurygraph.runs.run import Run, is_erased
-from jurygraph.runs.store.header import ModelIdentity, has_same_requests
+from jurygraph.runs.recorder import models_of
+from jurygraph.runs.run import Run, is_reusable
+from jurygraph.runs.store.header import has_same_requests
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import (
     FrozenModel,
     Plan,
-    RecordedVerdict,
     Response,
     Survey,
     Task,
@@ -76,7 +77,7 @@ class ReusedRun:
             return NO_REUSED_RESULTS
         old_digests = input_digests(self.run.plan_of(task.id).survey)
         new_digests = input_digests(plan.survey)
-        scored = self.run.group_of(task.id)
+        scored = list(chain.from_iterable(self.run.groups_of(task.id)))
         derivers = {item.gives: item.deriver for item in plan.survey.derivations}
         old_contents = {
             item.trace.response_id: item.response and item.response.content_digest
@@ -92,7 +93,7 @@ class ReusedRun:
             verdict.key: verdict
             for item in scored
             for verdict in item.trace.verdicts
-            if _is_reusable(verdict) and changed.isdisjoint((verdict.about, *verdict.responses))
+            if is_reusable(verdict) and changed.isdisjoint((verdict.about, *verdict.responses))
             if not self._is_requested_again(verdict.evaluator, verdict.judge)
             if old_digests.questions[verdict.question]
             == new_digests.questions.get(verdict.question)
@@ -114,20 +115,10 @@ class ReusedRun:
         for trace in traces:
             for verdict in trace.verdicts:
                 has_failed = verdict.status == "failed" and bool(verdict.responses)
-                if verdict.about == trace.response_id and (has_failed or _is_reusable(verdict)):
+                if verdict.about == trace.response_id and (has_failed or is_reusable(verdict)):
                     is_reused = verdict.key in offered
                     self.reused += is_reused
                     self.requested += not is_reused
-
-
-def _is_reusable(verdict: RecordedVerdict) -> bool:
-    """Return whether a verdict comes from its evaluator, without a transient failure, and was not erased."""
-    is_transient = verdict.failure is not None and verdict.failure.is_transient
-    return bool(verdict.responses) and not is_transient and not is_erased(verdict)
-
-
-def models_of(jury: Jury) -> dict[str | None, ModelIdentity]:
-    return {name: ModelIdentity.of(gateway.backend) for name, gateway in jury.gateways.items()}
 
 
 class InputDigests(NamedTuple):

@@ -88,8 +88,8 @@ class _Erasure:
     def _own_texts(self) -> Iterator[Text]:
         ledger = self._ledger
         kind = "trace" if self._what == "response" else "task"
-        record = ledger.find(kind, self._name)
-        if record is None:
+        records = ledger.find_all(kind, self._name)  # a group that was scored again has two
+        if not records:
             hint = (
                 did_you_mean(self._name, ledger.keys(kind))
                 or f"name the id of a {self._what} of this run"
@@ -97,11 +97,12 @@ class _Erasure:
             raise InputError(f"{self._run.folder}: there is no {self._what} {self._name!r}; {hint}")
         yield from ledger.stored_texts(1, 1)  # the digests of the scored files
         if self._what == "response":
-            yield from self._response_texts(record)
+            for record in records:
+                yield from self._response_texts(record)
             return
-        yield from self._texts_with_calls(record)  # those of a task read its profiles
-        group = ledger.find("group", self._name)
-        if group is not None:
+        for record in records:
+            yield from self._texts_with_calls(record)  # those of a task read its profiles
+        for group in ledger.find_all("group", self._name):
             yield from ledger.stored_texts(group.seq, group.seq)
             for trace in ledger.records(
                 "trace", after=group.seq, up_to=group.seq + group.content["size"]

@@ -28,6 +28,7 @@ from jurygraph.messages import shell_quote
 from jurygraph.models.request import CallSink
 from jurygraph.planner import Planner
 from jurygraph.runs.outline import group_verdicts, read_groups
+from jurygraph.runs.recorder import build_header
 from jurygraph.runs.reports.summary import (
     Estimator,
     Forecast,
@@ -37,11 +38,11 @@ from jurygraph.runs.reports.summary import (
     without_model_conditions,
 )
 from jurygraph.runs.run import Run, ScoredResponse
-from jurygraph.runs.store.folder import PLANNING, relative_folder
+from jurygraph.runs.store.folder import PLANNING
 from jurygraph.runs.store.header import Extent, Header, changes, differences, format_value
 from jurygraph.runs.store.ledger import Ledger, Writer
 from jurygraph.runs.store.packing import skipped_questions
-from jurygraph.runs.workflows.branch import ReusedRun, models_of
+from jurygraph.runs.workflows.branch import ReusedRun
 from jurygraph.runs.writable_run import CallStore, PlanningCalls, WritableRun, append_close_record
 from jurygraph.schema import Call, Plan, Response, Task, Trace
 from jurygraph.schema.task import ProfilesLine
@@ -112,6 +113,9 @@ class ScoringSession:
         return Extent(tasks=tasks, responses=responses)
 
     def _load_run(self, run: Run) -> None:
+        if run.header.is_open_ended:
+            problem = "was recorded from Python, without a file of tasks"
+            raise InputError(f"{self.folder}: {problem}; use another --out")
         found = list(describe_differences(run, self._build_header(), self._source))
         if found:
             hint = "use another --out, or --branch to request only what changed"
@@ -144,25 +148,16 @@ class ScoringSession:
             raise InputError(f"{self.folder}: {problem}; {hint}")
 
     def _build_header(self) -> Header:
-        jury = self.jury
         source = self._source
         tasks, responses = source.extent()
-        return Header(
+        return build_header(
+            self.jury,
+            self.folder,
             tasks=source.tasks_file,
             responses=source.responses_file,
             profiles=None if self._profiles is None else self._profiles.file_digest,
             edges=source.edges_file,
             columns=source.columns,
-            config=jury.config,
-            model=models_of(jury).get(None),
-            models={
-                name: identity for name, identity in models_of(jury).items() if name is not None
-            },
-            domain=jury.domain,
-            evaluators={name: evaluator.record for name, evaluator in jury.evaluators.items()},
-            derivers={name: deriver.version for name, deriver in jury.derivers.items()},
-            combiners={name: combiner.version for name, combiner in jury.combiners.items()},
-            code=relative_folder(self.folder, jury.code_folder),
             extent=Extent(tasks=tasks, responses=responses),
             branch=self._branch.run.origin(self.folder) if self._branch else None,
         )
@@ -295,7 +290,7 @@ class ScoringSession:
         with self._locate_errors(started):
             async for plan in self.jury.aprepare_many(self._start_tasks(run, started), sink):
                 task = started.popleft()
-                run.add_plan(task, plan)
+                run.ledger.append(*run.plan_drafts(task, plan))
                 room -= len(plan.survey.questions)
                 if room >= 0 and not plan.calls:  # which are no part of the stored plan
                     self._kept_plans[plan.task_id] = plan

@@ -28,7 +28,7 @@ def test_the_variance_over_variants_is_on_the_scale_from_1_to_10(tmp_path: Path,
     assert lines[0] == "1 responses in 2 variants, of 1 families; scores from 1 to 10"
     assert "σ²_Rep and S/R are not measured" in ended.err
     found = json.loads(run("study", "stability", folder, "--json").out)
-    assert found["noise"][0]["semantic"]["value"] == pytest.approx(81 * 0.01)
+    assert found["noise"][0]["semantic"]["value"] == pytest.approx(81 * 0.02)
 
 
 SCORES = [
@@ -141,7 +141,7 @@ def test_variants_and_exact_repeats_are_made_scored_and_kept(tmp_path: Path, run
         again = run(*words, "--json")
         assert (again.out, len(asked)) == (ended.out, 23)
     found = json.loads(ended.out)
-    assert found["noise"][0]["repeat"]["value"] == pytest.approx(81 * 0.125**2 * 2 / 9)
+    assert found["noise"][0]["repeat"]["value"] == pytest.approx(81 * 0.125**2 * 2 / 6)
     assert found["presentations"]["undefined"]["stakeholder-section-order"] == 1
     assert run("study", "stability", tmp_path / "lab" / "variants", "--dry-run").code == 2
 

@@ -36,6 +36,15 @@ def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
     release_lock(acquire_lock(tmp_path / "run.lock"))
 
 
+def test_a_lock_outlives_any_number_of_killed_holders(tmp_path: Path) -> None:
+    path = tmp_path / "run.lock"
+    for _ in range(3):
+        acquire_lock(path).close()  # as the end of a killed process: nothing is taken back
+        assert path.read_bytes().startswith(b'{"pid"')
+    path.write_bytes(bytes(80) + path.read_bytes())
+    release_lock(acquire_lock(path))
+
+
 @pytest.mark.parametrize("content", [b"", b"\xff"])
 def test_a_lock_without_a_holder_names_another_process(tmp_path: Path, content: bytes) -> None:
     lock_file = acquire_lock(tmp_path / "run.lock")
@@ -97,12 +106,12 @@ def test_a_folder_without_write_access_or_locks_is_named(
 def test_a_full_disk_is_named_and_the_lock_released(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(descriptor: int, content: bytes) -> None:
+    def refuse(descriptor: int, content: bytes, offset: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     path = tmp_path / "run.lock"
     with monkeypatch.context() as full:
-        full.setattr("os.write", refuse)
+        full.setattr("os.pwrite", refuse)
         problem = f"{path}: cannot be written (No space left on device); free some space, or name another folder"
         with pytest.raises(InputError, match=re.escape(problem)):
             acquire_lock(path)

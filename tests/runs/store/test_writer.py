@@ -48,10 +48,13 @@ async def test_batches_are_written_in_order(tmp_path: Path) -> None:
 
 
 @in_loop
-async def test_a_batch_is_in_the_file_once_it_is_durable(tmp_path: Path) -> None:
+async def test_a_batch_is_in_the_file_once_it_is_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     writer = Writer(Ledger.create(tmp_path / "run.sqlite"))
     await writer.append_durably(make_batch(1))
     assert open_ledger(tmp_path).count == 2
+    monkeypatch.setattr(writer_module, "_MAX_WAIT", 60.0)
     writer.append(make_batch(2))
     assert open_ledger(tmp_path).count == 2
     writer.close()

@@ -214,7 +214,7 @@ def copy_in_order(source: Path, folder: Path, order: Sequence[int]) -> Path:
         for name in names:
             task = run.task(name)
             assert task is not None
-            copy.add_plan(task, run.plan_of(name))
+            copy.ledger.append(*copy.plan_drafts(task, run.plan_of(name)))
         for number in order:
             scored = run.group_of(names[number])
             responses = [one.response for one in scored if one.response is not None]

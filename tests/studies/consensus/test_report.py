@@ -44,8 +44,9 @@ def test_a_requested_model_is_used_with_a_warning(settings: Settings) -> None:
 
 
 def test_items_and_agents_are_scored_by_the_selected_method() -> None:
+    annotators = None
     for method in ("stableval", "dawid-skene", "majority"):
-        found = fit_panel(Settings(method=method), agent=AGENTS)
+        found = fit_panel(Settings(method=method, subsets=2), agent=AGENTS)
         result = report(found)
         posterior = np.array([one.posterior for one in result["items"].values()])
         assert (posterior == found.items_by_method(method).posterior).all()
@@ -53,10 +54,8 @@ def test_items_and_agents_are_scored_by_the_selected_method() -> None:
             name: getattr(one, method.replace("-", "_")) for name, one in result.comparison.items()
         }
         assert {name: one.score for name, one in result.agents.items()} == scores
-        assert (
-            result.annotators
-            == report(fit_panel(Settings(method="stableval"), agent=AGENTS)).annotators
-        )
+        annotators = annotators or result.annotators
+        assert result.annotators == annotators
 
 
 def test_ties_go_to_the_first_label_with_preset_paper_and_are_shared_otherwise() -> None:

@@ -101,7 +101,8 @@ def test_p_is_uniform_without_a_relation_and_small_with_one(
         found = mantel(first, second, seed)
         assert found.pairs == 65
         without.append(found.p)
-        planted.append(mantel(first, second + first, seed).p)
+        if seed < 50:
+            planted.append(mantel(first, second + first, seed).p)
     p = np.array(without, dtype=np.float64)
     assert 2 <= (p <= 0.05).sum() <= 18  # 10 expected; 99 % of a binomial distribution
     assert 82 <= (p <= 0.5).sum() <= 118

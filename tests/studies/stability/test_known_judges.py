@@ -80,7 +80,7 @@ def test_noise_ratios_and_terms_are_those_of_the_formulas(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rows = tuple(row for n in STAKEHOLDERS for row in rows_of(n, rng))
     presentations = Presentations(sources=("known",), rows=rows)
-    report = figures_of(measure_stability(presentations, ddof=1))
+    report = figures_of(measure_stability(presentations))
     semantic = {n: SCALE * (true_figures(n)["semantic"] + CHANCE**2) for n in STAKEHOLDERS}
     repeat = SCALE * CHANCE**2
     for row in report.noise:

@@ -7,23 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jurygraph.errors import PlanError
 from jurygraph.studies.stability import (
-    mean_of_units,
-    ratio_of_means,
+    sem_over_rep,
     summarize_drift,
     variance,
     weight_shift,
+    wording_alone,
 )
+from tests.rows import all_rows
 
 SCORES = st.lists(st.floats(1.0, 10.0), min_size=2, max_size=20)
 
 
 @given(SCORES)
-def test_the_variance_is_that_of_the_population_unless_it_is_asked_for_the_sample(
-    scores: list[float],
-) -> None:
-    assert variance(scores) == pytest.approx(float(np.var(scores)), abs=1e-12)
-    assert variance(scores, ddof=1) == pytest.approx(float(np.var(scores, ddof=1)), abs=1e-12)
+def test_the_variance_has_the_number_of_scores_less_1_as_divisor(scores: list[float]) -> None:
+    assert variance(scores) == pytest.approx(float(np.var(scores, ddof=1)), abs=1e-12)
     assert variance([1.0 + 9.0 * 0.1] * len(scores)) == 0.0
 
 
@@ -60,29 +59,72 @@ def test_table_3_is_in_units_of_the_mean_spread_within_units() -> None:
     scores = (weights * utilities).sum(axis=1)
     still = (np.full((3, 2), 0.5), utilities, np.full(3, 5.0))
     found = summarize_drift([(weights, utilities, scores), still], ["a", "b"])
-    assert (found.units, found.variants, found.spread) == (2, 6, pytest.approx(math.sqrt(0.96) / 2))
+    assert (found.units, found.variants, found.spread) == (2, 6, pytest.approx(math.sqrt(1.44) / 2))
     assert found.mean_shift == pytest.approx(0.4 / found.spread)
     assert found.shift_range == pytest.approx(1.2 / found.spread)
     assert found.explained is not None
     assert found.explained.value == pytest.approx(1.0)
     assert (found.weight_cv, found.utility_cv) == (
-        pytest.approx(np.std([0.5, 0.7, 0.3]) / 0.5 / 2),
+        pytest.approx(np.std([0.5, 0.7, 0.3], ddof=1) / 0.5 / 2),
         0.0,
     )
 
 
-def test_a_ratio_of_means_has_an_interval_over_clusters_and_says_what_it_cannot_tell() -> None:
-    above = {"a": [2.0, 4.0], "b": [3.0], "c": [5.0]}
-    below = {"a": [1.0], "b": [2.0, 1.0], "c": [2.0]}
-    found = ratio_of_means(above, below)
+def test_a_judge_blind_to_wording_has_1_by_the_same_divisor_and_the_factor_of_its_repeats() -> None:
+    variants = [[1.0, 3.0, 5.0], [2.0, 2.0, 5.0]]  # variances 4 and 3
+    repeats = [[1.0, 3.0, 2.0], [4.0, 4.0, 7.0]]  # 1 and 3
+    found = sem_over_rep(variants, repeats)
     assert found is not None
-    assert found.low is not None
+    assert found.value == pytest.approx(3.5 / 2.0 * (4 - 2) / 4)  # d = 2 · (3 - 1)
+    part = wording_alone({"a": [4.0], "b": [3.0]}, {"a": [1.0], "b": [3.0]})
+    assert part is not None
+    assert part.value == 1.5
+    rng = np.random.default_rng(1)
+    scores = rng.normal(size=(2000, 15 + 2))
+    blind = sem_over_rep(scores[:, :15], scores[:, 15:])
+    assert blind is not None
+    assert blind.value == pytest.approx(1.0, abs=0.1)
+
+
+@all_rows(
+    "repeats, value",
+    [
+        ([[1.0, 2.0], [3.0, 4.0]], None),  # d = 2: the inverse of the variance has no mean
+        ([[1.0, 1.0, 1.0], [3.0, 3.0, 3.0]], math.inf),  # a judge that repeats itself
+    ],
+)
+def test_few_repeats_have_no_ratio_and_equal_ones_an_infinite_one(
+    repeats: list[list[float]], value: float | None
+) -> None:
+    found = sem_over_rep([[1.0, 3.0], [2.0, 5.0]], repeats)
+    assert (found and found.value) == value
+
+
+@all_rows(
+    "variants, repeats",
+    [
+        ([[1.0, 2.0]], [[1.0], [2.0]]),
+        ([[1.0, 2.0]], [[1.0, 2.0], [2.0, 2.0]]),
+        ([1.0, 2.0], [[1.0, 2.0]]),
+        ([[1.0, math.nan]], [[1.0, 2.0]]),
+    ],
+)
+def test_scores_of_another_shape_are_refused(
+    variants: list[list[float]], repeats: list[list[float]]
+) -> None:
+    with pytest.raises(PlanError, match=r"is needed|finite number"):
+        sem_over_rep(variants, repeats)
+
+
+def test_a_part_of_wording_below_0_is_0_with_the_upper_end_of_its_interval() -> None:
+    rng = np.random.default_rng(2)
+    noise = rng.chisquare(4, 30) / 4
+    found = wording_alone(dict(enumerate_(0.8 * noise)), dict(enumerate_(rng.chisquare(4, 30) / 4)))
+    assert found is not None
+    assert (found.value, found.low) == (0.0, 0.0)
     assert found.high is not None
-    assert found.value == pytest.approx(3.5 / 1.5)
-    assert 0.0 < found.low < found.value < found.high
-    infinite = ratio_of_means(above, {"a": [0.0]})
-    assert infinite is not None
-    assert (infinite.value, infinite.low) == (math.inf, None)
-    assert ratio_of_means({"a": [0.0]}, {"a": [0.0]}) is None
-    assert ratio_of_means(above, {}) is None
-    assert mean_of_units({}) is None
+    assert 0.0 < found.high < 1.0
+
+
+def enumerate_(values: np.ndarray) -> list[tuple[str, list[float]]]:
+    return [(str(place), [value]) for place, value in enumerate(values.tolist())]

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.studies.presentations import read_table, read_weights
 from jurygraph.studies.report import IntervalCell
-from jurygraph.studies.stability import measure_stability, variance_digits
+from jurygraph.studies.stability import measure_stability, sem_over_rep, variance_digits
 from tests.studies.figures import Figures, figures_of
 
 OLD = {"ann": 0.25, "bob": 0.75}
@@ -52,28 +53,69 @@ def test_noise_is_the_mean_over_units_and_growth_is_over_the_families_of_both_en
     found = measured(tmp_path, ROWS, qualities=("high",))
     assert found.stakeholders == [2, 8]
     assert [(row.semantic.value, row.repeat.value) for row in found.noise] == [
-        (0.5, 0.25),
-        (pytest.approx((9 + 9 + 0 + 0 + 16 + 16) / 6), 1.0),
+        (pytest.approx(2 / 3), 0.5),
+        (pytest.approx((9 + 9 + 0 + 0 + 16 + 16) / 5), 2.0),
     ]
     (ratio,) = found.ratios
-    assert ratio.growth.value == pytest.approx((9 + 9) / 4 / 0.5)
-    assert ratio.semantic_to_repeat.value == pytest.approx(50 / 6)
-    assert [unit.cv for unit in found.units] == pytest.approx([0.5**0.5 / 5, (50 / 6) ** 0.5 / 5])
+    assert ratio.growth.value == pytest.approx(10.0 / (2 / 3))
+    assert ratio.growth_same_families.value == pytest.approx((9 + 9) / 3 / (2 / 3))
+    assert (ratio.semantic_to_repeat, ratio.repeat_freedom, ratio.wording_alone.value) == (
+        None,
+        1,
+        8.0,
+    )
+    assert [unit.cv for unit in found.units] == pytest.approx([(2 / 3) ** 0.5 / 5, 10.0**0.5 / 5])
     families = {row.name: row.variance for row in found.families}
     assert [families[name]["8"].value for name in ("header", "order", "summary")] == [
         0.0,
-        9.0,
-        16.0,
+        18.0,
+        32.0,
     ]
-    assert (families["order"]["2"].value, families["summary"]["2"]) == (1.0, None)
+    assert (families["order"]["2"].value, families["summary"]["2"]) == (2.0, None)
 
 
 def test_bands_are_rows_and_the_last_row_is_all_of_them(tmp_path: Path) -> None:
     found = measured(tmp_path, ROWS)
-    assert [row.quality for row in found.ratios] == ["high", "low", "all"]
-    low, both = found.ratios[1:]
-    assert (low.growth, low.semantic_to_repeat) == (None, None)
-    assert both.semantic_to_repeat.value == pytest.approx((50 / 6) / 1.0)
+    pooled = [("All (Med+High)", "-"), ("All (Low)", "-"), ("all", "all")]
+    assert [(row.judge, row.quality) for row in found.ratios] == [
+        ("judge", "high"),
+        ("judge", "low"),
+        *pooled,
+    ]
+    low, both = found.ratios[1], found.ratios[-1]
+    assert (low.growth, low.semantic_to_repeat, low.wording_alone.value) == (None, None, 0.0)
+    assert both.wording_alone.value == pytest.approx((10.0 - 2.0) / 2)
+
+
+def test_the_papers_rows_pool_the_judges_and_bands_of_their_names(tmp_path: Path) -> None:
+    rows = [
+        row
+        for judge, scale in (("a", 1.0), ("b", 2.0))
+        for quality, spread in (("Low", 1.0), ("Medium", 2.0), ("High", 3.0), ("odd", 9.0))
+        for row in rows_of(
+            f"{quality}-{judge}",
+            2,
+            {"order": [5.0, 5.0 + scale * spread]},
+            [1.0, 2.0, 3.0],
+            quality=quality,
+            judge=judge,
+        )
+    ]
+    found = measured(tmp_path, rows)
+    pooled = {row.judge: row.semantic.value for row in found.noise if row.judge.startswith("All")}
+    assert pooled == {
+        "All (Med+High)": (4.0 + 9.0 + 16.0 + 36.0) / 4 / 2,
+        "All (Low)": (1.0 + 4.0) / 2 / 2,
+    }
+    by_judge = {row.judge: row for row in found.ratios}
+    variances = np.array([[2.0], [4.5], [8.0], [18.0]])
+    one = sem_over_rep(5.0 + np.sqrt(2 * variances) * [0.0, 1.0], np.array([[1.0, 2.0, 3.0]] * 4))
+    assert one is not None
+    assert (
+        by_judge["All (Med+High)"].semantic_to_repeat.value
+        == pytest.approx(one.value)
+        == 8.125 * 6 / 8
+    )
     with pytest.raises(InputError, match="no score has the quality 'hihg'; did you mean high"):
         measured(tmp_path, ROWS, qualities=("hihg",))
 
@@ -82,7 +124,7 @@ def test_the_plot_has_the_noise_of_all_bands_by_number_of_stakeholders(tmp_path:
     report = measure_stability(read_table(write(tmp_path, ROWS)))
     (series,) = report.plots[0].series
     assert (series.label, series.x) == ("score", ["2", "8"])
-    assert series.y == [0.5, pytest.approx((50 / 6 + 0.0) / 2)]
+    assert series.y == [pytest.approx(2 / 3), pytest.approx((10.0 + 0.0) / 2)]
 
 
 def test_small_variances_have_the_digits_that_they_need() -> None:
@@ -129,9 +171,9 @@ def test_the_same_utilities_are_weighed_anew_and_the_worst_variant_is_broken_dow
         "DecompR τ=8",
         "own.csv",
     ]
-    assert by_name["uniform"] == pytest.approx((0.0 + 0.0 + 1.0) * 2 / 9)
-    assert by_name["own.csv"] == pytest.approx(0.25**2 * 4 * 2 / 9)
-    assert by_name["by the judge"] == pytest.approx((0.2**2 + 1.4**2 + 1.6**2) / 3)
+    assert by_name["uniform"] == pytest.approx((0.0 + 0.0 + 1.0) * 2 / 9 * 3 / 2)
+    assert by_name["own.csv"] == pytest.approx(0.25**2 * 4 * 2 / 9 * 3 / 2)
+    assert by_name["by the judge"] == pytest.approx((0.2**2 + 1.4**2 + 1.6**2) / 2)
     for text, message in (
         (
             "trip,ann,0.5\ntrip,bib,0.5\n",

@@ -61,7 +61,7 @@ def test_a_group_has_its_snr_and_the_number_of_variants_that_mends_it() -> None:
     together = found.together.SNR  # mean variances of rewards (2 + .02) / 2, of wordings .5
     assert (together.value, together.low) == (pytest.approx((1.01 / 0.5 - 1.0) / 2), None)
     assert [(flip.seed, flip.flips) for flip in found.flips] == [("a", 0.5), ("b", 0.0)]
-    assert found.flips[0].variants == math.ceil(1.6448536**2 * 0.25 / 0.2**2)
+    assert found.flips[0].variants == math.ceil(1.6448536**2 * 0.5 / 0.2**2)
 
 
 def test_terms_are_those_of_the_variants_whose_judge_gives_weights() -> None:

@@ -1,0 +1,281 @@
+"""Record groups that are scored from Python, into a run that has no file of tasks and is open-ended until it is closed.
+
+A group has a name: the id of its task, a step and a phase. A trainer meets the same task in every epoch, so that a
+counter gives the steps that it does not. A group under a name that is stored is not judged again: its traces are read,
+and only what failed by infrastructure is requested once more.
+"""
+
+import asyncio
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jurygraph.errors import InputError
+from jurygraph.graphs.routing import ReusedResults
+from jurygraph.graphs.state import Group
+from jurygraph.messages import quote
+from jurygraph.models.request import CallSink
+from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_run
+from jurygraph.runs.run import ScoredResponse, is_reusable
+from jurygraph.runs.store.ledger import Draft, Record
+from jurygraph.runs.writable_run import append_close_record
+from jurygraph.schema import Plan, Response, Task, Trace
+
+Outcome = list[Trace] | BaseException
+_KEPT_PLANS = 1024
+"""Number of plans of stored tasks that are kept for the next group of their task."""
+
+
+class GroupName(NamedTuple):
+    """The name of a group: its task's id, its phase (None for the only one) and its step, from 1 on if counted."""
+
+    task: str
+    phase: str | None
+    step: int
+
+
+class BegunGroup(NamedTuple):
+    """A group that is about to be scored, under its name; `is_again` if that is stored, with failed results."""
+
+    name: GroupName
+    group: Group
+    is_again: bool = False
+
+
+class GroupRecorder:
+    """The open-ended run of a jury. Groups may be scored in several threads and event loops.
+
+        with jury.record("run") as recorder:
+            traces = jury.score(task, responses, step=7)
+
+    `phase` is that of the groups without one of their own. The folder may contain `{rank}`: the RANK of a distributed
+    training, or the number of this process. Leaving the block releases the run, and `close_run` ends it.
+    """
+
+    def __init__(self, folder: str | Path, jury: RecordedJury, phase: str | None = None) -> None:
+        """Open the run, or make one. Raises `InputError` as `open_open_ended_run`."""
+        rank = os.environ.get("RANK") or str(os.getpid())
+        self.folder = Path(str(folder).replace("{rank}", rank))
+        self._rank = rank if str(self.folder) != str(folder) else None
+        self.phase = phase
+        self._defaults = jury.config.task_defaults
+        self._recorder = RunRecorder(open_open_ended_run(self.folder, jury))
+        self._run = self._recorder.run
+        self._guard = threading.Lock()
+        self._is_released = False
+        self._stored_steps: dict[tuple[str, str | None], set[int]] = defaultdict(set)
+        self._begun_steps: dict[tuple[str, str | None], set[int]] = defaultdict(set)
+        self._in_work: set[str] = set()
+        """Names of groups, and ids of responses, that are being scored."""
+        for record in self._run.ledger.records("group"):
+            name = _name_of(record)
+            self._stored_steps[name.task, name.phase].add(name.step)
+        self._tasks = set(self._run.ledger.keys("task"))
+        self._stored_plan = lru_cache(maxsize=_KEPT_PLANS)(self._run.plan_of)
+
+    async def score(
+        self,
+        groups: Sequence[Group],
+        score: Callable[[Sequence[Group], CallSink | None], Awaitable[list[Outcome]]],
+    ) -> list[Outcome]:
+        """Return the traces of each group, which are durable then, or its error.
+
+        `score` is asked about the groups that are new, with the sink of the run. A group that cannot begin is the last
+        of the list: its error ends the scoring of those after it.
+        """
+        begun: list[BegunGroup] = []
+        stored: dict[int, list[Trace]] = {}
+        errors: list[Outcome] = []
+        for position, group in enumerate(groups):
+            try:
+                opened = self._begin(group)
+            except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
+                errors.append(error)
+                break
+            if isinstance(opened, BegunGroup):
+                begun.append(opened)
+            else:
+                stored[position] = opened
+        try:
+            outcomes: list[Outcome] = []
+            if begun:
+                outcomes = await score([item.group for item in begun], self._recorder.calls)
+            await self._store(begun, outcomes)
+        finally:
+            self._end(begun)
+        scored = iter(outcomes)
+        merged: list[Outcome] = []
+        for position in range(len(begun) + len(stored)):
+            outcome = stored.get(position) or next(scored, None)
+            if outcome is None:  # the one before it could not begin
+                return merged
+            merged.append(outcome)
+        return [*merged, *errors]
+
+    def _begin(self, group: Group) -> BegunGroup | list[Trace]:
+        """Return a group with its name, its plan and what is reused; or its stored traces, if nothing is missing."""
+        if self._is_released:
+            raise InputError(f"{self.folder}: this run was released; record into it anew")
+        task = self._defaults.complete(group.task)
+        plan = self._find_plan(task, group.plan)
+        phase = self.phase if group.phase is None else group.phase
+        key = task.id, phase
+        with self._guard:
+            stored = self._stored_steps[key]
+            step = group.step
+            if step is None:
+                step = max((*stored, *self._begun_steps[key]), default=0) + 1
+            named = group.at(step, phase, self._rank, task, plan)
+            names = {named.name, *(response.id for response in named.responses)}
+            taken = sorted(names & self._in_work)
+            if taken:
+                problem = f"{quote(taken[0])} is being scored already"
+                raise InputError(f"{problem}; await that, or leave the step out")
+            self._begun_steps[key].add(step)
+            self._in_work |= names
+        begun = BegunGroup(GroupName(*key, step), named)
+        opened: BegunGroup | list[Trace] | None = None
+        try:
+            if step in stored:
+                opened = self._repeat(begun)
+            else:
+                self._refuse_stored_ids(group)
+                opened = begun
+        finally:
+            if not isinstance(opened, BegunGroup):
+                self._end([begun])
+        return opened
+
+    def _end(self, begun: Sequence[BegunGroup]) -> None:
+        """Free the names of groups that are no longer scored."""
+        with self._guard:
+            for name, group, _ in begun:
+                self._begun_steps[name.task, name.phase].discard(name.step)
+                self._in_work -= {group.name, *(response.id for response in group.responses)}
+
+    def _find_plan(self, task: Task, plan: Plan | None) -> Plan | None:
+        """Return the plan that is stored for a task, else the given one. Raises for another task or plan."""
+        if task.id not in self._tasks:
+            return plan
+        stored = self._stored_plan(task.id)
+        if stored.task_digest != task.content_digest:
+            problem = f"task {quote(task.id)} is another one than in {self.folder}"
+            raise InputError(f"{problem}; give it an id of its own, or record it elsewhere")
+        if plan is not None and plan.digest != stored.digest:
+            problem = f"task {quote(task.id)} was planned otherwise in {self.folder}"
+            raise InputError(f"{problem}; leave the plan out, or record it elsewhere")
+        return stored
+
+    def _refuse_stored_ids(self, group: Group) -> None:
+        for position, response in enumerate(group.responses):
+            if position in group.unnamed:  # a new group's name is new
+                continue
+            if self._run.ledger.find("trace", response.id) is not None:
+                problem = f"response {quote(response.id)} is stored in {self.folder} already"
+                hint = "leave its id out: it comes from the group and the position then"
+                raise InputError(f"{problem}, in another group; {hint}")
+
+    def _repeat(self, begun: BegunGroup) -> BegunGroup | list[Trace]:
+        """Return the stored traces of a group; or, where infrastructure failed, the group with all other results."""
+        record = self._find_record(begun.name)
+        scored = {item.trace.response_id: item for item in self._run.group(record)}
+        _refuse_other_responses(begun.group, scored)
+        traces = [scored[response.id].trace for response in begun.group.responses]
+        if not any(_is_transient(item) for trace in traces for item in _results(trace)):
+            plan = begun.group.plan
+            return [trace.model_copy(update={"plan": plan}) for trace in traces]
+        reused = ReusedResults(
+            {v.key: v for trace in traces for v in trace.verdicts if is_reusable(v)},
+            {(m.name, m.response): m for t in traces for m in t.material if m.status == "ok"},
+            {call.id: call for trace in traces for call in trace.calls},
+        )
+        again = replace(begun.group, reused_results=reused)
+        return BegunGroup(begun.name, again, is_again=True)
+
+    def _find_record(self, name: GroupName) -> Record:
+        records = self._run.ledger.find_all("group", name.task)
+        return next(record for record in reversed(records) if _name_of(record) == name)
+
+    async def _store(self, begun: Sequence[BegunGroup], outcomes: Sequence[Outcome]) -> None:
+        """Append the groups that have traces, each after the plan of its task; they are durable when this returns."""
+        scored = [
+            (item, traces)
+            for item, traces in zip(begun, outcomes, strict=False)
+            if isinstance(traces, list)
+        ]
+        if not scored:
+            return
+        # In one breath, so that two groups of a new task do not both bring its plan.
+        with self._guard:
+            drafts = [draft for item, traces in scored for draft in self._drafts(item, traces)]
+            durable = self._recorder.append(drafts)
+        await asyncio.wrap_future(durable)
+        with self._guard:
+            for item, _ in scored:
+                self._stored_steps[item.name.task, item.name.phase].add(item.name.step)
+
+    def _drafts(self, begun: BegunGroup, traces: Sequence[Trace]) -> Iterator[Draft]:
+        plan = traces[0].plan
+        assert plan is not None, "a trace that was just made has its plan"
+        task = begun.group.task
+        if task.id not in self._tasks:
+            self._tasks.add(task.id)
+            yield from self._run.plan_drafts(task, plan)
+        naming: dict[str, Any] = {"step": begun.name.step}
+        if begun.name.phase is not None:
+            naming["phase"] = begun.name.phase
+        if begun.is_again:
+            naming["again"] = True
+        yield from self._run.group_drafts(plan, traces, begun.group.responses, naming)
+
+    def close_run(self) -> None:
+        """End the run: what is recorded stays, and nothing more can be recorded into it."""
+        self._recorder.flush()
+        append_close_record(self._run)
+        self.release()
+
+    def release(self) -> None:
+        """Release the run for other processes; it can be gone on with. May be called more than once."""
+        if not self._is_released:
+            self._is_released = True
+            self._recorder.close()
+
+
+def _name_of(record: Record) -> GroupName:
+    body = record.content
+    return GroupName(record.key, body.get("phase"), body["step"])
+
+
+def _results(trace: Trace) -> Iterator[Any]:
+    yield from trace.verdicts
+    yield from trace.material
+
+
+def _is_transient(result: Any) -> bool:
+    return result.failure is not None and result.failure.is_transient
+
+
+def _refuse_other_responses(group: Group, scored: dict[str, ScoredResponse]) -> None:
+    """Raise `InputError` unless the responses of a group are those that are stored under its name."""
+    given = {response.id: response for response in group.responses}
+    for name in (*given, *scored):
+        if name not in given or name not in scored:
+            problem = f"response {quote(name)} is {'new' if name in given else 'missing'}"
+        elif _is_other(scored[name].response, given[name]):
+            problem = f"response {quote(name)} has another content"
+        else:
+            continue
+        hint = "give it another step, or leave the step out"
+        raise InputError(
+            f"group {quote(group.name)} is stored with other responses: {problem}; {hint}"
+        )
+
+
+def _is_other(stored: Response | None, response: Response) -> bool:
+    """Return whether a response differs from the stored one, as far as that was not erased."""
+    return stored is not None and stored.content_digest != response.content_digest

@@ -1,0 +1,111 @@
+"""Write the run of a jury: its plans, its groups and its calls, from whatever loop scores them.
+
+A recorder knows nothing of files of tasks, of limits or of progress: the command line, a notebook, a trainer and a
+server are callers of the same one. What it appends is durable once it is awaited.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Protocol
+
+from jurygraph.agents.roles import Deriver, Evaluator
+from jurygraph.decision.combiners import Combiner
+from jurygraph.errors import InputError
+from jurygraph.models.gateway import Gateways
+from jurygraph.runs.run import Run
+from jurygraph.runs.store.folder import relative_folder
+from jurygraph.runs.store.header import Header, ModelIdentity, differences
+from jurygraph.runs.store.ledger import Draft, Ledger, Writer
+from jurygraph.runs.writable_run import CallStore, WritableRun
+from jurygraph.schema import Config
+from jurygraph.sources.files import close_on_error
+
+
+class RecordedJury(Protocol):
+    """What a run needs to know of the jury that it stores. (A jury imports what records it, hence the protocol.)"""
+
+    config: Config
+    gateways: Gateways
+    domain: str | None
+    evaluators: Mapping[str, Evaluator]
+    derivers: Mapping[str, Deriver]
+    combiners: Mapping[str, Combiner]
+    code_folder: Path | None
+
+
+def models_of(jury: RecordedJury) -> dict[str | None, ModelIdentity]:
+    return {name: ModelIdentity.of(gateway.backend) for name, gateway in jury.gateways.items()}
+
+
+def build_header(jury: RecordedJury, folder: Path, **inputs: Any) -> Header:
+    """Return the header of a jury's run in a folder; `inputs` are its files and what follows from them."""
+    models = models_of(jury)
+    return Header(
+        config=jury.config,
+        model=models.pop(None, None),
+        models=models,
+        domain=jury.domain,
+        evaluators={name: evaluator.record for name, evaluator in jury.evaluators.items()},
+        derivers={name: deriver.version for name, deriver in jury.derivers.items()},
+        combiners={name: combiner.version for name, combiner in jury.combiners.items()},
+        code=relative_folder(folder, jury.code_folder),
+        **inputs,
+    )
+
+
+class RunRecorder:
+    """Appends to a run that this process has locked, until `close`. Calls go through `calls`, a call sink.
+
+    Replies that are in `reusable` ledgers are found there, and not copied.
+    """
+
+    def __init__(self, run: WritableRun, reusable: Sequence[Ledger] = ()) -> None:
+        self.run = run
+        self._writer = Writer(run.ledger)
+        self.calls = CallStore(run.ledger, *reusable, writer=self._writer)
+
+    def append(self, drafts: Sequence[Draft]) -> "Future[None]":
+        """Append records, all or none; the result says when they are durable. Raises what stopped the writing."""
+        durable: Future[None] = Future()
+        self._writer.append(drafts, durable)
+        return durable
+
+    def flush(self) -> None:
+        """Write what was appended and stop writing; the run stays locked. Raises the error that stopped it."""
+        self._writer.close()
+
+    def close(self) -> None:
+        """Write what was appended, and release the run for other processes."""
+        try:
+            self.flush()
+        finally:
+            self.run.close()
+
+
+def open_open_ended_run(folder: Path, jury: RecordedJury) -> WritableRun:
+    """Open the open-ended run of a jury in a folder, or make one.
+
+    Raises `InputError` where it has other settings, was scored from a file of tasks or is closed, and where another
+    process writes it.
+    """
+    header = build_header(jury, folder)
+    existing = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
+    if existing is None:
+        return WritableRun.create(folder, header, uuid.uuid4().hex)
+    with close_on_error(existing.close):
+        problem = _why_not_resumed(existing, header)
+        if problem is not None:
+            raise InputError(f"{folder}: {problem}; record into another folder")
+    assert isinstance(existing, WritableRun), "a closed run is refused"
+    return existing
+
+
+def _why_not_resumed(run: Run, header: Header) -> str | None:
+    if not run.header.is_open_ended:
+        return "contains a run that was scored from a file of tasks"
+    if run.is_closed:
+        return "contains a run that was closed, so nothing more can be recorded into it"
+    found = list(differences(run.header, header))
+    return f"was started with other settings: {'; '.join(found)}" if found else None

@@ -1,0 +1,145 @@
+"""Several ledgers read as one: those of ranks that recorded apart, or of the shards of one job.
+
+Records are renumbered: those of a ledger follow those of the ledgers before it. Positions inside a record are relative
+to it, so that nothing else changes, and whoever reads one run reads a set of them. Nothing is written or chained here:
+each ledger keeps its own links, and is verified by itself.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from jurygraph.errors import TraceMismatch
+from jurygraph.runs.store.ledger import MAX_TEXTS, Ledger, Record, Text
+
+_SHARED_KINDS = ("run", "survey", "decision", "task")
+"""Kinds of records that several ledgers may have under one key; each counts once."""
+
+
+class JoinedLedger(Ledger):
+    """The records and texts of some ledgers, in their order, for reading alone."""
+
+    def __init__(self, path: Path, ledgers: Sequence[Ledger]) -> None:
+        self.path = path
+        self._ledgers = ledgers
+        self._starts = [0]
+        """The number of records before those of each ledger."""
+        for ledger in ledgers:
+            self._starts.append(self._starts[-1] + ledger.count)
+        self.count = self._starts.pop()
+        self.head = ledgers[-1].head
+
+    def __del__(self) -> None:
+        """Leave the connections to the ledgers, which own them."""
+
+    def close(self) -> None:
+        for ledger in self._ledgers:
+            ledger.close()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        with ExitStack() as snapshots:
+            for ledger in self._ledgers:
+                snapshots.enter_context(ledger.snapshot())
+            yield
+
+    def _parts(self, after: int, last: int | None) -> Iterator[tuple[int, Ledger, int, int]]:
+        """Yield each ledger with its start, and the own numbers of the records after one and up to the last."""
+        end = self.count if last is None else last
+        for start, ledger in zip(self._starts, self._ledgers, strict=True):
+            first = max(after - start, 0)
+            final = min(end - start, ledger.count)
+            if first < final:
+                yield start, ledger, first, final
+
+    def _find_part(self, seq: int) -> tuple[int, Ledger]:
+        if not 1 <= seq <= self.count:
+            raise TraceMismatch(f"{self.path}: record {seq} is missing")
+        position = bisect_left(self._starts, seq) - 1
+        return self._starts[position], self._ledgers[position]
+
+    def records(
+        self, kind: str | None = None, after: int = 0, up_to: int | None = None
+    ) -> Iterator[Record]:
+        for start, ledger, first, final in self._parts(after, up_to):
+            for record in ledger.records(kind, first, final):
+                yield _renumber(record, start)
+
+    def numbers(self, kind: str, up_to: int | None = None) -> Iterator[int]:
+        for start, ledger, _, final in self._parts(0, up_to):
+            yield from (number + start for number in ledger.numbers(kind, final))
+
+    def ordered_groups(self, up_to: int | None = None) -> Iterator[tuple[int, int | None]]:
+        for start, ledger, _, final in self._parts(0, up_to):
+            for number, task in ledger.ordered_groups(final):
+                yield number + start, None if task is None else task + start
+
+    def verified_records(self, first: int, last: int) -> Iterator[Record]:
+        for start, ledger, before, final in self._parts(first - 1, last):
+            for record in ledger.verified_records(before + 1, final):
+                yield _renumber(record, start)
+
+    def find(self, kind: str, key: str) -> Record | None:
+        """Return the last record of a kind with this key; a close record only if every ledger has one."""
+        if kind == "close" and any(ledger.find(kind, key) is None for ledger in self._ledgers):
+            return None
+        return self._last(ledger.find(kind, key) for ledger in self._ledgers)
+
+    def find_verified(self, kind: str, key: str) -> Record | None:
+        return self._last(ledger.find_verified(kind, key) for ledger in self._ledgers)
+
+    def _last(self, found: Iterator[Record | None]) -> Record | None:
+        pairs = zip(found, self._starts, strict=True)
+        renumbered = [_renumber(record, start) for record, start in pairs if record is not None]
+        return renumbered[-1] if renumbered else None
+
+    def find_all(self, kind: str, key: str) -> list[Record]:
+        return [
+            _renumber(record, start)
+            for start, ledger in zip(self._starts, self._ledgers, strict=True)
+            for record in ledger.find_all(kind, key)
+        ]
+
+    def record_at(self, seq: int) -> Record:
+        start, ledger = self._find_part(seq)
+        return _renumber(ledger.record_at(seq - start), start)
+
+    def keys(self, kind: str) -> Iterator[str]:
+        keys = (key for ledger in self._ledgers for key in ledger.keys(kind))
+        return iter(dict.fromkeys(keys)) if kind in _SHARED_KINDS else keys
+
+    def count_records(self, kind: str) -> int:
+        if kind in _SHARED_KINDS:
+            return len(set(self.keys(kind)))
+        return sum(ledger.count_records(kind) for ledger in self._ledgers)
+
+    def texts(self, commitments: Mapping[int, Sequence[str]]) -> dict[int, dict[int, bytes]]:
+        by_start: dict[int, dict[int, Sequence[str]]] = defaultdict(dict)
+        for seq, expected in commitments.items():
+            start, _ = self._find_part(seq)
+            by_start[start][seq - start] = expected
+        contents: dict[int, dict[int, bytes]] = {}
+        for start, own in by_start.items():
+            _, ledger = self._find_part(start + 1)
+            for seq, texts in ledger.texts(own).items():
+                contents[seq + start] = texts
+        return contents
+
+    def all_texts(self) -> Iterator[Text]:
+        return self.stored_texts(1, self.count)
+
+    def stored_texts(self, first: int, last: int) -> Iterator[Text]:
+        for start, ledger, before, final in self._parts(first - 1, last):
+            for text in ledger.stored_texts(before + 1, final):
+                yield text._replace(id=text.id + start * MAX_TEXTS)
+
+    def first_texts(self, kind: str) -> Iterator[Text]:
+        for start, ledger in zip(self._starts, self._ledgers, strict=True):
+            for text in ledger.first_texts(kind):
+                yield text._replace(id=text.id + start * MAX_TEXTS)
+
+
+def _renumber(record: Record, start: int) -> Record:
+    return record._replace(seq=record.seq + start)

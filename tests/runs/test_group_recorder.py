@@ -1,0 +1,199 @@
+"""Groups scored from Python are stored under a name, once, and are durable when they are returned."""
+
+import asyncio
+import re
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.runs.integrity.deep_verification import verify_deep
+from jurygraph.runs.integrity.verification import verify
+from jurygraph.runs.outline import read_groups as read_outlines
+from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.erasure import erase
+from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.studies.monitor import read_groups
+from jurygraph.testing import ScriptedJudge
+
+TASK = jg.Task(id="eggs", query="How many eggs are left?", reference="9")
+OTHER = jg.Task(id="hens", query="How many hens are there?", reference="4")
+CODE: dict[str, Any] = {"evaluators": ["maths.accuracy"]}
+
+
+def ids(traces: list[jg.Trace]) -> list[str]:
+    return [trace.response_id for trace in traces]
+
+
+def check(folder: Path) -> Run:
+    """Verify a run, whatever state it is in, and open it."""
+    with Run.open(folder) as run:
+        verify(run, lambda count: None)
+        verify_deep(run, lambda count: None)
+    return Run.open(folder)
+
+
+def test_a_group_is_named_by_its_task_its_phase_and_its_step(tmp_path: Path) -> None:
+    with jg.Jury(**CODE) as jury:
+        with jury.record(tmp_path / "run"):
+            assert ids(jury.score(TASK, ["9", jg.Response(text="8")])) == ["eggs@1/1", "eggs@1/2"]
+            assert ids(jury.score(TASK, ["9"], step=7)) == ["eggs@7/1"]
+            assert ids(jury.score(TASK, ["9"], step=7, phase="test")) == ["eggs@test:7/1"]
+            assert ids(jury.score(OTHER, [jg.Response(id="mine", text="4")])) == ["mine"]
+        with jury.record(tmp_path / "run", phase="test"):
+            assert ids(jury.score(TASK, ["9"])) == ["eggs@test:8/1"], "the counter goes on"
+        with jury.record(tmp_path / "run"):
+            many = list(jury.score_many([(TASK, ["9"]), jg.Group(OTHER, ["4"], step=3)]))
+            assert [ids(traces) for traces in many] == [["eggs@8/1"], ["hens@3/1"]]
+        assert ids(jury.score(TASK, ["9"])) == ["eggs/1"], "outside of the blocks nothing is stored"
+    with check(tmp_path / "run") as run:
+        assert [len(list(run.groups_of(task))) for task in ("eggs", "hens")] == [5, 2]
+        assert run.tasks_planned == 2, "a plan is stored once"
+        assert [item.trace.response_id for item in run.group_with("eggs@1/2")] == [
+            "eggs@1/1",
+            "eggs@1/2",
+        ]
+        assert "eggs@1/2" in str(run.explain("eggs@1/2"))
+    steps = [group[0].trace.response_id for group in read_groups(tmp_path / "run")]
+    assert steps[:4] == ["eggs@1/1", "eggs@7/1", "eggs@test:7/1", "mine"], "as they were scored"
+
+
+def test_the_same_group_at_the_same_step_is_read_and_another_one_refused(tmp_path: Path) -> None:
+    judge = ScriptedJudge({"polite": lambda text: "please" in text})
+    settings = {"model": judge, "evaluators": [jg.criteria(["It is polite."])]}
+    with jg.Jury(**settings, record=tmp_path / "run") as jury:
+        first = jury.score(TASK, ["9, please", "9"], step=1)
+    with jg.Jury(**settings, record=tmp_path / "run") as jury:
+        again = jury.score(TASK, ["9, please", "9"], step=1)
+        assert len(judge.requests) == 2, "nothing is asked again"
+        assert [trace.reward for trace in again] == [trace.reward for trace in first]
+        assert [trace.plan for trace in again] == [trace.plan for trace in first]
+
+        other = TASK.model_copy(update={"query": "How many eggs are there?"})
+        refused: list[tuple[jg.Task, list[Any], int | None, str]] = [
+            (TASK, ["9, please", "8"], 1, "'eggs@1/2' has another content; give it another step"),
+            (TASK, ["9, please"], 1, "'eggs@1/2' is missing"),
+            (TASK, ["9, please", "9", "8"], 1, "'eggs@1/3' is new"),
+            (other, ["9"], None, "task 'eggs' is another one than in"),
+            (TASK, [jg.Response(id="eggs@1/1", text="9")], None, "'eggs@1/1' is stored in"),
+        ]
+        for task, responses, step, message in refused:
+            with pytest.raises(jg.InputError, match=re.escape(message)):
+                jury.score(task, responses, step=step)
+    assert len(judge.requests) == 2
+    check(tmp_path / "run").close()
+
+
+def test_only_what_failed_by_infrastructure_is_asked_again(tmp_path: Path) -> None:
+    seen: list[str] = []
+    is_down = True
+
+    @jg.evaluator(layer="check")
+    def reached(task: jg.TaskView, response: jg.Response) -> float:
+        seen.append(response.text)
+        if response.text == "far" and is_down:
+            raise ConnectionError("the line is dead")
+        return 1.0
+
+    with jg.Jury(evaluators=[reached], record=tmp_path / "run") as jury:
+        failed = jury.score(TASK, ["near", "far"], step=1)
+        assert [trace.reward.status for trace in failed] == ["ok", "failed"]
+        is_down = False
+        again = jury.score(TASK, ["near", "far"], step=1)
+        assert [trace.reward.value for trace in again] == [1.0, 1.0]
+        assert sorted(seen) == ["far", "far", "near"]
+        jury.score(TASK, ["near", "far"], step=1)
+        assert len(seen) == 3
+    with Run.open(tmp_path / "run") as run:
+        verify(run, lambda count: None)
+        assert [trace.reward.value for trace in run.traces()] == [1.0, 1.0], "each one once"
+        assert run.ledger.count_records("trace") == 4, "what failed stays on record"
+        assert len(list(read_outlines(run))) == 1
+    erase(tmp_path / "run", "response", "eggs@1/2", "asked for")
+    with Run.open(tmp_path / "run") as run:
+        assert b"far" not in {text.content for text in run.ledger.all_texts()}
+
+
+def test_what_a_run_was_made_with_is_what_goes_on_with_it(tmp_path: Path) -> None:
+    def refuses(folder: str, message: str, **settings: Any) -> None:
+        with (
+            jg.Jury(**settings) as jury,
+            pytest.raises(jg.InputError, match=message),
+            jury.record(tmp_path / folder),
+        ):
+            pass
+
+    with jg.Jury(**CODE, record=tmp_path / "open") as jury:
+        jury.score(TASK, ["9"])
+        refuses("open", "is being written by process", **CODE)
+        with pytest.raises(jg.InputError, match=r"records into .* already"), jury.record("x"):
+            pass
+    with jg.Jury(**CODE) as jury, jury.record(tmp_path / "closed") as recorder:
+        jury.score(TASK, ["9"])
+        recorder.close_run()
+        with pytest.raises(jg.InputError, match="this run was released"):
+            jury.score(TASK, ["9"])
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "notes.txt").touch()
+    refuses(
+        "open", "was started with other settings: config evaluators", evaluators=["maths.format"]
+    )
+    refuses("closed", "was closed, so nothing more can be recorded into it", **CODE)
+    refuses("foreign", "is neither a run nor empty", **CODE)
+    with jg.Jury(**CODE) as jury, jury.record(tmp_path / "nothing"):
+        pass
+    assert not (tmp_path / "nothing").exists(), "a recording of nothing leaves nothing behind"
+
+
+def test_each_rank_writes_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "3")
+    with jg.Jury(**CODE, record=f"{tmp_path}/run/{{rank}}") as jury:
+        jury.score(TASK, ["9"])
+    check(tmp_path / "run" / "3").close()
+
+
+def test_several_event_loops_and_threads_record_into_one_run(tmp_path: Path) -> None:
+    """After each group, a copy of the files, as a killed process would leave them, has all that was returned."""
+    folder = tmp_path / "run"
+    returned: list[str] = []
+
+    with jg.Jury(**CODE, record=folder) as jury:
+        asyncio.run(jury.ascore(TASK, ["9"]))
+        asyncio.run(jury.ascore(TASK, ["9"]))
+
+        def score(number: int) -> None:
+            task = TASK.model_copy(update={"id": f"eggs-{number % 5}"})
+            returned.extend(ids(jury.score(task, ["9", "8"])))
+            if number % 8 == 0:
+                expected = set(returned)
+                copy = shutil.copytree(folder, tmp_path / f"copy-{number}")
+                with check(copy) as run:
+                    assert expected <= {trace.response_id for trace in run.traces()}
+
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(score, range(40)))
+    with check(folder) as run:
+        stored = [trace.response_id for trace in run.traces()]
+        assert len(stored) == len(set(stored)) == 82
+        assert run.tasks_planned == 6
+
+
+def test_a_recorded_run_is_rescored_like_any(tmp_path: Path) -> None:
+    judge = ScriptedJudge({"polite": True, "date": False})
+    criteria = jg.criteria(["It is polite.", "It has a date."])
+    weights = {"criteria": 1.0, "accuracy": 1.0}
+    with (
+        jg.Jury(model=judge, evaluators=[criteria, "maths.accuracy"], reward=weights) as jury,
+        jury.record(tmp_path / "run"),
+    ):
+        jury.score(TASK, ["9"])
+        jury.score(TASK, ["8"])
+    with Run.open(tmp_path / "run") as run:
+        config = apply_settings(run.config, ["reward.accuracy=3"])
+        result = rescore(run, tmp_path / "other", config, lambda count: None)
+        assert result.responses == 2
+    with check(tmp_path / "other") as run:
+        assert len(list(run.traces())) == 2
