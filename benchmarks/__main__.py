@@ -15,6 +15,7 @@ NAMES = (
     "maths",
     "inference",
     "units",
+    "plug_in",
     "wording",
     "trip",
     "store",

@@ -19,6 +19,7 @@ who uses a scale differently may select the same.
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -26,7 +27,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.arrays import Bools, Floats, Ints, as_ratings
-from jurygraph.inference.clusters import Estimate, jackknife_interval, t_quantile, wilson
+from jurygraph.inference.clusters import (
+    Estimate,
+    jackknife_interval,
+    jackknife_parts,
+    t_quantile,
+    wilson,
+)
 
 AlphaLevel = Literal["nominal", "ordinal", "interval"]
 """What the distance of two ratings means: different or not, the ranks between them, or their difference."""
@@ -239,6 +246,31 @@ def jaccard_by_chance(ratings: ArrayLike, least: int = 10) -> Floats:
     return _compare_selections(as_ratings(ratings), least, _expected_jaccard)
 
 
+def jaccard_excess(ratings: ArrayLike, clusters: Ints, least: int = 10) -> Estimate | None:
+    """Return the mean over pairs of `jaccard_above_median` less `jaccard_by_chance`, with its 95 % interval.
+
+    The interval is a jackknife over clusters of items, or over a hundred groups of them. None without a pair.
+
+    Args:
+        ratings, least: as for `jaccard_above_median`.
+        clusters: numbers of the items' clusters, [items].
+    """
+    table = as_ratings(ratings)
+    upper = np.triu_indices(len(table), 1)
+    excess = (jaccard_above_median(table, least) - jaccard_by_chance(table, least))[upper]
+    has_pair = ~np.isnan(excess)
+    if not has_pair.any():
+        return None
+    without = []
+    for kept in jackknife_parts(np.unique(clusters, return_inverse=True)[1]):
+        # A pair with just enough items stays: what is left out must change the mean alone.
+        changed = (jaccard_above_median(table[:, kept], 1) - jaccard_by_chance(table[:, kept], 1))[
+            upper
+        ]
+        without.append(np.nan_to_num(changed[has_pair]).mean())
+    return jackknife_interval(float(excess[has_pair].mean()), np.array(without)).within(-1.0, 1.0)
+
+
 def _compare_selections(
     table: Floats, least: int, similarity: Callable[[Bools, Bools], float]
 ) -> Floats:
@@ -264,12 +296,18 @@ def _jaccard(first: Bools, second: Bools) -> float:
 
 def _expected_jaccard(first: Bools, second: Bools) -> float:
     """Return the mean Jaccard of random selections of these sizes: their overlap is hypergeometric."""
+    sizes = sorted((np.count_nonzero(first), np.count_nonzero(second)))
+    return _mean_of_selections(len(first), *sizes)
+
+
+@lru_cache(
+    maxsize=1 << 16
+)  # a jackknife meets the same sizes again: it saves two thirds of the time
+def _mean_of_selections(items: int, smaller: int, larger: int) -> float:
     from scipy import stats  # imported lazily: every `study` command would wait for it
 
-    larger = max(np.count_nonzero(first), np.count_nonzero(second))
-    smaller = min(np.count_nonzero(first), np.count_nonzero(second))
     if not larger:
         return np.nan
     overlap = np.arange(smaller + 1)
-    chances = stats.hypergeom.pmf(overlap, len(first), larger, smaller)
+    chances = stats.hypergeom.pmf(overlap, items, larger, smaller)
     return float(chances @ (overlap / (larger + smaller - overlap)))

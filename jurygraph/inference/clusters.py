@@ -45,12 +45,12 @@ class Estimate(NamedTuple):
     clusters: int
 
     def within(self, least: float, most: float) -> Self:
-        """Return the estimate with the ends of its interval cut off at those of the range that it can have."""
+        """Return the estimate with its value and the ends of its interval cut off at those of a range."""
+        value = min(most, max(least, self.value))
         if self.low is None or self.high is None:
-            return self
-        return self._replace(
-            low=min(most, max(least, self.low)), high=max(least, min(most, self.high))
-        )
+            return self._replace(value=value)
+        low, high = (min(most, max(least, end)) for end in (self.low, self.high))
+        return self._replace(value=value, low=low, high=high)
 
 
 def ratio_interval(sums: ArrayLike, sizes: ArrayLike) -> Estimate | None:
@@ -274,8 +274,8 @@ def share_of_trials(counts: Floats, trials: Floats) -> Share:
     if clusters == 1:
         return Share(share, None, None, 1.0, 1)
     if share in (0.0, 1.0):
-        bound = (0.5 - LEVEL / 2) ** (1.0 / clusters)
-        low, high = (bound, 1.0) if share else (0.0, 1.0 - bound)
+        unseen = unseen_share(clusters)
+        low, high = (1.0 - unseen, 1.0) if share else (0.0, unseen)
         return Share(share, low, high, float(clusters), clusters)
     effective = _effective_trials(counts, trials)
     low, high = wilson(share * effective, effective, t_quantile(clusters - 1))
@@ -302,8 +302,18 @@ def _effective_trials(hits: Floats, sizes: Floats) -> float:
 POWER = 0.8
 ONE_SIDED = (1.0 - LEVEL) / 2
 """The level of a one-sided test, that of one end of an interval."""
+_LEAST_PLANNED = 10
+"""With as many clusters, the estimated error is off by a quarter; with five, by more than a third."""
 _LEAST_P = 1e-12
 _MOST_TASKS = 1_000_000
+
+
+def unseen_share(clusters: int, level: float = ONE_SIDED) -> float:
+    """Return how many of all clusters, as a share, may be of a kind that none of so many is (Clopper & Pearson 1934).
+
+    It is the exact upper bound at the one-sided `level`.
+    """
+    return float(1.0 - level ** (1.0 / clusters))
 
 
 def lowest_value(
@@ -324,7 +334,7 @@ def lowest_value(
     """
     count = clusters or estimate.clusters
     error = (estimate.error or 0.0) * (estimate.clusters / count) ** 0.5
-    unseen = 1.0 - level ** (1.0 / count)
+    unseen = unseen_share(count, level)
     return float(
         estimate.value - t_quantile(count - 1, 1.0 - level) * error - unseen * largest_loss
     )
@@ -367,11 +377,11 @@ def detectable_difference(estimate: Estimate) -> float | None:
 
     It is the noncentrality of Student's t with the clusters' degrees of freedom that gives this power, times the error;
     the chance of a significant result of the wrong sign is neglected. None where the estimate has no error, or where
-    that is 0.
+    that is 0, and for fewer than ten clusters: their error is too rough to plan with.
     """
     from scipy import special
 
-    if not estimate.error:
+    if not estimate.error or estimate.clusters < _LEAST_PLANNED:
         return None
     freedom = estimate.clusters - 1
     return float(special.nctdtrinc(freedom, 1.0 - POWER, t_quantile(freedom))) * estimate.error

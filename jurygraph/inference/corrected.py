@@ -9,16 +9,25 @@ rate of a judge's positive verdicts into that of true ones by its true-positive 
 
     π = (p + TNR - 1) / (TPR + TNR - 1)
 
-Both intervals are the jackknife's over tasks, of λ as it is. Labels must be of items drawn at random.
+Both intervals are the jackknife's over tasks, of λ as it is. Labels must be of items drawn at random. A jackknife sees
+no error where the labels of G tasks are all of one kind, or a judge never errs on them; then up to 1 - .025^(1/G) of
+all tasks may still be otherwise (Clopper & Pearson 1934), and the interval says so.
 """
 
 import math
+from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
 
 from jurygraph.arrays import Floats, Ints
-from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval, t_quantile
+from jurygraph.inference.clusters import (
+    Estimate,
+    jackknife_interval,
+    ratio_interval,
+    t_quantile,
+    unseen_share,
+)
 
 
 class LabelledSample(NamedTuple):
@@ -48,8 +57,13 @@ class LabelledSample(NamedTuple):
 
 def ppi_weight(sample: LabelledSample) -> float:
     """Return λ of PPI++; 0 without items that have no label, or if all predictions are the same."""
+    return _weight(sample, len(sample.labels) / len(sample.others)) if len(sample.others) else 0.0
+
+
+def _weight(sample: LabelledSample, ratio: float) -> float:
+    """Return λ = cov(y, f) / ((1 + n / N) var(f)) within [0, 1] for a ratio n / N, which need not be the sample's."""
     every = np.concatenate([sample.predictions, sample.others])
-    if not len(sample.others) or not np.ptp(every):
+    if not np.ptp(every):
         return 0.0
     shared = float(
         np.mean(
@@ -57,14 +71,15 @@ def ppi_weight(sample: LabelledSample) -> float:
             * (sample.predictions - sample.predictions.mean())
         )
     )
-    ratio = len(sample.labels) / len(sample.others)
     return min(1.0, max(0.0, shared / ((1.0 + ratio) * float(every.var(ddof=1)))))
 
 
-def ppi_mean(sample: LabelledSample) -> Estimate:
+def ppi_mean(sample: LabelledSample, scale: tuple[float, float] | None = None) -> Estimate:
     """Return the mean label of all items by PPI++, with its 95 % interval over tasks.
 
-    The ends are None if the labels, or the verdicts without one, are all of one task.
+    The ends are None if the labels, or the verdicts without one, are all of one task. On a `scale`, from its lowest to
+    its highest label, value and ends stay within it, and there are ends for equal labels, too: for true and false the
+    exact ones of as many trials as there are tasks.
     """
     weight = ppi_weight(sample)
     sizes = sample.sums(np.ones(len(sample.labels)))
@@ -76,16 +91,38 @@ def ppi_mean(sample: LabelledSample) -> Estimate:
         other, others_without = _mean_and_without(sample.other_sums(sample.others), other_sizes)
         value += weight * other
         without = without + weight * others_without
-    if tasks < 2 or not np.isfinite(without).all():
-        return Estimate(value, None, None, None, tasks)
-    return jackknife_interval(value, without, freedom=tasks - 1)._replace(clusters=tasks)
+    estimate = Estimate(value, None, None, None, tasks)
+    if tasks > 1 and np.isfinite(without).all():
+        estimate = jackknife_interval(value, without, freedom=tasks - 1)._replace(clusters=tasks)
+    return estimate if scale is None else _with_unseen(estimate, sample, *scale).within(*scale)
+
+
+def _with_unseen(
+    estimate: Estimate, sample: LabelledSample, lowest: float, highest: float
+) -> Estimate:
+    """Return the estimate with an interval that counts labels, or errors of the judge, of which no task has any."""
+    unseen = unseen_share(estimate.clusters)
+    label = float(sample.labels[0])
+    if estimate.error is not None and not np.ptp(sample.labels):
+        return estimate._replace(
+            low=label - unseen * (label - lowest), high=label + unseen * (highest - label)
+        )
+    if (
+        estimate.low is None
+        or estimate.high is None
+        or not np.array_equal(sample.labels, sample.predictions)
+    ):
+        return estimate
+    reach = unseen * (highest - lowest)
+    return estimate._replace(low=estimate.low - reach, high=estimate.high + reach)
 
 
 def rogan_gladen(sample: LabelledSample) -> Estimate | None:
     """Return the rate of true labels by Rogan and Gladen, within [0, 1], with its 95 % interval over tasks.
 
     Labels and predictions are 0 or 1. None without labels of both kinds, or if TPR + TNR is at most 1: such a judge
-    says nothing. The ends are None if that is so without one of the tasks.
+    says nothing. The ends are None if that is so without one of the tasks. A TPR or TNR of exactly 1 counts for them
+    as what the tasks with such labels can exclude.
     """
     positive = sample.labels == 1.0
     predicted = sample.predictions == 1.0
@@ -110,28 +147,75 @@ def rogan_gladen(sample: LabelledSample) -> Estimate | None:
     without = np.asarray(_true_rate(totals[:, None] - counts))
     if tasks < 2 or np.isnan(without).any():
         return Estimate(min(1.0, max(0.0, value)), None, None, None, tasks)
-    interval = jackknife_interval(value, without, freedom=tasks - 1).within(0.0, 1.0)
-    return interval._replace(value=min(1.0, max(0.0, value)), clusters=tasks)
+    interval = jackknife_interval(value, without, freedom=tasks - 1)._replace(clusters=tasks)
+    return _with_unseen_errors(interval, counts[:4]).within(0.0, 1.0)
 
 
-def labels_needed(sample: LabelledSample, half_width: float) -> int | None:
+def _with_unseen_errors(estimate: Estimate, counts: Floats) -> Estimate:
+    """Return the estimate of a true rate with ends at the least TPR and TNR that go with those of exactly 1.
+
+    `counts` are those of positives, true ones, negatives and true ones by task, [4, G]. At another TPR or TNR the rate
+    of positive verdicts is the same, so that π · (TPR + TNR - 1) changes by as much as TNR does.
+    """
+    low, high = estimate.low, estimate.high
+    if low is None or high is None:
+        return estimate
+    positives, found, negatives, rejected = counts
+    informed = float(found.sum() / positives.sum() + rejected.sum() / negatives.sum() - 1.0)
+    if found.sum() == positives.sum():
+        least = informed - unseen_share(int(np.count_nonzero(positives)))
+        high = high * informed / least if least > 0.0 else 1.0
+    if rejected.sum() == negatives.sum():
+        unseen = unseen_share(int(np.count_nonzero(negatives)))
+        low = (low * informed - unseen) / (informed - unseen) if informed > unseen else 0.0
+    return estimate._replace(low=low, high=high)
+
+
+def labels_needed(
+    sample: LabelledSample, half_width: float, scale: tuple[float, float]
+) -> int | None:
     """Return how many labels would give the interval of `ppi_mean` this half-width, with labels like these.
 
-    The verdicts without a label stay as many. None where no number does, or where these labels cannot tell.
+    They are drawn from the T items that there are: whatever gets a label leaves the verdicts without one, and λ falls
+    with the share that is labelled. None where all T labels would not do, and for labels of one task.
     """
-    weight = ppi_weight(sample)
-    rest = ratio_interval(
-        sample.sums(sample.labels - weight * sample.predictions),
-        sample.sums(np.ones(len(sample.labels))),
-    )
-    others = ratio_interval(
-        sample.other_sums(sample.others), sample.other_sums(np.ones(len(sample.others)))
-    )
-    fixed = weight * ((others.error if others is not None else 0.0) or 0.0)
-    left = (half_width / t_quantile(math.inf)) ** 2 - fixed**2
-    if rest is None or not rest.error or left <= 0.0:
+    if np.count_nonzero(sample.sums(np.ones(len(sample.labels)))) < 2:
         return None
-    return math.ceil(len(sample.labels) * rest.error**2 / left)
+    counts = range(2, len(sample.labels) + len(sample.others) + 1)
+    place = bisect_left(
+        counts, True, key=lambda count: _expected_half_width(sample, count, scale) <= half_width
+    )
+    return counts[place] if place < len(counts) else None
+
+
+def _expected_half_width(sample: LabelledSample, count: int, scale: tuple[float, float]) -> float:
+    """Return the half-width that `count` labels would give the interval of `ppi_mean`, for as many items in all.
+
+        Var = Var[mean of n residuals y - λf] + λ² Var[mean of the other N verdicts]
+
+    Both are the jackknife's of the sample, with the design effect of its tasks, rescaled to n and N.
+    """
+    labelled = len(sample.labels)
+    items = labelled + len(sample.others)
+    rest = items - count
+    weight = _weight(sample, count / rest) if rest else 0.0
+    sizes = sample.sums(np.ones(labelled))
+    residuals = ratio_interval(sample.sums(sample.labels - weight * sample.predictions), sizes)
+    verdicts = ratio_interval(
+        sample.sums(sample.predictions) + sample.other_sums(sample.others),
+        sizes + sample.other_sums(np.ones(len(sample.others))),
+    )
+    assert residuals is not None
+    assert verdicts is not None  # there are tasks with labels
+    variance = (residuals.error or 0.0) ** 2 * labelled / count
+    if rest:
+        variance += weight**2 * (verdicts.error or 0.0) ** 2 * items / rest
+    tasks = max(2, round(residuals.clusters * count / labelled))
+    unseen = unseen_share(tasks) * (scale[1] - scale[0])
+    if not np.ptp(sample.labels):
+        return unseen / 2.0
+    half_width = t_quantile(tasks - 1) * math.sqrt(variance)
+    return half_width + unseen if np.array_equal(sample.labels, sample.predictions) else half_width
 
 
 def _mean_and_without(sums: Floats, sizes: Floats) -> tuple[float, Floats]:

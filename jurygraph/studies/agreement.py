@@ -12,13 +12,25 @@ import numpy as np
 
 from jurygraph.aggregation.agreement import alpha_interval, krippendorff_alpha
 from jurygraph.arrays import Bools, Floats, Ints
-from jurygraph.display import format_number
 from jurygraph.errors import InputError
-from jurygraph.inference.agreement import AlphaLevel, jaccard_above_median, jaccard_by_chance
+from jurygraph.inference.agreement import (
+    AlphaLevel,
+    jaccard_above_median,
+    jaccard_by_chance,
+    jaccard_excess,
+)
 from jurygraph.messages import join_names
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
-from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import (
+    Figures,
+    IntervalCell,
+    Plot,
+    PlotSeries,
+    Report,
+    ReportTable,
+    as_interval,
+)
 
 __all__ = [
     "ScoredPart",
@@ -156,10 +168,10 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
     The figures are the `level`, and `parts`, each with its `dimension` and `domain` (None for all together); `ratings`;
     `items` with scores of two reviewers or more, in `groups`; `alpha` with its 95 % jackknife interval [`alpha_low`,
     `alpha_high`] over groups of items, an item without a `group` being one by itself; `jaccard`, the mean over the
-    `pairs` of reviewers with ten common items, and `jaccard_by_chance` for selections of the same sizes; and
-    `reviewers`, each with `ratings`, `spread` (standard deviation of the own scores), and `strictness`: how far the
-    mean of the others' scores on the same items is above the own mean, in units of the ratings. Nominal ratings have
-    no order, and neither Jaccard nor reviewers.
+    `pairs` of reviewers with ten common items, `jaccard_by_chance` for selections of the same sizes, and the difference
+    of both with its interval over groups, `jaccard_excess`; and `reviewers`, each with `ratings`, `spread` (standard
+    deviation of the own scores), and `strictness`: how far the mean of the others' scores on the same items is above
+    the own mean, in units of the ratings. Nominal ratings have no order, and neither Jaccard nor reviewers.
 
     Raises `InputError` as `read_parts` does, or if no item has scores of two reviewers.
     """
@@ -173,7 +185,9 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
     whole = [figures for figures in parts if figures["domain"] is None]
     rows = []
     for matrix, figures in zip(matrices, parts, strict=True):
-        similarity = [figures[name] for name in ("pairs", "jaccard", "jaccard_by_chance")]
+        similarity = [
+            figures[name] for name in ("pairs", "jaccard", "jaccard_by_chance", "jaccard_excess")
+        ]
         counts = [len(matrix.reviewers), figures["items"], figures["ratings"]]
         rows.append([_part_name(figures), *counts, _alpha_cell(figures), *similarity])
     header = (
@@ -185,6 +199,7 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
         "pairs",
         "Jaccard",
         "by chance",
+        "above it (95 %)",
     )
     sections: list[str | ReportTable] = [
         f"agreement of reviewers; alpha is Krippendorff's, {level}, its interval is over {_units(parts)}; Jaccard "
@@ -255,6 +270,9 @@ def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
         "pairs": int(np.count_nonzero(defined)),
         "jaccard": float(similarities[defined].mean()) if has_pairs else None,
         "jaccard_by_chance": float(chances[defined].mean()) if has_pairs else None,
+        "jaccard_excess": as_interval(jaccard_excess(matrix.scores, matrix.group, LEAST_SHARED))
+        if has_pairs
+        else None,
         "reviewers": list(_measure_reviewers(matrix, given)) if has_order else [],
     }
 
@@ -282,20 +300,32 @@ def _alpha_cell(figures: Figures) -> IntervalCell:
 
 
 def _describe_pattern(figures: Figures) -> str | None:
-    """Return whether the paper's pattern is there; None if one of the two figures is missing."""
-    alpha = figures["alpha"]
-    jaccard = figures["jaccard"]
-    if alpha is None or jaccard is None:
+    """Return whether intervals show the paper's pattern; None if one of the two figures is missing."""
+    excess = figures["jaccard_excess"]
+    if figures["alpha"] is None or excess is None:
         return None
-    is_low = alpha < TENTATIVE
-    is_coarse = jaccard > figures["jaccard_by_chance"]
-    scores = f"alpha {format_number(alpha, 2)} is {'below' if is_low else 'not below'} {TENTATIVE}"
-    choices = (
-        f"Jaccard {format_number(jaccard, 2)} is {'above' if is_coarse else 'not above'} chance"
-    )
-    verdict = "the paper's pattern (little agreement in scores, more in what is rated high)"
-    there = "is there" if is_low and is_coarse else "is not there"
-    return f"{_part_name(figures)}: {verdict} {there}: {scores}, {choices}"
+    alpha_side = _compare_interval(_alpha_cell(figures), TENTATIVE)
+    excess_side = _compare_interval(excess, 0.0)
+    scores = f"alpha is {_SIDES[alpha_side]} {TENTATIVE}"
+    choices = f"Jaccard is {_SIDES[excess_side]} chance"
+    pattern = "the paper's pattern (little agreement in scores, more in what is rated high)"
+    if alpha_side < 0 < excess_side:
+        there = "is there"
+    elif alpha_side > 0 or excess_side < 0:
+        there = "is not there"
+    else:
+        there = "is not shown"
+    return f"{_part_name(figures)}: {pattern} {there}: by their intervals, {scores}, and {choices}"
+
+
+_SIDES = {-1: "below", 0: "not shown to be above or below", 1: "above"}
+
+
+def _compare_interval(cell: IntervalCell, bound: float) -> int:
+    """Return -1 or 1 if the interval is wholly below or above a bound, and 0 if it has the bound, or no ends."""
+    if cell.low is None or cell.high is None:
+        return 0
+    return (cell.low > bound) - (cell.high < bound)
 
 
 def _notes(

@@ -119,15 +119,21 @@ def cross_fit(
 
 
 def threshold_for(
-    labelled: LabelledScores, calibrated: Floats, rate: float
+    labelled: LabelledScores, fitted: ScoreCalibration, rate: float
 ) -> dict[str, float] | None:
-    """Return the lowest threshold of calibrated scores that is shown to pass at most `rate` of what people reject.
+    """Return the lowest threshold of scores calibrated by a map that is shown to pass `rate` of what people reject.
 
     Thresholds are tried from 1 downwards until the upper 95 % bound (Clopper & Pearson 1934, with the effective number
-    of responses) is above the rate; so trying several costs nothing. None if those that are shown pass no response.
+    of responses) is above the rate. One below the first whose true rate is too high passes all that this one does, and
+    is refused with it, so trying several costs nothing. None if those that are shown pass no response.
+
+    The map is the one that the gate will use, although the labels fitted it: it never falls, so that it only names
+    cuts of the scores, and what passes depends on these alone. With maps of other folds a part of the responses with
+    one score passes, and their rate is not that of the gate.
     """
     from scipy.stats import beta
 
+    calibrated = calibrate(labelled.scores, fitted)
     is_negative = labelled.targets < 0.5
     tasks = labelled.tasks[is_negative]
     lowest = None
@@ -192,7 +198,7 @@ def report(
         ),
     ]
     if rate is not None:
-        figures["gate"] = threshold_for(labelled, calibrated, rate) if labelled.is_binary else None
+        figures["gate"] = threshold_for(labelled, fitted, rate) if labelled.is_binary else None
         sections.append(_describe_gate(figures["gate"], rate))
     has_gain = gain.low is not None and gain.low > 0.0
     problem = f"{labelled.question}: no gain is shown; keep the scores as they are, or label more responses"
@@ -210,7 +216,7 @@ def _describe_gate(gate: dict[str, float] | None, rate: float) -> str:
         needed = int(np.ceil(np.log(_RISK) / np.log1p(-rate)))
         needs = f"that takes labels of true or false, {needed} tasks with a rejected response, and a judge who tells"
         return (
-            f"gate: no threshold passes anything, "
+            "gate: no threshold passes anything, "
             f"and is shown to pass at most {rate:g} of what people reject; {needs}"
         )
     return (

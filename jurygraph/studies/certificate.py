@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import ratio_interval
+from jurygraph.inference.clusters import share_interval
 from jurygraph.messages import shell_quote
 from jurygraph.runs.run import Run
 from jurygraph.studies import credit, reliability
@@ -183,10 +183,9 @@ def _wording(presentations: ReadPresentations, named: str) -> CertifiedFigures:
 
 def _signs(presentations: ReadPresentations, named: str) -> CertifiedFigures:
     report = measure_signal(presentations()).figures
-    label = (
-        f"share of groups with P(correct sign) below {report['correct']:g}, of {report['protocol']}"
-    )
-    yield _figure(label, report["below"], len(report["groups"]), f"jurygraph study signal {named}")
+    for name, estimate in report["together"].items():
+        label = f"{name} of all groups together, of {report['protocol']}"
+        yield _figure(label, estimate, len(report["groups"]), f"jurygraph study signal {named}")
 
 
 def _credit(run: Run, advance: ProgressCallback) -> CertifiedFigures:
@@ -239,7 +238,7 @@ def _coverage(run: Run, advance: ProgressCallback) -> CertifiedFigures:
         if trace.task_id not in units:
             units[trace.task_id] = unit_of(run, trace.task_id)
         by_unit.setdefault(units[trace.task_id], []).append(trace.reward.coverage)
-    share = ratio_interval(
+    share = share_interval(
         [sum(values) for values in by_unit.values()], [len(values) for values in by_unit.values()]
     )
     number = sum(len(values) for values in by_unit.values())

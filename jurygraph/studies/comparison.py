@@ -55,7 +55,7 @@ STATISTICS: Mapping[str, str] = {
     "mean_delta_low": "its 95 % interval: from",
     "mean_delta_high": "its 95 % interval: to",
     "mean_delta_p": "sign-flip test of whole tasks that it is 0: p",
-    "detectable_difference": "least true mean found with a power of 80 %",
+    "detectable_difference": "least true mean found with a power of 80 %, from 10 tasks on",
     "kendall_within": "mean of Kendall's tau-b within a task",
     "judged_both": "verdicts given in both runs, samples averaged",
     "flips": "... of which the decision flipped",

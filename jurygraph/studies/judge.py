@@ -9,7 +9,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import chain, combinations
 from statistics import fmean
 from typing import NamedTuple
 
@@ -41,6 +41,7 @@ from jurygraph.schema import RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows, read_judged_labels
+from jurygraph.studies.pairs import choice_of, is_flip, scores_by_order
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
@@ -91,13 +92,14 @@ class Judgement(NamedTuple):
     decision: float | None = None
     native: float | None = None
     scale: tuple[float, float] | None = None
-    is_flipped: bool | None = None
+    choices: tuple[float, ...] = ()
 
 
 class JudgedRow(NamedTuple):
     """A labelled response, or pair of them (`pair_name`), with what the judge said of it.
 
     `prediction` is in the units of the target: the decision, 0 or 1, or a number on the scale. `score` is in [0, 1].
+    `choices` has the prediction of each order of a pair that was judged in both.
     """
 
     response: str
@@ -105,6 +107,7 @@ class JudgedRow(NamedTuple):
     target: float
     prediction: float
     score: float
+    choices: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -250,29 +253,18 @@ def _summarize(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
 
 
 def _summarize_pair(task: str, pair: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
-    """Return the judgement of a pair: the mean of its orders, each from the side of the first response."""
-    scores: dict[bool, list[float]] = {}
-    for verdict in verdicts:
-        if status_of(verdict) == JUDGED and verdict.score is not None:
-            is_swapped = verdict.responses[0] != responses_of(pair)[0]
-            orders = (
-                {False: verdict.score}
-                if verdict.swap is None
-                else {False: verdict.swap.given, True: 1.0 - verdict.swap.swapped}
-            )
-            for is_other, score in orders.items():
-                scores.setdefault(is_other != is_swapped, []).append(
-                    1.0 - score if is_swapped else score
-                )
-    if not scores:
-        return Judgement(task, status_of(verdicts[0]))
-    means = [fmean(given) for given in scores.values()]
-    sides = {(mean > MET_THRESHOLD) - (mean < MET_THRESHOLD) for mean in means}
-    choice = 0.5 if len(sides) > 1 else (1.0 + sides.pop()) / 2.0
-    is_flipped = (
-        None if len(means) < 2 else (means[0] - MET_THRESHOLD) * (means[1] - MET_THRESHOLD) < 0.0
-    )
-    return Judgement(task, JUDGED, fmean(means), choice, choice, _UNIT, is_flipped)
+    """Return the judgement of a pair from the side of its first response; an order that failed is no half answer."""
+    first = responses_of(pair)[0]
+    judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED]
+    asked_orders = {verdict.responses[0] for verdict in verdicts}
+    if {verdict.responses[0] for verdict in judged} < asked_orders:
+        return Judgement(
+            task, next(status for status in map(status_of, verdicts) if status != JUDGED)
+        )
+    orders = scores_by_order(first, judged)
+    choice = choice_of(chain(*orders))
+    choices = tuple(map(choice_of, orders)) if len(orders) > 1 else ()
+    return Judgement(task, JUDGED, fmean(map(fmean, orders)), choice, choice, _UNIT, choices)
 
 
 def status_of(verdict: RecordedVerdict) -> str:
@@ -426,7 +418,11 @@ def _join(
         else:
             target = float(target > MET_THRESHOLD) if is_binary else target
             prediction = _prediction(judgement, is_binary)
-            rows.append(JudgedRow(response, judgement.task, target, prediction, judgement.score))
+            rows.append(
+                JudgedRow(
+                    response, judgement.task, target, prediction, judgement.score, judgement.choices
+                )
+            )
     unlabelled = [
         (judged.task, _prediction(judged, is_binary))
         for response, judged in judgements.items()
@@ -448,9 +444,9 @@ def _join(
         votes=votes,
         scale=(low, high),
         flips=[
-            (judged.task, judged.is_flipped)
+            (judged.task, is_flip(judged.choices))
             for judged in judgements.values()
-            if judged.is_flipped is not None
+            if judged.choices
         ],
         ceiling=ceiling,
     )
@@ -512,10 +508,11 @@ def _prediction(judgement: Judgement, is_binary: bool) -> float:
 
 COUNTS = ("n", "missing", "failed", "abstained")
 RATES = ("accuracy", "tpr", "tnr", "kappa", "rank_correlation", "pairwise", "bias")
+_OF_ORDERS = ("flips", "strict")
 GATE_NAMES = (
     *COUNTS,
     *("brier", "ece"),
-    *(f"{name}{end}" for name in (*RATES, "flips") for end in ("", "_low", "_high")),
+    *(f"{name}{end}" for name in (*RATES, *_OF_ORDERS) for end in ("", "_low", "_high")),
 )
 """Statistics that a CI threshold can name."""
 _BINS = 10
@@ -553,7 +550,7 @@ def gate_values(judge: Figures) -> dict[str, float | None]:
         name: judge[name] if judge["n"] or name == "n" else None
         for name in (*COUNTS, "brier", "ece")
     }
-    for name in (*RATES, "flips"):
+    for name in (*RATES, *_OF_ORDERS):
         value, low, high = judge[name] or (None, None, None)
         values |= {name: value, f"{name}_low": low, f"{name}_high": high}
     return values
@@ -576,6 +573,11 @@ def _measure(study: JudgeStudy, need: float | None) -> Figures:
     flips = np.array([is_flipped for _, is_flipped in study.flips])
     figures["flips"] = _share(
         flips, np.unique([task for task, _ in study.flips], return_inverse=True)[1]
+    )
+    in_both = [row for row in study.rows if row.choices]
+    hits = np.array([set(row.choices) == {row.target} for row in in_both])
+    figures["strict"] = _share(
+        hits, np.unique([row.task for row in in_both], return_inverse=True)[1]
     )
     return (
         figures
@@ -602,7 +604,9 @@ def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
         if levels <= _MAX_LEVELS
         else None
     )
-    errors = np.bincount(tasks, predictions - targets)
+    bias = ratio_interval(np.bincount(tasks, predictions - targets), np.bincount(tasks))
+    if bias is not None and is_binary:
+        bias = bias.within(-1.0, 1.0)
     return {
         "base_rates": {"people": float(targets.mean()), "judge": float(predictions.mean())},
         "accuracy": _share(hits, tasks),
@@ -611,7 +615,7 @@ def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
         "kappa": as_interval(kappa),
         "rank_correlation": _rank_correlation(targets, ranks, tasks),
         "pairwise": _pairwise(targets, ranks, tasks),
-        "bias": as_interval(ratio_interval(errors, np.bincount(tasks))),
+        "bias": as_interval(bias),
     }
 
 
@@ -696,7 +700,7 @@ def _mean_label(study: JudgeStudy, need: float | None) -> Figures:
     """Return the mean that the judge gives all responses, and what the labels make of it."""
     if not study.rows:
         return dict.fromkeys(
-            ("uncorrected", "corrected", "weight", "rogan_gladen", "labels_needed")
+            ("items", "uncorrected", "corrected", "weight", "rogan_gladen", "labels_needed")
         )
     names = [row.task for row in study.rows] + [task for task, _ in study.others]
     tasks = np.unique(names, return_inverse=True)[1]
@@ -706,11 +710,12 @@ def _mean_label(study: JudgeStudy, need: float | None) -> Figures:
     others = np.array([prediction for _, prediction in study.others], dtype=np.float64)
     sample = LabelledSample(labels, predictions, tasks[:n], others, tasks[n:])
     return {
+        "items": len(names),
         "uncorrected": float(np.concatenate([predictions, others]).mean()),
-        "corrected": as_interval(ppi_mean(sample)),
+        "corrected": as_interval(ppi_mean(sample, study.scale)),
         "weight": ppi_weight(sample),
         "rogan_gladen": as_interval(rogan_gladen(sample)) if study.is_binary else None,
-        "labels_needed": None if need is None else labels_needed(sample, need),
+        "labels_needed": None if need is None else labels_needed(sample, need, study.scale),
     }
 
 
@@ -867,14 +872,20 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     for judge in judges:
         means = [judge["uncorrected"], judge["corrected"], judge["weight"], judge["rogan_gladen"]]
         rows.append(
-            [judge["judge"], *means, *([judge["labels_needed"]] if need is not None else [])]
+            [judge["judge"], *means, *([_describe_need(judge)] if need is not None else [])]
         )
     header = ("mean of all responses", "by the judge", "PPI++ (95 %)", "λ", "Rogan-Gladen (95 %)")
     yield ReportTable((*header, f"labels for ±{need:g}") if need is not None else header, rows)
     rows = [[row["question"], row] for row in figures["ceiling"] if row is not None]
     yield ReportTable(("people agree on", "share (95 %)"), rows)
-    rows = [[judge["judge"], judge["flips"]] for judge in judges if judge["flips"] is not None]
-    yield ReportTable(("pairs that flip with the order", "share (95 %)"), rows)
+    rows = [
+        [judge["judge"], judge["strict"], judge["flips"]]
+        for judge in judges
+        if judge["flips"] is not None
+    ]
+    yield ReportTable(
+        ("pairs in both orders", "as people in both (95 %)", "flip with the order (95 %)"), rows
+    )
     rows = [
         [row["first"], row["second"], row["n"], row["difference"], row["p"]]
         for row in figures["differences"]
@@ -883,6 +894,13 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     yield ReportTable(header, rows, left=2, most=_MAX_PAIRS)
     rows = [[row["show"], row["judge"], row["people"]] for row in figures["disagreements"]]
     yield ReportTable(("disagreement", "judge", "people"), rows, digits=2, most=_MAX_DISAGREEMENTS)
+
+
+def _describe_need(judge: Figures) -> object:
+    """Return the number of labels that are needed; None where one task cannot tell."""
+    if judge["labels_needed"] is None and judge["tasks"] > 1:
+        return f"not even all {judge['items']}"
+    return judge["labels_needed"]
 
 
 def _notes(judges: Sequence[Figures]) -> Iterator[str]:

@@ -7,7 +7,8 @@ e2c52c2, `run_judge.py` and `utils/metrics.py`.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -17,8 +18,9 @@ from jurygraph.errors import InputError
 from jurygraph.inference.clusters import share_of_trials, wilson
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
-from jurygraph.schema import Question, Task, Trace
+from jurygraph.schema import Question, RecordedVerdict, Task, Trace
 from jurygraph.schema.trace import Reward
+from jurygraph.studies.pairs import choice_of, is_flip, scores_by_order
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
@@ -102,6 +104,8 @@ def find_place(task: Task) -> Place:
 
 Result = Literal["right", "wrong", "tie", "failed"]
 _WORST_FIRST: tuple[Result, ...] = ("wrong", "failed", "tie", "right")
+_RESULTS: Mapping[float, Result] = {1.0: "right", 0.5: "tie", 0.0: "wrong"}
+"""The results of a choice from the side of the preferred response."""
 REWARD = "reward"
 LABEL = "preferred"
 _DECIMALS = 12  # equal rewards can differ in their last bits
@@ -113,12 +117,14 @@ _COUNTS = ("tasks", "right", "wrong", "ties", "failed", "flips", "coverage")
 class Duel(NamedTuple):
     """The preferred response compared with others: `failed` if a judgement is missing that could change the result.
 
-    `reason` is what is missing; `is_flipped` is True if two orders prefer different responses.
+    `reason` is what is missing; `is_flipped` is True if two orders prefer different responses, and `is_strict` if both
+    prefer the right one, None where a pair is not judged in both.
     """
 
     result: Result
     reason: str = ""
     is_flipped: bool = False
+    is_strict: bool | None = None
 
 
 class Outcome(NamedTuple):
@@ -175,7 +181,9 @@ def read_comparisons(run: Run, advance: ProgressCallback = lambda tasks: None) -
             worst = min(
                 duels, key=lambda duel: _WORST_FIRST.index(duel.result)
             )  # it has to win every one
-            duel = worst._replace(is_flipped=any(duel.is_flipped for duel in duels))
+            duel = worst._replace(
+                is_flipped=any(duel.is_flipped for duel in duels), is_strict=_wins_strictly(duels)
+            )
             outcomes.append(Outcome(group.key, find_place(task), duel, task.group))
         advance(1)
     if not outcomes:
@@ -242,19 +250,23 @@ def _compare_verdicts(question: Question | None, chosen: Trace, rejected: Trace)
     """Compare by verdicts on the pair: each counts 1 for the response that it prefers, and the sum decides."""
     if question is None:
         return Duel("failed", "the task has no question about pairs")
-    expected = question.samples * (2 if question.pairs == "ordered" else 1)
-    scores = list(_scores_for(question.id, chosen, rejected))
-    if len(scores) < expected:
-        return Duel(
-            "failed", f"{expected - len(scores)} of {expected} verdicts on the pair are missing"
-        )
-    wins = sum(score > 0.5 for score in scores)
-    losses = sum(score < 0.5 for score in scores)
-    result: Result = "right" if wins > losses else "wrong" if losses > wins else "tie"
-    return Duel(result, is_flipped=bool(wins and losses))
+    is_ordered = question.pairs == "ordered"
+    expected = question.samples * (2 if is_ordered else 1)
+    verdicts = list(_verdicts_on(question.id, chosen, rejected))
+    is_strict = False if is_ordered else None
+    if len(verdicts) < expected:
+        reason = f"{expected - len(verdicts)} of {expected} verdicts on the pair are missing"
+        return Duel("failed", reason, is_strict=is_strict)
+    orders = scores_by_order(chosen.response_id, verdicts)
+    choices = tuple(map(choice_of, orders))
+    if len(choices) > 1:
+        is_strict = set(choices) == {1.0}
+    return Duel(
+        _RESULTS[choice_of(chain(*orders))], is_flipped=is_flip(choices), is_strict=is_strict
+    )
 
 
-def _scores_for(question: str, chosen: Trace, rejected: Trace) -> Iterator[float]:
+def _verdicts_on(question: str, chosen: Trace, rejected: Trace) -> Iterator[RecordedVerdict]:
     pair = {chosen.response_id, rejected.response_id}
     for verdict in (*own_verdicts(chosen), *own_verdicts(rejected)):
         if (
@@ -262,9 +274,13 @@ def _scores_for(question: str, chosen: Trace, rejected: Trace) -> Iterator[float
             and set(verdict.responses) == pair
             and verdict.score is not None
         ):
-            yield (
-                verdict.score if verdict.responses[0] == chosen.response_id else 1.0 - verdict.score
-            )
+            yield verdict
+
+
+def _wins_strictly(duels: Sequence[Duel]) -> bool | None:
+    """Return whether both orders prefer the right response to every other one; None if one is judged in one order."""
+    sides = [duel.is_strict for duel in duels]
+    return None if None in sides else all(sides)
 
 
 Weighted = list[tuple[float, Outcome]]
@@ -282,7 +298,8 @@ def report(comparisons: Comparisons) -> Report:
     `failed`; `flips` of them had orders that prefer different responses. `coverage` is the share of the tasks that did
     not fail. `accuracy` is None if a section of RewardBench is missing from the mean of all. [`low`, `high`] is its 95
     % Wilson interval, with the effective number of tasks (Σ w)² / Σ w². Each task counts once, so tasks count as
-    independent; those of one `group` do not, and then the interval is over groups (`units`).
+    independent; those of one `group` do not, and then the interval is over groups (`units`). `strict` is the share of
+    tasks that are right in both orders, with its interval; None unless pairs are judged in both.
     """
     by_benchmark = _group(comparisons.outcomes, "benchmark")
     published_first = sorted(by_benchmark, key=lambda name: (name not in _CATEGORIES, name))
@@ -359,9 +376,9 @@ def _measure(name: str, outcomes: Sequence[Outcome]) -> Figures:
 
 def _row(name: str, weighted: Weighted, is_known: bool = True) -> Figures:
     counts = Counter(outcome.duel.result for _, outcome in weighted)
-    accuracy = low = high = None
-    if is_known:
-        accuracy, low, high = _measure_accuracy(weighted)
+    unknown = IntervalCell(None, None, None)
+    accuracy = _weighted_share(weighted, is_right) if is_known else unknown
+    has_orders = all(outcome.duel.is_strict is not None for _, outcome in weighted)
     return {
         "name": name,
         "tasks": len(weighted),
@@ -371,28 +388,33 @@ def _row(name: str, weighted: Weighted, is_known: bool = True) -> Figures:
         "failed": counts["failed"],
         "flips": sum(outcome.duel.is_flipped for _, outcome in weighted),
         "coverage": 1.0 - counts["failed"] / len(weighted),
-        "accuracy": accuracy,
-        "low": low,
-        "high": high,
+        **dict(zip(("accuracy", "low", "high"), accuracy, strict=True)),
+        "strict": _weighted_share(weighted, is_strict) if is_known and has_orders else None,
     }
 
 
-def _measure_accuracy(weighted: Weighted) -> tuple[float, float | None, float | None]:
+def is_right(outcome: Outcome) -> bool:
+    return outcome.duel.result == "right"
+
+
+def is_strict(outcome: Outcome) -> bool:
+    return bool(outcome.duel.is_strict)
+
+
+def _weighted_share(weighted: Weighted, is_hit: Callable[[Outcome], bool]) -> IntervalCell:
     total = sum(weight for weight, _ in weighted)
-    accuracy = min(
-        1.0, sum(weight for weight, outcome in weighted if outcome.duel.result == "right") / total
-    )
+    share = min(1.0, sum(weight for weight, outcome in weighted if is_hit(outcome)) / total)
     size = total**2 / sum(weight**2 for weight, _ in weighted)
     names = [outcome.unit for _, outcome in weighted]
     if len(set(names)) == len(names):
-        return accuracy, *wilson(accuracy * size, size)
+        return IntervalCell(share, *wilson(share * size, size))
     # Weights are made to add up to the effective number of tasks, so that each counts as so many trials.
     trials = np.array([weight for weight, _ in weighted]) * size / total
-    is_right = np.array([outcome.duel.result == "right" for _, outcome in weighted])
+    hits = np.array([is_hit(outcome) for _, outcome in weighted])
     units = np.unique(names, return_inverse=True)[1]
-    hits = np.bincount(units, trials * is_right).astype(np.float64)
-    share = share_of_trials(hits, np.bincount(units, trials).astype(np.float64))
-    return accuracy, share.low, share.high
+    hits_of_units = np.bincount(units, trials * hits).astype(np.float64)
+    estimate = share_of_trials(hits_of_units, np.bincount(units, trials).astype(np.float64))
+    return IntervalCell(share, estimate.low, estimate.high)
 
 
 def _tables(benchmarks: Sequence[Figures]) -> Iterator[ReportTable]:
@@ -406,6 +428,8 @@ def _tables(benchmarks: Sequence[Figures]) -> Iterator[ReportTable]:
 
 def _row_table(title: str, rows: Sequence[Figures], most: int | None = None) -> ReportTable:
     columns = {title: "name", **{name: name for name in _COUNTS}, "accuracy (95 %)": "interval"}
+    if any(row["strict"] is not None for row in rows):
+        columns["right in both orders (95 %)"] = "strict"
     return ReportTable.of(columns, [{**row, "interval": _interval(row)} for row in rows], most=most)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from jurygraph.arrays import Floats, as_finite
 from jurygraph.errors import InputError, PlanError
-from jurygraph.inference.clusters import Estimate, ratio_interval, share_interval
+from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.inference.positive import (
     Clustered,
     difference_of_means,
@@ -38,6 +38,7 @@ from jurygraph.studies.presentations import (
 )
 from jurygraph.studies.report import (
     Figures,
+    IntervalCell,
     Plot,
     PlotSeries,
     Report,
@@ -700,11 +701,13 @@ _STABLE = 0.95
 class GroupSignal(NamedTuple):
     """A group of G responses to a task: its SNR, P(correct sign), and the variants to average for the wanted P.
 
+    All three are of one noisy draw of each reward. `variance` is that of these G rewards, with divisor G - 1.
     `variants` is None where no number is enough, because the rewards differ by no more than noise explains.
     """
 
     task: str
     group: int
+    variance: float
     noise: float
     has_own_noise: bool
     snr: float
@@ -720,8 +723,10 @@ def measure_signal(
 ) -> Report:
     """Return Propositions 1 and 2 and Theorem 1 for the groups of runs.
 
-    The figures are the `groups`, the share of them `below` the wanted probability, `terms` by number of
-    stakeholders where the judge gives weights and utilities, and the `flips` of decisions.
+    The figures are the `groups`; `together`, the SNR of all groups and P(correct sign) at it, with intervals over
+    tasks; `terms` by number of stakeholders where the judge gives weights and utilities; and the `flips` of decisions.
+    How many groups are below the wanted probability is no figure: of each there is one draw, whose SNR may be far from
+    the true one.
 
     Args:
         protocol: component, or `reward`; by default the reward, or the first protocol.
@@ -743,23 +748,16 @@ def measure_signal(
         raise InputError(
             f"{source}: no task has two responses, so that there is no group to compare"
         )
-    share = share_interval(
-        [float(group.sign_correct < correct) for group in groups], [1.0] * len(groups)
-    )
+    together = _measure_together(groups, units)
     terms = list(_terms_by_size(units))
     flips = [flip for unit in units if cut is not None for flip in _flips(unit, cut)]
     name = units[0].rows[0].protocol
-    figures = {
-        "protocol": name,
-        "correct": correct,
-        "groups": groups,
-        "below": share,
-        "terms": terms,
-        "flips": flips,
-    }
+    figures = {"protocol": name, "correct": correct, "groups": groups, "together": together}
+    figures |= {"terms": terms, "flips": flips}
     columns = {
         "task": "task",
         "G": "group",
+        "Var[R]": "variance",
         "σ²_ξ": "noise",
         "SNR": "snr",
         "P(correct sign)": "sign_correct",
@@ -768,7 +766,7 @@ def measure_signal(
     digits = variance_digits((group.noise for group in groups), 3)
     sections: list[str | ReportTable] = [
         f"{name}: {len(groups)} groups, scores from 1 to 10",
-        ReportTable(["P(correct sign) below", "share of groups"], [(f"{correct:g}", share)]),
+        ReportTable(["of all groups together", "value (95 %)"], list(together.items()), digits=3),
         ReportTable.of(
             {**columns, f"variants for {correct:g}": "variants"},
             cells,
@@ -802,6 +800,31 @@ def measure_signal(
     return Report(figures, sections, list(_signal_notes(presentations, groups)), [plot])
 
 
+def _measure_together(
+    groups: Sequence[GroupSignal], units: Sequence[SeedUnit]
+) -> dict[str, IntervalCell | None]:
+    """Return the mean signal of groups over the mean noise of responses, and P(correct sign) at this SNR.
+
+    The expected variance of G observed rewards, with divisor G - 1, is Var_j[Δ_j] · G / (G - 1) + σ²_ξ. So the SNR is
+    (mean variance / mean σ²_ξ - 1) (1 - 1/G), of groups of the mean size; its interval is the ratio's, over tasks.
+    """
+    of_rewards: dict[str, list[float]] = {}
+    for group in groups:
+        of_rewards.setdefault(group.task, []).append(group.variance)
+    of_wording: dict[str, list[float]] = {}
+    for unit in units:
+        noise = unit.semantic()
+        if noise is not None:
+            of_wording.setdefault(unit.cluster, []).append(noise)
+    ratio = ratio_of_means(of_rewards, of_wording)
+    if ratio is None:
+        return {"SNR": None, "P(correct sign)": None}
+    size = round(fmean(group.group for group in groups))
+    snr = [None if end is None else max(0.0, end - 1.0) * (1.0 - 1.0 / size) for end in ratio[:3]]
+    signs = [None if end is None else sign_correctness(end, size) for end in snr]
+    return {"SNR": IntervalCell(*snr), "P(correct sign)": IntervalCell(*signs)}
+
+
 def _choose_units(
     presentations: Presentations, protocol: str | None, source: str
 ) -> list[SeedUnit]:
@@ -824,7 +847,8 @@ def _groups(units: Sequence[SeedUnit], pooled: float, correct: float) -> Iterato
         snr = observed_snr(rewards, noise)
         variants = max(1, math.ceil(needed_snr(correct, size) / snr)) if snr > 0.0 else None
         sign = sign_correctness(snr, size)
-        yield GroupSignal(task, size, noise, bool(known), snr, sign, variants)
+        spread = float(np.var(rewards, ddof=1))
+        yield GroupSignal(task, size, spread, noise, bool(known), snr, sign, variants)
 
 
 def _shown_score(unit: SeedUnit) -> float:
@@ -891,6 +915,10 @@ def _signal_notes(presentations: Presentations, groups: Sequence[GroupSignal]) -
     pooled = sum(not group.has_own_noise for group in groups)
     if pooled:
         yield f"groups without variants, which take the mean noise of the others: {pooled}"
+    yield (
+        "SNR and P(correct sign) of a single group are of one draw of its noise; how many groups have the wanted "
+        "probability cannot be told from them"
+    )
     if any(group.snr == 0.0 for group in groups):
         yield "SNR 0: the rewards differ by no more than wording explains; no number of variants is known to mend it"
     yield "averaging repeats of one wording does not reduce σ²_ξ; noise that all wordings share is not seen here"

@@ -16,6 +16,7 @@ from jurygraph.inference.agreement import (
     alpha_of_pairs,
     jaccard_above_median,
     jaccard_by_chance,
+    jaccard_excess,
     kappa,
     kappa_estimate,
     label_table,
@@ -174,3 +175,20 @@ def test_the_jaccard_of_chance_is_the_mean_over_all_orders_of_the_items() -> Non
         for order in permutations(ratings[1])
     ]
     assert jaccard_by_chance(ratings, least=5)[0, 1] == pytest.approx(np.mean(every), abs=1e-12)
+
+
+def test_the_excess_of_jaccard_is_a_jackknife_over_clusters() -> None:
+    """Two raters who select the same 24 of 48 items: 1 less what chance gives, and so without any of the groups."""
+    ratings = np.array([np.arange(48) % 2, np.arange(48) % 2], dtype=np.float64)
+    found = jaccard_excess(ratings, np.arange(48) // 4)
+    assert found is not None
+    assert found.clusters == 12
+    assert found.value == pytest.approx(1.0 - jaccard_by_chance(ratings)[0, 1])
+    assert jaccard_excess(ratings, np.arange(48) // 4, least=49) is None
+    noisy = np.random.default_rng(7).normal(size=(3, 200)) + np.random.default_rng(8).normal(
+        size=200
+    )
+    excess = jaccard_excess(noisy, np.arange(200))
+    assert excess is not None
+    assert excess.low is not None
+    assert 0.0 < excess.low < excess.value

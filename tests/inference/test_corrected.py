@@ -1,11 +1,14 @@
 """Means of labels that verdicts correct: PPI++ and Rogan-Gladen."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.inference.clusters import ratio_interval
+from benchmarks.simulation.need import exact_sample
+from jurygraph.inference.clusters import ratio_interval, share_interval, unseen_share
 from jurygraph.inference.corrected import (
     LabelledSample,
     labels_needed,
@@ -113,17 +116,86 @@ def test_a_judge_that_says_nothing_has_no_true_rate() -> None:
     assert rogan_gladen(sample([1.0, 1.0], [1.0, 0.0], [1.0])) is None  # no negative label
 
 
-def test_the_labels_that_are_needed_give_that_width() -> None:
-    rng = np.random.default_rng(1)
-    labels = list((rng.random(200) < 0.7).astype(float))
-    drawn = sample(labels, labels, [])
-    needed = labels_needed(drawn, 0.05)
-    deviation = np.std(labels, ddof=1)
-    assert needed == int(np.ceil((1.959963984540054 * deviation / 0.05) ** 2))
-    judged = sample(labels, labels, list((rng.random(100) < 0.7).astype(float)))
-    assert (
-        labels_needed(judged, 0.01) is None
-    )  # a hundred verdicts alone are less precise than that
+@all_rows("accuracy, expected", [(0.6, 2174), (0.75, 1804), (0.85, 1321), (0.9, 980), (0.95, 549)])
+def test_a_better_judge_needs_fewer_labels(accuracy: float, expected: int) -> None:
+    """Of 10,000 independent items with a mean of .37, for ±.02: the normal formula, of which t is a little above."""
+    assert labels_needed(exact_sample(accuracy), 0.02, (0.0, 1.0)) == pytest.approx(
+        expected, rel=0.03
+    )
+
+
+def test_labels_are_needed_up_to_all_items() -> None:
+    """Without a judge it is the number for a mean; none where not even all items would do, or of one task."""
+    drawn = sample([0.0, 1.0] * 50, [1.0] * 100, [1.0] * 900)
+    needed = labels_needed(drawn, 0.05, (0.0, 1.0))
+    assert needed == pytest.approx((1.96 * 0.5025 / 0.05) ** 2, rel=0.01)
+    assert labels_needed(drawn, 0.03, (0.0, 1.0)) is None
+    assert labels_needed(drawn._replace(tasks=drawn.tasks * 0), 0.5, (0.0, 1.0)) is None
+
+
+@all_rows("said", [[0.0, 1.0] * 20, [0.0] * 40])
+def test_the_needed_labels_of_one_kind_and_of_a_perfect_judge_show_what_they_must(
+    said: list[float],
+) -> None:
+    """Labels like these, as many as needed, have the wanted interval, and one less has not."""
+    labels = said if np.ptp(said) else [0.0] * 40
+    needed = labels_needed(sample(labels, labels, labels * 200), 0.04, (0.0, 1.0))
+    assert needed is not None
+    widths = []
+    for count in (needed - 1, needed):
+        given = (labels * 10)[:count]
+        found = ppi_mean(sample(given, given, (labels * 201)[count:]), (0.0, 1.0))
+        assert found.low is not None
+        assert found.high is not None
+        widths.append((found.high - found.low) / 2.0)
+    assert widths[1] <= 0.0401
+    assert widths[0] >= 0.0399
+
+
+labelled = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=12)
+
+
+@given(labelled, st.lists(st.booleans(), max_size=9))
+def test_rates_and_their_intervals_are_from_0_to_1(
+    pairs: list[tuple[bool, bool]], others: list[bool]
+) -> None:
+    drawn = sample(
+        [float(label) for label, _ in pairs],
+        [float(said) for _, said in pairs],
+        list(map(float, others)),
+    )
+    for found in (ppi_mean(drawn, (0.0, 1.0)), rogan_gladen(drawn)):
+        if found is not None:
+            ends = (found.value,) if found.low is None else (found.low, found.value, found.high)
+            assert all(0.0 <= low <= high <= 1.0 for low, high in pairwise([0.0, *ends, 1.0]))
+            assert found.low is None or found.low < found.high
+
+
+def test_labels_of_one_kind_have_the_exact_interval_of_their_tasks() -> None:
+    """None of 40 labels is true: at most 1 - .025^(1/40) are, as with no judge at all; likewise for ends of a scale."""
+    said = [0.0, 1.0] * 20
+    found = ppi_mean(sample([0.0] * 40, said, said), (0.0, 1.0))
+    expected = share_interval([0.0] * 40, [1.0] * 40)
+    assert expected is not None
+    assert (found.value, found.low, found.high) == pytest.approx((0.0, 0.0, expected.high))
+    best = ppi_mean(sample([5.0] * 40, [4.0, 5.0] * 20, [3.0] * 9), (1.0, 5.0))
+    assert (best.low, best.high) == pytest.approx((5.0 - 4.0 * unseen_share(40), 5.0))
+
+
+def test_a_judge_without_an_error_is_not_taken_for_one_that_never_errs() -> None:
+    """Of 30 tasks none shows an error, so that 11.6 % of all may; a thousand verdicts more say nothing of that."""
+    said = [0.0, 1.0] * 15
+    drawn = sample(said, said, [0.0, 1.0] * 500)
+    for found, reach in (
+        (ppi_mean(drawn, (0.0, 1.0)), unseen_share(30)),
+        (rogan_gladen(drawn), unseen_share(15) / 2),
+    ):
+        assert found is not None
+        assert found.low is not None
+        assert found.high is not None
+        assert found.value == pytest.approx(0.5)
+        assert found.low <= 0.5 - reach
+        assert found.high >= 0.5 + reach
 
 
 @pytest.mark.parametrize("size", [200, 1000])

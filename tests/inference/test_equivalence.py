@@ -63,10 +63,15 @@ def test_a_loss_of_one_in_rare_tasks_takes_183_tasks_to_exclude_from_a_mean_of_2
 
 
 @pytest.mark.parametrize(
-    "same", [Estimate(0.1, None, None, None, 1), Estimate(0.1, None, None, 0.0, 8)]
+    "rough",
+    [
+        Estimate(0.1, None, None, None, 1),
+        Estimate(0.1, None, None, 0.0, 20),
+        Estimate(0.1, -0.2, 0.4, 0.1, 9),
+    ],
 )
-def test_without_spread_there_is_no_detectable_difference(same: Estimate) -> None:
-    assert detectable_difference(same) is None
+def test_without_spread_or_ten_tasks_there_is_no_detectable_difference(rough: Estimate) -> None:
+    assert detectable_difference(rough) is None
 
 
 LOSSES: dict[str, Callable[[np.random.Generator, int, float], Floats]] = {
@@ -92,7 +97,7 @@ def test_a_loss_of_exactly_the_margin_passes_in_at_most_a_twentieth_of_400_pairs
     assert passed <= 20
 
 
-@pytest.mark.parametrize("tasks", [3, 5, 10, 30, 300])
+@pytest.mark.parametrize("tasks", [10, 30, 300])
 def test_the_detectable_difference_is_statsmodels(tasks: int) -> None:
     error = 0.3 / np.sqrt(tasks)
     found = detectable_difference(Estimate(0.0, -1.0, 1.0, error, tasks))

@@ -20,6 +20,7 @@ from jurygraph.studies.calibration import (
 from jurygraph.studies.judge import Judge, JudgedRow, JudgeStudy
 from tests.rows import all_rows
 
+IDENTITY = ScoreCalibration(method="isotonic", labels=1, scores=(0.0, 1.0), calibrated=(0.0, 1.0))
 METHODS: tuple[CalibrationMethod, ...] = ("isotonic", "platt")
 
 
@@ -113,7 +114,7 @@ def test_a_threshold_keeps_its_promise_on_responses_to_come() -> None:
         is_good = rng.random(400) < 0.5
         scores = np.clip(rng.normal(np.where(is_good, 0.65, 0.35), 0.15), 0.0, 1.0)
         labelled = LabelledScores("q", scores, is_good * 1.0, np.arange(400) // 2)
-        gate = threshold_for(labelled, scores, 0.05)
+        gate = threshold_for(labelled, IDENTITY, 0.05)
         if gate is not None:
             found += 1
             to_come = np.clip(rng.normal(0.35, 0.15, 20000), 0.0, 1.0)
@@ -123,19 +124,33 @@ def test_a_threshold_keeps_its_promise_on_responses_to_come() -> None:
     assert broken <= 18
 
 
+def test_a_level_passes_as_a_whole() -> None:
+    """People reject a tenth of the responses with a score of .5: by a map of other folds, some of them would pass."""
+    scores = np.repeat([0.0, 0.5, 1.0], 400)
+    targets = np.concatenate([np.zeros(400), np.arange(400) % 10 != 0, np.ones(400)]).astype(
+        np.float64
+    )
+    order = np.random.default_rng(5).permutation(len(scores))
+    labelled = LabelledScores("q", scores[order], targets[order], np.arange(len(scores)))
+    for rate, passed in ((0.05, 1 / 3), (0.15, 2 / 3)):
+        gate = report(labelled, "isotonic", rate=rate)[1].figures["gate"]
+        assert gate["passed"] == pytest.approx(passed)
+        assert gate["false_positives"] == pytest.approx(0.0 if passed < 0.5 else 40 / 440)
+
+
 def test_too_few_tasks_promise_nothing() -> None:
     """No wrong one of 58 tasks is consistent with 5.03 %, and of 59 with 4.95 %: 1 - .05^(1/n)."""
     for negatives, expected in ((58, None), (59, 0.05)):
         targets = np.concatenate([np.zeros(negatives), np.ones(20)])
         labelled = LabelledScores("q", targets, targets, np.arange(len(targets)))
-        gate = threshold_for(labelled, targets, 0.05)
+        gate = threshold_for(labelled, IDENTITY, 0.05)
         assert (None if gate is None else round(gate["at_most"], 2)) == expected
 
 
 def test_a_threshold_that_passes_nothing_is_none() -> None:
     """A judge whose scores are equal passes all or nothing."""
     labelled = LabelledScores("q", np.full(400, 0.4), np.arange(400) % 2 * 1.0, np.arange(400) // 2)
-    assert threshold_for(labelled, labelled.scores, 0.05) is None
+    assert threshold_for(labelled, IDENTITY, 0.05) is None
 
 
 def test_a_question_without_labels_or_with_few_tasks_is_refused() -> None:

@@ -322,6 +322,21 @@ def test_responses_and_pairs_of_a_task_or_group_are_one_cluster(tmp_path: Path) 
     assert {one.question: (one.n, one.tasks) for one in found} == {"rank": (8, 3), "same": (12, 3)}
 
 
+def test_the_labels_that_are_needed_are_said_even_where_all_would_not_do() -> None:
+    study = replace(
+        binary_study([(1, 1), (0, 0), (1, 0), (0, 0)] * 10),
+        others=[(f"o{n}", n % 2) for n in range(60)],
+    )
+    found = [report([study], need).tables for need in (0.2, 0.001)]
+    cells = [
+        next(table for table in tables if "PPI++ (95 %)" in table.header).rows[0][-1]
+        for tables in found
+    ]
+    assert isinstance(cells[0], int)
+    assert cells[0] < 40
+    assert cells[1] == "not even all 100"
+
+
 def labelled_run(name: str, **targets: object) -> RunJudgements:
     """A run whose responses have a label `gold`."""
     return replace(
@@ -486,9 +501,10 @@ def pair_run(*scores: tuple[float, float]) -> RunJudgements:
     return RunJudgements("run", {Judge("run", "better", "better"): given}, lengths, {})
 
 
-def test_pairs_are_judged_by_both_orders_and_flips_are_ties() -> None:
+def test_the_orders_of_a_pair_add_up_and_flips_are_ties() -> None:
+    """a3 is right in one order and a tie in the other, which is right; a0 and a2 are right in both."""
     run = pair_run((0.9, 0.8), (0.9, 0.1), (0.2, 0.3), (0.5, 0.9))
-    people = [("a0", "b0", 1.0), ("b1", "a1", 1.0), ("b2", "a2", 1.0), ("a3", "b3", 0.5)]
+    people = [("a0", "b0", 1.0), ("b1", "a1", 1.0), ("b2", "a2", 1.0), ("a3", "b3", 1.0)]
     study = join_labels(
         [run], labels(*(JudgedLabel(id=a, other=b, target=target) for a, b, target in people))
     )[0]
@@ -496,15 +512,24 @@ def test_pairs_are_judged_by_both_orders_and_flips_are_ties() -> None:
         (1.0, 1.0),
         (0.0, 0.5),
         (0.0, 0.0),
-        (0.5, 0.5),
+        (1.0, 1.0),
     ]
     found = measure(study)
     assert found.judges[0].flips.value == 0.25  # a tie in one order is no flip
     assert found.judges[0].accuracy.value == 0.75
-    assert found.length[0].accuracy.value == 0.25  # a is longer
+    assert found.judges[0].strict.value == 0.5
+    assert found.length[0].accuracy.value == 0.5  # a is longer
     assert found.disagreements[0]["show"] == "jurygraph show run --response a1 --verdict better"
     with pytest.raises(InputError, match="pairs by `id` and `other`"):
         join_labels([run], labels(JudgedLabel(id="a0", target=1.0)))
+
+
+def test_an_order_that_failed_is_no_half_answer() -> None:
+    pair = pair_name("a", "b")
+    right = RecordedVerdict(score=1.0, responses=("a", "b"), about="a")
+    lost = RecordedVerdict(status="abstained", responses=("b", "a"), about="b")
+    assert _summarize_pair("t", pair, [right, lost]).status == "abstained"
+    assert _summarize_pair("t", pair, [right, right]).native == 1.0  # one order alone was asked
 
 
 def test_a_consensus_outweighs_a_majority_of_people_who_guess() -> None:

@@ -261,7 +261,8 @@ def signal(
 
     Reads what `study stability` reads; a group is the responses to a task, and σ²_ξ the variance over their variants.
     SNR is Var[R] between the responses, less the noise in it, over σ²_ξ; P(correct sign) is Proposition 2's, for a
-    response one standard deviation off the group's mean. Then: how many variants (not repeats) to average for the
+    response one standard deviation off the group's mean. Both have an interval for all groups together; those of a
+    single group are of one noisy draw. Then: how many variants (not repeats) to average for the
     wanted probability; the terms of Theorem 1, where the judge gives weights and utilities; and with --cut, which
     decisions flip with the wording.
 
@@ -377,7 +378,7 @@ def judge(
         ),
     ] = False,
     need: Annotated[
-        float | None, option("W", "Half-width for which labels are counted.", min=1e-6)
+        float | None, option("W", "Half-width of the mean label, to count its labels.", min=1e-6)
     ] = None,
     gate: Conditions = None,
     markdown: AsMarkdown = False,
@@ -394,8 +395,8 @@ def judge(
     written.
 
     --gate takes conditions NAME OP NUMBER, joined by `,` or `and`, that every judge must meet: n, missing, failed,
-    abstained, accuracy, tpr, tnr, kappa, rank_correlation, pairwise, bias, flips (each also with _low and _high),
-    brier, ece. A statistic that is missing fails.
+    abstained, accuracy, tpr, tnr, kappa, rank_correlation, pairwise, bias, flips, strict (of pairs in both orders; each
+    also with _low and _high), brier, ece. A statistic that is missing fails.
 
     Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid input, such as a label of an unknown response.
 

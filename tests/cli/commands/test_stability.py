@@ -52,7 +52,7 @@ def test_the_signal_of_a_group_is_printed(tmp_path: Path, run: Command):
     assert ended.code == 0
     printed = [" ".join(line.split()) for line in ended.out.splitlines()]
     assert printed[0] == "score: 1 groups, scores from 1 to 10"
-    assert "trip 2 0.500 1.500 0.958 2" in printed
+    assert "trip 2 2.000 0.500 1.500 0.958 2" in printed
     assert "decisions at 5.2: 1 of 2 responses flip with some wording" in printed
 
 

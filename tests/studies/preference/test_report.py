@@ -65,6 +65,8 @@ def test_judgebench_by_hand(tmp_path: Path) -> None:
         "Coding": 0.0,
         "all": 2 / 5,
     }
+    strict = {name: row.strict.value for name, row in found.items()}
+    assert strict == {"Knowledge": 0.5, "Reasoning": 0.0, "Math": 0.0, "Coding": 0.0, "all": 1 / 5}
     assert (found["Knowledge"].ties, found["Knowledge"].flips, found["Coding"].failed) == (1, 1, 1)
 
 

@@ -58,7 +58,8 @@ def test_a_group_has_its_snr_and_the_number_of_variants_that_mends_it() -> None:
     assert trip.variants == math.ceil(needed_snr(0.999, 2) / 1.5)
     assert sign_correctness(1.5 * trip.variants, 2) >= 0.999
     assert (other.has_own_noise, other.noise, other.snr, other.variants) == (False, 0.5, 0.0, None)
-    assert found.below.value == 1.0
+    together = found.together.SNR  # mean variances of rewards (2 + .02) / 2, of wordings .5
+    assert (together.value, together.low) == (pytest.approx((1.01 / 0.5 - 1.0) / 2), None)
     assert [(flip.seed, flip.flips) for flip in found.flips] == [("a", 0.5), ("b", 0.0)]
     assert found.flips[0].variants == math.ceil(1.6448536**2 * 0.5 / 0.2**2)
 
