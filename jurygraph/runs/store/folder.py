@@ -182,6 +182,9 @@ def acquire_lock(path: Path) -> IO[str]:
         "since": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     try:
+        file.seek(
+            0
+        )  # a killed holder's content was read to its end: zeros would be left in its place
         file.truncate(0)
         os.write(number, json.dumps(holder).encode())
     except OSError as error:

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import json
 import os
 import re
 import socket
@@ -34,6 +35,14 @@ def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "run.lock")], check=False)
     assert "pid" in (tmp_path / "run.lock").read_text(), "it had been held"
     release_lock(acquire_lock(tmp_path / "run.lock"))
+
+
+def test_a_lock_is_taken_after_any_number_of_killed_holders(tmp_path: Path) -> None:
+    for _ in range(3):
+        acquire_lock(
+            tmp_path / "run.lock"
+        ).close()  # as the end of a process does, with its content
+        assert json.loads((tmp_path / "run.lock").read_text())["pid"] == os.getpid()
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff"])
