@@ -15,9 +15,9 @@ from jurygraph.agents.registry import (
     builtin_params,
 )
 from jurygraph.cli.streams import ExitCode
+from jurygraph.interchange.readers import READERS
 from jurygraph.models.factory import BACKENDS
 from jurygraph.schema import Config
-from jurygraph.sources.importers import READERS
 
 FILE = Path(__file__).parent.parent / "docs" / "reference.md"
 PAGE = FILE.read_text(encoding="utf-8")

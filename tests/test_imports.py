@@ -45,7 +45,7 @@ def test_no_module_imports_itself_through_others() -> None:
 
 def test_the_walk_counts_imports_inside_functions_and_commands_by_name() -> None:
     found = imports()
-    assert "jurygraph.runs.integrity.verification" in found["jurygraph.cli.commands.show"]
+    assert "jurygraph.runs.integrity.verification" in found["jurygraph.interchange.traces"]
     assert "jurygraph.cli.commands.score" in found["jurygraph.cli.app"]
     with pytest.raises(graphlib.CycleError):
         graphlib.TopologicalSorter(found | {"jurygraph.errors": {"jurygraph.cli.app"}}).prepare()

@@ -21,6 +21,8 @@ from jurygraph.agents.functions import REGISTERED
 from jurygraph.aggregation.pairwise import bradley_terry
 from jurygraph.sources import read_tasks
 from tests.command import run_command, run_script
+from tests.interchange import published
+from tests.interchange import test_qags as qags
 from tests.judges.few_shot.reviewers import examples_shown, prose
 from tests.judges.pairwise.comparisons import Order, judge_script, longest, shown_order
 from tests.judges.protocols.trip import PLAN, find_everything, trip
@@ -37,8 +39,6 @@ from tests.pages import (
     type_line,
     without_comment,
 )
-from tests.sources.importers import published
-from tests.sources.importers import test_qags as qags
 
 README = read_page("README.md")
 TOUR = read_page("docs/tour.md")

@@ -27,6 +27,7 @@ from jurygraph.inference.agreement import AlphaLevel, alpha_of_pairs
 from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval
 from jurygraph.inference.crossed import crossed_interval, t_test_p
 from jurygraph.inference.sign_flips import holm
+from jurygraph.interchange.rated_table import item_to_task
 from jurygraph.judges.examples import rated_text
 from jurygraph.judges.reviewers import Personalized, ReviewerJudge
 from jurygraph.models.embedding import BATCH_SIZE, Embedder
@@ -38,7 +39,6 @@ from jurygraph.safety.gates import fold_text
 from jurygraph.schema import Config, RecordedVerdict
 from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.importers import item_to_task
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies.agreement import LEAST_SHARED, ScoredPart, question_codes
 from jurygraph.studies.judge import JUDGED, status_of

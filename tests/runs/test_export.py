@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.runs.export import export_jsonl, export_votes, table_to_csv, write_parquet
+from jurygraph.interchange.tables import table_to_csv, write_parquet
+from jurygraph.interchange.traces import export_jsonl
+from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import TableName
 from jurygraph.sources.ratings import escape_formulas, unescape_formulas

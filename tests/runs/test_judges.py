@@ -12,7 +12,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.cli.render.trace import trace_lines
 from jurygraph.errors import InputError
-from jurygraph.runs.export import export_votes
+from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase

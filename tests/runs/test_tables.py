@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jurygraph as jg
+from jurygraph.interchange.tables import table_to_csv
+from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.runs import tables
-from jurygraph.runs.export import table_to_csv, trace_to_json_line
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import ExportTable, to_text
 from jurygraph.sources.ratings import unescape_formulas

@@ -12,8 +12,8 @@ import pytest
 from examples.group_trip.travelplanner import Skipped, import_travelplanner, read_travelplanner
 from examples.group_trip.travelplanner.reader import FACTLESS
 from jurygraph import InputError, Jury, RecordedVerdict, Response
+from jurygraph.interchange.rows import Imported, Note
 from jurygraph.schema import TaskLine
-from jurygraph.sources.importers import Imported, Note
 from tests.rows import all_rows
 from tests.travelplanner.test_queries import READ
 from tests.travelplanner.train import TRAIN, lines

@@ -17,6 +17,7 @@ from examples.group_trip.travelplanner.fact_tables import claim_rules, origin_of
 from examples.group_trip.travelplanner.reference_text import read_reference
 from examples.group_trip.travelplanner.trip_checks import constraints
 from jurygraph.errors import InputError
+from jurygraph.interchange.rows import Imported, Key, Note, nonempty_fields
 from jurygraph.messages import Problem, quote, validate
 from jurygraph.schema import FrozenModel, Stakeholder, Task, TaskLine, Tension
 from jurygraph.schema.frozen_model import Id
@@ -28,7 +29,6 @@ from jurygraph.sources.files import (
     raise_line_error,
     validate_line,
 )
-from jurygraph.sources.importers import Imported, Key, Note, nonempty_fields
 from jurygraph.sources.task_tables import read_rows
 
 UNREAD, ASSUMED, DIFFERS = "unread", "assumed", "differs"

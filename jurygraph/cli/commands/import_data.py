@@ -10,18 +10,13 @@ from jurygraph.cli.options import AsJson, argument, option
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
 from jurygraph.cli.render.text import print_message, print_report, print_result
 from jurygraph.errors import InputError
+from jurygraph.interchange.rated_table import read_rated_table
+from jurygraph.interchange.readers import READERS, SCALES, VOTE_READERS
+from jurygraph.interchange.rows import Imported
 from jurygraph.messages import did_you_mean, join_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
-from jurygraph.sources.importers import (
-    READERS,
-    VOTE_READERS,
-    Imported,
-    QueryInTenths,
-    read_rated_table,
-)
 
 RATINGS = "ratings"
-WRITINGBENCH = "writingbench"
 FORMATS = (*READERS, *VOTE_READERS, RATINGS)
 Selection = Literal["tasks", "answered"]
 
@@ -103,7 +98,7 @@ def import_(
     elif form in VOTE_READERS:
         _import_votes(form, files, target, json)
     else:
-        reader = QueryInTenths.read if scale == "tenths" else READERS[form]
+        reader = READERS[form] if scale is None else SCALES[form][scale]
         _import_tasks(reader(files[0]), target, only, json)
 
 
@@ -120,8 +115,8 @@ def _check_options(
         raise InputError(f"unknown format {form!r}; {hint}")
     if only is not None and form in VOTE_READERS:
         raise InputError(f"--only: selects tasks, and {form} has none; remove it")
-    if scale is not None and form != WRITINGBENCH:
-        raise InputError(f"--scale: only for {WRITINGBENCH}; remove it for {form}")
+    if scale is not None and form not in SCALES:
+        raise InputError(f"--scale: only for {join_names(list(SCALES))}; remove it for {form}")
     if len(files) > 1 and form not in VOTE_READERS:
         raise InputError(f"{files[1]}: {form} takes one file; import each by itself")
     if form != RATINGS and tables:

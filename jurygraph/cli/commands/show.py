@@ -1,7 +1,7 @@
 """`jurygraph show`, `explain` and `export`: print or convert the contents of a run."""
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -39,16 +39,11 @@ from jurygraph.cli.render.text import (
     wrap_lines,
 )
 from jurygraph.errors import InputError
+from jurygraph.interchange.traces import trace_to_json_line
+from jurygraph.interchange.writers import EXPORTERS, Exporter, ExportOptions
 from jurygraph.messages import did_you_mean, shell_quote
-from jurygraph.runs.export import (
-    export_jsonl,
-    export_votes,
-    table_to_csv,
-    trace_to_json_line,
-    write_parquet,
-)
 from jurygraph.runs.run import Run
-from jurygraph.runs.tables import TableName, import_library
+from jurygraph.runs.tables import import_library
 
 Options = Mapping[str, object]
 
@@ -247,66 +242,44 @@ def export(
         jurygraph export run --to audit-bundle -o run.zip
     """
     output = None if output == "-" else output
-    form = _choose_format(to, output or "")
-    if texts and form not in ("csv", "parquet"):
-        raise InputError(
-            f"--texts: --to {to} has no columns to add to; use csv, parquet or verdicts"
-        )
-    if (questions or reasons) and to not in ("csv", "parquet"):
-        named = "--questions" if questions else "--reasons"
-        raise InputError(
-            f"{named}: --to {to} has no rows of responses to add to; use csv or parquet"
-        )
-    if output is None and form in ("parquet", "audit-bundle"):
+    exporter = _choose_exporter(to, output or "")
+    wanted = {"texts": texts, "questions": questions, "reasons": reasons}
+    for name, is_wanted in wanted.items():
+        if is_wanted and name not in exporter.takes:
+            *others, last = [form for form, forms in EXPORTERS.items() if name in forms[0].takes]
+            lacks = "columns" if name == "texts" else "rows of responses"
+            hint = f"use {', '.join(others)} or {last}"
+            raise InputError(f"--{name}: --to {to} has no {lacks} to add to; {hint}")
+    if output is None and exporter.needs_file:
         raise InputError(f"--to {to}: needs an output file; name one with -o")
-    if form == "parquet":
-        import_library("pyarrow")  # before a large run is read
+    if exporter.library is not None:
+        import_library(exporter.library)  # before a large run is read
     with Run.open(run) as stored_run:
         if output is not None:
             refuse_unwritable(output)
         _print_if_unfinished(stored_run)
-        if form not in ("csv", "parquet"):
-            lines = {"jsonl": export_jsonl(stored_run), "ratings": export_votes(stored_run)}
-            _write(output, lines.get(form) or (lambda path: _write_bundle(stored_run, path)))
-            return
-        with progress("reading", stored_run.header.extent.responses, "responses") as report:
-            name: TableName = "verdicts" if to == "verdicts" else "rewards"
-            table = stored_run.read_table(name, texts, report, questions, reasons)
-        with closing(table):
-            _write(
-                output,
-                table_to_csv(table) if form == "csv" else lambda path: write_parquet(table, path),
-            )
+        responses = stored_run.header.extent.responses
+        has_progress = bool(exporter.takes)
+        reading = progress("reading", responses, "responses") if has_progress else nullcontext()
+        with ExitStack() as opened:
+            with reading as report:
+                options = ExportOptions(**wanted, report=report or (lambda count: None))
+                content = opened.enter_context(exporter.open(stored_run, options))
+            _write(output, content)
 
 
-def _write_bundle(run: Run, path: Path) -> None:
-    from jurygraph.runs.integrity.verification import export_bundle  # lazily: it loads LangGraph
-
-    export_bundle(run, path, export_jsonl(run))
-
-
-_SUFFIXES = {
-    "jsonl": ".jsonl",
-    "ratings": ".jsonl",
-    "csv": ".csv",
-    "parquet": ".parquet",
-    "audit-bundle": ".zip",
-}
-
-
-def _choose_format(to: str, output: str) -> str:
-    """Return the format to write; of verdicts, by the name of the file. Raises `InputError` for another one's name."""
-    name = output.lower()
-    form = (
-        "parquet"
-        if to == "verdicts" and name.endswith(".parquet")
-        else to.replace("verdicts", "csv")
-    )
-    suffix = Path(name.removesuffix(".gz")).suffix
-    if suffix in _SUFFIXES.values() and suffix != _SUFFIXES[form]:
-        written = f"--to {to} writes {_SUFFIXES[form].removeprefix('.')}"
-        raise InputError(f"{output}: {written}; name a file that ends in {_SUFFIXES[form]}")
-    return form
+def _choose_exporter(to: str, output: str) -> Exporter:
+    """Return the form of a format that the name of a file means. Raises `InputError` for another one's name."""
+    forms = EXPORTERS[to]
+    suffix = Path(output.lower().removesuffix(".gz")).suffix
+    for form in forms:
+        if form.suffix == suffix:
+            return form
+    known = {form.suffix for others in EXPORTERS.values() for form in others}
+    if suffix in known:
+        written = f"--to {to} writes {forms[0].suffix.removeprefix('.')}"
+        raise InputError(f"{output}: {written}; name a file that ends in {forms[0].suffix}")
+    return forms[0]
 
 
 def _write(output: str | None, content: Iterable[bytes] | Callable[[Path], None]) -> None:

@@ -1,6 +1,6 @@
 """`jurygraph import`: all or nothing is written, and the next command is named.
 
-What the importers make of their rows is tested in `tests/sources/importers`.
+What the importers make of their rows is tested in `tests/interchange`.
 """
 
 import gzip
@@ -12,16 +12,16 @@ import pytest
 
 from jurygraph.cli.commands.import_data import FORMATS
 from tests.cli.conftest import Command, folder_contents
-from tests.rows import all_rows
-from tests.sources.importers.published import (
+from tests.interchange.published import (
     HEALTHBENCH,
     JUDGEBENCH,
     PLAWBENCH,
     REWARDBENCH,
     write_rows,
 )
-from tests.sources.importers.test_qags import CNN, XSUM
-from tests.sources.importers.test_rated_table import RATED
+from tests.interchange.test_qags import CNN, XSUM
+from tests.interchange.test_rated_table import RATED
+from tests.rows import all_rows
 
 RENAMED = ("--column", "label=stars", "--column", "annotator=who", "--column", "prompt=question")
 

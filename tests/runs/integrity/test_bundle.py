@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.export import export_jsonl
+from jurygraph.interchange.traces import export_jsonl
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.verification import export_bundle
 from jurygraph.runs.run import Run

@@ -12,7 +12,8 @@ from aiohttp import web
 
 import jurygraph as jg
 from jurygraph.errors import BudgetExceeded
-from jurygraph.runs.export import export_jsonl, table_to_csv
+from jurygraph.interchange.tables import table_to_csv
+from jurygraph.interchange.traces import export_jsonl
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.outline import read_groups
 from jurygraph.runs.run import Run

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from jurygraph import Jury, Response
 from jurygraph.agents.checks.evaluators import flatten_preferences
+from jurygraph.interchange.grouptravelbench import GroupTrip
 from jurygraph.schema import Stakeholder
-from jurygraph.sources.importers import GroupTrip
-from tests.sources.importers.published import (
+from tests.interchange.published import (
     GROUPTRAVELBENCH,
     import_rows,
     notes_of,

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError
+from jurygraph.interchange.readers import VOTE_READERS
 from jurygraph.schema.rating import Vote
-from jurygraph.sources.importers import VOTE_READERS
 from jurygraph.sources.ratings import read_ratings
-from tests.sources.importers.published import write_rows
+from tests.interchange.published import write_rows
 
 Row = dict[str, Any]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from jurygraph.schema import Criterion
 from tests.command import run_command
-from tests.sources.importers.published import WRITINGBENCH, import_rows, tasks
+from tests.interchange.published import WRITINGBENCH, import_rows, tasks
 
-REAL = Path(__file__).parents[2] / "data" / "writingbench" / "rubrics.jsonl.gz"
+REAL = Path(__file__).parents[1] / "data" / "writingbench" / "rubrics.jsonl.gz"
 
 
 def test_an_entry_is_a_criterion_on_a_scale_with_its_described_ranges(tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jurygraph.interchange.plawbench import WHOLE, sub_items
 from jurygraph.schema import Criterion
 from jurygraph.schema.task import Part
-from jurygraph.sources.importers import WHOLE, sub_items
 from tests.examples import at_most
-from tests.sources.importers.published import PLAWBENCH, notes_of, tasks
+from tests.interchange.published import PLAWBENCH, notes_of, tasks
 
 LOAN, THEFT, OTHER = PLAWBENCH
 

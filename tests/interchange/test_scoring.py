@@ -8,6 +8,15 @@ import pytest
 
 from jurygraph import Response, Task
 from jurygraph.schema import TaskLine
+from tests.interchange.published import (
+    HEALTHBENCH,
+    JUDGEBENCH,
+    PLAWBENCH,
+    REWARDBENCH,
+    import_rows,
+    tasks,
+)
+from tests.interchange.test_writingbench import REAL
 from tests.judges.criteria.scripted_judge import (
     binary_reply,
     find_everything,
@@ -19,15 +28,6 @@ from tests.judges.criteria.scripted_judge import (
 from tests.judges.pairwise import comparisons
 from tests.models.judge_scripts import items_of
 from tests.models.server import Answer, reply_with
-from tests.sources.importers.published import (
-    HEALTHBENCH,
-    JUDGEBENCH,
-    PLAWBENCH,
-    REWARDBENCH,
-    import_rows,
-    tasks,
-)
-from tests.sources.importers.test_writingbench import REAL
 
 
 def split(line: TaskLine) -> tuple[Task, list[Response]]:

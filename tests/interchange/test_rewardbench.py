@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.sources.importers import ONE_SIDED, UNNAMED
-from tests.sources.importers.published import REWARDBENCH, import_rows, notes_of, tasks, write_rows
+from jurygraph.interchange.rewardbench import ONE_SIDED, UNNAMED
+from tests.interchange.published import REWARDBENCH, import_rows, notes_of, tasks, write_rows
 
 FIRST, UNKNOWN, SECOND, MISCOUNTED, ONE_SIDE, BARE = REWARDBENCH
 

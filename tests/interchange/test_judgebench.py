@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.sources.importers.published import JUDGEBENCH, notes_of, tasks
+from tests.interchange.published import JUDGEBENCH, notes_of, tasks
 
 
 def test_a_pair_is_two_responses_of_one_model_of_which_the_label_prefers_one(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError
+from jurygraph.interchange.rated_table import read_rated_table
 from jurygraph.schema import Response, Task
-from jurygraph.sources.importers import read_rated_table
 from tests.rows import all_rows
 
 RATED = """item,who,stars,text,agent,question

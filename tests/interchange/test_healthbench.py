@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError
+from jurygraph.interchange.rows import NO_GAIN, WORTHLESS
 from jurygraph.schema import Criterion
-from jurygraph.sources.importers import NO_GAIN, WORTHLESS
-from tests.sources.importers.published import HEALTHBENCH, import_rows, notes_of, tasks, write_rows
+from tests.interchange.published import HEALTHBENCH, import_rows, notes_of, tasks, write_rows
 
 FULL, PLAIN, FIRST_GROUP = HEALTHBENCH
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError
+from jurygraph.interchange.readers import READERS
 from jurygraph.sources import read_tasks
-from jurygraph.sources.importers import READERS
+from tests.interchange.published import ROWS, import_rows, write_rows
 from tests.rows import all_rows
-from tests.sources.importers.published import ROWS, import_rows, write_rows
 
 KEYS = {
     "healthbench": "prompt_id",

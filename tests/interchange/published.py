@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jurygraph.interchange.readers import READERS
+from jurygraph.interchange.rows import Imported
 from jurygraph.schema import TaskLine
-from jurygraph.sources.importers import READERS, Imported
 
 Row = dict[str, Any]
 

@@ -1,0 +1,131 @@
+"""GroupTravelBench (small-xiangcheng/GroupTravelbench, arXiv 2605.25200): travellers as stakeholders, as in DecompR.
+
+It scores its strong tier (must, reject, budget, intensity) with 2 points and the weak one (prefer, avoid, kinds of
+places and hotels) with 1: here hard and soft.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    Field,
+    JsonValue,
+)
+
+from jurygraph.interchange.rows import Content, ImportedRow, Key, Name, Note, TaskRow
+
+UNREAD = "preferences in fields that are not read are left out"
+NOBODY = "tasks in which nobody states a preference are left out"
+
+_WORDS: Mapping[str, tuple[Literal["hard", "soft"], str]] = {
+    "avg_budget": ("hard", "The trip costs this person {} yuan at most."),
+    "transport.must": ("hard", "Travel between cities is by {}."),
+    "transport.prefer": ("soft", "Travel between cities is preferably by {}."),
+    "transport.avoid": ("soft", "Travel between cities is preferably not by {}."),
+    "transport.reject": ("hard", "Travel between cities is never by {}."),
+    "intensity.max_poi_per_day": ("hard", "There are at most {} attractions a day."),
+    "intensity.max_active_hours": (
+        "hard",
+        "Attractions and travel within a city take at most {} hours a day.",
+    ),
+    "hotel_preference.prefer": ("soft", "Hotels are preferably of the kind {}."),
+    "hotel_preference.avoid": ("soft", "Hotels are preferably not of the kind {}."),
+    "attractions.must_visit": ("hard", "{city}: {} is visited."),
+    "attractions.reject_visit": ("hard", "{city}: {} is not visited."),
+    "attractions.category_pref.positive": (
+        "soft",
+        "{city}: attractions of the kind {} are preferred.",
+    ),
+    "attractions.category_pref.negative": (
+        "soft",
+        "{city}: attractions of the kind {} are preferably avoided.",
+    ),
+    "food.must_eat": ("hard", "{city}: there is a meal of the kind {}."),
+    "food.prefer_eat": ("soft", "{city}: meals of the kind {} are preferred."),
+    "food.avoid_eat": ("soft", "{city}: meals of the kind {} are preferably avoided."),
+    "food.reject_eat": ("hard", "{city}: there is no meal of the kind {}."),
+}
+"""The kind and the words of a preference, by its field; the fields of a city hold for that city."""
+
+
+class Traveller(ImportedRow):
+    """A person: a role in the group, and what the person wants."""
+
+    role: str
+    preference: dict[str, JsonValue]
+
+
+class Opening(ImportedRow):
+    """The statement with which a person opens the conversation."""
+
+    role: Name
+    content: str
+
+
+class GroupTrip(TaskRow):
+    """A task of `datas/test.jsonl`. Files of results have other rows, and are not read."""
+
+    KEY = "task_id"
+    EXPECTED = "GroupTravelBench's tasks"
+
+    task_id: Key
+    query: Annotated[str, Field(min_length=1)]
+    user_preferences: dict[Annotated[Name, Field(min_length=1)], Traveller]
+    context: str | None = None
+    time: str | None = None
+    initial_messages: tuple[Opening, ...] = ()
+
+    def to_content(self) -> Content:
+        """Return the trip with a stakeholder for each person who states a preference; the query has nobody's words."""
+        stakeholders = []
+        notes = []
+        for name, user in self.user_preferences.items():
+            constraints, unread = _read_constraints(user.preference)
+            notes += [Note(UNREAD, f"{self.task_id}: {name} {field}") for field in unread]
+            if constraints:
+                statements = (one.content for one in self.initial_messages if one.role == name)
+                profile = "\n".join(filter(None, (user.role, *statements)))
+                stakeholders.append({"id": name, "profile": profile, "constraints": constraints})
+        if not stakeholders:
+            return None, [*notes, Note(NOBODY, self.task_id)]
+        date = None if self.time and self.time in (self.context or "") else self.time
+        query = "\n".join(filter(None, (self.query, self.context, date)))
+        return {
+            "id": self.task_id,
+            "query": query,
+            "stakeholders": stakeholders,
+            "metadata": self.other,
+        }, notes
+
+
+def _read_constraints(preference: dict[str, JsonValue]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the fields of a person's constraints, and the paths of preferences in fields that are not read."""
+    constraints: dict[str, dict[str, Any]] = {}
+    unread: dict[str, None] = {}
+    for path, value in _entries(preference):
+        part, _, field = path.partition(".")
+        city = ""
+        if part == "city_specific_preferences":  # whose own name may hold a dot
+            city, field = next(
+                ((field[: -len(one) - 1], one) for one in _WORDS if field.endswith(f".{one}")),
+                ("", ""),
+            )
+        kind, words = _WORDS.get(field, ("", ""))
+        if kind and ("{city}" in words) == bool(city) and (city or part == "global_constraints"):
+            name = f"{path}: {value}"
+            constraints[name] = {"id": name, "kind": kind, "text": words.format(value, city=city)}
+        else:
+            unread[path] = None
+    return list(constraints.values()), list(unread)
+
+
+def _entries(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every entry of a list and every limit above 0, as the benchmark counts them, each after its field."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _entries(part, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _entries(entry, path)
+    elif value:  # a limit of 0 is none
+        yield path, str(int(value) if isinstance(value, float) and value.is_integer() else value)

@@ -1,0 +1,40 @@
+"""JudgeBench (ScalerLab/JudgeBench): pairs of responses, one of which is right."""
+
+from typing import Literal
+
+from pydantic import (
+    Field,
+)
+
+from jurygraph.interchange.rows import Content, Key, TaskRow
+
+
+class ImportedPair(TaskRow):
+    """JudgeBench (ScalerLab/JudgeBench): two responses of one model to a question, and a label for the right one."""
+
+    KEY = "pair_id"
+    EXPECTED = "JudgeBench's pairs"
+
+    pair_id: Key
+    question: str = Field(min_length=1)
+    response_A: str
+    response_B: str
+    label: Literal["A>B", "B>A"]
+    response_model: str | None = None
+
+    def to_content(self) -> Content:
+        responses = [
+            {
+                "id": f"{self.pair_id}/{name}",
+                "agent": self.response_model,
+                "text": text,
+                "labels": {"preferred": self.label.startswith(name)},
+            }
+            for name, text in (("A", self.response_A), ("B", self.response_B))
+        ]
+        return {
+            "id": self.pair_id,
+            "query": self.question,
+            "responses": responses,
+            "metadata": self.other,
+        }, ()

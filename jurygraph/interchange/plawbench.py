@@ -1,0 +1,107 @@
+"""PLawBench (skylenage/PLawbench): case analyses with rubrics, scored by partial credit."""
+
+import math
+import re
+from itertools import pairwise
+from typing import Any
+
+from pydantic import (
+    Field,
+)
+
+from jurygraph.interchange.rows import (
+    Content,
+    Note,
+    ScoredItem,
+    TaskRow,
+    with_rubric,
+)
+from jurygraph.schema.frozen_model import digest_of
+
+WHOLE = "criteria are judged as one, since they mark no sub-items whose points add up to their own"
+
+
+class Case(TaskRow):
+    """PLawBench's practical case analyses (skylenage/PLawbench): a case, a question, and the rubric of the analysis.
+
+    An item of the rubric has its sub-items in one text, each with its points in a mark such as (+5分).
+    """
+
+    KEY = None
+    EXPECTED = "PLawBench's practical case analyses"
+
+    context: str | None = None
+    question: str = Field(min_length=1)
+    rubrics: tuple[ScoredItem, ...]
+    reference: str | None = None
+
+    def to_content(self) -> Content:
+        """Return the case with its rubric; an item has parts if its sub-items' points add up to its own.
+
+        Rows have no ids: the id of a task contains the digest of its row.
+        """
+        rubric = [[item.criterion, item.points] for item in self.rubrics]
+        name = f"case-{digest_of([self.context, self.question, rubric])[:12]}"
+        query = (
+            f"## 案例\n{self.context}\n\n## 问题\n{self.question}"
+            if self.context
+            else self.question
+        )
+        task = {"id": name, "query": query, "reference": self.reference, "metadata": self.other}
+        items = []
+        notes = []
+        for number, item in enumerate(self.rubrics, 1):
+            parts = _weighted_parts(item)
+            if parts is None:
+                notes.append(Note(WHOLE, f"{name}: criterion-{number}"))
+            items.append(
+                item.criterion_fields() | ({"parts": parts} if parts and len(parts) > 1 else {})
+            )
+        return with_rubric(task, items, notes)
+
+
+_MARK = re.compile(r"[(（]\s*[+＋]\s*(\d+(?:\.\d+)?)\s*分?\s*[)）]+")
+_HEADING = re.compile(r"【[^】]*】|\d+\s*分")
+_MAX_PARTS = 20
+_NUMBERING = re.compile(r"[\W\d_一二三四五六七八九十第步]*")
+
+
+def _weighted_parts(item: ScoredItem) -> list[dict[str, Any]] | None:
+    """Return the sub-items of an item; None if they do not give all of its points, or if one has no words."""
+    parts = sub_items(item.criterion)
+    weights = [part["weight"] for part in parts]
+    have_words = all(
+        re.search(r"\w", _HEADING.sub("", _MARK.sub("", part["text"]))) for part in parts
+    )
+    is_complete = (
+        math.isclose(sum(weights), item.points) and 0 not in weights and len(parts) <= _MAX_PARTS
+    )
+    return parts if is_complete and have_words else None
+
+
+def sub_items(text: str) -> list[dict[str, Any]]:
+    """Return the marked sub-items of a text, each with its points.
+
+    A mark is either before its sub-item, or at the end of the line that begins it; in both cases the sub-item continues
+    until the next one. Text before the first sub-item belongs to none.
+    """
+    marks = list(_MARK.finditer(text))
+    starts = [
+        _sub_item_start(text, earlier, mark)
+        for earlier, mark in zip([None, *marks], marks, strict=False)
+    ]
+    return [
+        {"text": text[start:end].strip(), "weight": float(mark[1])}
+        for mark, (start, end) in zip(marks, pairwise([*starts, len(text)]), strict=True)
+    ]
+
+
+def _sub_item_start(text: str, earlier: re.Match[str] | None, mark: re.Match[str]) -> int:
+    """Return the start of a mark's sub-item.
+
+    It is the start of its line or, if the line has an earlier mark, the position at or behind a mark.
+    """
+    line = text.rfind("\n", 0, mark.start()) + 1
+    if earlier is None or earlier.start() < line:
+        return line
+    return mark.start() if _NUMBERING.fullmatch(text, line, earlier.start()) else earlier.end()

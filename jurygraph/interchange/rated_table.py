@@ -1,0 +1,80 @@
+"""Tables of rated texts: a row for each text that an annotator labelled."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from jurygraph.errors import InputError
+from jurygraph.messages import Problem, did_you_mean, quote, validate
+from jurygraph.schema import TaskLine
+from jurygraph.schema.rating import RatedText, Rating, Vote
+from jurygraph.sources.ratings import read_rated_texts, read_texts
+
+COLUMNS = (*RatedText.model_fields, "reviewer", "score", "prompt")
+"""What the columns of such a table may be called, or be mapped to."""
+
+
+class RatedTable(NamedTuple):
+    """The tasks and the votes of a table, both in its order."""
+
+    tasks: list[TaskLine]
+    votes: list[RatedText]
+
+
+def read_rated_table(path: str | Path, columns: Mapping[str, str]) -> RatedTable:
+    """Read a table with a text in each row, and a label that an annotator gave to it.
+
+    `columns` maps our names (`COLUMNS`) to those of the file. The response to a task has the key of its vote as id; the
+    task's reviewers are the annotators. Raises `InputError` with file, line and field, also if an item has two prompts.
+    """
+    for name in columns:
+        if name not in COLUMNS:
+            hint = did_you_mean(name, COLUMNS) or f"known: {', '.join(COLUMNS)}"
+            raise InputError(f"--column {name}: is not a column of ratings; {hint}")
+    named = {name: column for name, column in columns.items() if name != "prompt"}
+    file = read_rated_texts(path, named)
+    votes = [vote for _, vote in file.rows]
+    keys = {name: columns[name] for name in ("item", "agent") if name in columns}
+    texts = read_texts(path, keys | {"text": columns.get("text", "text")})
+    prompt = columns.get("prompt", "prompt" if "prompt" in file.unread else None)
+    prompts = {} if prompt is None else read_texts(path, keys | {"text": prompt})
+    by_item: dict[str, list[RatedText]] = {}
+    for vote in votes:
+        by_item.setdefault(vote.item, []).append(vote)
+    for item, rated in by_item.items():
+        if len({prompts.get(vote.key) for vote in rated}) > 1:
+            raise InputError(
+                f"{path}, field {prompt}: item {quote(item)} has two prompts; give each item one"
+            )
+    tasks = [
+        item_to_task(str(path), item, rated, [vote.annotator for vote in rated], texts, prompts)
+        for item, rated in by_item.items()
+    ]
+    return RatedTable(tasks, votes)
+
+
+def item_to_task(
+    path: str,
+    item: str,
+    rated: Sequence[Vote] | Sequence[Rating],
+    people: Iterable[str],
+    texts: Mapping[str, str],
+    prompts: Mapping[str, str] = {},
+) -> TaskLine:
+    """Return the task of an item that people rated. Raises `InputError` where it cannot be one."""
+    first = rated[0]
+    agents = {one.key: one.agent for one in rated}
+    content = {
+        "id": item,
+        "query": prompts.get(first.key, ""),
+        "reviewers": sorted(set(people)),
+        "group": first.group,
+        "metadata": {} if first.domain is None else {"domain": first.domain},
+        "responses": [
+            {"id": key, "text": texts[key], "agent": agent} for key, agent in agents.items()
+        ],
+    }
+    task = validate(TaskLine, content)
+    if isinstance(task, Problem):
+        raise InputError(f"{path}, item {quote(item)}, field {task.field}: {task}")
+    return task

@@ -1,0 +1,41 @@
+"""The formats that `jurygraph import` reads, by their names.
+
+A format is a module beside this one, and an entry here. What reads raises `InputError` naming file, line and field.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from jurygraph.interchange.grouptravelbench import GroupTrip
+from jurygraph.interchange.healthbench import ImportedExample
+from jurygraph.interchange.judgebench import ImportedPair
+from jurygraph.interchange.plawbench import Case
+from jurygraph.interchange.qags import read_qags
+from jurygraph.interchange.rewardbench import ImportedComparison
+from jurygraph.interchange.rows import Imported
+from jurygraph.interchange.writingbench import Query, QueryInTenths
+from jurygraph.schema.rating import Vote
+from jurygraph.sources.sheets import read_sheets
+
+TaskReader = Callable[[str | Path], Iterator[Imported]]
+
+READERS: Mapping[str, TaskReader] = {
+    "healthbench": ImportedExample.read,
+    "plawbench": Case.read,
+    "writingbench": Query.read,
+    "rewardbench": ImportedComparison.read,
+    "judgebench": ImportedPair.read,
+    "grouptravelbench": GroupTrip.read,
+}
+"""Readers of tasks by the name of the format."""
+
+SCALES: Mapping[str, Mapping[str, TaskReader]] = {
+    "writingbench": {"position": Query.read, "tenths": QueryInTenths.read},
+}
+"""Readers of formats whose values are scored in several ways, by format and way."""
+
+VOTE_READERS: Mapping[str, Callable[[Sequence[str | Path]], Iterator[Vote]]] = {
+    "qags": read_qags,
+    "sheets": read_sheets,
+}
+"""Readers of votes by the name of the format."""

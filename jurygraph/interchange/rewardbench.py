@@ -1,0 +1,90 @@
+"""RewardBench and RewardBench 2 (allenai/reward-bench): chosen and rejected responses."""
+
+from pydantic import (
+    field_validator,
+)
+
+from jurygraph.interchange.rows import (
+    Content,
+    ImportedTurn,
+    Key,
+    Name,
+    Note,
+    TaskRow,
+    nonempty_fields,
+)
+from jurygraph.schema.frozen_model import digest_of
+
+ONE_SIDED = "rows without both a chosen and a rejected response are left out"
+UNNAMED = "rows do not name one model for each response, so that their responses have no agent"
+
+
+class ImportedComparison(TaskRow):
+    """RewardBench and RewardBench 2 (allenai/reward-bench): a prompt with chosen and rejected responses.
+
+    RewardBench has one of each, whose models it names separately; RewardBench 2 has lists, and `models` has the models
+    of the chosen, then those of the rejected responses.
+    """
+
+    KEY = "id"
+    EXPECTED = "RewardBench's or RewardBench 2's rows"
+
+    id: Key
+    prompt: str | tuple[ImportedTurn, ...]
+    chosen: str | tuple[str, ...]
+    rejected: str | tuple[str, ...]
+    chosen_model: str | None = None
+    rejected_model: str | None = None
+    models: tuple[str, ...] | None = None
+    subset: Name | None = None
+
+    @field_validator("prompt")
+    @classmethod
+    def _require_messages(
+        cls, prompt: str | tuple[ImportedTurn, ...]
+    ) -> str | tuple[ImportedTurn, ...]:
+        if prompt == ():
+            raise ValueError("is an empty list; give it one message at least")
+        return prompt
+
+    def to_content(self) -> Content:
+        """Return the prompt with its responses.
+
+        Neither the ids of the responses nor their order reveal which is preferred: they are in the order of their
+        digests, and if a chosen and a rejected one have the same text, a digest of id and text decides which is first.
+        """
+        name = self.id if self.subset is None else f"{self.subset}/{self.id}"
+        chosen, rejected = (
+            (texts,) if isinstance(texts, str) else texts for texts in (self.chosen, self.rejected)
+        )
+        if not chosen or not rejected:
+            return None, [Note(ONE_SIDED, name)]
+        agents: list[str | None] = list(self.models or ())
+        if len(agents) != len(chosen) + len(rejected):
+            agents = [self.chosen_model] * len(chosen) + [self.rejected_model] * len(rejected)
+        labelled = [(text, True) for text in chosen] + [(text, False) for text in rejected]
+        shuffled = sorted(
+            zip(labelled, agents, strict=True), key=lambda entry: _sort_key(name, *entry[0])
+        )
+        responses = [
+            {
+                "id": f"{name}/{number}",
+                "agent": agent,
+                "text": text,
+                "labels": {"preferred": preferred},
+            }
+            for number, ((text, preferred), agent) in enumerate(shuffled, 1)
+        ]
+        query = (
+            self.prompt
+            if isinstance(self.prompt, str)
+            else [turn.message() for turn in self.prompt]
+        )
+        about = self.other | nonempty_fields(subset=self.subset, models=self.models)
+        notes = [Note(UNNAMED, name)] if self.models is not None and None in agents else []
+        return {"id": name, "query": query, "responses": responses, "metadata": about}, notes
+
+
+def _sort_key(name: str, text: str, preferred: bool) -> tuple[str, bool]:
+    rejected_first = int(digest_of([name, text]), 16) % 2 == 1
+    return digest_of(text), preferred is rejected_first

@@ -1,0 +1,172 @@
+"""Rows of published benchmarks, each of which becomes a task; shared by their formats.
+
+Rubrics are scored as GEAR's profiles do (its Table 9 and D.2): HealthBench's by a probability, WritingBench's on its
+scale, PLawBench's by partial credit.
+"""
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+)
+
+from jurygraph.errors import InputError
+from jurygraph.messages import Problem, quote
+from jurygraph.schema import FrozenModel, TaskLine
+from jurygraph.schema.frozen_model import Number
+from jurygraph.sources.files import TextFile, raise_line_error, read_lines, validate_line
+
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?", re.ASCII)
+
+
+def _text_to_number(value: Any) -> Any:
+    return float(value) if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) else value
+
+
+Name = Annotated[str, StringConstraints(max_length=240)]
+"""Part of an id: two of them, and the number of a response, are no longer than an id may be."""
+
+Key = Annotated[
+    Name,
+    Field(min_length=1),
+    BeforeValidator(lambda value: str(value) if type(value) is int else value),
+]
+"""Id of a published row: text, or a whole number, which is read as text."""
+
+Points = Annotated[Number, BeforeValidator(_text_to_number)]
+"""A finite number; PLawBench writes it as text."""
+
+
+class ImportedRow(FrozenModel):
+    """A row of a published file, or a part of one. Publishers may add fields: those that are not read are kept."""
+
+    model_config = ConfigDict(extra="allow")
+
+    @property
+    def other(self) -> dict[str, Any]:
+        return nonempty_fields(**(self.model_extra or {}))
+
+
+class ImportedTurn(ImportedRow):
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+
+    def message(self) -> dict[str, str]:
+        return {"role": self.role, "content": self.content}
+
+
+class Note(NamedTuple):
+    """A row or part that was left out or is odd: what it is, in the plural, and its location."""
+
+    what: str
+    where: str
+
+
+class Imported(NamedTuple):
+    """A row as a task, or None if it is left out, and notes about it."""
+
+    task: TaskLine | None
+    notes: tuple[Note, ...] = ()
+
+
+Content = tuple[Mapping[str, Any] | None, Sequence[Note]]
+"""The fields of a row's task line, or None if the row is left out, for the reason in the last note; and the notes."""
+
+
+class TaskRow(ImportedRow):
+    KEY: ClassVar[str | None]
+    """The field with the id of a row; None if the id is computed from the whole row."""
+    EXPECTED: ClassVar[str]
+    """The expected content of a file in words, for the error about an empty one."""
+
+    @abstractmethod
+    def to_content(self) -> Content:
+        """Convert the row to the content of a task."""
+
+    @classmethod
+    def read(cls, path: str | Path) -> Iterator[Imported]:
+        """Yield every row of a file of JSON lines (`.gz` too; `-` is standard input).
+
+        Raises `InputError` if a line is not a valid row, if an id occurs twice, or if no row makes a task.
+        """
+        seen: dict[str, int] = {}
+        reason = "holds no rows"
+        with closing(TextFile(path)) as file:
+            for line, row in read_lines(file, cls):
+                fields, notes = row.to_content()
+                task = (
+                    None
+                    if fields is None
+                    else validate_line(file.name, line.number, TaskLine, fields)
+                )
+                if task is None:
+                    reason = f"has no row that makes a task ({notes[-1].what}: {notes[-1].where})"
+                elif seen.setdefault(task.id, line.number) != line.number:
+                    problem = (
+                        f"makes the task {quote(task.id)}, which is already in line {seen[task.id]}"
+                    )
+                    path_of_key = () if cls.KEY is None else (cls.KEY,)
+                    raise_line_error(
+                        file.name, line.number, Problem(path_of_key, problem, "keep one of them")
+                    )
+                yield Imported(task, tuple(notes))
+        if not seen:
+            raise InputError(f"{file.name}: {reason}; name a file of {cls.EXPECTED}")
+
+
+def nonempty_fields(**fields: Any) -> dict[str, Any]:
+    """Return the fields that are neither null nor empty, as JSON values."""
+    nonempty = {
+        name: value for name, value in fields.items() if value not in (None, "", [], {}, ())
+    }
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in nonempty.items()
+    }
+
+
+WORTHLESS = "criteria without words, or of 0 points, are left out"
+NO_GAIN = "tasks whose rubric has no criterion of positive weight are left out, since no reward can be formed from it"
+
+
+def with_rubric(
+    task: Mapping[str, Any], items: Iterable[Mapping[str, Any]], notes: Sequence[Note] = ()
+) -> Content:
+    """Return the task with a rubric of these items, each the fields of a criterion.
+
+    The task is left out if no weight is above 0. An item's `about`, with other published fields, goes to the task's
+    metadata, by the id of the criterion. Ids count the published items, so that leaving one out renames no other.
+    """
+    all_notes = list(notes)
+    criteria = []
+    about: dict[str, Any] = {}
+    for number, item in enumerate(items, 1):
+        name = f"criterion-{number}"
+        if not item["text"].strip() or item["weight"] == 0:
+            all_notes.append(Note(WORTHLESS, f"{task['id']}: {name}"))
+            continue
+        criteria.append(
+            {"id": name, **{field: value for field, value in item.items() if field != "about"}}
+        )
+        about |= nonempty_fields(**{name: item["about"]})
+    if not any(criterion["weight"] > 0 for criterion in criteria):
+        return None, [*all_notes, Note(NO_GAIN, task["id"])]
+    metadata = {**task["metadata"], **nonempty_fields(criteria=about)}
+    return {**task, "metadata": metadata, "rubric": {"criteria": criteria}}, all_notes
+
+
+class ScoredItem(ImportedRow):
+    """A criterion for a response, or the required content of a section of it, and its points, possibly negative."""
+
+    criterion: str
+    points: Points
+
+    def criterion_fields(self) -> dict[str, Any]:
+        return {"text": self.criterion, "weight": self.points, "about": self.other}

@@ -1,0 +1,37 @@
+"""The judges' verdicts as RATINGS, which `jurygraph consensus` reads."""
+
+from collections.abc import Iterator
+
+from jurygraph.errors import InputError
+from jurygraph.runs.run import Run
+from jurygraph.runs.tables import own_verdicts
+from jurygraph.schema.rating import Vote
+
+
+def export_votes(run: Run) -> Iterator[bytes]:
+    """Yield the judges' verdicts as JSON lines of votes, as `jurygraph consensus` reads them.
+
+    An item is a question about a response, and its label the score: 1 or 0 where a judge says that something is met or
+    not. A judge that abstained has no label. Comparisons are left out, and verdicts that failed, that lack the
+    quotation which they need, or that no judge gave. Raises `InputError` if none is left.
+    """
+    has_votes = False
+    for trace in run.traces():
+        for verdict in own_verdicts(trace, superseded=True):
+            is_of_response = verdict.responses == (trace.response_id,)
+            is_vote = verdict.status in ("ok", "abstained") and not verdict.is_worst_case
+            if verdict.judge is None or not is_of_response or not is_vote:
+                continue
+            vote = Vote(
+                item=f"{verdict.question} {trace.response_id}",
+                agent=trace.agent,
+                annotator=verdict.judge,
+                label=float(bool(verdict.met)) if verdict.is_binary else verdict.score,
+                group=trace.task_id,
+            )
+            yield vote.model_dump_json(exclude_none=verdict.status == "ok").encode() + b"\n"
+            has_votes = True
+    if not has_votes:
+        raise InputError(
+            f"{run.folder}: has no votes, since no judge answered a question about one response"
+        )

@@ -1,0 +1,98 @@
+"""The formats that `jurygraph export` writes, by their names.
+
+A format is a module beside this one, and an entry here; the formats that are read stand in `readers`, so that neither
+direction loads the other.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from jurygraph.display import ProgressCallback
+from jurygraph.interchange.tables import table_to_csv, write_parquet
+from jurygraph.interchange.traces import export_jsonl, write_bundle
+from jurygraph.interchange.votes import export_votes
+from jurygraph.runs.run import Run
+from jurygraph.runs.tables import ExportTable, TableName
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """What is added to a table, and who is told how many responses were read."""
+
+    texts: bool = False
+    questions: bool = False
+    reasons: bool = False
+    report: ProgressCallback = lambda count: None
+
+
+Content = Iterable[bytes] | Callable[[Path], None]
+"""Lines, or what writes a file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exporter:
+    """One form of a format: how its files end, which options it takes, and what it writes.
+
+    `library` is one that it needs, and `needs_file` says that it cannot go to standard output.
+    """
+
+    suffix: str
+    open: Callable[[Run, ExportOptions], AbstractContextManager[Content]]
+    takes: frozenset[str] = frozenset()
+    needs_file: bool = False
+    library: Literal["pyarrow"] | None = None
+
+
+@contextmanager
+def _open_csv(name: TableName, run: Run, options: ExportOptions) -> Iterator[Content]:
+    with closing(_read_table(name, run, options)) as table:
+        yield table_to_csv(table)
+
+
+@contextmanager
+def _open_parquet(name: TableName, run: Run, options: ExportOptions) -> Iterator[Content]:
+    with closing(_read_table(name, run, options)) as table:
+        yield partial(write_parquet, table)
+
+
+def _read_table(name: TableName, run: Run, options: ExportOptions) -> ExportTable:
+    return run.read_table(name, options.texts, options.report, options.questions, options.reasons)
+
+
+_OF_RESPONSES = frozenset({"texts", "questions", "reasons"})
+_OF_VERDICTS = frozenset({"texts"})
+
+
+def _csv(name: TableName, takes: frozenset[str]) -> Exporter:
+    return Exporter(suffix=".csv", open=partial(_open_csv, name), takes=takes)
+
+
+def _parquet(name: TableName, takes: frozenset[str]) -> Exporter:
+    return Exporter(
+        suffix=".parquet",
+        open=partial(_open_parquet, name),
+        takes=takes,
+        needs_file=True,
+        library="pyarrow",
+    )
+
+
+EXPORTERS: Mapping[str, Sequence[Exporter]] = {
+    "jsonl": [Exporter(suffix=".jsonl", open=lambda run, _: nullcontext(export_jsonl(run)))],
+    "csv": [_csv("rewards", _OF_RESPONSES)],
+    "parquet": [_parquet("rewards", _OF_RESPONSES)],
+    "verdicts": [_csv("verdicts", _OF_VERDICTS), _parquet("verdicts", _OF_VERDICTS)],
+    "ratings": [Exporter(suffix=".jsonl", open=lambda run, _: nullcontext(export_votes(run)))],
+    "audit-bundle": [
+        Exporter(
+            suffix=".zip",
+            open=lambda run, _: nullcontext(partial(write_bundle, run)),
+            needs_file=True,
+        )
+    ],
+}
+"""The forms of each format, of which the name of the file chooses; the first without one."""
