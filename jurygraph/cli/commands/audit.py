@@ -181,9 +181,10 @@ def seal(
 
 
 def close(run: RunFolder, json: AsJson = False) -> None:
-    """Close a run, so that nothing more is scored into it; of a folder of runs, all of them.
+    """Close a run, so that nothing more is scored into it.
 
-    The number of traces and the head are recorded. A complete run is closed already.
+    The number of traces and the head are recorded. A complete run is closed already. Of a folder of runs, such as those
+    of ranks, all are closed.
 
     \b
     Example:
