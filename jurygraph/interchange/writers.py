@@ -21,7 +21,7 @@ from jurygraph.runs.tables import ExportTable, TableName
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """What is added to a table, and who is told how many responses were read."""
+    """Additions to a table, and a callback with the number of responses read."""
 
     texts: bool = False
     questions: bool = False
