@@ -330,7 +330,7 @@ class Jury(Displayed):
     def as_runnable(self) -> "JuryRunnable":
         """Return the jury as a langchain-core Runnable, from `{"task": …, "responses": […]}` to the traces.
 
-        `stream` and `astream` yield events instead: a question asked, a verdict, a reward.
+        `stream` and `astream` yield events instead: a question sent, a verdict, a reward.
         """
         from jurygraph.graphs.runnable import JuryRunnable, stream_events  # loads message types
 

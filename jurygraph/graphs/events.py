@@ -1,4 +1,4 @@
-"""The events of scoring a group, as they happen: a question asked, a verdict, a reward."""
+"""The events of scoring a group, as they happen: a question sent, a verdict, a reward."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -7,7 +7,7 @@ from jurygraph.schema import FrozenModel, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import Id
 
 
-class QuestionAsked(FrozenModel):
+class QuestionSent(FrozenModel):
     """A question about responses that goes to an evaluator; `judge` is the name of one of several models."""
 
     event: Literal["question"] = "question"
@@ -36,7 +36,7 @@ class RewardGiven(FrozenModel):
     trace: Trace
 
 
-Event = QuestionAsked | VerdictGiven | RewardGiven
+Event = QuestionSent | VerdictGiven | RewardGiven
 Listener = Callable[[Event], object]
 
 

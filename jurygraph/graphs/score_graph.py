@@ -25,7 +25,7 @@ from langgraph.types import Command
 from jurygraph.decision.decide import GroupVerdicts, RewardRow, compute_rewards_of_each
 from jurygraph.graphs.answers import catch_errors
 from jurygraph.graphs.calls import GroupCalls, StartedCalls, deriver_calls, evaluator_calls
-from jurygraph.graphs.events import QuestionAsked, VerdictGiven
+from jurygraph.graphs.events import QuestionSent, VerdictGiven
 from jurygraph.graphs.routing import (
     EvaluatorTask,
     WaveWork,
@@ -101,14 +101,14 @@ class GroupInWork:
         return work
 
     def report_questions(self, tasks: Sequence[EvaluatorTask]) -> None:
-        """Tell the listener, if there is one, what is asked."""
+        """Pass the questions on to the listener, if there is one."""
         listener = self.context.listener
         if listener is None:
             return
         for task in tasks:
             question = task.question
             listener(
-                QuestionAsked(
+                QuestionSent(
                     task_id=self.group.plan.task_id,
                     question=question.id,
                     evaluator=question.evaluator,
