@@ -19,6 +19,7 @@ NAMES = (
     "wording",
     "trip",
     "store",
+    "recording",
     "sizes",
     "models",
     "panel",

@@ -542,9 +542,7 @@ class Group(Displayed):
     @property
     def name(self) -> str:
         """The name of the group in messages and in ids of its responses: the task's id, with its phase and step."""
-        parts = [str(part) for part in (self.phase, self.step) if part is not None]
-        name = "@".join([self.task.id, *([":".join(parts)] if parts else [])])
-        return name if self.rank is None else f"{name}#{self.rank}"
+        return _group_name(self.task.id, self.phase, self.step, self.rank)
 
     def at(
         self, step: int, phase: str | None, rank: str | None, task: Task, plan: Plan | None
@@ -553,18 +551,23 @@ class Group(Displayed):
 
         The ids that come from its name are new.
         """
-        renamed = Group(task, [], plan, self.reused_results, step, phase, rank)
-        name = renamed.name
+        name = _group_name(task.id, phase, step, rank)
         responses = [
             response.model_copy(update={"id": f"{name}/{position + 1}"})
             if position in self.unnamed
             else response
             for position, response in enumerate(self.responses)
         ]
-        return replace(renamed, responses=responses)
+        return Group(task, responses, plan, self.reused_results, step, phase, rank)
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         return [("task", self.task.id), ("responses", self.responses)]
+
+
+def _group_name(task_id: str, phase: str | None, step: int | None, rank: str | None) -> str:
+    parts = [str(part) for part in (phase, step) if part is not None]
+    name = "@".join([task_id, ":".join(parts)] if parts else [task_id])
+    return name if rank is None else f"{name}#{rank}"
 
 
 def plan_group(group: Group, plan: Plan) -> PlannedGroup:
