@@ -1,4 +1,4 @@
-"""What happens while a group is scored, as it happens: a question asked, a verdict, a reward."""
+"""Events of the scoring of a group, as they happen: a question asked, a verdict, a reward."""
 
 from collections.abc import Callable
 from typing import Any, Literal

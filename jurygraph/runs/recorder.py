@@ -24,7 +24,7 @@ from jurygraph.sources.files import close_on_error
 
 
 class RecordedJury(Protocol):
-    """What a run needs to know of the jury that it stores. (A jury imports what records it, hence the protocol.)"""
+    """The part of a jury that a run needs to know. (A jury imports what records it, hence the protocol.)"""
 
     config: Config
     gateways: Gateways
