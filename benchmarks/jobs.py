@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jurygraph import Jury
-from jurygraph.runs.workflows.planning import TaskPlanning
-from jurygraph.runs.workflows.scoring import GroupScoring
+from jurygraph.runs.workflows.planning import JobPlanning
+from jurygraph.runs.workflows.scoring import JobScoring
 from jurygraph.runs.workflows.scoring_job import ScoringJob, StopSwitch
 from jurygraph.runs.workflows.stored_work import StoredWork
 from jurygraph.runs.workflows.totals import RunTotals
@@ -19,12 +19,13 @@ class OpenedJob(NamedTuple):
     stored: StoredWork
     totals: RunTotals
 
-    async def plan(self) -> GroupScoring:
+    async def plan(self) -> JobScoring:
         """Plan all tasks, and return the scoring of their groups."""
         job, stored, totals = self
         switch = StopSwitch(job.jury.gateways)
-        planned = await TaskPlanning(job, stored, totals, switch).plan(lambda count: None)
-        return GroupScoring(job, stored, planned, totals, switch)
+        planning = JobPlanning(job=job, stored=stored, totals=totals, switch=switch)
+        planned = await planning.plan(lambda count: None)
+        return JobScoring(job=job, stored=stored, planned=planned, totals=totals, switch=switch)
 
 
 @contextmanager

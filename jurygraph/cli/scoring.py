@@ -188,8 +188,8 @@ def forecast_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> "WorkFore
 
 def score_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> None:
     """Plan and score the remaining tasks. On Ctrl-C, print what is kept, and the requests sent so far, and exit."""
-    from jurygraph.runs.workflows.planning import TaskPlanning
-    from jurygraph.runs.workflows.scoring import GroupScoring
+    from jurygraph.runs.workflows.planning import JobPlanning
+    from jurygraph.runs.workflows.scoring import JobScoring
     from jurygraph.runs.workflows.scoring_job import StopSwitch
 
     job, stored, totals = opened
@@ -201,13 +201,13 @@ def score_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> None:
         print_message(f"{stored.tasks_done} tasks are scored already and are kept")
     threads = job.jury.context.threads
     switch = StopSwitch(job.jury.gateways)
-    planning = TaskPlanning(job, stored, totals, switch)
+    planning = JobPlanning(job=job, stored=stored, totals=totals, switch=switch)
     planned: PlannedTasks | None = None
     try:
         with progress("planning", stored.tasks_to_plan, "tasks") as report:
             planned = run_interruptible(runner, planning.plan(report), threads, switch.stop)
         _print_planned(planned)
-        scoring = GroupScoring(job, stored, planned, totals, switch)
+        scoring = JobScoring(job=job, stored=stored, planned=planned, totals=totals, switch=switch)
         with progress("scoring", stored.remaining.responses, "responses") as report:
             run_interruptible(runner, scoring.score(report), threads, switch.stop)
     except KeyboardInterrupt:

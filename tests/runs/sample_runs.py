@@ -16,9 +16,9 @@ from jurygraph.runs.integrity.verification import Seal, VerificationResult, veri
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.branch import open_reused_run
-from jurygraph.runs.workflows.planning import TaskPlanning
+from jurygraph.runs.workflows.planning import JobPlanning
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
-from jurygraph.runs.workflows.scoring import GroupScoring
+from jurygraph.runs.workflows.scoring import JobScoring
 from jurygraph.runs.workflows.scoring_job import ScoringJob, StopSwitch
 from jurygraph.runs.workflows.stored_work import StoredWork
 from jurygraph.runs.workflows.totals import RunTotals
@@ -199,11 +199,12 @@ def open_job(
             yield job, stored
 
 
-async def plan(job: ScoringJob, stored: StoredWork, totals: RunTotals) -> GroupScoring:
+async def plan(job: ScoringJob, stored: StoredWork, totals: RunTotals) -> JobScoring:
     """Plan what is left of a job, and return the scoring that follows."""
     switch = StopSwitch(job.jury.gateways)
-    planned = await TaskPlanning(job, stored, totals, switch).plan(lambda count: None)
-    return GroupScoring(job, stored, planned, totals, switch)
+    planning = JobPlanning(job=job, stored=stored, totals=totals, switch=switch)
+    planned = await planning.plan(lambda count: None)
+    return JobScoring(job=job, stored=stored, planned=planned, totals=totals, switch=switch)
 
 
 async def plan_and_score(

@@ -48,23 +48,19 @@ class Forecaster:
         self._job.refuse_unknown_stakeholders()
         try:
             with self._open_stored_calls() as calls:
-                estimator = None
-                if jury.gateways:
-                    estimator = Estimator(jury.gateways, calls, jury.config.only_then)
+                estimator = Estimator(jury.gateways, calls, jury.config.only_then)
                 for task, responses in self._stored.remaining_pairs():
                     await self._add_task(task, responses, estimator, calls)
                     report(len(responses))
         finally:
             await jury.gateways.close()
-        self._forecast.model = None if estimator is None else estimator.estimate()
+        if jury.gateways:
+            self._forecast.model = estimator.estimate()
         return WorkForecast(self._forecast, self._tasks_needing_model, self._plan_notes)
 
     @contextmanager
-    def _open_stored_calls(self) -> Iterator[CallStore | None]:
-        """Yield the calls of this run, of the branch and of a planning that was stopped; None without a model."""
-        if not self._job.jury.gateways:
-            yield None
-            return
+    def _open_stored_calls(self) -> Iterator[CallStore]:
+        """Yield the calls of this run, of the branch and of a planning that was stopped."""
         branch = self._job.branch
         runs = (self._stored.run, branch.run if branch else None)
         ledgers = [run.ledger for run in runs if run is not None]
@@ -80,8 +76,8 @@ class Forecaster:
         self,
         task: Task,
         responses: tuple[Response, ...],
-        estimator: Estimator | None,
-        calls: CallStore | None,
+        estimator: Estimator,
+        calls: CallStore,
     ) -> None:
         jury = self._job.jury
         size = len(responses)
@@ -93,30 +89,25 @@ class Forecaster:
         reusable = self._job.find_reusable_results(task, responses, plan)
         questions = plan.survey.questions
         self._forecast.add_group(questions, size, jury.evaluators, reusable.verdicts.values())
-        if estimator is not None:
+        if jury.gateways:
             unconditional = without_model_conditions(plan, jury.evaluators)
-            estimator.add(
-                await self._planner.aestimate_requests(
-                    task, responses, unconditional, reusable, calls
-                )
+            requests = await self._planner.aestimate_requests(
+                task, responses, unconditional, reusable, calls
             )
+            estimator.add(requests)
 
-    async def _plan(
-        self, task: Task, estimator: Estimator | None, calls: CallStore | None
-    ) -> Plan | None:
+    async def _plan(self, task: Task, estimator: Estimator, calls: CallStore) -> Plan | None:
         """Return the plan of a task, without a graph that a model would have to annotate.
 
         None where a model must read its profiles first. The first requests are added to the estimator.
         """
+        profiles = self._job.profile_line(task)
         with self._job.locate_errors([task]):
-            plan, first = await self._planner.aestimate_plan(
-                task, self._job.profile_line(task), calls
-            )
-        if estimator is not None:
-            lacks_reply = estimator.add(first)
-            # without a role for each criterion, an annotator does not know the candidate pairs of criteria
-            lacks_roles = task.rubric is not None and any(
-                criterion.role is None for criterion in task.rubric.criteria
-            )
-            self._tasks_needing_model += plan is None or (lacks_reply and lacks_roles)
+            plan, first = await self._planner.aestimate_plan(task, profiles, calls)
+        lacks_reply = estimator.add(first)
+        # without a role for each criterion, an annotator does not know the candidate pairs of criteria
+        lacks_roles = task.rubric is not None and any(
+            criterion.role is None for criterion in task.rubric.criteria
+        )
+        self._tasks_needing_model += plan is None or (lacks_reply and lacks_roles)
         return plan

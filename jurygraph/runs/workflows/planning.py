@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from jurygraph.display import ProgressCallback
@@ -31,7 +32,7 @@ def notes_of(plan: Plan) -> Iterator[PlanNote]:
 
 
 class PlannedTasks:
-    """The run with the plans of all tasks that are to be scored; `has_calls` if a model was asked for any of them now.
+    """The run with the plans of all tasks that are to be scored; `has_calls` if any of them took calls to a model now.
 
     `notes` are those of the plans. `unanswered_annotations` counts the pairs and criteria that an annotator left
     unanswered.
@@ -59,20 +60,18 @@ class PlannedTasks:
         return self._kept.pop(task.id, None) or self.run.plan_of(task.id, known=task)
 
 
-class TaskPlanning:
+@dataclass(kw_only=True)
+class JobPlanning:
     """Plans the tasks that are left.
 
     `stored_calls` is the number of calls that a planning which ended early left in the folder for the next session.
     """
 
-    def __init__(
-        self, job: ScoringJob, stored: StoredWork, totals: RunTotals, switch: StopSwitch
-    ) -> None:
-        self._job = job
-        self._stored = stored
-        self._totals = totals
-        self._switch = switch
-        self.stored_calls = 0
+    job: ScoringJob
+    stored: StoredWork
+    totals: RunTotals
+    switch: StopSwitch
+    stored_calls: int = field(default=0, init=False)
 
     async def plan(self, report: ProgressCallback) -> PlannedTasks:
         """Plan all remaining tasks, or none of them; `report` receives 1 for each.
@@ -80,9 +79,9 @@ class TaskPlanning:
         Raises `PlanError`, and for an unreadable profile `ModelError` or `BudgetExceeded`, each with file and line;
         `ConfigError` if `weights.fixed` names a stakeholder that no task of the file has.
         """
-        self._job.refuse_unknown_stakeholders()
-        run = self._stored.create_run_if_missing()
-        gateways = self._job.jury.gateways
+        self.job.refuse_unknown_stakeholders()
+        run = self.stored.create_run_if_missing()
+        gateways = self.job.jury.gateways
         calls = self._open_calls(run)
         try:
             planned = await self._plan_tasks(run, calls, report)
@@ -93,17 +92,17 @@ class TaskPlanning:
             await gateways.close()
             if calls is not None:
                 self.stored_calls = calls.close()
-            self._switch.cancel_if_stopped(error)
+            self.switch.cancel_if_stopped(error)
             raise
         if calls is not None:
             calls.discard()
         return planned
 
     def _open_calls(self, run: WritableRun) -> PlanningCalls | None:
-        gateway = self._job.jury.gateway
+        gateway = self.job.jury.gateway
         if gateway is None:
             return None
-        branch = self._job.branch
+        branch = self.job.branch
         others = [] if branch is None else [branch.run.ledger]
         return PlanningCalls(run, *others, is_durable=gateway.cache is None)
 
@@ -112,14 +111,14 @@ class TaskPlanning:
     ) -> PlannedTasks:
         planned = PlannedTasks(run)
         started: deque[Task] = deque()
-        with self._job.locate_errors(started):
-            async for plan in self._job.jury.aprepare_many(self._start_tasks(run, started), sink):
+        with self.job.locate_errors(started):
+            async for plan in self.job.jury.aprepare_many(self._start_tasks(run, started), sink):
                 task = started.popleft()
                 run.ledger.append(*run.plan_drafts(task, plan))
                 planned.add(task, plan)
-                self._totals.add_calls(run, plan.calls)
+                self.totals.add_calls(run, plan.calls)
                 report(1)
-        self._switch.raise_if_cut_short()
+        self.switch.raise_if_cut_short()
         run.ledger.commit()
         return planned
 
@@ -127,7 +126,7 @@ class TaskPlanning:
         self, run: WritableRun, started: deque[Task]
     ) -> Iterator[tuple[Task, ProfilesLine | None]]:
         """Yield the tasks that are left to plan with their profiles, and append them to `started`."""
-        unplanned = self._job.source.pairs(run.tasks_planned, self._job.limit)
-        for task, _ in self._switch.until_stopped(unplanned):
+        unplanned = self.job.source.pairs(run.tasks_planned, self.job.limit)
+        for task, _ in self.switch.until_stopped(unplanned):
             started.append(task)
-            yield task, self._job.profile_line(task)
+            yield task, self.job.profile_line(task)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import (
@@ -24,31 +25,24 @@ _MENDED_ELSEWHERE = (UnusableRepliesError, EvaluatorError)
 """Errors that end a run until a setting or an evaluator is changed."""
 
 
-class GroupScoring:
+@dataclass(frozen=True, kw_only=True)
+class JobScoring:
     """Scores the groups of the planned tasks, each of which is stored once it is finished."""
 
-    def __init__(
-        self,
-        job: ScoringJob,
-        stored: StoredWork,
-        planned: PlannedTasks,
-        totals: RunTotals,
-        switch: StopSwitch,
-    ) -> None:
-        self._job = job
-        self._stored = stored
-        self._planned = planned
-        self._totals = totals
-        self._switch = switch
+    job: ScoringJob
+    stored: StoredWork
+    planned: PlannedTasks
+    totals: RunTotals
+    switch: StopSwitch
 
     async def score(self, report: ProgressCallback) -> None:
         """Score all groups; `report` receives the size of each. Results are durable when this returns.
 
         Raises the errors that end a run; finished groups are kept, and the next session does the rest.
         """
-        jury = self._job.jury
-        branch = self._job.branch
-        recorder = RunRecorder(self._planned.run, branch.reusable_ledgers if branch else ())
+        jury = self.job.jury
+        branch = self.job.branch
+        recorder = RunRecorder(self.planned.run, branch.reusable_ledgers if branch else ())
         try:
             scoring = jury.ascore_as_finished(self._start_groups(), recorder.calls)
             async with aclosing(scoring) as batches:
@@ -56,44 +50,44 @@ class GroupScoring:
                     for group, traces in finished:
                         self._store_group(recorder, group, traces)
                         report(len(traces))
-            self._switch.raise_if_cut_short()
+            self.switch.raise_if_cut_short()
         except (BudgetExceeded, EvaluatorError, ModelError) as error:
             await jury.gateways.wait_for_pending()
-            self._switch.cancel_if_stopped(error)
+            self.switch.cancel_if_stopped(error)
             self._advise(error)
             raise
         finally:
             await jury.gateways.close()
             recorder.flush()
-        self._stored.close_run_if_complete()
+        self.stored.close_run_if_complete()
 
     def _start_groups(self) -> Iterator[Group]:
-        for task, responses in self._switch.until_stopped(self._stored.remaining_pairs()):
-            plan = self._planned.take_plan(task)
-            reusable = self._job.find_reusable_results(task, responses, plan)
+        for task, responses in self.switch.until_stopped(self.stored.remaining_pairs()):
+            plan = self.planned.take_plan(task)
+            reusable = self.job.find_reusable_results(task, responses, plan)
             yield Group(task, responses, plan, reusable)
 
     def _store_group(self, recorder: RunRecorder, group: Group, traces: Sequence[Trace]) -> None:
         """Append the traces of a group, and count them."""
         assert group.plan is not None, "every group starts with its plan"
-        run = self._planned.run
+        run = self.planned.run
         drafts = run.group_drafts(group.plan, traces, group.responses)
         recorder.append(drafts)
         _, *trace_drafts = drafts  # the first is the group's own
-        self._totals.add_group(run, group, traces, trace_drafts)
-        if self._job.branch is not None:
-            self._job.branch.count(traces, group.reused_results.verdicts)
+        self.totals.add_group(run, group, traces, trace_drafts)
+        if self.job.branch is not None:
+            self.job.branch.count(traces, group.reused_results.verdicts)
 
     def _advise(self, error: Exception) -> None:
         """Add to an error that ends the run what is kept and how to continue; a run without any result is removed."""
         is_mended_elsewhere = isinstance(error, _MENDED_ELSEWHERE)
         if is_mended_elsewhere and self._has_nothing_to_keep(error):
-            self._planned.run.discard()
+            self.planned.run.discard()
             hint = "nothing was scored; run the same command again once that is changed"
             error.args = (f"{error}; {hint}",)
             return
         if is_mended_elsewhere:
-            branch = f"--branch {shell_quote(self._job.folder)}"
+            branch = f"--branch {shell_quote(self.job.folder)}"
             remedy = f"once that is changed, continue in another --out with {branch}"
         elif isinstance(error, ModelAccessError):
             mended = "once that is mended; another model needs another --out"
@@ -104,10 +98,10 @@ class GroupScoring:
 
     def _has_nothing_to_keep(self, error: Exception) -> bool:
         """Return whether no reward has a value, and no reply that could be used would be lost with the run."""
-        jury = self._job.jury
+        jury = self.job.jury
         has_none = isinstance(error, UnusableRepliesError) or not jury.gateways
-        summary = self._totals.summary
+        summary = self.totals.summary
         has_values = summary.failed < summary.responses
         return (
-            (has_none or jury.config.calls.cache) and not has_values and not self._planned.has_calls
+            (has_none or jury.config.calls.cache) and not has_values and not self.planned.has_calls
         )
