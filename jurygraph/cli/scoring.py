@@ -24,6 +24,7 @@ from jurygraph.messages import quote, shell_quote
 if TYPE_CHECKING:
     import asyncio
 
+    from jurygraph.graphs.events import Event
     from jurygraph.runs.reports.summary import CallCosts, Forecast
     from jurygraph.runs.workflows.forecasting import WorkForecast
     from jurygraph.runs.workflows.planning import PlannedTasks, PlanNote
@@ -208,11 +209,27 @@ def score_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> None:
             planned = run_interruptible(runner, planning.plan(report), threads, switch.stop)
         _print_planned(planned)
         scoring = JobScoring(job=job, stored=stored, planned=planned, totals=totals, switch=switch)
-        with progress("scoring", stored.remaining.responses, "responses") as report:
-            run_interruptible(runner, scoring.score(report), threads, switch.stop)
+        # without a model, verdicts come as fast as responses are finished
+        verdicts = VerdictCounter() if job.jury.gateways else None
+        suffix = str if verdicts is None else verdicts.describe
+        with progress("scoring", stored.remaining.responses, "responses", suffix) as report:
+            run_interruptible(runner, scoring.score(report, verdicts), threads, switch.stop)
     except KeyboardInterrupt:
         _print_interrupted(job, planned is not None, planning.stored_calls)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+class VerdictCounter:
+    """Counts verdicts as they come, so that the display moves while the judge of a large group is slow."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, event: "Event") -> None:
+        self.count += event.event == "verdict"
+
+    def describe(self) -> str:
+        return f"{self.count} verdicts"
 
 
 def _print_finished(opened: OpenedJob) -> None:
