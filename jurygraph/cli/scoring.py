@@ -299,26 +299,28 @@ def score_study(
         stack.enter_context(redirect_stdout_to_stderr())
         place = Path(stack.enter_context(TemporaryDirectory())) if options.dry_run else folder
         runner = stack.enter_context(asyncio.Runner(loop_factory=uvloop.new_event_loop))
-        jobs = [_write_job(place, folder, run, options) for run in runs]
+        run_options = [_write_run_tasks(place, folder, run, options) for run in runs]
         forecasts = {}
         printed: set[str] = set()
-        for run, job in zip(runs, jobs, strict=True):
-            with open_job(replace(job, dry_run=True), printed) as opened:
+        for run, scoring in zip(runs, run_options, strict=True):
+            with open_job(replace(scoring, dry_run=True), printed) as opened:
                 forecasts[run.name] = forecast_remaining(opened, runner).forecast
         content, lines = _cost_table(forecasts)
         if not options.dry_run:
             for line in lines:
                 print_message(line)
-            for job in jobs:
-                limited = replace(job, max_cost=options.max_cost, max_calls=options.max_calls)
-                options = _score_job(limited, runner, printed)
+            for scoring in run_options:
+                limited = replace(scoring, max_cost=options.max_cost, max_calls=options.max_calls)
+                options = _score_run(limited, runner, printed)
     if options.dry_run:
         print_dry_run(as_json, content, lines)
         return []
-    return [job.run for job in jobs]
+    return [scoring.run for scoring in run_options]
 
 
-def _write_job(place: Path, folder: Path, run: StudyRun, options: ScoreOptions) -> ScoreOptions:
+def _write_run_tasks(
+    place: Path, folder: Path, run: StudyRun, options: ScoreOptions
+) -> ScoreOptions:
     place.mkdir(parents=True, exist_ok=True)
     tasks = place / f"{run.name}.jsonl"
     if tasks.exists() and tasks.read_bytes() != b"".join(run.lines):
@@ -373,11 +375,11 @@ def _cost_table(forecasts: "Mapping[str, Forecast]") -> tuple[dict[str, object],
     return {"runs": content}, [*format_table(header, rows), *notes]
 
 
-def _score_job(job: ScoreOptions, runner: "asyncio.Runner", printed: set[str]) -> ScoreOptions:
+def _score_run(options: ScoreOptions, runner: "asyncio.Runner", printed: set[str]) -> ScoreOptions:
     """Score a run of a study; return its options with what is left of the limits. Failures are counted and printed."""
     from jurygraph.runs.reports.summary import count_requests
 
-    with open_job(job, printed) as opened:
+    with open_job(options, printed) as opened:
         score_remaining(opened, runner)
         summary = opened.totals.summary
         jury = opened.job.jury
@@ -388,11 +390,11 @@ def _score_job(job: ScoreOptions, runner: "asyncio.Runner", printed: set[str]) -
     if summary.failed:
         counts = f"{summary.failed} of {summary.responses} rewards failed and have no value"
         print_message(
-            f"{job.run}: {counts}; to repeat them, remove it and run the same command again"
+            f"{options.run}: {counts}; to repeat them, remove it and run the same command again"
         )
     for line in request_lines(sent):
         print_message(line)
-    return reduce_limits(job, sent)
+    return reduce_limits(options, sent)
 
 
 def reduce_limits(options: ScoreOptions, sent: "CallCosts | None") -> ScoreOptions:
