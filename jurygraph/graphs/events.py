@@ -1,4 +1,4 @@
-"""Events of the scoring of a group, as they happen: a question asked, a verdict, a reward."""
+"""The events of scoring a group, as they happen: a question sent, a verdict, a reward."""
 
 from collections.abc import Callable
 from typing import Any, Literal

@@ -24,7 +24,7 @@ from jurygraph.sources.files import close_on_error
 
 
 class RecordedJury(Protocol):
-    """The part of a jury that a run needs to know. (A jury imports what records it, hence the protocol.)"""
+    """The parts of a jury that its run stores. (A protocol, because a jury imports what records it.)"""
 
     config: Config
     gateways: Gateways
