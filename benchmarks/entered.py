@@ -1,7 +1,7 @@
 """The modules of jurygraph that a judged question enters: `python -m benchmarks.entered`.
 
-A session scores one response on one criterion, with a model behind a server. Counted are the functions that its `score`
-calls, until the trace is stored; not those that plan, and not what runs while a module is imported.
+One response is scored on one criterion, with a model behind a server. Counted are the functions that scoring calls,
+until the trace is stored; not those that plan, and not what runs while a module is imported.
 """
 
 import asyncio
@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from collections import defaultdict
-from contextlib import closing
 from inspect import CO_NEWLOCALS
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,9 +16,8 @@ from types import FrameType
 from typing import Any
 
 import jurygraph
+from benchmarks.jobs import open_job
 from benchmarks.judging_server import QUOTED, run_judging_server
-from jurygraph.runs.workflows.scoring_session import ScoringSession
-from jurygraph.sources import open_tasks
 
 PACKAGE = f"{Path(jurygraph.__file__).parent}{os.sep}"
 TASK = {
@@ -57,14 +55,11 @@ def score_one() -> EnteredModules:
         }
 
         async def score() -> None:
-            with (
-                open_tasks(str(tasks)) as work,
-                closing(ScoringSession(Path(name) / "run", jury, work)) as session,
-            ):
-                await session.prepare(lambda _: None)
+            with open_job(Path(name) / "run", jury, tasks) as opened:
+                scoring = await opened.plan()
                 sys.setprofile(entered)
                 try:
-                    await session.score(lambda _: None)
+                    await scoring.score(lambda _: None)
                 finally:
                     sys.setprofile(None)
 

@@ -7,17 +7,16 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 from time import perf_counter, process_time
 from unittest.mock import patch
 
 from benchmarks.figure import Figure, at_least, at_most
+from benchmarks.jobs import open_job
 from benchmarks.judging_server import run_judging_server
 from benchmarks.shapes import IN_FLIGHT, QUESTIONS, ROUNDS, Spent, measure_shapes, write_tasks
 from jurygraph import Jury, Planner
 from jurygraph.models.gateway import request_size
-from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.sources import open_tasks
 
 THROUGH_LITELLM = 320
@@ -119,16 +118,12 @@ def _runs(url: str, tasks: Path, *names: str) -> list[Spent]:
 async def score_tasks(model: str, tasks: Path, folder: Path) -> Spent:
     """Return the time to score planned tasks into a run."""
     config = {"model": model, "evaluators": ["criteria"], "calls": {"concurrency": IN_FLIGHT}}
-    with (
-        Jury.from_config(config) as jury,
-        open_tasks(tasks) as work,
-        closing(ScoringSession(folder, jury, work)) as session,
-    ):
-        await session.prepare(lambda count: None)
+    with Jury.from_config(config) as jury, open_job(folder, jury, tasks) as opened:
+        scoring = await opened.plan()
         cpu, wall = process_time(), perf_counter()
-        await session.score(lambda count: None)
+        await scoring.score(lambda count: None)
         spent = Spent(process_time() - cpu, perf_counter() - wall)
-        assert session.summary.failed == 0, "every question has its verdict"
+        assert opened.totals.summary.failed == 0, "every question has its verdict"
         return spent
 
 

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from benchmarks.figure import Figure, at_most
+from benchmarks.jobs import OpenedJob, open_job
 from benchmarks.judging_server import QUOTED, run_judging_server
 from jurygraph import Jury
 from jurygraph.agents.data_analyzer import Analyzer
 from jurygraph.runs.reports.summary import CallLoad, Forecast
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.scoring_session import ScoringSession
-from jurygraph.sources import open_tasks
+from jurygraph.runs.workflows.forecasting import Forecaster
 from jurygraph.studies.monitor import analyzer_steps, read_groups, steps_by_number
 
 TASKS, FIRST, RESPONSES, PEOPLE, CRITERIA = 60, 100, 8, 5, 12
@@ -62,14 +62,14 @@ def _figures(folder: Path, url: str, tasks: int) -> list[Figure]:
     _write_tasks(folder / "tasks.jsonl", tasks)
     _write_history(folder / "ratings.jsonl")
     config = _config(url, folder / "ratings.jsonl")
-    with _session(folder, config) as session:
-        forecast = asyncio.run(session.forecast(lambda count: None))
-    with _session(folder, config) as session:
-        spent = asyncio.run(_scored(session))
-        verdicts, whole = (
-            session.summary.verdicts,
-            session.summary.failed + session.summary.failed_verdicts == 0,
-        )
+    with _open_job(folder, config) as opened:
+        forecaster = Forecaster(opened.job, opened.stored)
+        forecast = asyncio.run(forecaster.forecast(lambda count: None)).forecast
+    with _open_job(folder, config) as opened:
+        spent = asyncio.run(_scored(opened))
+        summary = opened.totals.summary
+        verdicts = summary.verdicts
+        whole = summary.failed + summary.failed_verdicts == 0
     assert whole, "every question has its verdict, and every response its reward"
     estimated, sent, first = _expected(forecast), _sent(folder / "run"), min(FIRST, tasks // 2)
     return [
@@ -131,13 +131,12 @@ def _growth(memory: list[float], first: int) -> float:
 
 
 @contextmanager
-def _session(folder: Path, config: dict[str, Any]) -> Iterator[ScoringSession]:
+def _open_job(folder: Path, config: dict[str, Any]) -> Iterator[OpenedJob]:
     with (
         Jury.from_config(config) as jury,
-        open_tasks(folder / "tasks.jsonl") as work,
-        closing(ScoringSession(folder / "run", jury, work)) as session,
+        open_job(folder / "run", jury, folder / "tasks.jsonl") as opened,
     ):
-        yield session
+        yield opened
 
 
 def _expected(forecast: Forecast) -> CallLoad:
@@ -145,12 +144,12 @@ def _expected(forecast: Forecast) -> CallLoad:
     return forecast.model.expected
 
 
-async def _scored(session: ScoringSession) -> Spent:
+async def _scored(opened: OpenedJob) -> Spent:
     memory: list[float] = []
     start = process_time()
-    await session.prepare(lambda count: None)
+    scoring = await opened.plan()
     planned = process_time()
-    await session.score(lambda count: memory.append(_resident()))
+    await scoring.score(lambda count: memory.append(_resident()))
     return Spent(planned - start, process_time() - planned, memory)
 
 

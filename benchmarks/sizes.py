@@ -13,18 +13,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from benchmarks.__main__ import print_figures
 from benchmarks.figure import Figure, at_most
+from benchmarks.jobs import open_job
 from benchmarks.large import peak_memory
 from jurygraph import Evaluator, Jury
 from jurygraph.agents.functions import REGISTERED
 from jurygraph.agents.roles import EvaluatorInput
-from jurygraph.runs.workflows.scoring_session import ScoringSession
-from jurygraph.sources import open_tasks
 
 CRITERIA, CHAIN, GROUP, RESPONSES = 10_000, 5_000, 4_096, 10_000
 SECONDS, MEGABYTES = 5.0, 300.0
@@ -155,13 +153,12 @@ def _score(folder: Path, tasks: Iterable[Mapping[str, Any]], config: Mapping[str
     (folder / "jury.yaml").write_text(json.dumps(config))
 
     async def both() -> None:
-        await session.prepare(lambda _: None)
-        await session.score(lambda _: None)
+        scoring = await opened.plan()
+        await scoring.score(lambda _: None)
 
     with (
         Jury.from_config(config) as jury,
-        open_tasks(_write(folder / "tasks.jsonl", tasks)) as work,
-        closing(ScoringSession(folder / "run", jury, work)) as session,
+        open_job(folder / "run", jury, _write(folder / "tasks.jsonl", tasks)) as opened,
     ):
         asyncio.run(both())
     return folder / "run"

@@ -320,11 +320,7 @@ class Jury(Displayed):
             return await outcomes[0]
 
         traces = self._take(await start_isolated(score, self.config.langsmith))
-        if listener is not None:
-            for trace in traces:
-                listener(
-                    RewardGiven(task_id=trace.task_id, response_id=trace.response_id, trace=trace)
-                )
+        _report_rewards(traces, listener)
         return traces
 
     def as_runnable(self) -> "JuryRunnable":
@@ -387,16 +383,25 @@ class Jury(Displayed):
                 yield traces
 
     async def ascore_as_finished(
-        self, groups: Iterable[Group], sink: "CallSink | None" = None
+        self,
+        groups: Iterable[Group],
+        sink: "CallSink | None" = None,
+        listener: Listener | None = None,
     ) -> AsyncGenerator[list[tuple[Group, list[Trace]]], None]:
-        """Yield groups with their traces as they finish, several if they do at once; then raise the first error."""
-        async with aclosing(_Scoring(self, groups, sink).run()) as results:
+        """Yield groups with their traces as they finish, several if they do at once; then raise the first error.
+
+        The `listener` gets the events of all groups.
+        """
+        async with aclosing(_Scoring(self, groups, sink, listener).run()) as results:
             async for finished in results:
-                yield [
+                scored = [
                     (group.group, group.outcome)
                     for group in finished
                     if not isinstance(group.outcome, BaseException)
                 ]
+                for _, traces in scored:
+                    _report_rewards(traces, listener)
+                yield scored
                 for group in finished:
                     self._take(group.outcome)
 
@@ -690,9 +695,16 @@ class FinishedGroup(NamedTuple):
 class _Scoring:
     """The scoring of many groups in one run of the score graph: batches of groups go in while there is room."""
 
-    def __init__(self, jury: Jury, groups: Iterable[Group], sink: "CallSink | None") -> None:
+    def __init__(
+        self,
+        jury: Jury,
+        groups: Iterable[Group],
+        sink: "CallSink | None",
+        listener: Listener | None = None,
+    ) -> None:
         self._jury = jury
         self._sink = sink
+        self._listener = listener
         self._size = jury._batch_size
         self._batches = split_into_batches(enumerate(groups), self._share_of_batch, self._size)
         self._in_work = GroupsInWork()
@@ -763,7 +775,7 @@ class _Scoring:
 
     async def _score(self, batch: Sequence[tuple[int, Group]]) -> None:
         groups = [group for _, group in batch]
-        outcomes = await self._jury._score_batch(groups, self._sink, self._in_work)
+        outcomes = await self._jury._score_batch(groups, self._sink, self._in_work, self._listener)
         for (number, group), outcome in zip(batch, outcomes, strict=False):
             outcome.add_done_callback(partial(self._finish, number, group))
 
@@ -777,6 +789,12 @@ class _Scoring:
         task = start_isolated(work, self._jury.config.langsmith)
         task.add_done_callback(lambda _: self._news.set())
         self._tasks.add(task)
+
+
+def _report_rewards(traces: Iterable[Trace], listener: Listener | None) -> None:
+    if listener is not None:
+        for trace in traces:
+            listener(RewardGiven(task_id=trace.task_id, response_id=trace.response_id, trace=trace))
 
 
 def _count_responses(group: Group) -> int:

@@ -24,8 +24,13 @@ from jurygraph.messages import quote, shell_quote
 if TYPE_CHECKING:
     import asyncio
 
+    from jurygraph.graphs.events import Event
     from jurygraph.runs.reports.summary import CallCosts, Forecast
-    from jurygraph.runs.workflows.scoring_session import ScoringSession
+    from jurygraph.runs.workflows.forecasting import WorkForecast
+    from jurygraph.runs.workflows.planning import PlannedTasks, PlanNote
+    from jurygraph.runs.workflows.scoring_job import ScoringJob
+    from jurygraph.runs.workflows.stored_work import StoredWork
+    from jurygraph.runs.workflows.totals import RunTotals
     from jurygraph.schema import Config
     from jurygraph.sources import TableColumns
 
@@ -80,10 +85,16 @@ class ScoreOptions:
         return " ".join(["jurygraph score", shell_quote(self.tasks), *words])
 
 
+class OpenedJob(NamedTuple):
+    """A job with what its folder holds of it, and the totals of that and of what is scored now."""
+
+    job: "ScoringJob"
+    stored: "StoredWork"
+    totals: "RunTotals"
+
+
 @contextmanager
-def open_session(
-    options: ScoreOptions, printed: set[str] | None = None
-) -> Iterator["ScoringSession"]:
+def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator[OpenedJob]:
     """Open the jury, the files and the run; print notes of evaluators, and what is taken from other files and runs.
 
     Notes that are in `printed` are not repeated, and the others are added to it.
@@ -104,7 +115,9 @@ def open_session(
     with jury, locate_config_errors(path, options.model):
         # imported after open_jury has disabled LangSmith's tracing, because imports may read the environment
         from jurygraph.runs.workflows.branch import open_reused_run
-        from jurygraph.runs.workflows.scoring_session import ScoringSession
+        from jurygraph.runs.workflows.scoring_job import ScoringJob
+        from jurygraph.runs.workflows.stored_work import StoredWork
+        from jurygraph.runs.workflows.totals import RunTotals
         from jurygraph.sources import open_tasks
         from jurygraph.sources.tasks import open_profiles
 
@@ -128,10 +141,16 @@ def open_session(
                 print_message(
                     f"{source.graphs} of {source.extent()[0]} tasks take their graph from {options.edges_from}"
                 )
-            with closing(
-                ScoringSession(options.run, jury, source, options.limit, branch, profiles)
-            ) as session:
-                yield session
+            job = ScoringJob(
+                folder=options.run,
+                jury=jury,
+                source=source,
+                limit=options.limit,
+                branch=branch,
+                profiles=profiles,
+            )
+            with StoredWork(job) as stored:
+                yield OpenedJob(job, stored, RunTotals(job, stored.run))
         if branch is not None and not options.dry_run:
             print_message(
                 f"verdicts: {branch.reused} reused from {options.branch}, {branch.requested} requested"
@@ -156,73 +175,101 @@ def _as_evaluation(runs: Sequence[Path], config: "Config") -> "Config":
     return config.model_copy(update={"purpose": PurposeConfig.model_validate(purpose)})
 
 
-def forecast_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> "Forecast":
+def forecast_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> "WorkForecast":
     """Return what is left to score and the requests that it takes; nothing is sent or written."""
-    with progress("estimating", session.remaining.responses, "responses") as report:
-        forecast = run_interruptible(runner, session.forecast(report), session.jury.context.threads)
-    print_plan_notes(session)
-    return forecast
+    from jurygraph.runs.workflows.forecasting import Forecaster
+
+    forecaster = Forecaster(opened.job, opened.stored)
+    threads = opened.job.jury.context.threads
+    with progress("estimating", opened.stored.remaining.responses, "responses") as report:
+        work = run_interruptible(runner, forecaster.forecast(report), threads)
+    print_plan_notes(work.plan_notes)
+    return work
 
 
-def score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> None:
+def score_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> None:
     """Plan and score the remaining tasks. On Ctrl-C, print what is kept, and the requests sent so far, and exit."""
-    if session.is_finished:
-        session.close_if_complete()
-        is_complete = session.tasks_done == session.task_count
-        state = (
-            "is complete"
-            if is_complete
-            else f"has {session.tasks_done} of {session.task_count} tasks"
-        )
-        repeats = any(row.is_transient for row in session.summary.failures)
-        print_message(
-            f"{session.folder} {state}; {'only failures are left to repeat' if repeats else 'nothing to do'}"
-        )
+    from jurygraph.runs.workflows.planning import JobPlanning
+    from jurygraph.runs.workflows.scoring import JobScoring
+    from jurygraph.runs.workflows.scoring_job import StopSwitch
+
+    job, stored, totals = opened
+    if stored.is_finished:
+        stored.close_run_if_complete()
+        _print_finished(opened)
         return
-    if session.tasks_done:
-        print_message(f"{session.tasks_done} tasks are scored already and are kept")
-    is_planned = False
-    threads = session.jury.context.threads
+    if stored.tasks_done:
+        print_message(f"{stored.tasks_done} tasks are scored already and are kept")
+    threads = job.jury.context.threads
+    switch = StopSwitch(job.jury.gateways)
+    planning = JobPlanning(job=job, stored=stored, totals=totals, switch=switch)
+    planned: PlannedTasks | None = None
     try:
-        with progress("planning", session.tasks_to_plan, "tasks") as report:
-            run_interruptible(runner, session.prepare(report), threads, session.stop)
-        is_planned = True
-        if session.unanswered_annotations:
-            missing = f"{session.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
-            print_message(
-                f"graphs: {missing}; criteria that would depend on them count as supported"
-            )
-        print_plan_notes(session)
-        with progress("scoring", session.remaining.responses, "responses") as report:
-            run_interruptible(runner, session.score(report), threads, session.stop)
+        with progress("planning", stored.tasks_to_plan, "tasks") as report:
+            planned = run_interruptible(runner, planning.plan(report), threads, switch.stop)
+        _print_planned(planned)
+        scoring = JobScoring(job=job, stored=stored, planned=planned, totals=totals, switch=switch)
+        # without a model, verdicts come as fast as responses are finished
+        verdicts = VerdictCounter() if job.jury.gateways else None
+        suffix = str if verdicts is None else verdicts.describe
+        with progress("scoring", stored.remaining.responses, "responses", suffix) as report:
+            run_interruptible(runner, scoring.score(report, verdicts), threads, switch.stop)
     except KeyboardInterrupt:
-        _print_interrupted(session, is_planned)
+        _print_interrupted(job, planned is not None, planning.stored_calls)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-def print_plan_notes(session: "ScoringSession") -> None:
+class VerdictCounter:
+    """Counts verdicts as they come, so that the display moves while the judge of a large group is slow."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, event: "Event") -> None:
+        self.count += event.event == "verdict"
+
+    def describe(self) -> str:
+        return f"{self.count} verdicts"
+
+
+def _print_finished(opened: OpenedJob) -> None:
+    job, stored, totals = opened
+    count = job.task_count
+    is_complete = stored.tasks_done == count
+    state = "is complete" if is_complete else f"has {stored.tasks_done} of {count} tasks"
+    has_transient = any(row.is_transient for row in totals.summary.failures)
+    advice = "only failures are left to repeat" if has_transient else "nothing to do"
+    print_message(f"{job.folder} {state}; {advice}")
+
+
+def _print_planned(planned: "PlannedTasks") -> None:
+    if planned.unanswered_annotations:
+        missing = f"{planned.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
+        print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
+    print_plan_notes(planned.notes)
+
+
+def print_plan_notes(notes: "Sequence[PlanNote]") -> None:
     """Print the note of the plan with the smallest checked share, for all plans that have one."""
-    if session.plan_notes:
-        _, task, note = min(session.plan_notes)
-        others = len(session.plan_notes) - 1
+    if notes:
+        _, task, note = min(notes)
+        others = len(notes) - 1
         print_message(f"task {quote(task)}{f' and {others} more' if others else ''}: {note}")
 
 
-def _print_interrupted(session: "ScoringSession", is_planned: bool) -> None:
+def _print_interrupted(job: "ScoringJob", is_planned: bool, stored_calls: int) -> None:
     from jurygraph.runs.reports.summary import count_requests
 
     if is_planned:
-        kept = (
-            f"finished tasks are kept in {session.folder}. Run the same command again to continue"
-        )
+        kept = f"finished tasks are kept in {job.folder}. Run the same command again to continue"
         print_message(f"interrupted; {kept}")
     else:
-        replies = session.stored_planning_calls
-        advice = f" except {replies} replies of the model; run the same command again to continue"
-        print_message(
-            f"interrupted before anything was scored; nothing was written{advice if replies else ''}"
+        replies = (
+            f" except {stored_calls} replies of the model; run the same command again to continue"
         )
-    for line in request_lines(count_requests(session.jury)):
+        nothing = f"nothing was written{replies if stored_calls else ''}"
+        print_message(f"interrupted before anything was scored; {nothing}")
+    for line in request_lines(count_requests(job.jury)):
         print_message(line)
 
 
@@ -252,26 +299,28 @@ def score_study(
         stack.enter_context(redirect_stdout_to_stderr())
         place = Path(stack.enter_context(TemporaryDirectory())) if options.dry_run else folder
         runner = stack.enter_context(asyncio.Runner(loop_factory=uvloop.new_event_loop))
-        jobs = [_write_job(place, folder, run, options) for run in runs]
+        run_options = [_write_run_tasks(place, folder, run, options) for run in runs]
         forecasts = {}
         printed: set[str] = set()
-        for run, job in zip(runs, jobs, strict=True):
-            with open_session(replace(job, dry_run=True), printed) as session:
-                forecasts[run.name] = forecast_remaining(session, runner)
+        for run, scoring in zip(runs, run_options, strict=True):
+            with open_job(replace(scoring, dry_run=True), printed) as opened:
+                forecasts[run.name] = forecast_remaining(opened, runner).forecast
         content, lines = _cost_table(forecasts)
         if not options.dry_run:
             for line in lines:
                 print_message(line)
-            for job in jobs:
-                limited = replace(job, max_cost=options.max_cost, max_calls=options.max_calls)
-                options = _score_job(limited, runner, printed)
+            for scoring in run_options:
+                limited = replace(scoring, max_cost=options.max_cost, max_calls=options.max_calls)
+                options = _score_run(limited, runner, printed)
     if options.dry_run:
         print_dry_run(as_json, content, lines)
         return []
-    return [job.run for job in jobs]
+    return [scoring.run for scoring in run_options]
 
 
-def _write_job(place: Path, folder: Path, run: StudyRun, options: ScoreOptions) -> ScoreOptions:
+def _write_run_tasks(
+    place: Path, folder: Path, run: StudyRun, options: ScoreOptions
+) -> ScoreOptions:
     place.mkdir(parents=True, exist_ok=True)
     tasks = place / f"{run.name}.jsonl"
     if tasks.exists() and tasks.read_bytes() != b"".join(run.lines):
@@ -326,25 +375,26 @@ def _cost_table(forecasts: "Mapping[str, Forecast]") -> tuple[dict[str, object],
     return {"runs": content}, [*format_table(header, rows), *notes]
 
 
-def _score_job(job: ScoreOptions, runner: "asyncio.Runner", printed: set[str]) -> ScoreOptions:
+def _score_run(options: ScoreOptions, runner: "asyncio.Runner", printed: set[str]) -> ScoreOptions:
     """Score a run of a study; return its options with what is left of the limits. Failures are counted and printed."""
     from jurygraph.runs.reports.summary import count_requests
 
-    with open_session(job, printed) as session:
-        score_remaining(session, runner)
-        summary = session.summary
-        sent = count_requests(session.jury)
-        accepted = session.jury.config.failure.max_error_rate
+    with open_job(options, printed) as opened:
+        score_remaining(opened, runner)
+        summary = opened.totals.summary
+        jury = opened.job.jury
+        sent = count_requests(jury)
+        accepted = jury.config.failure.max_error_rate
     if summary.error_rate > accepted:
         print_inconclusive(summary.error_rate, accepted)
     if summary.failed:
         counts = f"{summary.failed} of {summary.responses} rewards failed and have no value"
         print_message(
-            f"{job.run}: {counts}; to repeat them, remove it and run the same command again"
+            f"{options.run}: {counts}; to repeat them, remove it and run the same command again"
         )
     for line in request_lines(sent):
         print_message(line)
-    return reduce_limits(job, sent)
+    return reduce_limits(options, sent)
 
 
 def reduce_limits(options: ScoreOptions, sent: "CallCosts | None") -> ScoreOptions:

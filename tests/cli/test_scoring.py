@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from jurygraph.cli.render import text
 from jurygraph.cli.scoring import ScoreOptions, StudyRun, score_study
 from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.runs.run import Run
@@ -16,11 +17,12 @@ from jurygraph.sources import TableColumns
 from tests.cli.conftest import folder_contents
 from tests.models.judge_scripts import requested_items
 from tests.models.server import Answer, reply_with, run_server
+from tests.runs.judge import judge_by_request
 from tests.runs.test_calls import judge_config
 
 
 def lines(*texts: str) -> list[bytes]:
-    responses = [{"id": f"t/{text}", "text": text} for text in texts]
+    responses = [{"id": f"t/{content}", "text": content} for content in texts]
     return [json.dumps({"id": "t", "query": "?", "responses": responses}).encode() + b"\n"]
 
 
@@ -54,6 +56,26 @@ def test_the_retry_command_has_the_same_options_and_a_new_folder(
     assert (
         here.retry_command == f"jurygraph score tasks.jsonl {columns} --branch . --out {tmp_path}-2"
     )
+
+
+def test_the_progress_of_a_judge_is_also_in_verdicts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "_MIN_SECONDS", 0.0)
+    criteria = {"use": "criteria", "params": {"criteria": ["It is kind.", "It is short."]}}
+    config = tmp_path / "jury.yaml"
+    with run_server(judge_by_request) as server:
+        for settings, progress in (
+            (
+                judge_config(server) | {"evaluators": [criteria]},
+                "2 of 2 responses (100%); 4 verdicts",
+            ),
+            ({"evaluators": ["maths.format"]}, "2 of 2 responses (100%)"),
+        ):
+            config.write_text(json.dumps(settings))
+            run = StudyRun(f"run {len(progress)}", lines("a", "b"), as_it_is)
+            score_study(tmp_path, [run], ScoreOptions("", tmp_path, config=config))
+            assert f"scoring: {progress}\n" in capsys.readouterr().err
 
 
 def test_the_cost_comes_first_and_what_is_scored_is_kept(

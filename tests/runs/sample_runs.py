@@ -6,17 +6,22 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jurygraph as jg
 from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.runs.integrity import verification
 from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_deep
 from jurygraph.runs.integrity.verification import Seal, VerificationResult, verify
+from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.branch import open_reused_run
+from jurygraph.runs.workflows.planning import JobPlanning
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
-from jurygraph.runs.workflows.scoring_session import ScoringSession
+from jurygraph.runs.workflows.scoring import JobScoring
+from jurygraph.runs.workflows.scoring_job import ScoringJob, StopSwitch
+from jurygraph.runs.workflows.stored_work import StoredWork
+from jurygraph.runs.workflows.totals import RunTotals
 from jurygraph.schema import Trace
 from jurygraph.sources import open_tasks
 from jurygraph.sources.tasks import open_profiles
@@ -137,6 +142,18 @@ def write_tasks(
     return path
 
 
+class ScoredWork(NamedTuple):
+    """A job, and what it found stored when it began; the summary and the possible rewards are those of its end."""
+
+    job: ScoringJob
+    stored: StoredWork
+    totals: RunTotals
+
+    @property
+    def summary(self) -> Summary:
+        return self.totals.summary
+
+
 def score(
     folder: Path,
     tasks: Path,
@@ -144,7 +161,7 @@ def score(
     limit: int | None = None,
     branch: Path | None = None,
     stop_after: int | None = None,
-) -> ScoringSession:
+) -> ScoredWork:
     """Score a file of tasks into a run; `stop_after` interrupts it after that number of groups."""
 
     def report(_: int) -> None:
@@ -154,37 +171,62 @@ def score(
             raise KeyboardInterrupt
 
     groups = 0
-    with scored_session(folder, tasks, config, branch, limit, report=report) as session:
-        return session
+    with scored_session(folder, tasks, config, branch, limit, report=report) as scored:
+        return scored
+
+
+@contextmanager
+def open_job(
+    folder: Path,
+    tasks: Path,
+    config: Mapping[str, Any] | Path = SIMPLE_CONFIG,
+    branch: Path | None = None,
+    limit: int | None = None,
+    profiles: Path | None = None,
+    **limits: Any,
+) -> Iterator[tuple[ScoringJob, StoredWork]]:
+    """Open a file of tasks and the run in a folder; `limits` are those of the jury."""
+    with (
+        jg.Jury.from_config(config, **limits) as jury,
+        open_tasks(tasks, defaults=jury.config.task_defaults) as source,
+        open_profiles(profiles, source) as by_hand,
+        open_reused_run(branch, jury) as reused,
+    ):
+        job = ScoringJob(
+            folder=folder, jury=jury, source=source, limit=limit, branch=reused, profiles=by_hand
+        )
+        with StoredWork(job) as stored:
+            yield job, stored
+
+
+async def plan(job: ScoringJob, stored: StoredWork, totals: RunTotals) -> JobScoring:
+    """Plan what is left of a job, and return the scoring that follows."""
+    switch = StopSwitch(job.jury.gateways)
+    planning = JobPlanning(job=job, stored=stored, totals=totals, switch=switch)
+    planned = await planning.plan(lambda count: None)
+    return JobScoring(job=job, stored=stored, planned=planned, totals=totals, switch=switch)
+
+
+async def plan_and_score(
+    job: ScoringJob, stored: StoredWork, report: Callable[[int], None] = lambda count: None
+) -> RunTotals:
+    """Score what is left of a job, as `jurygraph score` does."""
+    totals = RunTotals(job, stored.run)
+    if not stored.is_finished:
+        scoring = await plan(job, stored, totals)
+        await scoring.score(report)
+    return totals
 
 
 @contextmanager
 def scored_session(
-    folder: Path,
-    tasks: Path,
-    config: Mapping[str, Any] | Path,
-    branch: Path | None = None,
-    limit: int | None = None,
-    profiles: Path | None = None,
-    report: Callable[[int], None] = lambda count: None,
-    **limits: Any,
-) -> Iterator[ScoringSession]:
-    """Yield a session that has scored a file of tasks into a run; `limits` are those of the jury."""
-
-    async def both() -> None:
-        await session.prepare(lambda count: None)
-        await session.score(report)
-
+    *arguments: Any, report: Callable[[int], None] = lambda count: None, **more: Any
+) -> Iterator[ScoredWork]:
+    """Yield a job of `open_job` that is scored."""
     REQUESTED.clear()
-    with (
-        jg.Jury.from_config(config, **limits) as jury,
-        open_tasks(tasks, defaults=jury.config.task_defaults) as work,
-        open_profiles(profiles, work) as by_hand,
-        open_reused_run(branch, jury) as reused,
-        closing(ScoringSession(folder, jury, work, limit, reused, by_hand)) as session,
-    ):
-        asyncio.run(both())
-        yield session
+    with open_job(*arguments, **more) as (job, stored):
+        totals = asyncio.run(plan_and_score(job, stored, report))
+        yield ScoredWork(job, stored, totals)
 
 
 def traces_of(folder: Path) -> list[Trace]:

@@ -1,17 +1,13 @@
 """Closing a run."""
 
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.runs.writable_run import close_run
-from jurygraph.sources import open_tasks
-from tests.runs.sample_runs import SIMPLE_CONFIG, score, verify_run
+from tests.runs.sample_runs import open_job, score, verify_run
 from tests.runs.store.test_ledger import execute_sql
 
 
@@ -31,18 +27,14 @@ def test_an_open_run_can_be_closed_early(tmp_path: Path, tasks: Path) -> None:
         match=r"was closed when 2 of 4 tasks were scored; score into another --out, with --branch",
     ):
         score(tmp_path / "run", tasks)
-    assert score(tmp_path / "run", tasks, limit=2).is_finished
+    assert score(tmp_path / "run", tasks, limit=2).stored.is_finished
 
 
 def test_a_complete_but_open_run_is_closed_by_scoring_again(plain: Path, tasks: Path) -> None:
     execute_sql(plain / "run.sqlite", "DELETE FROM records WHERE kind = 'close'")
-    with (
-        jg.Jury.from_config(SIMPLE_CONFIG) as jury,
-        open_tasks(tasks) as work,
-        closing(ScoringSession(plain, jury, work)) as session,
-    ):
-        assert session.is_finished
-        session.close_if_complete()
+    with open_job(plain, tasks) as (_, stored):
+        assert stored.is_finished
+        stored.close_run_if_complete()
     assert verify_run(plain).closed
 
 

@@ -34,8 +34,8 @@ def test_every_call_is_on_the_bill_once(tasks: Path, tmp_path: Path) -> None:
     for settings in (WITH_SUMMARY, config("Together", "Careless"), config("broken", "blocking")):
         judge = ScriptedJudge(REPAIRED)
         folder = tmp_path / settings["evaluators"][0]["name"]
-        with scored_session(folder, tasks, settings, model=judge) as session:
-            sent = session.summary.bill.tallies["sent"].number
+        with scored_session(folder, tasks, settings, model=judge) as scored:
+            sent = scored.summary.bill.tallies["sent"].number
         assert sent == len(judge.requests) == len(listed(traces_of(folder)))
 
 

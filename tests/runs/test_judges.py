@@ -71,8 +71,8 @@ class Clients(dict[str, ScriptedJudge]):
 
 
 def score(folder: Path, tasks: Path, config: Mapping[str, Any], **settings: Any) -> Any:
-    with scored_session(folder, tasks, config, **settings) as session:
-        return session.summary
+    with scored_session(folder, tasks, config, **settings) as scored:
+        return scored.summary
 
 
 def test_each_judge_has_its_own_bill_and_record_and_the_run_is_verified(

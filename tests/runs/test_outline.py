@@ -164,7 +164,8 @@ def test_a_session_knows_the_possible_rewards_of_its_run_whenever_its_groups_wer
     with closing(Run.open(tmp_path / "run")) as run:
         limits = possible_rewards(run, run.load_combiners())
     assert len(limits) > 1
-    assert whole.possible_rewards.limits() == resumed.possible_rewards.limits() == limits
+    assert whole.totals.possible_rewards.limits() == limits
+    assert resumed.totals.possible_rewards.limits() == limits
 
 
 @given(st.permutations(range(6)))

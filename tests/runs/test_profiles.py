@@ -15,11 +15,9 @@ from jurygraph.errors import InputError, ModelError, PlanError
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.reports.summary import Bill
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.branch import open_reused_run
-from jurygraph.runs.workflows.scoring_session import ScoringSession
+from jurygraph.runs.workflows.forecasting import Forecaster
 from jurygraph.schema.task import READ_FROM_FILE
-from jurygraph.sources import open_tasks
-from jurygraph.sources.tasks import open_profiles, profiles_line
+from jurygraph.sources.tasks import profiles_line
 from tests.agents.parser import (
     ANN,
     BEN,
@@ -37,6 +35,7 @@ from tests.models.server import Answer, Server, run_server, status
 from tests.runs.sample_runs import (
     REQUESTED,
     evaluator_config,
+    open_job,
     scored_session,
     verify_run,
     write_tasks,
@@ -74,8 +73,8 @@ def profile_config(server: Server, **fields: Any) -> dict[str, Any]:
 
 def score_profiles(folder: Path, *given: Any, **more: Any) -> Bill:
     """Score in this process and return the bill."""
-    with scored_session(folder, *given, **more) as session:
-        return session.summary.bill
+    with scored_session(folder, *given, **more) as scored:
+        return scored.summary.bill
 
 
 def read_plans(folder: Path) -> dict[str, jg.Plan]:
@@ -307,16 +306,9 @@ class TestForecast:
     def forecast(
         self, folder: Path, tasks: Path, given_config: dict[str, Any], **more: Any
     ) -> tuple[dict[str, Any], int]:
-        with (
-            jg.Jury.from_config(given_config) as jury,
-            open_tasks(tasks) as work,
-            open_profiles(more.get("profiles"), work) as by_hand,
-            open_reused_run(more.get("branch"), jury) as reused,
-            closing(ScoringSession(folder, jury, work, None, reused, by_hand)) as session,
-        ):
-            return asdict(
-                asyncio.run(session.forecast(lambda count: None))
-            ), session.tasks_needing_model
+        with open_job(folder, tasks, given_config, **more) as (job, stored):
+            work = asyncio.run(Forecaster(job, stored).forecast(lambda count: None))
+            return asdict(work.forecast), work.tasks_needing_model
 
     def test_a_forecast_counts_profiles_and_not_what_depends_on_them(
         self, server: Server, tasks: Path, tmp_path: Path

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,10 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.runs.workflows.scoring_session import ScoringSession
-from jurygraph.sources import open_tasks
+from jurygraph.runs.workflows.forecasting import Forecaster
 from jurygraph.testing import ScriptedJudge
 from tests.judges.few_shot.reviewers import judge_use, rows, write_history
-from tests.runs.sample_runs import scored_session, traces_of, write_tasks
+from tests.runs.sample_runs import open_job, plan_and_score, scored_session, traces_of, write_tasks
 
 HERE = "tests.runs.test_task_defaults"
 RUBRIC = {"criteria": [{"id": "kind", "text": "It is kind.", "weight": 2.0}]}
@@ -142,12 +140,11 @@ def test_an_error_in_the_config_is_found_by_a_dry_run_and_with_a_limit(
     for line in lines:
         line["responses"] = [{"id": f"{line['id']}/a", "text": "a"}]
     tasks = write_tasks(tmp_path, lines)
-    with (
-        jg.Jury.from_config(config) as jury,
-        open_tasks(tasks, defaults=jury.config.task_defaults) as work,
-        closing(ScoringSession(tmp_path / "run", jury, work, 1)) as session,
-    ):
-        for act in (session.forecast, session.prepare):
+    with open_job(tmp_path / "run", tasks, config, limit=1) as (job, stored):
+        for act in (
+            Forecaster(job, stored).forecast(lambda count: None),
+            plan_and_score(job, stored),
+        ):
             with pytest.raises(ConfigError, match=error):
-                asyncio.run(act(lambda count: None))
+                asyncio.run(act)
     assert not (tmp_path / "run").exists()

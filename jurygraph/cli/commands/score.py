@@ -39,7 +39,7 @@ from jurygraph.cli.render.summary import (
     result_lines,
 )
 from jurygraph.cli.render.text import print_message, print_report
-from jurygraph.cli.scoring import ScoreOptions, forecast_remaining, open_session, score_remaining
+from jurygraph.cli.scoring import ScoreOptions, forecast_remaining, open_job, score_remaining
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote, shorten
@@ -155,29 +155,29 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
 
     thresholds = parse_gate(gate, GATE_NAMES, _GATE_EXAMPLE)
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
-    with redirect_stdout_to_stderr(), open_session(options) as session, runner:
+    with redirect_stdout_to_stderr(), open_job(options) as opened, runner:
         if options.dry_run:
-            forecast = forecast_remaining(session, runner)
+            work = forecast_remaining(opened, runner)
         else:
-            score_remaining(session, runner)
-        summary = session.summary
-        requests = count_requests(session.jury)
-        task_count = session.task_count
+            score_remaining(opened, runner)
+        jury = opened.job.jury
+        summary = opened.totals.summary
+        possible_rewards = opened.totals.possible_rewards
+        requests = count_requests(jury)
+        task_count = opened.job.task_count
     if options.dry_run:
-        print_forecast(forecast, session.tasks_needing_model, as_json)
+        print_forecast(work.forecast, work.tasks_needing_model, as_json)
         return ExitCode.DONE
-    possible = possible_reward_line(
-        session.possible_rewards.limits(), session.possible_rewards.has_more
-    )
+    possible = possible_reward_line(possible_rewards.limits(), possible_rewards.has_more)
     _print_result(options, summary, requests, task_count, possible, as_json)
-    code = _exit_code(options, summary, session.jury)
+    code = _exit_code(options, summary, jury)
     if thresholds and code in (ExitCode.DONE, ExitCode.SOME_FAILED):
         missed = failed_thresholds(thresholds, summary.figures)
         print_missed_conditions(missed)
         decides_on_failed = any(threshold.name == "failed" for threshold in thresholds)
         are_too_many = summary.failed > 0 and not decides_on_failed
         code = ExitCode.SOME_FAILED if missed or are_too_many else ExitCode.DONE
-    print_unsupported(summary, session.jury.config.safety.evidence)
+    print_unsupported(summary, jury.config.safety.evidence)
     return code
 
 

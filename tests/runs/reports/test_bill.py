@@ -87,12 +87,12 @@ class SessionCosts(NamedTuple):
 
 
 def score_for_costs(folder: Path, *given: Any, **more: Any) -> SessionCosts:
-    with scored_session(folder, *given, **more) as session:
-        bill = session.summary.bill
+    with scored_session(folder, *given, **more) as scored:
+        bill = scored.summary.bill
         return SessionCosts(
             {s: tally.number for s, tally in bill.tallies.items() if tally.number},
             bill,
-            count_requests(session.jury),
+            count_requests(scored.job.jury),
         )
 
 

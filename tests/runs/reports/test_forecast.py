@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,19 @@ from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
 from jurygraph.models.limits import Limiter, Price, highest_cost
 from jurygraph.models.request import Request
 from jurygraph.runs.reports.summary import CallEstimate, CallLoad, Estimator, Forecast
-from jurygraph.runs.workflows.branch import open_reused_run
-from jurygraph.runs.workflows.scoring_session import ScoringSession
-from jurygraph.schema import Message
+from jurygraph.runs.workflows.forecasting import Forecaster
+from jurygraph.schema import Message, Question
 from jurygraph.sources import open_tasks
 from tests.agents.graph_annotator.annotator_replies import annotator_script
 from tests.models.judge_scripts import judge_reply
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, reply_with, run_server
-from tests.runs.sample_runs import REQUESTED, SIMPLE_CONFIG, evaluator_config, write_tasks
+from tests.runs.sample_runs import (
+    REQUESTED,
+    evaluator_config,
+    open_job,
+    plan_and_score,
+    write_tasks,
+)
 
 NOBODY = "http://127.0.0.1:9/v1"
 TEXTS = ("roses are red", "violets are blue")
@@ -78,36 +82,21 @@ def make_task(name: str, *texts: str, criteria: int = 6, data: Any = None) -> di
     }
 
 
-async def _forecast(session: ScoringSession) -> Forecast:
-    return await session.forecast(lambda count: None)
-
-
-async def _score(session: ScoringSession) -> None:
-    await session.prepare(lambda count: None)
-    await session.score(lambda count: None)
-
-
-def in_session(
-    what: Any, folder: Path, tasks: Path, config: Any, branch: Path | None = None, **limits: Any
-) -> Any:
-    """Open a session and forecast or score it."""
-    with (
-        jg.Jury.from_config(config, **limits) as jury,
-        open_tasks(tasks) as work,
-        open_reused_run(branch, jury) as reused,
-        closing(ScoringSession(folder, jury, work, None, reused)) as session,
-    ):
-        return asyncio.run(what(session))
+def forecast_work(*arguments: Any, **limits: Any) -> Forecast:
+    with open_job(*arguments, **limits) as (job, stored):
+        work = asyncio.run(Forecaster(job, stored).forecast(lambda count: None))
+    return work.forecast
 
 
 def forecast(*arguments: Any, **limits: Any) -> CallEstimate:
-    found = in_session(_forecast, *arguments, **limits).model
-    assert found is not None
-    return found
+    expected = forecast_work(*arguments, **limits).model
+    assert expected is not None
+    return expected
 
 
 def score(*arguments: Any, **limits: Any) -> None:
-    in_session(_score, *arguments, **limits)
+    with open_job(*arguments, **limits) as (job, stored):
+        asyncio.run(plan_and_score(job, stored))
 
 
 def call_counts(estimate: CallEstimate) -> tuple[int, int, int]:
@@ -295,8 +284,31 @@ class TestCost:
 def test_without_a_model_there_is_no_estimate(tmp_path: Path) -> None:
     REQUESTED.clear()
     tasks = write_tasks(tmp_path, [make_task("a", *TEXTS, data={"same": 1.0, "tone": 1.0})])
-    assert in_session(_forecast, tmp_path / "run", tasks, SIMPLE_CONFIG).model is None
+    assert forecast_work(tmp_path / "run", tasks).model is None
     assert REQUESTED == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "size", "requests"),
+    [
+        ({"scope": "pair"}, 1, 1),
+        ({"scope": "group", "samples": 3}, 1, 1),
+        ({"scope": "pair", "pairs": "unordered"}, 2, 1),
+        ({"scope": "pair", "pairs": "unordered", "needs": ("x",)}, 2, 2),
+        ({"scope": "pair", "pairs": "unordered"}, 3, 3),
+        ({"samples": 2}, 3, 6),
+    ],
+)
+def test_verdicts_never_exceed_the_forecast(
+    fields: dict[str, Any], size: int, requests: int
+) -> None:
+    with jg.Jury.from_config({"evaluators": [evaluator_config("own")]}) as jury:
+        plan = jury.prepare(jg.Task(id="t", query="?"))
+        question = Question.model_validate(plan.survey.questions[0].model_dump() | fields)
+        survey = plan.survey.model_copy(update={"questions": (question,)})
+        expected = Forecast()
+        expected.add_group(survey.questions, size, jury.evaluators)
+    assert expected.verdicts == requests
 
 
 REQUESTS = st.builds(

@@ -192,9 +192,9 @@ def test_a_branch_can_be_interrupted_and_resumed(rich: Path, tmp_path: Path, tas
     config = {**FULL_CONFIG, "reward": {"rubric": 1.0}}
     with pytest.raises(KeyboardInterrupt):
         score(tmp_path / "new", tasks, config, branch=rich, stop_after=2)
-    session = score(tmp_path / "new", tasks, config, branch=rich)
+    scored = score(tmp_path / "new", tasks, config, branch=rich)
     assert REQUESTED == []
-    assert session.summary.responses == 12
+    assert scored.summary.responses == 12
 
 
 def test_infrastructure_failures_are_requested_again(tmp_path: Path) -> None:

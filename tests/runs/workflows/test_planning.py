@@ -1,18 +1,29 @@
-"""Replies during planning are durable before they are used, also without a cache."""
+"""All tasks are planned or none; replies are durable before they are used, also without a cache."""
 
 import asyncio
-from contextlib import closing
+import shutil
+from collections.abc import Hashable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from jurygraph import Jury
-from jurygraph.errors import BudgetExceeded
+import jurygraph as jg
+from jurygraph.errors import BudgetExceeded, PlanError
+from jurygraph.graphs import prepare_graph
+from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.workflows.scoring_session import ScoringSession
-from jurygraph.sources import open_tasks
+from jurygraph.runs.workflows.forecasting import Forecaster
 from tests.models.server import Server
-from tests.runs.sample_runs import verify_run
+from tests.runs.sample_runs import (
+    FULL_CONFIG,
+    make_tasks,
+    open_job,
+    score,
+    trace_contents,
+    verify_run,
+    write_tasks,
+)
 from tests.runs.test_profiles import (
     READS,
     profile_config,
@@ -59,14 +70,13 @@ def test_a_dry_run_does_not_count_stored_replies(
     with pytest.raises(BudgetExceeded):
         score_profiles(tmp_path / "run", tasks, uncached, max_calls=READS)
 
-    async def expected(folder: Path) -> int:
-        jury = Jury.from_config(uncached)
-        with open_tasks(str(tasks)) as work, closing(ScoringSession(folder, jury, work)) as session:
-            forecast = await session.forecast(lambda count: None)
-        assert forecast.model is not None
-        return forecast.model.low.calls
+    def expected(folder: Path) -> int:
+        with open_job(folder, tasks, uncached) as (job, stored):
+            work = asyncio.run(Forecaster(job, stored).forecast(lambda count: None))
+        assert work.forecast.model is not None
+        return work.forecast.model.low.calls
 
-    assert asyncio.run(expected(tmp_path / "run")) < asyncio.run(expected(tmp_path / "other"))
+    assert expected(tmp_path / "run") < expected(tmp_path / "other")
 
 
 def test_replies_to_another_config_are_not_copied(
@@ -94,3 +104,39 @@ def test_an_erasure_removes_stored_planning_calls(
     assert planning_calls(tmp_path / "run") == ["planning.sqlite"]
     erase(tmp_path / "run", "task", "t0", "")
     assert planning_calls(tmp_path / "run") == []
+
+
+class TestAtomicPlanning:
+    def test_a_failed_planning_leaves_nothing_behind(self, tmp_path: Path) -> None:
+        given = make_tasks()
+        given[2]["rubric"]["edges"].append({"parent": "more", "child": "core", "kind": "weak"})
+        with pytest.raises(
+            PlanError, match=r"^tasks.jsonl, line 3: task 't2', component 'rubric': .*cycle"
+        ):
+            score(tmp_path / "new" / "run", write_tasks(tmp_path, given), FULL_CONFIG)
+        assert [path.name for path in tmp_path.iterdir()] == ["tasks.jsonl"]
+
+    def test_later_tasks_are_planned_all_or_none(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tasks = write_tasks(tmp_path, make_tasks())
+        score(tmp_path / "run", tasks, limit=1)
+        decision_key = prepare_graph.decision_key
+
+        def fail_on_third(task: jg.Task, *rest: Any) -> Hashable:
+            if task.id == "t3":
+                raise PlanError("no")
+            return decision_key(task, *rest)
+
+        monkeypatch.setattr(prepare_graph, "decision_key", fail_on_third)
+        with pytest.raises(PlanError, match="line 4: no"):
+            score(tmp_path / "run", tasks)
+        assert Run.open(tmp_path / "run").tasks_planned == 1
+
+    def test_an_interrupted_planning_starts_again(self, tmp_path: Path, plain: Path) -> None:
+        folder = tmp_path / "run"
+        folder.mkdir()
+        (folder / "run.lock").write_text('{"pid": 1, "host": "here", "since": "yesterday"}')
+        shutil.copy(plain / "config.yaml", folder)
+        score(folder, write_tasks(tmp_path, make_tasks()))
+        assert trace_contents(folder) == trace_contents(plain)

@@ -10,7 +10,6 @@ from typing import Any, get_args
 import pytest
 from aiohttp import web
 
-import jurygraph as jg
 from jurygraph.errors import BudgetExceeded
 from jurygraph.interchange.tables import table_to_csv
 from jurygraph.interchange.traces import export_jsonl
@@ -18,10 +17,9 @@ from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.outline import read_groups
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import TableName
+from jurygraph.runs.workflows.forecasting import Forecaster
 from jurygraph.runs.workflows.rescoring import rescore
-from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.runs.writable_run import WritableRun
-from jurygraph.sources import open_tasks
 from jurygraph.studies import monitor
 from jurygraph.studies.comparison import read_responses
 from jurygraph.studies.reliability import read_scores, report
@@ -33,6 +31,7 @@ from tests.runs.sample_runs import (
     REQUESTED,
     evaluator_config,
     make_tasks,
+    open_job,
     score,
     scored_session,
     trace_contents,
@@ -145,22 +144,19 @@ def test_a_stopped_run_goes_on_with_the_tasks_that_are_missing(
     judge: SlowJudge, server: Server, tasks: Path, whole: Path, tmp_path: Path
 ) -> None:
     stop_after_quick_groups(tmp_path / "run", tasks, settings(server))
-    with jg.Jury.from_config(settings(server)) as jury, open_tasks(tasks) as work:
-        for limit, missing in ((None, 2), (TASKS - 1, 2), (6, 2), (5, 1)):
-            with closing(ScoringSession(tmp_path / "run", jury, work, limit)) as session:
-                remaining = session.remaining
-                assert (session.tasks_done, remaining.tasks, remaining.responses) == (
-                    TASKS - 2,
-                    missing,
-                    2 * missing,
-                )
-                assert asyncio.run(session.forecast(lambda count: None)).tasks == missing
+    for limit, missing in ((None, 2), (TASKS - 1, 2), (6, 2), (5, 1)):
+        with open_job(tmp_path / "run", tasks, settings(server), limit=limit) as (job, stored):
+            remaining = stored.remaining
+            assert stored.tasks_done == TASKS - 2
+            assert (remaining.tasks, remaining.responses) == (missing, 2 * missing)
+            work = asyncio.run(Forecaster(job, stored).forecast(lambda count: None))
+            assert work.forecast.tasks == missing
     judge.holds = never
     limited = score(tmp_path / "run", tasks, settings(server), limit=3)
     assert (limited.summary.tasks, requested_tasks()) == (TASKS - 1, {"t0"})
-    assert score(tmp_path / "run", tasks, settings(server), limit=3).is_finished
-    session = score(tmp_path / "run", tasks, settings(server))
-    assert session.summary.to_json() == score(whole, tasks, settings(server)).summary.to_json()
+    assert score(tmp_path / "run", tasks, settings(server), limit=3).stored.is_finished
+    scored = score(tmp_path / "run", tasks, settings(server))
+    assert scored.summary.to_json() == score(whole, tasks, settings(server)).summary.to_json()
     check_complete(tmp_path / "run", whole)
 
 

@@ -1,0 +1,113 @@
+"""Forecast the verdicts and calls, and the costs, of scoring the tasks that are left. Nothing is sent or written."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import NamedTuple
+
+from jurygraph.display import ProgressCallback
+from jurygraph.planner import Planner
+from jurygraph.runs.reports.summary import Estimator, Forecast, without_model_conditions
+from jurygraph.runs.store.folder import PLANNING
+from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.workflows.planning import PlanNote, notes_of
+from jurygraph.runs.workflows.scoring_job import ScoringJob
+from jurygraph.runs.workflows.stored_work import StoredWork
+from jurygraph.runs.writable_run import CallStore
+from jurygraph.schema import Plan, Response, Task
+
+
+class WorkForecast(NamedTuple):
+    """A forecast with the notes of the plans, and what it leaves out.
+
+    `tasks_needing_model` counts the tasks whose profiles or criterion roles a model must determine first: requests that
+    depend on these are not in the forecast.
+    """
+
+    forecast: Forecast
+    tasks_needing_model: int
+    plan_notes: list[PlanNote]
+
+
+class Forecaster:
+    """Plans the remaining tasks of a job, without storing the plans, and counts the verdicts and calls they need."""
+
+    def __init__(self, job: ScoringJob, stored: StoredWork) -> None:
+        self._job = job
+        self._stored = stored
+        self._planner = Planner(job.jury)
+        self._forecast = Forecast()
+        self._tasks_needing_model = 0
+        self._plan_notes: list[PlanNote] = []
+
+    async def forecast(self, report: ProgressCallback) -> WorkForecast:
+        """Return the forecast, with a model that of its calls; `report` receives the number of responses of each group.
+
+        Raises as planning does.
+        """
+        jury = self._job.jury
+        self._job.refuse_unknown_stakeholders()
+        try:
+            with self._open_stored_calls() as calls:
+                estimator = Estimator(jury.gateways, calls, jury.config.only_then)
+                for task, responses in self._stored.remaining_pairs():
+                    await self._add_task(task, responses, estimator, calls)
+                    report(len(responses))
+        finally:
+            await jury.gateways.close()
+        if jury.gateways:
+            self._forecast.model = estimator.estimate()
+        return WorkForecast(self._forecast, self._tasks_needing_model, self._plan_notes)
+
+    @contextmanager
+    def _open_stored_calls(self) -> Iterator[CallStore]:
+        """Yield the calls of this run, of the branch and of a planning that was stopped."""
+        branch = self._job.branch
+        runs = (self._stored.run, branch.run if branch else None)
+        ledgers = [run.ledger for run in runs if run is not None]
+        path = self._job.folder / PLANNING
+        planning = Ledger.open(path) if path.exists() else None
+        if planning is None:
+            yield CallStore(*ledgers)
+            return
+        with closing(planning):
+            yield CallStore(*ledgers, planning)
+
+    async def _add_task(
+        self,
+        task: Task,
+        responses: tuple[Response, ...],
+        estimator: Estimator,
+        calls: CallStore,
+    ) -> None:
+        jury = self._job.jury
+        size = len(responses)
+        plan = await self._plan(task, estimator, calls)
+        if plan is None:
+            self._forecast.add_group((), size, jury.evaluators)
+            return
+        self._plan_notes += notes_of(plan)
+        reusable = self._job.find_reusable_results(task, responses, plan)
+        questions = plan.survey.questions
+        self._forecast.add_group(questions, size, jury.evaluators, reusable.verdicts.values())
+        if jury.gateways:
+            unconditional = without_model_conditions(plan, jury.evaluators)
+            requests = await self._planner.aestimate_requests(
+                task, responses, unconditional, reusable, calls
+            )
+            estimator.add(requests)
+
+    async def _plan(self, task: Task, estimator: Estimator, calls: CallStore) -> Plan | None:
+        """Return the plan of a task, without a graph that a model would have to annotate.
+
+        None where a model must read its profiles first. The first requests are added to the estimator.
+        """
+        profiles = self._job.profile_line(task)
+        with self._job.locate_errors([task]):
+            plan, first = await self._planner.aestimate_plan(task, profiles, calls)
+        lacks_reply = estimator.add(first)
+        # without a role for each criterion, an annotator does not know the candidate pairs of criteria
+        lacks_roles = task.rubric is not None and any(
+            criterion.role is None for criterion in task.rubric.criteria
+        )
+        self._tasks_needing_model += plan is None or (lacks_reply and lacks_roles)
+        return plan

@@ -1,0 +1,132 @@
+"""Plan the tasks of a job that are left, all or none of them."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from jurygraph.display import ProgressCallback
+from jurygraph.errors import BudgetExceeded, ModelError
+from jurygraph.models.request import CallSink
+from jurygraph.runs.workflows.scoring_job import ScoringJob, StopSwitch
+from jurygraph.runs.workflows.stored_work import StoredWork
+from jurygraph.runs.workflows.totals import RunTotals
+from jurygraph.runs.writable_run import PlanningCalls, WritableRun
+from jurygraph.schema import Plan, Task
+from jurygraph.schema.task import ProfilesLine
+
+_MAX_KEPT_QUESTIONS = 4096
+"""Number of questions in the plans that are kept until their tasks are scored; others are read again."""
+
+
+class PlanNote(NamedTuple):
+    """A note of a plan; the smallest is that of the plan with the smallest checked share."""
+
+    checked_share: float
+    task: str
+    note: str
+
+
+def notes_of(plan: Plan) -> Iterator[PlanNote]:
+    return (PlanNote(plan.checked_share, plan.task_id, note) for note in plan.notes)
+
+
+class PlannedTasks:
+    """The run with the plans of all tasks that are to be scored; `has_calls` if any of them took calls to a model now.
+
+    `notes` are those of the plans. `unanswered_annotations` counts the pairs and criteria that an annotator left
+    unanswered.
+    """
+
+    def __init__(self, run: WritableRun) -> None:
+        self.run = run
+        self.has_calls = False
+        self.notes: list[PlanNote] = []
+        self.unanswered_annotations = 0
+        self._kept: dict[str, Plan] = {}
+        self._room = _MAX_KEPT_QUESTIONS
+
+    def add(self, task: Task, plan: Plan) -> None:
+        self._room -= len(plan.survey.questions)
+        if self._room >= 0 and not plan.calls:  # which are no part of the stored plan
+            self._kept[plan.task_id] = plan
+        self.has_calls |= bool(plan.calls)
+        self.notes += notes_of(plan)
+        if task.rubric is not None and (record := task.rubric.annotation) is not None:
+            self.unanswered_annotations += len(record.unanswered) + len(record.unassigned)
+
+    def take_plan(self, task: Task) -> Plan:
+        """Return the plan of a task, which is kept no longer."""
+        return self._kept.pop(task.id, None) or self.run.plan_of(task.id, known=task)
+
+
+@dataclass(kw_only=True)
+class JobPlanning:
+    """Plans the tasks that are left.
+
+    `stored_calls` is the number of calls that a planning which ended early left in the folder for the next session.
+    """
+
+    job: ScoringJob
+    stored: StoredWork
+    totals: RunTotals
+    switch: StopSwitch
+    stored_calls: int = field(default=0, init=False)
+
+    async def plan(self, report: ProgressCallback) -> PlannedTasks:
+        """Plan all remaining tasks, or none of them; `report` receives 1 for each.
+
+        Raises `PlanError`, and for an unreadable profile `ModelError` or `BudgetExceeded`, each with file and line;
+        `ConfigError` if `weights.fixed` names a stakeholder that no task of the file has.
+        """
+        self.job.refuse_unknown_stakeholders()
+        run = self.stored.create_run_if_missing()
+        gateways = self.job.jury.gateways
+        calls = self._open_calls(run)
+        try:
+            planned = await self._plan_tasks(run, calls, report)
+        except BaseException as error:
+            if isinstance(error, ModelError | BudgetExceeded):
+                # The cache or the file of calls needs every reply for the next session.
+                await gateways.wait_for_pending()
+            await gateways.close()
+            if calls is not None:
+                self.stored_calls = calls.close()
+            self.switch.cancel_if_stopped(error)
+            raise
+        if calls is not None:
+            calls.discard()
+        return planned
+
+    def _open_calls(self, run: WritableRun) -> PlanningCalls | None:
+        gateway = self.job.jury.gateway
+        if gateway is None:
+            return None
+        branch = self.job.branch
+        others = [] if branch is None else [branch.run.ledger]
+        return PlanningCalls(run, *others, is_durable=gateway.cache is None)
+
+    async def _plan_tasks(
+        self, run: WritableRun, sink: CallSink | None, report: ProgressCallback
+    ) -> PlannedTasks:
+        planned = PlannedTasks(run)
+        started: deque[Task] = deque()
+        with self.job.locate_errors(started):
+            async for plan in self.job.jury.aprepare_many(self._start_tasks(run, started), sink):
+                task = started.popleft()
+                run.ledger.append(*run.plan_drafts(task, plan))
+                planned.add(task, plan)
+                self.totals.add_calls(run, plan.calls)
+                report(1)
+        self.switch.raise_if_cut_short()
+        run.ledger.commit()
+        return planned
+
+    def _start_tasks(
+        self, run: WritableRun, started: deque[Task]
+    ) -> Iterator[tuple[Task, ProfilesLine | None]]:
+        """Yield the tasks that are left to plan with their profiles, and append them to `started`."""
+        unplanned = self.job.source.pairs(run.tasks_planned, self.job.limit)
+        for task, _ in self.switch.until_stopped(unplanned):
+            started.append(task)
+            yield task, self.job.profile_line(task)

@@ -1,0 +1,110 @@
+"""Score the planned tasks of a job into its run: existing results are kept, and only missing ones are requested."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from jurygraph.display import ProgressCallback
+from jurygraph.errors import (
+    BudgetExceeded,
+    EvaluatorError,
+    ModelAccessError,
+    ModelError,
+    UnusableRepliesError,
+)
+from jurygraph.graphs.events import Listener
+from jurygraph.graphs.state import Group
+from jurygraph.messages import shell_quote
+from jurygraph.runs.recorder import RunRecorder
+from jurygraph.runs.workflows.planning import PlannedTasks
+from jurygraph.runs.workflows.scoring_job import ScoringJob, StopSwitch
+from jurygraph.runs.workflows.stored_work import StoredWork
+from jurygraph.runs.workflows.totals import RunTotals
+from jurygraph.schema import Trace
+
+_MENDED_ELSEWHERE = (UnusableRepliesError, EvaluatorError)
+"""Errors that end a run until a setting or an evaluator is changed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobScoring:
+    """Scores the groups of the planned tasks, each of which is stored once it is finished."""
+
+    job: ScoringJob
+    stored: StoredWork
+    planned: PlannedTasks
+    totals: RunTotals
+    switch: StopSwitch
+
+    async def score(self, report: ProgressCallback, listener: Listener | None = None) -> None:
+        """Score all groups; `report` receives the size of each. Results are durable when this returns.
+
+        The `listener` gets the events of the scoring.
+
+        Raises the errors that end a run; finished groups are kept, and the next session does the rest.
+        """
+        jury = self.job.jury
+        branch = self.job.branch
+        recorder = RunRecorder(self.planned.run, branch.reusable_ledgers if branch else ())
+        try:
+            scoring = jury.ascore_as_finished(self._start_groups(), recorder.calls, listener)
+            async with aclosing(scoring) as batches:
+                async for finished in batches:
+                    for group, traces in finished:
+                        self._store_group(recorder, group, traces)
+                        report(len(traces))
+            self.switch.raise_if_cut_short()
+        except (BudgetExceeded, EvaluatorError, ModelError) as error:
+            await jury.gateways.wait_for_pending()
+            self.switch.cancel_if_stopped(error)
+            self._advise(error)
+            raise
+        finally:
+            await jury.gateways.close()
+            recorder.flush()
+        self.stored.close_run_if_complete()
+
+    def _start_groups(self) -> Iterator[Group]:
+        for task, responses in self.switch.until_stopped(self.stored.remaining_pairs()):
+            plan = self.planned.take_plan(task)
+            reusable = self.job.find_reusable_results(task, responses, plan)
+            yield Group(task, responses, plan, reusable)
+
+    def _store_group(self, recorder: RunRecorder, group: Group, traces: Sequence[Trace]) -> None:
+        """Append the traces of a group, and count them."""
+        assert group.plan is not None, "every group starts with its plan"
+        run = self.planned.run
+        drafts = run.group_drafts(group.plan, traces, group.responses)
+        recorder.append(drafts)
+        _, *trace_drafts = drafts  # the first is the group's own
+        self.totals.add_group(run, group, traces, trace_drafts)
+        if self.job.branch is not None:
+            self.job.branch.count(traces, group.reused_results.verdicts)
+
+    def _advise(self, error: Exception) -> None:
+        """Add to an error that ends the run what is kept and how to continue; a run without any result is removed."""
+        is_mended_elsewhere = isinstance(error, _MENDED_ELSEWHERE)
+        if is_mended_elsewhere and self._has_nothing_to_keep(error):
+            self.planned.run.discard()
+            hint = "nothing was scored; run the same command again once that is changed"
+            error.args = (f"{error}; {hint}",)
+            return
+        if is_mended_elsewhere:
+            branch = f"--branch {shell_quote(self.job.folder)}"
+            remedy = f"once that is changed, continue in another --out with {branch}"
+        elif isinstance(error, ModelAccessError):
+            mended = "once that is mended; another model needs another --out"
+            remedy = f"run the same command again {mended}"
+        else:
+            remedy = "run the same command again to continue"
+        error.args = (f"{error}; finished groups are kept; {remedy}",)
+
+    def _has_nothing_to_keep(self, error: Exception) -> bool:
+        """Return whether no reward has a value, and no reply that could be used would be lost with the run."""
+        jury = self.job.jury
+        has_none = isinstance(error, UnusableRepliesError) or not jury.gateways
+        summary = self.totals.summary
+        has_values = summary.failed < summary.responses
+        return (
+            (has_none or jury.config.calls.cache) and not has_values and not self.planned.has_calls
+        )

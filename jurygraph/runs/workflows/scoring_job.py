@@ -1,0 +1,109 @@
+"""A file of tasks that a jury scores into a folder, and the switch that stops the planning and the scoring."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from jurygraph.decision.weighting import refuse_unknown_stakeholders
+from jurygraph.errors import BudgetExceeded, ModelError, PlanError
+from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
+from jurygraph.jury import Jury
+from jurygraph.models.gateway import Gateways
+from jurygraph.runs.workflows.branch import ReusedRun
+from jurygraph.schema import Plan, Response, Task
+from jurygraph.schema.task import ProfilesLine
+from jurygraph.sources import TaskSource
+from jurygraph.sources.tasks import ProfilesFile
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringJob:
+    """A jury that scores a file of tasks into the run in a folder, the first `limit` tasks if that is set.
+
+    Results of the run in `branch` are reused; `profiles` gives the constraints and tensions of profiles in text.
+    """
+
+    folder: Path
+    jury: Jury
+    source: TaskSource
+    limit: int | None = None
+    branch: ReusedRun | None = None
+    profiles: ProfilesFile | None = None
+
+    @property
+    def task_count(self) -> int:
+        """The number of tasks in the file, whatever the limit."""
+        return self.source.extent()[0]
+
+    def profile_line(self, task: Task) -> ProfilesLine | None:
+        return None if self.profiles is None else self.profiles.line_of(task)
+
+    def find_reusable_results(
+        self, task: Task, responses: Sequence[Response], plan: Plan
+    ) -> ReusedResults:
+        if self.branch is None:
+            return NO_REUSED_RESULTS
+        return self.branch.find_reusable_results(task, responses, plan)
+
+    def refuse_unknown_stakeholders(self) -> None:
+        """Raise `ConfigError` if `weights.fixed` names a stakeholder that no task of the file has."""
+        names = self.jury.config.weights.fixed.keys()
+        found = set[str]()
+        if any(evaluator.audience == "stakeholder" for evaluator in self.jury.evaluators.values()):
+            pairs = self.source.pairs()
+            while not names <= found and (pair := next(pairs, None)) is not None:
+                found.update(person.id for person in pair[0].stakeholders)
+            refuse_unknown_stakeholders(names, found)
+
+    @contextmanager
+    def locate_errors(self, tasks: Sequence[Task]) -> Iterator[None]:
+        """Add the file and line of the first of the tasks to errors of planning that are raised inside."""
+        try:
+            yield
+        except (PlanError, ModelError, BudgetExceeded) as error:
+            line = self.source.place(tasks[0].id)
+            location = self.source.tasks_file.name + ("" if line is None else f", {line}")
+            kept = "from the cache" if self.jury.config.calls.cache else "with the stored replies"
+            retry = f"; nothing was written; run the same command again: it continues {kept}"
+            hint = "" if isinstance(error, PlanError) else retry
+            # changed in place, to keep its class and attributes, such as the cycle of a GraphCycleError
+            error.args = (f"{location}: {error}{hint}",)
+            raise
+
+
+class StopSwitch:
+    """Ends the planning and the scoring of a job, which share it: a stop in the one is a stop of the other."""
+
+    def __init__(self, gateways: Gateways) -> None:
+        self._gateways = gateways
+        self._is_stopping = self._has_cut_short = False
+
+    def stop(self) -> None:
+        """Send no further request and begin no further task; requests in flight end, and their replies are kept.
+
+        Planning and scoring raise CancelledError if any task remains.
+        """
+        self._is_stopping = True
+        self._gateways.stop()
+
+    def until_stopped(self, items: Iterable[T]) -> Iterator[T]:
+        for item in items:
+            if self._is_stopping:
+                self._has_cut_short = True
+                return
+            yield item
+
+    def raise_if_cut_short(self) -> None:
+        """Raise CancelledError if `until_stopped` has left anything out."""
+        if self._has_cut_short:
+            raise asyncio.CancelledError
+
+    def cancel_if_stopped(self, error: BaseException) -> None:
+        """Raise CancelledError in place of the refusal of a request after `stop`."""
+        if self._is_stopping and isinstance(error, BudgetExceeded):
+            raise asyncio.CancelledError from None

@@ -1,0 +1,185 @@
+"""The stored part of a job: the run that it goes on with, if it may resume that, and which tasks are left."""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from itertools import islice
+
+from jurygraph.errors import InputError
+from jurygraph.messages import shell_quote
+from jurygraph.runs.recorder import build_header
+from jurygraph.runs.run import Run, ScoredResponse
+from jurygraph.runs.store.header import Extent, Header, changes, differences, format_value
+from jurygraph.runs.workflows.scoring_job import ScoringJob
+from jurygraph.runs.writable_run import WritableRun, append_close_record
+from jurygraph.schema import Response, Task
+from jurygraph.sources import TaskSource
+from jurygraph.sources.files import close_on_error
+
+_MAX_LISTED = 3
+"""Number of differing tasks and responses that are described if a run cannot be resumed."""
+
+
+class StoredWork(AbstractContextManager["StoredWork"]):
+    """The run in the folder of a job, None until there is one, and the tasks that were left when it was opened.
+
+    An open run is locked until `release`; a new one leaves nothing behind unless its plans are committed.
+    """
+
+    def __init__(self, job: ScoringJob) -> None:
+        """Open the run, and find out which tasks are scored.
+
+        Raises `InputError` where it has other files, config, model or evaluators, or where another process writes it.
+        """
+        self._job = job
+        self.run = Run.open_if_closed(job.folder) or WritableRun.open_for_writing(job.folder)
+        scored: list[int] = []
+        if self.run is not None:
+            with close_on_error(self.run.close):
+                self._refuse_another(self.run)
+                scored = _scored_numbers(self.run)
+        self.tasks_done = len(scored)
+        self._first_unscored = next(
+            (n for n, number in enumerate(scored) if n != number), self.tasks_done
+        )
+        self._scored_later = frozenset(scored[self._first_unscored :])
+        tasks, responses = job.source.extent(self._first_unscored, job.limit, self._scored_later)
+        self.remaining = Extent(tasks=tasks, responses=responses)
+        self.is_finished = self.run is not None and not tasks
+        if self.run is not None and self.run.is_closed and tasks:
+            with close_on_error(self.release):
+                self._refuse_closed(self.run)
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def _refuse_another(self, run: Run) -> None:
+        folder = self._job.folder
+        if run.header.is_open_ended:
+            problem = "was recorded from Python, without a file of tasks"
+            raise InputError(f"{folder}: {problem}; use another --out")
+        found = list(describe_differences(run, self._build_header(), self._job.source))
+        if found:
+            hint = "use another --out, or --branch to request only what changed"
+            raise InputError(
+                f"{folder}: was started with other settings: {'; '.join(found)}; {hint}"
+            )
+
+    def _refuse_closed(self, run: Run) -> None:
+        folder = self._job.folder
+        count = self._job.task_count
+        problem = f"was closed when {run.tasks_scored} of {count} tasks were scored"
+        hint = f"score into another --out, with --branch {shell_quote(folder)}"
+        raise InputError(f"{folder}: {problem}; {hint}")
+
+    def _build_header(self) -> Header:
+        job = self._job
+        source = job.source
+        tasks, responses = source.extent()
+        return build_header(
+            job.jury,
+            job.folder,
+            tasks=source.tasks_file,
+            responses=source.responses_file,
+            profiles=None if job.profiles is None else job.profiles.file_digest,
+            edges=source.edges_file,
+            columns=source.columns,
+            extent=Extent(tasks=tasks, responses=responses),
+            branch=None if job.branch is None else job.branch.run.origin(job.folder),
+        )
+
+    def remaining_pairs(self) -> Iterator[tuple[Task, tuple[Response, ...]]]:
+        """Yield the tasks that are not scored, up to the limit, with their responses."""
+        return self._job.source.pairs(self._first_unscored, self._job.limit, self._scored_later)
+
+    @property
+    def tasks_to_plan(self) -> int:
+        if self.is_finished:
+            return 0
+        planned = self.run.tasks_planned if self.run else 0
+        return self._job.source.extent(planned, self._job.limit)[0]
+
+    def create_run_if_missing(self) -> WritableRun:
+        if self.run is None:
+            header = self._build_header()
+            self.run = WritableRun.create(self._job.folder, header, uuid.uuid4().hex)
+        assert isinstance(self.run, WritableRun), "a closed run is finished"
+        return self.run
+
+    def close_run_if_complete(self) -> None:
+        """Close a run that is complete; it may have been stopped just before it was closed."""
+        run = self.run
+        if run is not None and not run.is_closed and run.tasks_scored == self._job.task_count:
+            append_close_record(run)
+
+    def release(self) -> None:
+        """Release the run for other processes; a new run that was not planned is removed."""
+        if self.run is not None:
+            self.run.close()
+            self.run = None
+
+
+def _scored_numbers(run: Run) -> list[int]:
+    """Return the numbers of the scored tasks in the tasks file, from 0 and ascending: it is planned in its order."""
+    ledger = run.source.ledger
+    last = run.last_base_record
+    scored = {task for _, task in ledger.ordered_groups(last)}
+    return [number for number, task in enumerate(ledger.numbers("task", last)) if task in scored]
+
+
+def describe_differences(run: Run, here: Header, source: TaskSource) -> Iterator[str]:
+    """Yield one sentence for each difference; where the files differ, for the first tasks and responses that differ.
+
+    Their contents are compared, too, after an erasure, which removes the digests of the files.
+    """
+    yield from differences(run.header, here)
+    marks = ((header.tasks, header.responses, header.edges) for header in (run.header, here))
+    in_run, current = ([mark and mark.sha256 for mark in files] for files in marks)
+    if in_run != current:
+        sentences = list(islice(_compare_contents(run, source), _MAX_LISTED + 1))
+        yield from sentences[:_MAX_LISTED]
+        if len(sentences) > _MAX_LISTED:
+            yield "and more"
+
+
+def _compare_contents(run: Run, source: TaskSource) -> Iterator[str]:
+    planned = [record.key for record in run.ledger.records("task")]
+    expected = run.header.extent.tasks
+    for number, (task, responses) in enumerate(source.pairs()):
+        if number >= expected or (number < len(planned) and task.id != planned[number]):
+            yield f"task {task.id!r} is new, or at another position"
+        elif number < len(planned):
+            stored = run.task(task.id)
+            if stored is not None:
+                yield from _compare_task(stored, task, responses, run)
+    for name in run.ledger.keys("task"):
+        if source.place(name) is None:
+            yield f"task {name!r} is gone"
+
+
+def _compare_task(
+    stored: Task, task: Task, responses: tuple[Response, ...], run: Run
+) -> Iterator[str]:
+    for field, before, after in changes(
+        stored.model_dump(mode="json"), task.model_dump(mode="json")
+    ):
+        yield f"task {task.id!r}, field {field}: is {format_value(before)} in the run and {format_value(after)} here"
+    if run.source.ledger.find("group", task.id) is None:
+        return
+    given_by_id = {response.id: response for response in responses}
+    stored_by_id = {scored.trace.response_id: scored for scored in run.group_of(task.id)}
+    for name in dict.fromkeys((*stored_by_id, *given_by_id)):
+        if name not in given_by_id or name not in stored_by_id:
+            yield f"response {name!r} is {'gone' if name in stored_by_id else 'new'}"
+        elif _is_another(stored_by_id[name], given_by_id[name]):
+            yield f"response {name!r} is another one now"
+
+
+def _is_another(old: ScoredResponse, new: Response) -> bool:
+    stored = old.response
+    if stored is None:  # erased
+        return old.trace.agent != new.agent
+    return any(
+        getattr(stored, name) != getattr(new, name)
+        for name in ("content_digest", "agent", "labels", "metadata")
+    )

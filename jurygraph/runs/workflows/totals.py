@@ -1,0 +1,92 @@
+"""Sum up a run while it is scored: what was stored before, and each group that comes."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from jurygraph.decision.decide import GroupVerdicts, PossibleRewards
+from jurygraph.graphs.state import Group
+from jurygraph.runs.outline import group_verdicts, read_groups
+from jurygraph.runs.reports.summary import ReadTexts, ReplySource, Summary
+from jurygraph.runs.run import Run
+from jurygraph.runs.store.ledger import Draft
+from jurygraph.runs.store.packing import skipped_questions
+from jurygraph.runs.workflows.scoring_job import ScoringJob
+from jurygraph.schema import Call, Plan, Trace
+
+_MAX_PLANS = 100
+"""Number of plans, in the order of the tasks, whose possible rewards are computed."""
+
+
+class RunTotals:
+    """The summary of a run, with its bill, and the rewards that the plans of the scored tasks allow.
+
+    `possible_rewards` has the first 100 plans where there are more.
+    """
+
+    def __init__(self, job: ScoringJob, stored: Run | None) -> None:
+        """Count what is stored, if there is a run."""
+        self.summary = Summary()
+        self.possible_rewards = PossibleRewards(job.jury.combiners, _MAX_PLANS)
+        self._gateways = job.jury.gateways
+        self._source = job.source
+        if stored is not None:
+            self.add_calls(stored, stored.planning_calls())
+            self._add_stored_groups(stored)
+
+    def _add_stored_groups(self, run: Run) -> None:
+        for group in read_groups(run):
+            task = group.record.key
+            read_verdicts = partial(group_verdicts, run, group, run.decision(group.decision))
+            self.possible_rewards.add(self._source.line_of(task), group.plan, read_verdicts)
+            questions = run.source.survey_outline(group.survey).questions
+            for trace in group.traces:
+                name = trace.response_id
+                read_texts = partial(run.source.ledger.texts_of, trace.record)
+                body = trace.body
+                self.summary.add(task, name, questions, body, trace.reward, read_texts, trace.names)
+                self.add_calls(run, map(Call.model_validate, body.get("calls", ())))
+
+    def add_group(
+        self, run: Run, group: Group, traces: Sequence[Trace], drafts: Sequence[Draft]
+    ) -> None:
+        """Count a scored group; `drafts` are the records of its traces."""
+        plan = group.plan
+        assert plan is not None, "a group is scored by its plan"
+        skipped = frozenset(skipped_questions(draft.body) for draft in drafts)
+        key = plan.survey.outline.digest, plan.decision.digest, skipped
+        self.possible_rewards.add(
+            self._source.line_of(plan.task_id), key, partial(_group_verdicts, plan, traces)
+        )
+        questions = plan.survey.questions
+        components = [spec.name for spec in plan.decision.specs]
+        for trace, draft in zip(traces, drafts, strict=True):
+            texts = dict(enumerate(draft.texts))
+            read_texts: ReadTexts = partial(dict, texts)
+            name = trace.response_id
+            reward = draft.body["reward"]
+            self.summary.add(
+                trace.task_id, name, questions, draft.body, reward, read_texts, components
+            )
+            self.add_calls(run, trace.calls)
+
+    def add_calls(self, run: Run, calls: Iterable[Call]) -> None:
+        """Count calls by the source of their replies; a call without a record in a branched run is carried over."""
+        for call in calls:
+            name = self._gateways.name_of(call)
+            gateway = self._gateways.get(name)
+            source: ReplySource = "cached" if call.cache_hit else "sent"
+            if call.fault is not None:
+                source = "unanswered"
+            elif run.header.branch is not None and run.ledger.find("call", call.id) is None:
+                source = "carried"
+            elif gateway is not None and gateway.backend.is_recording:
+                source = "replayed"
+            model = (name or "model") if len(self._gateways) > 1 else None
+            self.summary.bill.add(call, source, model)
+
+
+def _group_verdicts(plan: Plan, traces: Sequence[Trace]) -> GroupVerdicts:
+    """Return a group to be decided; a verdict on an unordered pair is in two traces."""
+    verdicts = {verdict.key: verdict for trace in traces for verdict in trace.verdicts}
+    names = [trace.response_id for trace in traces]
+    return GroupVerdicts(plan.decision, plan.survey.questions, names, list(verdicts.values()))
