@@ -75,6 +75,8 @@ class GroupRecorder:
             name = _name_of(record)
             self._stored_steps[name.task, name.phase].add(name.step)
         self._tasks = set(self._run.ledger.keys("task"))
+        self._appended_plans: dict[str, str] = {}
+        """Digests of the plans that were appended here, of which the last may not be durable yet."""
         self._stored_plan = lru_cache(maxsize=_KEPT_PLANS)(self._run.plan_of)
 
     @property
@@ -221,15 +223,19 @@ class GroupRecorder:
             durable = self._recorder.append(list(self._drafts(begun, traces)))
         await asyncio.wrap_future(durable)
         with self._guard:
+            self._tasks.add(begun.name.task)
             self._stored_steps[begun.name.task, begun.name.phase].add(begun.name.step)
 
     def _drafts(self, begun: BegunGroup, traces: Sequence[Trace]) -> Iterator[Draft]:
         plan = traces[0].plan
         assert plan is not None, "a trace that was just made has its plan"
         task = begun.group.task
-        if task.id not in self._tasks:
-            self._tasks.add(task.id)
+        if task.id not in self._tasks and task.id not in self._appended_plans:
             yield from self._run.plan_drafts(task, plan)
+            self._appended_plans[task.id] = plan.digest
+        if self._appended_plans.get(task.id, plan.digest) != plan.digest:
+            problem = f"another group of task {quote(task.id)} was planned otherwise meanwhile"
+            raise InputError(f"{problem}; score this one again")
         naming: dict[str, Any] = {"step": begun.name.step}
         if begun.name.phase is not None:
             naming["phase"] = begun.name.phase
@@ -239,9 +245,12 @@ class GroupRecorder:
 
     def close_run(self) -> None:
         """End the run: what is recorded stays, and nothing more can be recorded into it."""
-        self._recorder.flush()
-        append_close_record(self._run)
-        self.release()
+        self._is_released = True
+        try:
+            self._recorder.flush()
+            append_close_record(self._run)
+        finally:
+            self._recorder.close()
 
     def release(self) -> None:
         """Release the run for other processes; it can be gone on with. May be called more than once."""

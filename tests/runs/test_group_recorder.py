@@ -3,6 +3,7 @@
 import asyncio
 import re
 import shutil
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -198,6 +199,41 @@ def test_several_event_loops_and_threads_record_into_one_run(tmp_path: Path) -> 
         stored = [trace.response_id for trace in run.traces()]
         assert len(stored) == len(set(stored)) == 82
         assert run.tasks_planned == 6
+
+
+def test_two_groups_of_a_new_task_bring_its_plan_once(tmp_path: Path) -> None:
+    async def score(jury: jg.Jury) -> None:
+        await asyncio.gather(*(jury.ascore(TASK, [text]) for text in ("9", "8", "7")))
+        # the plan is appended, and may not be in the file yet
+        await asyncio.gather(*(jury.ascore(OTHER, ["4"]) for _ in range(3)))
+
+    with jg.Jury(**CODE, record=tmp_path / "run") as jury:
+        asyncio.run(score(jury))
+    with check(tmp_path / "run") as run:
+        assert run.ledger.count_records("task") == 2
+        assert len(list(run.traces())) == 6
+
+
+def test_a_group_that_is_scored_when_the_run_ends_is_told_so(tmp_path: Path) -> None:
+    begun = threading.Event()
+    ended = threading.Event()
+
+    @jg.evaluator(layer="check")
+    def slow(task: jg.TaskView, response: jg.Response) -> float:
+        begun.set()
+        return float(ended.wait(10))
+
+    with (
+        jg.Jury(evaluators=[slow]) as jury,
+        jury.record(tmp_path / "run") as recorder,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        scored = thread.submit(jury.score, TASK, ["9"])
+        begun.wait(10)
+        recorder.close_run()
+        ended.set()
+        with pytest.raises(jg.InputError, match="this run is closed|released meanwhile"):
+            scored.result()
 
 
 def test_a_recorded_run_is_rescored_like_any(tmp_path: Path) -> None:

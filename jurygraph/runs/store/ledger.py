@@ -634,6 +634,8 @@ class Writer:
         with self._guard:
             if self._error is not None:
                 raise self._error
+            if self._is_closed:  # its thread has ended, and would leave whoever waits for it alone
+                raise InputError(f"{self._ledger.path.parent}: this run was released meanwhile")
             self._drafts += drafts
             self._waiting += waiting
             if len(self._drafts) > _MAX_WAITING:
