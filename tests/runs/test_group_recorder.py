@@ -232,7 +232,7 @@ def test_a_group_that_is_scored_when_the_run_ends_is_told_so(tmp_path: Path) -> 
         begun.wait(10)
         recorder.close_run()
         ended.set()
-        with pytest.raises(jg.InputError, match="this run is closed|released meanwhile"):
+        with pytest.raises(jg.InputError, match=r"this run is closed|released meanwhile"):
             scored.result()
 
 
