@@ -219,9 +219,10 @@ class GroupRecorder:
 
     async def _store(self, begun: BegunGroup, traces: Sequence[Trace]) -> None:
         """Append a group after the plan of its task; both are durable when this returns."""
+        durable = asyncio.get_running_loop().create_future()
         with self._guard:  # two groups of a new task do not both bring its plan
-            durable = self._recorder.append(list(self._drafts(begun, traces)))
-        await asyncio.wrap_future(durable)
+            self._recorder.append(list(self._drafts(begun, traces)), durable)
+        await durable
         with self._guard:
             self._tasks.add(begun.name.task)
             self._stored_steps[begun.name.task, begun.name.phase].add(begun.name.step)

@@ -6,7 +6,6 @@ server are callers of the same one. What it appends is durable once it is awaite
 
 import uuid
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +16,7 @@ from jurygraph.models.gateway import Gateways
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import relative_folder
 from jurygraph.runs.store.header import Header, ModelIdentity, differences
-from jurygraph.runs.store.ledger import Draft, Ledger, Writer
+from jurygraph.runs.store.ledger import Draft, Ledger, Waiting, Writer
 from jurygraph.runs.writable_run import CallStore, WritableRun
 from jurygraph.schema import Config
 from jurygraph.sources.files import close_on_error
@@ -66,11 +65,9 @@ class RunRecorder:
         self._writer = Writer(run.ledger)
         self.calls = CallStore(run.ledger, *reusable, writer=self._writer)
 
-    def append(self, drafts: Sequence[Draft]) -> "Future[None]":
-        """Append records, all or none; the result says when they are durable. Raises what stopped the writing."""
-        durable: Future[None] = Future()
-        self._writer.append(drafts, durable)
-        return durable
+    def append(self, drafts: Sequence[Draft], *waiting: Waiting) -> None:
+        """Append records, all or none; they are durable once `waiting` is settled. Raises what stopped the writing."""
+        self._writer.append(drafts, *waiting)
 
     def flush(self) -> None:
         """Write what was appended and stop writing; the run stays locked. Raises the error that stopped it."""

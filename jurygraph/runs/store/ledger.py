@@ -9,7 +9,8 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from functools import cache
@@ -598,6 +599,33 @@ _MAX_WAITING = 4096
 """Number of records that wait for a commit before whoever appends more waits for it, too."""
 
 
+Waiting = asyncio.Future[None] | Future[None]
+"""A future of an event loop, or of a thread, that waits for a commit."""
+
+
+def _settle(waiting: Iterable[Waiting], error: BaseException | None) -> None:
+    """Tell those who wait how a commit ended. To wake an event loop is dear, so that each is woken once."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Waiting]] = defaultdict(list)
+    for future in waiting:
+        if isinstance(future, asyncio.Future):
+            by_loop[future.get_loop()].append(future)
+        else:
+            _settle_each([future], error)
+    for loop, futures in by_loop.items():
+        with suppress(RuntimeError):  # a closed loop has no one who waits
+            loop.call_soon_threadsafe(_settle_each, futures, error)
+
+
+def _settle_each(futures: Iterable[Waiting], error: BaseException | None) -> None:
+    for future in futures:
+        if future.done():  # whoever waited was cancelled
+            continue
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(None)
+
+
 class Writer:
     """Appends batches of records to a ledger in a thread, each batch completely or not at all.
 
@@ -611,7 +639,7 @@ class Writer:
         self._ledger = ledger
         self._guard = threading.Lock()
         self._drafts: list[Draft] = []
-        self._waiting: list[Future[None]] = []
+        self._waiting: list[Waiting] = []
         self._error: BaseException | None = None
         self._is_closed = False
         # Two events, because an append must not wake the thread while it waits for more records.
@@ -624,11 +652,11 @@ class Writer:
 
     async def append_durably(self, drafts: Sequence[Draft]) -> None:
         """Append a batch as `append` does, and wait until it is durable."""
-        durable: Future[None] = Future()
+        durable = asyncio.get_running_loop().create_future()
         self.append(drafts, durable)
-        await asyncio.wrap_future(durable)
+        await durable
 
-    def append(self, drafts: Sequence[Draft], *waiting: "Future[None]") -> None:
+    def append(self, drafts: Sequence[Draft], *waiting: "Waiting") -> None:
         """Append a batch with the next commit, which settles `waiting`. Raises the error that stopped the writing."""
         crowded: Future[None] | None = None
         with self._guard:
@@ -667,14 +695,7 @@ class Writer:
                 if not self._is_closed:
                     self._has_work.clear()
                     self._is_urgent.clear()
-            error = self._write(drafts)
-            for future in waiting:
-                if not future.set_running_or_notify_cancel():  # whoever waited is gone
-                    continue
-                if error is not None:
-                    future.set_exception(error)
-                else:
-                    future.set_result(None)
+            _settle(waiting, self._write(drafts))
 
     def _write(self, drafts: Sequence[Draft]) -> BaseException | None:
         """Append the records and commit them; return the error that stopped the writing, now or before."""
