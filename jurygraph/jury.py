@@ -392,7 +392,9 @@ class Jury(Displayed):
 
         The `listener` gets the events of all groups.
         """
-        async with aclosing(_Scoring(self, groups, sink, listener).run()) as results:
+        async with aclosing(
+            _Scoring(self, read_groups("groups", groups), sink, listener).run()
+        ) as results:
             async for finished in results:
                 scored = [
                     (group.group, group.outcome)

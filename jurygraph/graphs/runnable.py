@@ -15,7 +15,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.config import get_stream_writer
 
 from jurygraph.errors import InputError
-from jurygraph.graphs.events import Event, RewardGiven, to_dict
+from jurygraph.graphs.events import Event, Listener, RewardGiven, to_dict
 from jurygraph.graphs.state import Group
 from jurygraph.messages import did_you_mean, name_type
 from jurygraph.schema import Response, Task, Trace
@@ -73,7 +73,7 @@ class JuryRunnable(Runnable[Mapping[str, Any], list[Trace]]):
         **kwargs: Any,
     ) -> Iterator[Any]:
         """Yield the events of the scoring."""
-        return self._iterate(self._score(read_input(input)))
+        return self._iterate(self._stream(input, config))
 
     async def astream(
         self,
@@ -81,9 +81,34 @@ class JuryRunnable(Runnable[Mapping[str, Any], list[Trace]]):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
-        async with aclosing(self._score(read_input(input))) as events:
+        async with aclosing(self._stream(input, config)) as events:
             async for event in events:
                 yield event
+
+    def transform(
+        self,
+        input: Iterator[Mapping[str, Any]],  # noqa: A002 - as langchain-core names it
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Iterator[list[Trace]]:
+        """Yield the traces: what follows in a chain that is streamed gets what it would get of `invoke`."""
+        for content in input:
+            yield self.invoke(content, config)
+
+    async def atransform(
+        self,
+        input: AsyncIterator[Mapping[str, Any]],  # noqa: A002 - as langchain-core names it
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[list[Trace]]:
+        async for content in input:
+            yield await self.ainvoke(content, config)
+
+    def _stream(
+        self, content: Mapping[str, Any], config: RunnableConfig | None
+    ) -> AsyncGenerator[Event, None]:
+        """Yield the events of a run that callbacks see as they see `ainvoke`."""
+        return stream_events(lambda listen: self._traced.ainvoke(content, config, listen=listen))
 
     def as_node(
         self, task: str, responses: str, traces: str, step: str | None
@@ -120,7 +145,11 @@ class JuryRunnable(Runnable[Mapping[str, Any], list[Trace]]):
         return traces
 
     async def _ainvoke(
-        self, content: Mapping[str, Any], config: RunnableConfig, write: Write = _write_nothing
+        self,
+        content: Mapping[str, Any],
+        config: RunnableConfig,
+        write: Write = _write_nothing,
+        listen: Listener | None = None,
     ) -> list[Trace]:
         traces: list[Trace] = []
         async with aclosing(self._score(read_input(content))) as events:
@@ -128,6 +157,8 @@ class JuryRunnable(Runnable[Mapping[str, Any], list[Trace]]):
                 fields = to_dict(event)
                 write(fields)
                 await adispatch_custom_event(event.event, fields, config=config)
+                if listen is not None:
+                    listen(event)
                 if isinstance(event, RewardGiven):
                     traces.append(event.trace)
         return traces
@@ -174,9 +205,16 @@ def _read_response(where: str, item: Any) -> Response | str:
     if isinstance(item, Mapping):
         return Response(**item)
     if isinstance(item, BaseMessage):
-        if not isinstance(item.content, str):
-            raise InputError(f"{where}: is a message with parts; give its text")
-        return item.content
+        blocks = [item.content] if isinstance(item.content, str) else item.content
+        texts: list[str] = []
+        for block in blocks:
+            text = block if isinstance(block, str) else block.get("text")
+            if not isinstance(text, str):
+                raise InputError(
+                    f"{where}: is a message with parts that are no text; give its text"
+                )
+            texts.append(text)
+        return "".join(texts)
     response: Response | str = item
     return response
 

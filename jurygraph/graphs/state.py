@@ -7,6 +7,7 @@ response is not to blame for that.
 """
 
 import asyncio
+import operator
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -506,8 +507,11 @@ class Group(Displayed):
 
     def __post_init__(self) -> None:
         require_type("task", self.task, Task, TASK_HINT)
-        require_type("step", self.step, int | None, "give a whole number, or none")
+        if self.step is not None:
+            object.__setattr__(self, "step", _read_step(self.step))
         require_type("phase", self.phase, str | None, "give a name, such as 'test', or none")
+        if self.phase == "":
+            raise InputError("phase: is empty; give a name, such as 'test', or none")
         require_type("plan", self.plan, Plan | None, "give one of jury.prepare(task), or none")
         require_type(
             "reused_results",
@@ -562,6 +566,17 @@ class Group(Displayed):
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         return [("task", self.task.id), ("responses", self.responses)]
+
+
+def _read_step(step: Any) -> int:
+    """Return a step as an int, which a counter of NumPy or torch is not."""
+    hint = "give a whole number from 0 on, or none"
+    if isinstance(step, bool) or not hasattr(step, "__index__"):
+        require_type("step", step, (), hint)
+    number: int = operator.index(step)
+    if number < 0:
+        raise InputError(f"step: is {number}; {hint}")
+    return number
 
 
 def _group_name(task_id: str, phase: str | None, step: int | None, rank: str | None) -> str:

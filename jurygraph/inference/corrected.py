@@ -177,9 +177,10 @@ def labels_needed(
     """Return how many labels would give the interval of `ppi_mean` this half-width, with labels like these.
 
     They are drawn from the T items that there are: whatever gets a label leaves the verdicts without one, and λ falls
-    with the share that is labelled. None where all T labels would not do, and for labels of one task.
+    with the share that is labelled. None where all T labels would not do, and where these give no interval: labels of
+    one task, or of tasks that agree.
     """
-    if np.count_nonzero(sample.sums(np.ones(len(sample.labels)))) < 2:
+    if ppi_mean(sample, scale).low is None:
         return None
     counts = range(2, len(sample.labels) + len(sample.others) + 1)
     place = bisect_left(

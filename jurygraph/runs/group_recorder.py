@@ -67,6 +67,7 @@ class GroupRecorder:
         self._run = self._recorder.run
         self._guard = threading.Lock()
         self._is_released = False
+        self._is_closed = False
         self._stored_steps: dict[tuple[str, str | None], set[int]] = defaultdict(set)
         self._begun_steps: dict[tuple[str, str | None], set[int]] = defaultdict(set)
         self._in_work: set[str] = set()
@@ -136,7 +137,9 @@ class GroupRecorder:
     def _begin(self, group: Group) -> BegunGroup | list[Trace]:
         """Return a group with its name, its plan and what is reused; or its stored traces, if nothing is missing."""
         if self._is_released:
-            raise InputError(f"{self.folder}: this run was released; record into it anew")
+            ended = "was closed; record into another folder"
+            released = "was released; begin to record into it again"
+            raise InputError(f"{self.folder}: {ended if self._is_closed else released}")
         task = self._defaults.complete(group.task)
         plan = self._find_plan(task, group.plan)
         phase = self.phase if group.phase is None else group.phase
@@ -235,8 +238,8 @@ class GroupRecorder:
             yield from self._run.plan_drafts(task, plan)
             self._appended_plans[task.id] = plan.digest
         if self._appended_plans.get(task.id, plan.digest) != plan.digest:
-            problem = f"another group of task {quote(task.id)} was planned otherwise meanwhile"
-            raise InputError(f"{problem}; score this one again")
+            problem = f"task {quote(task.id)} is another one, or planned otherwise, than in a group scored meanwhile"
+            raise InputError(f"{problem}; give it an id of its own, or score it again")
         naming: dict[str, Any] = {"step": begun.name.step}
         if begun.name.phase is not None:
             naming["phase"] = begun.name.phase
@@ -246,7 +249,7 @@ class GroupRecorder:
 
     def close_run(self) -> None:
         """End the run: what is recorded stays, and nothing more can be recorded into it."""
-        self._is_released = True
+        self._is_released = self._is_closed = True
         try:
             self._recorder.flush()
             append_close_record(self._run)

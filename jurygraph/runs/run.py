@@ -272,12 +272,21 @@ class Run(Displayed):
 
         Raises `InputError` for a set of runs, of which there is no head.
         """
-        if isinstance(self.ledger, JoinedLedger):
-            raise InputError(f"{self.folder}: is a set of runs; name one of them")
+        self.require_single()
         path = os.path.relpath(self.folder.resolve(), folder.resolve())
         return Origin(
             run=self.id, folder=path, records=self.ledger.count, head=self.ledger.head.hex()
         )
+
+    @property
+    def is_set(self) -> bool:
+        """True for several runs that are read as one."""
+        return isinstance(self.ledger, JoinedLedger)
+
+    def require_single(self) -> None:
+        """Raise `InputError` for a set of runs: what concerns chain, head or seal is of each by itself."""
+        if self.is_set:
+            raise InputError(f"{self.folder}: is a folder of runs; name one of them")
 
     def folder_of(self, origin: Origin) -> Path:
         return Path(os.path.normpath(self.folder.resolve() / origin.folder))

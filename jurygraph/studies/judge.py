@@ -897,8 +897,9 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
 
 
 def _describe_need(judge: Figures) -> object:
-    """Return the number of labels that are needed; None where one task cannot tell."""
-    if judge["labels_needed"] is None and judge["tasks"] > 1:
+    """Return the number of labels that are needed; None where these labels cannot tell."""
+    has_interval = judge["corrected"] is not None and judge["corrected"].low is not None
+    if judge["labels_needed"] is None and has_interval:
         return f"not even all {judge['items']}"
     return judge["labels_needed"]
 

@@ -123,9 +123,13 @@ def read_groups(
             last = run.last_base_record
             ledger = run.source.ledger
             replaced = run.replaced_groups()
-            for record in ledger.records(
-                "group" if run.header.is_open_ended else "task", last_read
-            ):
+            kind = "group" if run.header.is_open_ended else "task"
+            records = ledger.records(kind, last_read)
+            if run.is_set:
+                if wait is not None:
+                    raise InputError(f"{folder}: is a folder of runs; follow one of them")
+                records = iter(sorted(records, key=lambda record: record.content.get("step", 0)))
+            for record in records:
                 group = record if record.kind == "group" else ledger.find("group", record.key)
                 if group is None and not closed:
                     break  # later tasks may be scored already

@@ -81,7 +81,7 @@ def test_a_recorded_group_is_streamed_by_its_rewards_the_second_time(tmp_path: P
         ({"tasks": TASK, "responses": []}, "input: unknown key 'tasks'; did you mean task?"),
         ({"task": TASK, "responses": "a letter"}, "responses: is a str; give a list"),
         ({"task": TASK, "responses": [3]}, "responses[0]: is an int"),
-        ({"task": TASK, "responses": [AIMessage([{"type": "text"}])]}, "is a message with parts"),
+        ({"task": TASK, "responses": [AIMessage([{"type": "image"}])]}, "is a message with parts"),
     ],
 )
 def test_another_input_is_refused_with_what_would_be_right(content: Any, message: str) -> None:
@@ -178,3 +178,28 @@ def test_a_stream_that_is_left_early_ends_the_scoring() -> None:
     with polite_jury() as jury:
         assert asyncio.run(leave(jury.as_runnable())) == "question"
         assert rewards(jury.score(TASK, LETTERS)) == [1.0, 0.0]
+
+
+def test_a_streamed_chain_passes_traces_on_and_tells_callbacks_as_invoke_does() -> None:
+    content = {"task": TASK, "responses": LETTERS}
+
+    async def names(runnable: Any) -> list[str]:
+        events = runnable.astream_events(content, version="v2")
+        return [event["event"] async for event in events]
+
+    with polite_jury() as jury:
+        runnable = jury.as_runnable()
+        assert list((runnable | RunnableLambda(rewards)).stream(content)) == [[1.0, 0.0]]
+        listener = Listener()
+        list(runnable.stream(content, {"callbacks": [listener]}))
+        assert listener.custom == ["question"] * 2 + ["verdict"] * 2 + ["reward"] * 2
+        events = asyncio.run(names(runnable))
+        assert (events[0], events[-1]) == ("on_chain_start", "on_chain_end")
+        assert events.count("on_custom_event") == 6
+
+
+def test_a_message_of_text_blocks_is_its_text() -> None:
+    blocks = AIMessage([{"type": "text", "text": "Dear Ann, "}, "please wait."])
+    with polite_jury() as jury:
+        traces = jury.as_runnable().invoke({"task": TASK, "responses": [blocks, LETTERS[1]]})
+    assert rewards(traces) == [1.0, 0.0]

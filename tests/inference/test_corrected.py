@@ -131,6 +131,9 @@ def test_labels_are_needed_up_to_all_items() -> None:
     assert needed == pytest.approx((1.96 * 0.5025 / 0.05) ** 2, rel=0.01)
     assert labels_needed(drawn, 0.03, (0.0, 1.0)) is None
     assert labels_needed(drawn._replace(tasks=drawn.tasks * 0), 0.5, (0.0, 1.0)) is None
+    agreeing = drawn._replace(tasks=np.arange(100) // 2)  # one right and one wrong response each
+    assert ppi_mean(agreeing, (0.0, 1.0)).low is None
+    assert labels_needed(agreeing, 0.05, (0.0, 1.0)) is None
 
 
 @all_rows("said", [[0.0, 1.0] * 20, [0.0] * 40])

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import jurygraph as jg
@@ -135,7 +136,7 @@ def test_what_a_run_was_made_with_is_what_goes_on_with_it(tmp_path: Path) -> Non
     with jg.Jury(**CODE) as jury, jury.record(tmp_path / "closed") as recorder:
         jury.score(TASK, ["9"])
         recorder.close_run()
-        with pytest.raises(jg.InputError, match="this run was released"):
+        with pytest.raises(jg.InputError, match="was closed; record into another folder"):
             jury.score(TASK, ["9"])
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "notes.txt").touch()
@@ -167,8 +168,12 @@ def test_each_rank_writes_a_folder_and_all_are_read_as_one_run(
         assert [item.response.text for item in run.group_with("eggs@1#2/2")] == ["9", "2"]
         assert run.explain("eggs@1#10/2").explained.trace.reward.value == 0.0
         assert len(run.to_pandas()) == 9
-        with pytest.raises(jg.InputError, match="is a set of runs"):
+        with pytest.raises(jg.InputError, match="is a folder of runs"):
             run.origin(tmp_path)
+        with pytest.raises(jg.InputError, match="is a folder of runs"):
+            verify(run, lambda count: None)
+    steps = [group[0].trace.response_id for group in read_groups(tmp_path / "run")]
+    assert steps[:3] == ["eggs@1#0/1", "hens@test:1#0/1", "eggs@1#2/1"]
     with jg.Jury(evaluators=["maths.format"], record=tmp_path / "run" / "11") as jury:
         jury.score(TASK, ["9"])
     with pytest.raises(jg.InputError, match=r"11: has other settings than .*0: config evaluators"):
@@ -212,6 +217,25 @@ def test_two_groups_of_a_new_task_bring_its_plan_once(tmp_path: Path) -> None:
     with check(tmp_path / "run") as run:
         assert run.ledger.count_records("task") == 2
         assert len(list(run.traces())) == 6
+
+
+def test_two_tasks_in_work_with_one_id_are_told_apart(tmp_path: Path) -> None:
+    other = TASK.model_copy(update={"query": "How many eggs are there?"})
+    with (
+        jg.Jury(**CODE, record=tmp_path / "run") as jury,
+        pytest.raises(jg.InputError, match="task 'eggs' is another one, or planned otherwise"),
+    ):
+        list(jury.score_many([(TASK, ["9"]), (other, ["12"])]))
+    with check(tmp_path / "run") as run:
+        assert [trace.response_id for trace in run.traces()] == ["eggs@1/1"]
+
+
+def test_a_step_is_any_whole_number_from_zero_on(tmp_path: Path) -> None:
+    with jg.Jury(**CODE) as jury, jury.record(tmp_path / "run"):
+        assert ids(jury.score(TASK, ["9"], step=np.int64(77))) == ["eggs@77/1"]  # type: ignore[arg-type]
+        for name, value in (("step", -1), ("step", True), ("step", 1.5), ("phase", "")):
+            with pytest.raises(jg.InputError, match=f"^{name}: "):
+                jury.score(TASK, ["9"], **{name: value})
 
 
 def test_a_group_that_is_scored_when_the_run_ends_is_told_so(tmp_path: Path) -> None:

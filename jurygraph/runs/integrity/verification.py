@@ -119,6 +119,7 @@ def verify(
     may follow the record with that link; with `signer`, the run must be sealed by that key, and nothing may
     follow the sealed records. Records that another process appends meanwhile are not checked.
     """
+    run.require_single()
     head = None if expect_head is None else expect_head.strip().lower()
     if head is not None and not re.fullmatch("[0-9a-f]{64}", head):
         hint = "give the 64 hexadecimal digits that `jurygraph verify` prints"
@@ -264,6 +265,7 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
     it holds another key, where the run is not closed, or where another key sealed it, and `TraceMismatch` where the run
     or an existing seal was changed, because a changed run must not be signed.
     """
+    run.require_single()
     key = load_private_key(key_file)
     if not run.is_closed:
         hint = f"score the rest of its tasks, or end it with `jurygraph close {shell_quote(run.folder)}`"
@@ -414,6 +416,7 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
     An erasure in the run meanwhile gives a bundle that does not verify: write it again. Raises `TraceMismatch` where a
     text is not UTF-8.
     """
+    run.require_single()
     with output.open("wb") as file:
         # without its method `tell`, the zip file is streamed: the sizes of a member follow it
         stream = cast("IO[bytes]", SimpleNamespace(write=file.write, flush=file.flush))

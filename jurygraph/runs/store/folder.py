@@ -50,6 +50,8 @@ def require_run(folder: Path) -> None:
         raise InputError(
             f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again"
         )
+    if member_folders(folder):
+        raise InputError(f"{folder}: is a folder of runs; name one of them")
     if is_zipfile(folder):
         hint = f"unpack it and run `python3 -I verify.py {shell_quote(folder.resolve())}` there"
         raise InputError(f"{folder}: is a zip file and no run; if it is an audit bundle, {hint}")
