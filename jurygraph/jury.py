@@ -331,7 +331,7 @@ class Jury(Displayed):
         from jurygraph.graphs.runnable import JuryRunnable, stream_events  # loads message types
 
         return JuryRunnable(
-            lambda group: stream_events(partial(self._score_for_listener, group)), self._iterate
+            lambda group: stream_events(partial(self._score_group, group, None)), self._iterate
         )
 
     def as_node(
@@ -347,11 +347,6 @@ class Jury(Displayed):
         The graph's stream of mode `custom` gets the events as dicts, and its callbacks as custom events.
         """
         return self.as_runnable().as_node(task, responses, traces, step)
-
-    def _score_for_listener(
-        self, group: Group, listener: Listener
-    ) -> Coroutine[Any, Any, list[Trace]]:
-        return self._score_group(group, None, listener)
 
     async def ascore_many(
         self,

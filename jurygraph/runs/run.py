@@ -3,7 +3,7 @@
 import json
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property, lru_cache, partial
 from importlib.util import find_spec
@@ -412,8 +412,10 @@ class Run(Displayed):
 
     def group_records(self) -> Iterator[Record]:
         """Yield the record of every group in the order of the tasks; groups are stored in the order of their ends."""
+        return self._groups_except(self.replaced_groups())
+
+    def _groups_except(self, replaced: Container[int]) -> Iterator[Record]:
         ledger = self.source.ledger
-        replaced = self.replaced_groups()
         groups = ledger.ordered_groups(self.last_base_record)
         numbers = array("q", (number for number, _ in groups if number not in replaced))
         return map(ledger.record_at, numbers)
@@ -422,24 +424,16 @@ class Run(Displayed):
         """Return the records of groups that were scored again, after infrastructure had failed; others replace them."""
         if not self.header.is_open_ended:
             return set()
-        last: dict[tuple[Any, ...], int] = {}
-        replaced: set[int] = set()
-        for group in self.source.ledger.records("group", up_to=self.last_base_record):
-            body = group.content
-            name = group.key, body.get("phase"), body["step"]
-            if body.get("again"):
-                replaced.add(last[name])
-            last[name] = group.seq
-        return replaced
+        return _find_replaced(self.source.ledger.records("group", up_to=self.last_base_record))
 
     def scored_responses(self) -> Iterator[ScoredResponse]:
         """Yield every trace with its response, in the order of the tasks.
 
         Raises `TraceMismatch` at the end if a closed run has lost some: what is read then is not all of it.
         """
-        replaced = map(self.source.ledger.record_at, self.replaced_groups())
-        count = sum(group.content["size"] for group in replaced)
-        for group in self.group_records():
+        replaced = self.replaced_groups()
+        count = sum(group.content["size"] for group in map(self.source.ledger.record_at, replaced))
+        for group in self._groups_except(replaced):
             members = self.group(group)
             count += len(members)
             yield from members
@@ -531,8 +525,9 @@ class Run(Displayed):
 
     def groups_of(self, task_id: str) -> Iterator[list[ScoredResponse]]:
         """Yield the traces of each group of a task, of which only an open-ended run has several."""
-        replaced = self.replaced_groups()
-        for record in self.source.ledger.find_all("group", task_id):
+        records = self.source.ledger.find_all("group", task_id)
+        replaced = _find_replaced(records) if self.header.is_open_ended else set()
+        for record in records:
             if record.seq not in replaced:
                 yield self.group(record)
 
@@ -618,6 +613,19 @@ def open_ledger(folder: Path, write: bool = False) -> Ledger | None:
             f"{path}: has no record, but {run_folder.SEAL} shows that there was a run; it has been changed"
         )
     return ledger
+
+
+def _find_replaced(groups: Iterable[Record]) -> set[int]:
+    """Return the numbers of the groups of an open-ended run that are there again, under the same name."""
+    last: dict[tuple[Any, ...], int] = {}
+    replaced: set[int] = set()
+    for group in groups:
+        body = group.content
+        name = group.key, body.get("phase"), body["step"]
+        if body.get("again"):
+            replaced.add(last[name])
+        last[name] = group.seq
+    return replaced
 
 
 def is_erased(verdict: Verdict) -> bool:

@@ -8,7 +8,6 @@ each ledger keeps its own links, and is verified by itself.
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from jurygraph.errors import TraceMismatch
@@ -37,13 +36,6 @@ class JoinedLedger(Ledger):
     def close(self) -> None:
         for ledger in self._ledgers:
             ledger.close()
-
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
-        with ExitStack() as snapshots:
-            for ledger in self._ledgers:
-                snapshots.enter_context(ledger.snapshot())
-            yield
 
     def _parts(self, after: int, last: int | None) -> Iterator[tuple[int, Ledger, int, int]]:
         """Yield each ledger with its start, and the own numbers of the records after one and up to the last."""
