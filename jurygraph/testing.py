@@ -94,7 +94,7 @@ class ScriptedJudge(Displayed, Backend):
     def _reply(self, request: Request, turn: int) -> Any:
         """Return the reply to a request; an answer that is a text takes the place of all of it."""
         text = "\n\n".join(message.content for message in request.messages)
-        response = _fenced("response", text, request.marks)
+        response = _strip_message_fences(_fenced("response", text, request.marks), request.marks)
         properties: Any = (request.answer or {}).get("properties", {})
         items = {name: schema.get("properties", {}) for name, schema in properties.items()}
         if not items or not all(
@@ -123,6 +123,11 @@ class ScriptedJudge(Displayed, Backend):
         return answers[0](response) if callable(answers[0]) else answers[0]
 
 
+_HEADER = re.compile(
+    r"\[\d+\] (system|developer|user|assistant|tool)\b"
+)  # of a message: nobody's words
+
+
 def _fenced(name: str, text: str, marks: Sequence[str], before: str = "") -> str:
     """Return the first text in a fence of this name with one of the marks; empty if there is none."""
     fence = rf"{before}<<<{name} (?P<mark>{'|'.join(marks)})\n(?P<inside>.*?)\n{name} (?P=mark)>>>"
@@ -130,9 +135,16 @@ def _fenced(name: str, text: str, marks: Sequence[str], before: str = "") -> str
     return match["inside"] if match else ""
 
 
+def _strip_message_fences(text: str, marks: Sequence[str]) -> str:
+    """Return the rendering of a conversation, of which a prompt fences each message."""
+    fence = rf"<<<message (?P<mark>{'|'.join(marks)})\n(?P<inside>.*?)\nmessage (?P=mark)>>>"
+    return re.sub(fence, r"\g<inside>", text, flags=re.DOTALL) if marks else text
+
+
 def _fill_in(fields: Mapping[str, Any], answer: Any, response: str) -> dict[str, Any]:
     """Return the reply to an item whose schema has these fields."""
-    first = [line for line in response.splitlines() if line.strip()][:1]
+    lines = [line for line in response.splitlines() if line.strip()]
+    first = [line for line in lines if not _HEADER.match(line)][:1]
     whole_words = partial(textwrap.wrap, width=200, break_long_words=False, break_on_hyphens=False)
     quotes = [whole_words(line)[0][:1000] for line in first]
     filled: dict[str, Any] = {"reason": "scripted", "quotes": quotes, "confidence": 100}

@@ -44,6 +44,7 @@ from jurygraph.schema import (
     Verdict,
 )
 from jurygraph.schema.config import EvidenceRule
+from jurygraph.schema.conversation import Sees
 from jurygraph.schema.frozen_model import ParamsModel, PlainParams, read_params
 from jurygraph.schema.task import chat_text
 
@@ -166,7 +167,8 @@ class Evaluator(Configurable, ABC):
     unless the config sets another; None is the default of its kind: none if its class `bounds_its_time`, which says
     that its methods end in time by themselves, else 60 without a model. `combiner` and `shares` describe how the
     evaluator's questions form a component of their own. `depends_on` names what the questions depend on besides the
-    params; a run then keeps it fixed (see `EvaluatorRecord`).
+    params; a run then keeps it fixed (see `EvaluatorRecord`). `sees` is the part of a conversation that is the text of
+    the response which it gets; None is the default of its layer (`Question.shown_part`).
     """
 
     version: str = "1"
@@ -185,6 +187,7 @@ class Evaluator(Configurable, ABC):
     combiner: str = "mean"
     shares: Mapping[str, float] = MappingProxyType({})
     depends_on: str = ""
+    sees: Sees | None = None
 
     @property
     def branch(self) -> Branch:
@@ -239,6 +242,7 @@ class Evaluator(Configurable, ABC):
             "scope": self.scope,
             "needs": self.needs,
             "params": dict(self.params),
+            "sees": self.sees,
         }
         return Question.model_validate(defaults | fields)
 

@@ -31,11 +31,13 @@ from jurygraph.safety.evidence import read_text
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (
     Cause,
+    Evidence,
     Failure,
     Material,
     RecordedVerdict,
     Verdict,
 )
+from jurygraph.schema.conversation import RenderedText
 from jurygraph.schema.verdict import TIME_LIMIT
 
 Validated = TypeVar("Validated", Verdict, Material)
@@ -309,7 +311,7 @@ def _verify_quotes(item: Validated, text: str) -> Validated:
             and evidence.start is not None
             and evidence.end is not None
         ):
-            update = {"verified": text[evidence.start : evidence.end] == evidence.quote}
+            update = {"verified": _has_at(text, evidence)}
         elif evidence.source == "response":
             searched += 1
             is_searched = (
@@ -319,6 +321,8 @@ def _verify_quotes(item: Validated, text: str) -> Validated:
             update = {"verified": found is not None}
             if found is not None:
                 update |= {"quote": found.text, "start": found.start, "end": found.end}
+        if isinstance(text, RenderedText):
+            update = _locate_in_conversation(text, evidence.model_copy(update=update), update)
         is_unchanged = all(getattr(evidence, name) == value for name, value in update.items())
         checked.append(evidence if is_unchanged else evidence.model_copy(update=update))
     return (
@@ -326,3 +330,25 @@ def _verify_quotes(item: Validated, text: str) -> Validated:
         if all(map(is_, checked, item.evidence))
         else item.model_copy(update={"evidence": tuple(checked)})
     )
+
+
+def _has_at(text: str, evidence: Evidence) -> bool:
+    """Return whether the text has the quotation at its offsets; in a conversation, within one turn."""
+    start, end = evidence.start, evidence.end
+    assert start is not None
+    assert end is not None
+    is_split = isinstance(text, RenderedText) and text.turn_at(start, end) is None
+    return not is_split and text[start:end] == evidence.quote
+
+
+def _locate_in_conversation(
+    text: RenderedText, evidence: Evidence, update: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the update with the message of verified evidence, and offsets in the text of the whole conversation."""
+    start, end = evidence.start, evidence.end
+    if evidence.source != "response" or not evidence.verified or start is None or end is None:
+        return update
+    turn = text.turn_at(start, end)
+    assert turn is not None  # else it is not verified
+    shift = turn.origin - turn.start
+    return {**update, "message": turn.message, "start": start + shift, "end": end + shift}

@@ -225,7 +225,7 @@ def configure_questions(
 def _configured_changes(use: EvaluatorUse, question: Question, key: str) -> dict[str, Any]:
     """Return the fields of a question that the config sets. Raises ConfigError if its judges can never disagree."""
     changes: dict[str, Any] = {}
-    for field in ("when", "samples", "material", "escalate"):
+    for field in ("when", "samples", "material", "escalate", "sees"):
         if (value := getattr(use, field)) is not None:
             changes[field] = value
     if use.all_judges:

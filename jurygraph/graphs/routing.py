@@ -29,6 +29,7 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
+from jurygraph.schema.conversation import Sees
 from jurygraph.schema.plan import SUBMITTED, Escalation, question_identity
 from jurygraph.schema.task import query_text
 from jurygraph.schema.verdict import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT, Status, VerdictKey
@@ -170,7 +171,9 @@ class _WorkCollector:
     reused_results: ReusedResults
     material: dict[str, dict[str, Material]]
     work: WaveWork = field(default_factory=WaveWork)
-    gated: dict[tuple[str, str, str | None], TextGateResult | None] = field(default_factory=dict)
+    gated: dict[tuple[str, str, str | None, Sees], TextGateResult | None] = field(
+        default_factory=dict
+    )
     answered: dict[str, list[RecordedVerdict]] = field(default_factory=dict)
     """The verdicts of the waves before, by question, without superseded ones."""
 
@@ -199,7 +202,7 @@ class _WorkCollector:
                     name=derivation.gives, response=response.id, status="failed", failure=failure
                 )
             elif settled is None or not self._is_unchanged(derivation.needs, [response.id]):
-                shown = self._with_data(response, response, derivation.needs)
+                shown = self._with_data(response, response, derivation.needs).view("last_reply")
                 self.work.derivation_tasks.append(
                     DerivationTask(
                         derivation, shown, self._select_material(response, derivation.needs)
@@ -285,7 +288,7 @@ class _WorkCollector:
         judge: str | None,
     ) -> EvaluatorTask:
         responses = tuple(
-            self._with_data(r, owner, question.needs)
+            self._with_data(r, owner, question.needs).view(question.shown_part)
             for r, owner in zip(shown, owners, strict=True)
         )
         material = tuple(self._select_material(r, question.needs) for r in owners)
@@ -360,10 +363,11 @@ class _WorkCollector:
             return None
         view = self.survey.views[question.view]
         query = query_text(view.query)
-        key = response.id, query, view.reference
+        key = response.id, query, view.reference, question.shown_part
         if key not in self.gated:
+            text = response.view(question.shown_part).text
             self.gated[key] = stopping_gate(
-                response.text, self.survey.gates, query=query, reference=view.reference
+                text, self.survey.gates, query=query, reference=view.reference
             )
         result = self.gated[key]
         return None if result is None else _worst_verdict(view, result.gate, result.reason)

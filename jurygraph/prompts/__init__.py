@@ -18,6 +18,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, first_validation_error
 from jurygraph.safety.gates import MARK_LENGTH, Fence
 from jurygraph.schema import FrozenModel, Message
+from jurygraph.schema.conversation import RenderedText
 from jurygraph.schema.frozen_model import Id, require_type
 
 
@@ -146,11 +147,19 @@ def _environment() -> Any:
     environment = ImmutableSandboxedEnvironment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["fenced"] = pass_context(
-        lambda context, text, name: context[_FENCE].enclose(text, name)
-    )
+    environment.filters["fenced"] = pass_context(_fenced)
     environment.filters["few_shot"] = pass_context(_few_shot)
     return environment
+
+
+def _fenced(context: Any, text: str, name: str) -> str:
+    """Return a text inside the fence of the prompt; a conversation is introduced."""
+    fence: Fence = context[_FENCE]
+    enclosed = fence.enclose(text, name)
+    if not (isinstance(text, RenderedText) and text.has_headers):
+        return enclosed
+    ((_, template),) = load_prompt("conversation").sections
+    return str(_environment().from_string(template).render(messages=enclosed))
 
 
 def _few_shot(context: Any, shots: Sequence[Shot]) -> str:

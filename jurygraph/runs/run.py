@@ -26,6 +26,7 @@ from jurygraph.runs.store.packing import (
     read_views,
     unpack_about,
     unpack_material,
+    unpack_response,
     unpack_reward,
     unpack_verdict,
 )
@@ -709,10 +710,4 @@ def _unpack_trace(
             "previous": run.ledger.record_at(own_record.seq - 1).link.hex(),
         }
     )
-    text = texts.get(body["response"])
-    response = (
-        None
-        if text is None
-        else Response(id=record.key, text=text.decode(), agent=trace.agent, **about)
-    )
-    return ScoredResponse(trace, response)
+    return ScoredResponse(trace, unpack_response(body, record.key, texts))

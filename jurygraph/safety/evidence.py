@@ -17,6 +17,7 @@ from threading import Lock
 from typing import NamedTuple, TypeVar
 
 from jurygraph.safety.gates import fold_text, is_empty_talk, remove_invisible
+from jurygraph.schema.conversation import RenderedText
 
 _HYPHENS = "-\u2010\u2011\ufe63\uff0d"
 _IN_NUMBERS = ".,:/_'"
@@ -140,7 +141,10 @@ class Passage(NamedTuple):
 
 
 class SearchableText:
-    """A text in which quotations are searched; it is folded once, and each search for support is cached."""
+    """A text in which quotations are searched; it is folded once, and each search for support is cached.
+
+    In a conversation a passage is part of one turn: nobody wrote the words of two messages, nor their headers.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -228,15 +232,17 @@ class SearchableText:
     def _short_lines(self) -> dict[str, Passage]:
         """Return lines too short to support a verdict by their letters, by folded text; the first of equal ones."""
         lines: dict[str, Passage] = {}
-        start = 0
-        for line in self.text.splitlines(keepends=True):
-            if len(line) <= _MAX_SHORT_LINE_LENGTH:
-                words = line.strip()
-                first = start + len(line) - len(line.lstrip())
-                lines.setdefault(
-                    _fold_with_offsets(words)[0], Passage(first, first + len(words), words)
-                )
-            start += len(line)
+        turns = self.text.turns if isinstance(self.text, RenderedText) else None
+        ranges = [(0, len(self.text))] if turns is None else [(t.start, t.end) for t in turns]
+        for start, end in ranges:
+            for line in self.text[start:end].splitlines(keepends=True):
+                if len(line) <= _MAX_SHORT_LINE_LENGTH:
+                    words = line.strip()
+                    first = start + len(line) - len(line.lstrip())
+                    lines.setdefault(
+                        _fold_with_offsets(words)[0], Passage(first, first + len(words), words)
+                    )
+                start += len(line)
         return lines
 
     def _passages(
@@ -273,12 +279,17 @@ class SearchableText:
         return self.text[self._starts[place]]
 
     def _passage(self, start: int, end: int) -> Passage | None:
-        """Return the original characters of a part of the folded text; None if one of them is only partly included."""
+        """Return the original characters of a part of the folded text.
+
+        None if one of them is only partly included, or if they are not of one turn.
+        """
         first = self._starts[start]
         last = self._starts[end - 1]
         is_whole = start == 0 or self._starts[start - 1] != first
         is_whole = is_whole and (end == len(self._starts) or self._starts[end] != last)
         stop = self._starts[end] if end < len(self._starts) else len(self.text)
+        if isinstance(self.text, RenderedText) and self.text.turn_at(first, stop) is None:
+            return None
         return Passage(first, stop, self.text[first:stop]) if is_whole else None
 
     def _is_filler(self, passage: Passage) -> bool:

@@ -27,6 +27,7 @@ import re2
 from rapidfuzz.distance import Indel
 
 from jurygraph.messages import quote
+from jurygraph.schema.conversation import RenderedText
 from jurygraph.schema.verdict import RESPONSE_GATES, ResponseGate
 
 INVISIBLE = (
@@ -429,8 +430,11 @@ def stopping_gate(
     """Return the first of these gates, in the order of `RESPONSE_GATES`, that stops a response; None if none does.
 
     Depends on the texts alone, and takes time proportional to their length. Passages that the query or reference
-    contains as well do not count against a response.
+    contains as well do not count against a response. In a conversation, the messages of the assistant are read one by
+    one: what others wrote is not its work.
     """
+    if isinstance(text, RenderedText) and text.has_headers:
+        return _gate_conversation(text, gates, query, reference)
     read = fold_text(text)
     reference = reference or ""
     reasons: Mapping[ResponseGate, Callable[[], str | None]] = {
@@ -446,6 +450,27 @@ def stopping_gate(
         if gate in gates and (reason := reasons[gate]()) is not None:
             return TextGateResult(gate, reason)
     return None
+
+
+def _gate_conversation(
+    text: RenderedText, gates: Collection[ResponseGate], query: str, reference: str | None
+) -> TextGateResult | None:
+    """Return the gate that stops a conversation: for an address in any message, else for the last reply.
+
+    A last message that only calls tools is an action, not an empty answer.
+    """
+    written = [turn for turn in text.turns if turn.role == "assistant"]
+    for turn in written:
+        words = text[turn.start : turn.end]
+        allowed = [gate for gate in gates if gate == "addresses-grader"]
+        if (found := stopping_gate(words, allowed, query=query, reference=reference)) is not None:
+            return found._replace(reason=f"message {turn.message}: {found.reason}")
+    last = [turn for turn in written if turn.message == written[-1].message]
+    if any(turn.kind == "call" for turn in last):
+        return None
+    reply = "\n\n".join(text[turn.start : turn.end] for turn in last if turn.kind == "text")
+    others = [gate for gate in gates if gate != "addresses-grader"]
+    return stopping_gate(reply, others, query=query, reference=reference)
 
 
 _VISIBLE = re.compile(f"[^\\s{INVISIBLE}]")
@@ -600,9 +625,18 @@ class Fence:
     marks: list[str] = field(default_factory=list)
 
     def enclose(self, text: str, name: str) -> str:
-        """Return the text between two lines that show where it begins and ends."""
+        """Return the text between two lines that show where it begins and ends.
+
+        In a conversation, each message is enclosed too, so that no words of one can pass for the header of another.
+        """
         if not self.is_enabled:
             return text
+        if isinstance(text, RenderedText) and text.has_headers:
+            parts = [header + self._enclose(words, "message") for header, words in text.blocks()]
+            text = "".join(parts)
+        return self._enclose(text, name)
+
+    def _enclose(self, text: str, name: str) -> str:
         for turn in count():
             content = f"{turn} {name} {text}".encode("utf-8", "backslashreplace")
             mark = hmac.digest(self.key or _NO_KEY, content, "sha256").hex()[: self.mark_length]

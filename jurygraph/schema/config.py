@@ -24,6 +24,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from jurygraph.messages import describe_value
+from jurygraph.schema.conversation import Sees, is_none
 from jurygraph.schema.frozen_model import (
     Flag,
     FrozenModel,
@@ -189,7 +190,8 @@ class EvaluatorUse(_PluginUse):
     With `isolate: process` it runs in a process of its own, which is killed at its time limit. `judges` are names of
     `models`: each answers every question in the place of `model`. `fold` makes one value of the answers to a question,
     where an input does not say otherwise by a `reduce` other than `mean`. With `escalate` the judge `then` answers only
-    where those of `first` are `unsure`, or `disagree`.
+    where those of `first` are `unsure`, or `disagree`. `sees` is the part of a conversation that it is shown:
+    `last_reply`, the default of checks, `without_reasoning`, that of models, or `full_trace`.
     """
 
     when: Condition | None = None
@@ -199,6 +201,7 @@ class EvaluatorUse(_PluginUse):
     judges: tuple[Id, ...] = ()
     fold: Literal["mean", "median", "majority"] | None = None
     escalate: Escalation | None = None
+    sees: Sees | None = Field(default=None, exclude_if=is_none)
 
     @property
     def all_judges(self) -> tuple[str, ...]:

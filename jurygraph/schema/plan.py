@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from jurygraph.schema.conversation import Sees, is_none
 from jurygraph.schema.frozen_model import (
     Flag,
     FrozenModel,
@@ -26,7 +27,14 @@ from jurygraph.schema.frozen_model import (
     digest_of,
 )
 from jurygraph.schema.task import Audience, Profiles, Rubric, Task, TaskView, with_profiles
-from jurygraph.schema.verdict import MET_THRESHOLD, Call, Layer, ResponseGate, ScoreCalibration
+from jurygraph.schema.verdict import (
+    GATED_LAYERS,
+    MET_THRESHOLD,
+    Call,
+    Layer,
+    ResponseGate,
+    ScoreCalibration,
+)
 
 Scope = Literal["response", "pair", "group"]
 Pairs = Literal["ordered", "unordered"]
@@ -88,7 +96,7 @@ class Question(FrozenModel):
     pair once, whose verdict then counts as s for the first response and 1 - s for the second. A `standby` question is
     used only if no other question covers the same member of its audience and the same subject. `judges` are the models
     that each answer it, by their sorted names; none means the config's `model`. With `escalate` only some of them
-    answer first.
+    answer first. `sees` is the part of a conversation that is shown; None is the default of the layer.
     """
 
     id: LongId
@@ -108,6 +116,13 @@ class Question(FrozenModel):
     standby: Flag = False
     judges: tuple[Id, ...] = ()
     escalate: Escalation | None = None
+    sees: Sees | None = Field(default=None, exclude_if=is_none)
+
+    @property
+    def shown_part(self) -> Sees:
+        """Return the part of a conversation that is shown: checks read the answer, and models the whole work."""
+        default: Sees = "without_reasoning" if self.layer in GATED_LAYERS else "last_reply"
+        return self.sees or default
 
     @property
     def first_judges(self) -> tuple[str | None, ...]:

@@ -1,14 +1,32 @@
 """A task with its rubric, and its stakeholders with what their profiles ask for; and the responses to it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
 from operator import itemgetter
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ModelWrapValidatorHandler,
+    model_validator,
+)
 
 from jurygraph.messages import format_path, quote
+from jurygraph.schema.conversation import (
+    RENDERING,
+    ChatMessage,
+    RenderedText,
+    Sees,
+    Turn,
+    is_none,
+    is_one_reply,
+    render,
+    render_view,
+)
 from jurygraph.schema.frozen_model import (
     Count,
     FrozenModel,
@@ -20,6 +38,7 @@ from jurygraph.schema.frozen_model import (
     require_unique,
     suggest_name,
 )
+from jurygraph.schema.message_forms import read_messages, require_answered_calls
 
 Role = Literal["core", "additional", "penalty", "applicability"]
 Kind = Literal["weak", "strong", "activation"]
@@ -181,24 +200,34 @@ NonNegative = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 
 
 class Message(FrozenModel):
-    """One message of a query given as a chat."""
+    """One message to a model."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
 
 
-def query_text(query: str | tuple[Message, ...]) -> str:
+Messages = Annotated[tuple[ChatMessage, ...], BeforeValidator(read_messages)]
+Query = Annotated[str | tuple[ChatMessage, ...], BeforeValidator(read_messages)]
+
+
+def query_text(query: str | tuple[ChatMessage, ...]) -> str:
     """Return the text of a query; the messages of a chat are joined by line breaks."""
-    return query if isinstance(query, str) else "\n".join(message.content for message in query)
+    return query if isinstance(query, str) else "\n".join(message.text for message in query)
 
 
-def chat_text(query: str | tuple[Message, ...]) -> str:
-    """Return the text of a query as prompts show it: the messages of a chat are paragraphs that begin with the role."""
-    return (
-        query
-        if isinstance(query, str)
-        else "\n\n".join(f"{each.role}: {each.content}" for each in query)
-    )
+def chat_text(query: str | tuple[ChatMessage, ...]) -> str:
+    """Return the text of a query as prompts show it: the messages of a chat are paragraphs that begin with the role.
+
+    A chat in which tools are called is rendered as the messages of a response are.
+    """
+    if isinstance(query, str):
+        return query
+    if all(
+        isinstance(message.content, str) and message.role != "tool" and not message.tool_calls
+        for message in query
+    ):
+        return "\n\n".join(f"{message.role}: {message.content}" for message in query)
+    return render_view(query, "without_reasoning")
 
 
 class Constraint(FrozenModel):
@@ -280,7 +309,7 @@ class Task(FrozenModel):
     """
 
     id: Id
-    query: str | tuple[Message, ...]
+    query: Query
     stakeholders: tuple[Stakeholder, ...] = ()
     tensions: tuple[Tension, ...] = ()
     rubric: Rubric | None = None
@@ -370,7 +399,7 @@ class TaskView(FrozenModel):
     audience: Audience = "task"
     about: Reviewer | Stakeholder | Criterion | None = None
     people: tuple[Stakeholder, ...] = ()
-    query: str | tuple[Message, ...]
+    query: Query
     reference: str | None = None
     facts: dict[str, JsonValue] | None = None
     group: str | None = None
@@ -395,32 +424,95 @@ class TaskView(FrozenModel):
         return None if self.about is None else self.about.id
 
 
-class Response(FrozenModel):
-    """One response to a task: an agent's `text`, and its structured `data`.
+def _is_made_from_messages(text: str) -> bool:
+    return isinstance(text, RenderedText) and text.is_whole
 
+
+def _allow_messages(schema: dict[str, Any]) -> None:
+    schema["required"] = [name for name in schema.get("required", ()) if name != "text"]
+    schema["anyOf"] = [{"required": ["text"]}, {"required": ["messages"]}]
+
+
+class Response(FrozenModel):
+    """One response to a task: an agent's `text`, or the `messages` of its conversation; and its structured `data`.
+
+    The text of messages is their rendering, of the version in `rendering`; `turns` says whose its characters are.
     An `id` that is left out comes from the task and the position in its group; files name theirs.
     `labels` and `metadata` are facts about the response. They and the agent's name are not shown to evaluators: put
-    everything that evaluators judge into `text` or `data`.
+    everything that evaluators judge into `text`, `messages` or `data`.
     """
 
+    model_config = ConfigDict(json_schema_extra=_allow_messages)
+
     id: Id = ""
-    text: str
+    text: str = Field(exclude_if=_is_made_from_messages)
     agent: str | None = None
     data: JsonValue = None
     labels: dict[str, JsonValue] = Field(default_factory=dict)
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    messages: Messages | None = Field(default=None, min_length=1, exclude_if=is_none)
+    rendering: Literal[1] | None = Field(default=None, exclude_if=is_none)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _render_messages(cls, value: Any, build: ModelWrapValidatorHandler[Self]) -> Self:
+        """Make the text of messages. A text beside them is one of theirs, as a worker process gets it, or an error."""
+        if not isinstance(value, Mapping) or value.get("messages") is None:
+            return build(value)
+        response = build({"text": "", **value})
+        messages = response.messages
+        assert messages is not None
+        require_answered_calls(messages)
+        texts = [render(messages)]
+        if "text" in value:
+            texts += [render_view(messages, sees) for sees in ("without_reasoning", "last_reply")]
+            texts = [text for text in texts if str(text) == response.text]
+        if not texts:
+            problem = "`text` is not that of the `messages`"
+            raise ValueError(f"{problem}, from which it is made; leave one of them out")
+        response.__dict__.update(text=texts[0], rendering=RENDERING)
+        return response
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """Return whose the characters of the text are, in order; none for a response without messages."""
+        return self.text.turns if isinstance(self.text, RenderedText) else ()
 
     def strip_metadata(self) -> "Response":
         """Return the response as evaluators see it: its id, its text and a copy of its data, without the rest."""
         # `data` is copied because an evaluator may change what it is given, which the next one would see
         return Response.model_construct(
-            id=self.id, text=self.text, agent=None, data=deepcopy(self.data), labels={}, metadata={}
+            id=self.id,
+            text=self.text,
+            agent=None,
+            data=deepcopy(self.data),
+            labels={},
+            metadata={},
+            messages=self.messages,
+            rendering=self.rendering,
         )
+
+    def view(self, sees: Sees) -> "Response":
+        """Return the response with the part of its messages that an evaluator sees as its text.
+
+        Only `full_trace` leaves the reasoning in the messages.
+        """
+        if self.messages is None or sees == "full_trace":
+            return self
+        messages = tuple(
+            message.model_copy(update={"reasoning": None}) if message.reasoning else message
+            for message in self.messages
+        )
+        text = render_view(self.messages, sees)
+        return self.model_copy(update={"text": text, "messages": messages})
 
     @cached_property
     def content_digest(self) -> str:
-        """Digest of text and data only: equal for equal answers of different agents."""
-        return digest_of([self.text, self.data])
+        """Digest of what is judged, text or messages, and data: equal for equal answers of different agents."""
+        if self.messages is None or is_one_reply(self.messages):
+            return digest_of([self.text, self.data])
+        messages = [message.model_dump(mode="json") for message in self.messages]
+        return digest_of([{"messages": messages, "rendering": self.rendering}, self.data])
 
 
 class TaskLine(Task):

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 
 from pydantic import Field, JsonValue, ModelWrapValidatorHandler, StringConstraints, model_validator
 
+from jurygraph.schema.conversation import is_none
 from jurygraph.schema.frozen_model import (
     Count,
     Flag,
@@ -105,7 +106,8 @@ class Failure(FrozenModel):
 class Evidence(FrozenModel):
     """A quotation, its offsets in characters, and whether it was found there.
 
-    `of` is the place in derived data, as a JSONPath, that the quotation supports.
+    `of` is the place in derived data, as a JSONPath, that the quotation supports. `message` is the index of the message
+    that has it, in a conversation.
     """
 
     quote: str
@@ -114,6 +116,7 @@ class Evidence(FrozenModel):
     source: str = "response"
     verified: Flag = False
     of: str | None = None
+    message: Count | None = Field(default=None, exclude_if=is_none)
 
 
 class ExampleUse(FrozenModel):

@@ -40,6 +40,7 @@ VERSIONS = {
     "decomposed": ("1", "31e797875f90e8edc7cee848aabaf798f8a71f255ff0855c1351188d00fe4acb"),
     "dimensions": ("1", "59ae15be16443925099ddaf53f3ca20434ca62f93a28ba0b7d60bbff6afc1d46"),
     "direct": ("2", "9d0f2751be87495e6308725f86692af68539b3fc27f894fee6deee01e0366b7b"),
+    "conversation": ("1", "b0b1513bad0c82b250a44b82a92b877d7807658a9c43474997113f919d3216b1"),
     "example": ("1", "bf4b26a6b2657eece5d188dec46ca0d9ece229b1ee7a827afa73b152c716178b"),
     "extract": ("1", "9a54dc3697bea8e40230f33f7ac33410d67083ab501673ee0219e5f1a50378e5"),
     "graph-edges": ("2", "c706ae3f6ecc46de3e4e1b1ab7b87920012e5d35aea0d62d21d0aec6ec1eca12"),
@@ -138,6 +139,7 @@ FILLED: dict[str, dict[str, Any]] = {
             Shot("reviewer 2", "Sir", "2"),
         ),
     },
+    "conversation": {"messages": "[0] user:\nHello"},
     "example": {"reviewer": "reviewer 1", "text": "Dear Ben", "score": "4", "reason": "it is warm"},
     "protocol": {**SHOWN, "people": PEOPLE, "question": "Is it kind?"},
     "direct": {**SHOWN, "people": PEOPLE},
@@ -174,8 +176,10 @@ every_manner = pytest.mark.parametrize(
     "manner", MANNERS, ids=lambda manner: f"{manner.fence}-{manner.reminder}"
 )
 
+PARTS = ("conversation", "example")
+"""Parts of other prompts, which get texts that are inside a fence already."""
 every_prompt = pytest.mark.parametrize("name", SHIPPED)
-every_request = pytest.mark.parametrize("name", [name for name in SHIPPED if name != "example"])
+every_request = pytest.mark.parametrize("name", [name for name in SHIPPED if name not in PARTS])
 """All but what is a part of a request: what fills that is fenced where it is laid out."""
 
 
@@ -241,7 +245,7 @@ def test_a_prompt_names_exactly_the_variables_that_it_uses(name: str) -> None:
 def test_a_prompt_needs_all_of_its_variables(name: str) -> None:
     prompt, filled = load_prompt(name), FILLED[name]
     assert filled.keys() == set(prompt.needs)
-    roles = ["user"] if name == "example" else ["system", "user"]
+    roles = ["user"] if name in PARTS else ["system", "user"]
     assert [message.role for message in prompt.render(**filled).messages] == roles
     for left_out in filled:
         with pytest.raises(UndefinedError, match=f"'{left_out}' is undefined"):

@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from jurygraph import schema
 from jurygraph.schema import FrozenModel, ParamsModel
+from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.plan import Escalation
 
 Strategy = st.SearchStrategy[Any]
@@ -159,6 +160,9 @@ OWN: Mapping[type[FrozenModel], Mapping[str, Strategy]] = {
         "reviewers": st.lists(ids, max_size=2, unique=True).map(tuple),
     },
     schema.TaskView: {"people": with_unique_ids(stakeholders)},
+    # the messages of a response have tests of their own: its text is made from them
+    schema.Response: {"messages": st.none(), "rendering": st.none()},
+    ChatMessage: {"content": texts},
     schema.Verdict: {"scale": st.none() | rising},
     schema.CallUse: {"purpose": st.text("abc _-", min_size=1, max_size=64)},
     schema.Plan: {"calls": st.just(())},  # not part of what is stored

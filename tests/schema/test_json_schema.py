@@ -69,7 +69,7 @@ def test_every_dumped_model_conforms(model: type[FrozenModel], data: st.DataObje
         ({"unknown_field": 1}, "$ additionalProperties"),
         ({"id": ""}, "$.id minLength"),
         ({"reviewers": "r1"}, "$.reviewers type"),
-        ({"responses": [{"id": "r"}]}, "$.responses[0] required"),
+        ({"responses": [{"id": "r"}]}, "$.responses[0] anyOf"),
     ],
 )
 def test_the_schema_refuses_the_invalid_lines_that_the_models_refuse(

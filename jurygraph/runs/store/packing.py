@@ -210,8 +210,10 @@ def pack_trace(
 
     `place` is the distance from the record of its group, which stores the `shared_lists`.
     """
-    texts = Texts([response.text.encode()])
+    texts = Texts([_content_text(response)])
     body: Body = {"group": place, "reward": reward, "response": 0}
+    if response.messages is not None:
+        body["rendering"] = response.rendering
     if trace.agent is not None:
         body["agent"] = trace.agent
     if trace.labels or response.metadata or response.data is not None:
@@ -232,6 +234,26 @@ def pack_trace(
     if trace.calls:
         body["calls"] = [call.model_dump() for call in trace.calls]
     return body, texts
+
+
+def _content_text(response: Response) -> bytes:
+    """Return the text of a response, or its messages as JSON."""
+    if response.messages is None:
+        return response.text.encode()
+    return compact_json([message.model_dump(mode="json") for message in response.messages])
+
+
+def unpack_response(
+    body: Mapping[str, Any], response_id: str, texts: Mapping[int, bytes]
+) -> Response | None:
+    """Return the response of a trace; None if its text was erased."""
+    content = texts.get(body["response"])
+    if content is None:
+        return None
+    fields: Body = {"id": response_id, "agent": body.get("agent"), **unpack_about(body, texts)}
+    if "rendering" in body:
+        return Response(messages=json.loads(content), **fields)
+    return Response(text=content.decode(), **fields)
 
 
 _VERDICT_DEFAULTS: Mapping[str, Any] = vars(RecordedVerdict.model_construct())
@@ -264,7 +286,7 @@ def _pack_verdict(
         body["failure"] = [verdict.failure.cause, verdict.failure.kind]
     if verdict.evidence:
         body["evidence"] = [
-            [e.start, e.end, e.source, e.verified, *([] if e.of is None else [e.of])]
+            [e.start, e.end, e.source, e.verified, *_drop_empty_end(e.of, e.message)]
             for e in verdict.evidence
         ]
     text = _written_text(verdict)
@@ -273,6 +295,12 @@ def _pack_verdict(
     if text:
         body["text"] = texts.place(compact_json(text))
     return body
+
+
+def _drop_empty_end(of: str | None, message: int | None) -> list[str | int | None]:
+    if message is not None:
+        return [of, message]
+    return [] if of is None else [of]
 
 
 def _written_text(verdict: RecordedVerdict) -> Body:
@@ -311,9 +339,9 @@ def unpack_verdict(
         fields["failure"] = {"cause": cause, "kind": kind, "message": text.get("message", "")}
     if "evidence" in body:
         quotes = text.get("quotes", [ERASED] * len(body["evidence"]))
-        names = ("quote", "start", "end", "source", "verified", "of")
+        names = ("quote", "start", "end", "source", "verified", "of", "message")
         fields["evidence"] = [
-            dict(zip(names, (quote, *place), strict=False))  # most have no `of`
+            dict(zip(names, (quote, *place), strict=False))  # most have no `of` and no `message`
             for quote, place in zip(quotes, body["evidence"], strict=True)
         ]
     if not isinstance(fields["responses"], int):

@@ -1,0 +1,291 @@
+"""Conversations: messages in the form of OpenAI's chats, and the text that they are judged as.
+
+Judges, gates and quotations need one text, so that messages are rendered: each part under a line that says whose it is.
+The rendering is frozen (`RENDERING`), because stored offsets of quotations count its characters; the messages are
+stored, and the text is made again from them. Nothing in a message is escaped: a message can write lines that look like
+headers, and so the text remembers which characters are whose (`Turn`), and prompts fence each message by itself.
+"""
+
+import hashlib
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, NoReturn
+
+from pydantic import Field, JsonValue, model_validator
+
+from jurygraph.schema.frozen_model import FrozenModel, canonical_json
+
+RENDERING = 1
+"""Version of the rendering of messages. Another way to render them gets another number, and this one stays."""
+
+MessageRole = Literal["system", "developer", "user", "assistant", "tool"]
+TurnKind = Literal["text", "reasoning", "call", "result", "part"]
+Sees = Literal["last_reply", "full_trace", "without_reasoning"]
+"""How much of a conversation an evaluator sees as the text of a response."""
+
+
+def is_none(value: object) -> bool:
+    return value is None
+
+
+def _is_empty(value: object) -> bool:
+    return not value
+
+
+class FunctionCall(FrozenModel):
+    """A function's name, and its arguments as the model wrote them: JSON of an object, if the model made no mistake."""
+
+    name: str
+    arguments: str = "{}"
+
+
+class ToolCall(FrozenModel):
+    """A call of a tool by the assistant."""
+
+    id: str = Field(default="", exclude_if=_is_empty)
+    type: Literal["function"] = "function"
+    function: FunctionCall
+
+    @property
+    def name(self) -> str:
+        return self.function.name
+
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        """Return the arguments; None where they are not the JSON of an object, which is the model's mistake."""
+        return parse_arguments(self.function.arguments)
+
+
+_PLAIN_NAME = re.compile(r"[\w.:/-]{1,64}")
+"""A name of a tool that can stand in a header: it has no line break, and no space."""
+
+Content = str | tuple[dict[str, JsonValue], ...] | None
+
+
+class ChatMessage(FrozenModel):
+    """One message of a conversation, in the form of OpenAI's chats, with the `reasoning` before it.
+
+    `content` is a text, or a list of parts; parts that are no text are kept, and described in the rendering.
+    """
+
+    role: MessageRole
+    content: Content = None
+    tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=_is_empty)
+    tool_call_id: str | None = Field(default=None, exclude_if=is_none)
+    name: str | None = Field(default=None, exclude_if=is_none)
+    reasoning: str | None = Field(default=None, exclude_if=is_none)
+
+    @model_validator(mode="after")
+    def _require_content(self) -> "ChatMessage":
+        if self.content is None and not self.tool_calls and not self.reasoning:
+            raise ValueError(
+                '`content` is null, and the message calls no tool; write its text, "" if it is empty'
+            )
+        return self
+
+    @property
+    def text(self) -> str:
+        """Return the text of the content alone, without reasoning, calls and other parts."""
+        return "\n".join(text for kind, text in self.parts() if kind == "text")
+
+    def parts(self) -> Iterator[tuple[TurnKind, str]]:
+        """Yield the kind and the words of each part of the content."""
+        if isinstance(self.content, str):
+            yield "text", self.content
+        elif self.content is not None:
+            for part in self.content:
+                text = part.get("text")
+                if part.get("type") == "text" and isinstance(text, str):
+                    yield "text", text
+                else:
+                    yield "part", describe_part(part)
+
+
+def describe_part(part: Mapping[str, Any]) -> str:
+    """Return the line that stands for a part that is no text: its type and its digest."""
+    digest = hashlib.sha256(canonical_json(dict(part))).hexdigest()
+    return f"[{part.get('type', 'part')}, sha256 {digest}]"
+
+
+def parse_arguments(arguments: str) -> dict[str, Any] | None:
+    """Return the arguments of a call; None if they are not the JSON of an object."""
+    try:
+        parsed = json.loads(arguments, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def format_arguments(arguments: str) -> str:
+    """Return the arguments of a call as canonical JSON (sorted keys, no spaces); unchanged if they are no JSON."""
+    parsed = parse_arguments(arguments)
+    if parsed is None:
+        return arguments
+    try:
+        text = json.dumps(parsed, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        text.encode()  # an escaped half of a surrogate pair is no text
+    except (ValueError, RecursionError):
+        return arguments
+    return text
+
+
+class Turn(NamedTuple):
+    """A part of a message in a rendering: the characters from `start` to `end` are its words, without its header.
+
+    `message` is the index of the message. `origin` is the start of the same part in the rendering of all messages.
+    """
+
+    message: int
+    role: MessageRole
+    kind: TurnKind
+    start: int
+    end: int
+    origin: int
+
+
+class RenderedText(str):
+    """The text of messages, which remembers whose its characters are."""
+
+    turns: tuple[Turn, ...]
+    is_whole: bool
+    """Whether it is the rendering of all that the messages have."""
+
+    def __new__(cls, text: str, turns: Sequence[Turn], is_whole: bool) -> "RenderedText":
+        rendered = super().__new__(cls, text)
+        rendered.turns = tuple(turns)
+        rendered.is_whole = is_whole
+        return rendered
+
+    def __eq__(self, other: object) -> bool:
+        # Two conversations can have one text: a message may write the header of another.
+        is_same = not isinstance(other, RenderedText) or other.turns == self.turns
+        return is_same and str.__eq__(self, other) is True
+
+    def __hash__(self) -> int:
+        return str.__hash__(self)
+
+    def __reduce__(self) -> Any:
+        return RenderedText, (str(self), self.turns, self.is_whole)
+
+    @property
+    def has_headers(self) -> bool:
+        """Return whether it has more than the words of one turn."""
+        return len(self.turns) > 1 or any(turn.start > 0 for turn in self.turns)
+
+    def turn_at(self, start: int, end: int) -> Turn | None:
+        """Return the turn that has all of these characters; None if they are of several, or of a header."""
+        index = bisect_right(self.turns, start, key=_start_of) - 1
+        while index >= 0 and self.turns[index].start == self.turns[index].end == start < end:
+            index -= 1  # an empty turn has no characters
+        turn = self.turns[index] if index >= 0 else None
+        return turn if turn is not None and end <= turn.end else None
+
+    def blocks(self) -> Iterator[tuple[str, str]]:
+        """Yield each turn's header, with what separates it from the turn before, and its words."""
+        end = 0
+        for turn in self.turns:
+            yield str(self[end : turn.start]), str(self[turn.start : turn.end])
+            end = turn.end
+
+
+def _start_of(turn: Turn) -> int:
+    return turn.start
+
+
+class _Block(NamedTuple):
+    """A part of a message before it is rendered."""
+
+    header: str
+    words: str
+    message: int
+    role: MessageRole
+    kind: TurnKind
+
+
+def render(messages: Sequence[ChatMessage]) -> RenderedText:
+    """Return the text of a conversation. That of one message of an assistant, without calls, is its content alone."""
+    blocks = _list_blocks(messages)
+    return _join(blocks, has_headers=not is_one_reply(messages))
+
+
+def render_view(messages: Sequence[ChatMessage], sees: Sees) -> RenderedText:
+    """Return the part of the rendering that an evaluator sees: `last_reply` is the last assistant's text, alone."""
+    whole = render(messages)
+    parts = list(zip(_list_blocks(messages), whole.turns, strict=True))
+    if sees == "last_reply":
+        last = last_reply_index(messages)
+        shown = [part for part in parts if part[0].message == last and part[0].kind == "text"]
+    elif sees == "without_reasoning":
+        shown = [part for part in parts if part[0].kind != "reasoning"]
+    else:
+        return whole
+    if len(shown) == len(parts) and sees == "without_reasoning":
+        return whole
+    blocks = [block for block, _ in shown]
+    origins = [turn.start for _, turn in shown]
+    return _join(blocks, has_headers=sees == "without_reasoning", origins=origins)
+
+
+def last_reply_index(messages: Sequence[ChatMessage]) -> int | None:
+    """Return the index of the last message of an assistant; None if there is none."""
+    replies = [index for index, message in enumerate(messages) if message.role == "assistant"]
+    return replies[-1] if replies else None
+
+
+def is_one_reply(messages: Sequence[ChatMessage]) -> bool:
+    """Return whether the conversation is one message of an assistant, and no more than a text."""
+    only = messages[0]
+    has_more = len(messages) > 1 or only.tool_calls or only.reasoning
+    return (
+        not has_more and only.role == "assistant" and [kind for kind, _ in only.parts()] == ["text"]
+    )
+
+
+def _list_blocks(messages: Sequence[ChatMessage]) -> list[_Block]:
+    """Return the parts of the messages in their order: reasoning comes before content, and content before calls."""
+    tool_names: dict[str, str] = {}
+    blocks = []
+    for index, message in enumerate(messages):
+        role = message.role
+        header = f"[{index}] {role}"
+        if message.reasoning:
+            title = f"{header} reasoning:\n"
+            blocks.append(_Block(title, message.reasoning, index, role, "reasoning"))
+        if role == "tool":
+            name = tool_names.get(message.tool_call_id or "", message.name or "")
+            header = f"{header} {name}" if _PLAIN_NAME.fullmatch(name) else header
+        for kind, words in message.parts():
+            if words or not (message.tool_calls or message.reasoning):
+                is_result = role == "tool" and kind == "text"
+                blocks.append(
+                    _Block(f"{header}:\n", words, index, role, "result" if is_result else kind)
+                )
+        for call in message.tool_calls:
+            tool_names[call.id] = call.name
+            words = f"{call.name}({format_arguments(call.function.arguments)})"
+            blocks.append(_Block(f"{header} → ", words, index, role, "call"))
+    return blocks
+
+
+def _join(
+    blocks: Sequence[_Block], *, has_headers: bool, origins: Sequence[int] | None = None
+) -> RenderedText:
+    """Return the blocks as paragraphs. `origins` are their starts in the rendering of all; None if they are all."""
+    pieces: list[str] = []
+    turns = []
+    length = 0
+    for index, block in enumerate(blocks):
+        before = "\n\n" if pieces else ""
+        header = before + (block.header if has_headers else "")
+        start = length + len(header)
+        length = start + len(block.words)
+        origin = start if origins is None else origins[index]
+        turns.append(Turn(block.message, block.role, block.kind, start, length, origin))
+        pieces += header, block.words
+    return RenderedText("".join(pieces), turns, is_whole=origins is None)

@@ -1,0 +1,163 @@
+"""Read messages in the forms in which people have them: OpenAI's, Anthropic's, LangChain's, and `{"messages": […]}`.
+
+LangChain's own converter reads its messages. Those of OpenAI's form are read here, because the converter raises for
+arguments that are no JSON, which are a mistake to be judged, and leaves reasoning out.
+"""
+
+import difflib
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from jurygraph.messages import describe_value, quote
+from jurygraph.schema.conversation import ChatMessage
+
+Fields = dict[str, Any]
+
+_KNOWN = ("role", "content", "tool_calls", "tool_call_id", "name", "reasoning")
+_ROLES = {"human": "user", "ai": "assistant", "function": "tool"}
+_REASONING = ("reasoning", "reasoning_content", "thinking")
+"""Names of the reasoning before a message: OpenRouter's and vLLM's, DeepSeek's, Ollama's."""
+_LIKE_A_FIELD = 0.85
+"""Similarity from which an unknown field is taken for a slip; servers add others, such as `annotations`."""
+
+
+def read_messages(value: Any) -> Any:
+    """Return the messages as fields of `ChatMessage`. Values that are no messages are left to its validation.
+
+    Fields of no meaning here, such as `id` or `annotations`, are left out. Raises ValueError that names a field.
+    """
+    if isinstance(value, Mapping) and "messages" in value:
+        value = value["messages"]
+    if not isinstance(value, list | tuple):
+        return value
+    read: list[Any] = []
+    for index, item in enumerate(value):
+        read += _read_message(item, index)
+    return tuple(read)  # a list is no tuple where types are strict
+
+
+def require_answered_calls(messages: Sequence[ChatMessage]) -> None:
+    """Raise ValueError for a result of a tool that no message before it called."""
+    called: set[str] = set()
+    for index, message in enumerate(messages):
+        called.update(call.id for call in message.tool_calls)
+        name = message.tool_call_id
+        if message.role == "tool" and name is not None and name not in called:
+            problem = f"`messages[{index}].tool_call_id` names {quote(name)}, which no message before it calls"
+            raise ValueError(f"{problem}; put the call in, or leave the result out")
+
+
+def _read_message(item: Any, index: int) -> list[Any]:
+    """Return one message; several if it has results of tools among its parts, as Anthropic's have."""
+    if isinstance(item, ChatMessage):
+        return [item]
+    if isinstance(item, BaseModel):
+        item = _from_model(item)
+    if not isinstance(item, Mapping):
+        return [item]
+    fields = {name: content for name, content in item.items() if content is not None}
+    _refuse_slips(fields, index)
+    message: Fields = {name: fields[name] for name in _KNOWN if name in fields}
+    if isinstance(message.get("role"), str):
+        message["role"] = _ROLES.get(message["role"], message["role"])
+    reasoning = [fields[name] for name in _REASONING if isinstance(fields.get(name), str)]
+    calls = list(_read_calls(fields, index))
+    results: list[Fields] = []
+    content = fields.get("content")
+    if isinstance(content, list | tuple):
+        content = _read_parts(content, reasoning, calls, results)
+    elif content is None and isinstance(fields.get("refusal"), str):
+        content = fields["refusal"]
+    message["content"] = content
+    message.pop("tool_calls", None)
+    if calls:
+        message["tool_calls"] = tuple(calls)
+    if reasoning:
+        message["reasoning"] = "\n".join(dict.fromkeys(reasoning))
+    is_only_results = bool(results) and not content
+    return results if is_only_results else [*results, message]
+
+
+def _from_model(item: BaseModel) -> Any:
+    """Return a message of LangChain's, or another model's fields, as fields."""
+    module = sys.modules.get("langchain_core.messages")
+    if module is None or not isinstance(item, module.BaseMessage):
+        return item.model_dump()
+    # Its converter parses the arguments of all calls, and raises for those of a call that is no JSON.
+    (fields,) = module.convert_to_openai_messages([item])
+    invalid = [
+        {"id": call["id"] or "", "name": call["name"] or "", "args": call["args"] or ""}
+        for call in getattr(item, "invalid_tool_calls", ())
+    ]
+    calls = [*fields.get("tool_calls", ()), *invalid]
+    return {**item.additional_kwargs, **fields, "tool_calls": calls, "function_call": None}
+
+
+def _refuse_slips(fields: Fields, index: int) -> None:
+    for name in fields:
+        if name in _KNOWN or name in _REASONING or not isinstance(name, str):
+            continue
+        similar = difflib.get_close_matches(name, _KNOWN, n=1, cutoff=_LIKE_A_FIELD)
+        if similar:
+            raise ValueError(f"`[{index}].{name}` unknown; did you mean {similar[0]}?")
+
+
+def _read_calls(fields: Fields, index: int) -> Iterator[Any]:
+    """Yield the calls in OpenAI's form, from its present or former field, or from LangChain's form."""
+    calls = fields.get("tool_calls", [])
+    if isinstance(fields.get("function_call"), Mapping):
+        calls = [*calls, {"function": fields["function_call"]}]
+    if not isinstance(calls, list | tuple):
+        raise ValueError(f"`[{index}].tool_calls` is {describe_value(calls)}; write a list")
+    for number, call in enumerate(calls):
+        if isinstance(call, BaseModel):
+            call = call.model_dump()
+        if not isinstance(call, Mapping):
+            yield call
+            continue
+        function = call.get("function", call)
+        if not isinstance(function, Mapping):
+            yield {"function": function}
+            continue
+        arguments = function.get("arguments", function.get("args", {}))
+        if isinstance(arguments, Mapping):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        if not isinstance(arguments, str):
+            path = f"[{index}].tool_calls[{number}].function.arguments"
+            problem = f"`{path}` is {describe_value(arguments)}"
+            raise ValueError(f"{problem}; write an object, or its JSON as text")
+        named = {"name": function["name"]} if "name" in function else {}
+        yield {"id": call.get("id") or "", "function": {**named, "arguments": arguments}}
+
+
+def _read_parts(
+    parts: Sequence[Any], reasoning: list[str], calls: list[Any], results: list[Fields]
+) -> tuple[Any, ...] | None:
+    """Return the parts that stay in the content; add reasoning, calls and results of tools to their lists."""
+    content = []
+    for part in parts:
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if isinstance(part, str):
+            content.append({"type": "text", "text": part})
+        elif kind in ("output_text", "input_text"):
+            content.append({"type": "text", "text": part.get("text")})
+        elif kind in ("thinking", "reasoning"):
+            words = part.get(kind) or part.get("text")
+            reasoning += [words] if isinstance(words, str) else []
+        elif kind == "tool_use":
+            arguments = json.dumps(part.get("input", {}), ensure_ascii=False)
+            function = {"name": part.get("name"), "arguments": arguments}
+            calls.append({"id": part.get("id") or "", "function": function})
+        elif kind == "tool_result":
+            result = part.get("content") or ""
+            if isinstance(result, list | tuple):
+                result = tuple(result)
+            name = part.get("tool_use_id")
+            results.append({"role": "tool", "content": result, "tool_call_id": name})
+        else:
+            content.append(part)
+    return tuple(content) or None
