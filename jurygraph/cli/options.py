@@ -113,8 +113,10 @@ _COLUMN_OPTIONS = {
     "id": "--id-column",
     "group_by": "--group-by",
     "agent": "--agent-column",
+    "messages": "--messages-column",
+    "response_from": "--response-from",
 }
-"""The option for each role of a column, in the order of the arguments of `choose_columns`."""
+"""The option for each role of a column."""
 
 
 def _column(role: str, help_text: str) -> Any:
@@ -141,22 +143,38 @@ TableAgentColumn = Annotated[
 ]
 
 
-def choose_columns(*names: str | list[str] | None) -> "TableColumns | None":
-    """Return the columns of a table by their options; None if no option is given. Raises `InputError`."""
+MessagesColumn = Annotated[
+    str | None, _column("messages", "Conversations: lists of messages, instead of the two above.")
+]
+ResponseFrom = Annotated[
+    int | None,
+    option(
+        "N",
+        "Index of the message with which the response begins.",
+        _COLUMN_OPTIONS["response_from"],
+        show_default="after the last user's",
+        min=0,
+    ),
+]
+
+
+def choose_columns(**names: str | list[str] | int | None) -> "TableColumns | None":
+    """Return the columns of a table by their roles; None if none is named. Raises `InputError`."""
     from jurygraph.sources import TableColumns
 
-    given = {role: name for role, name in zip(_COLUMN_OPTIONS, names, strict=True) if name}
-    for role in ("prompt", "response") if given else ():
-        if role not in given:
-            raise InputError(
-                f"{_COLUMN_OPTIONS[role]}: is missing; a table needs a column of prompts and one of responses"
-            )
-    columns = validate(TableColumns, given) if given else None
+    named = {role: name for role, name in names.items() if name not in (None, [], "")}
+    if named.keys() == {"response_from"}:
+        named["messages"] = "messages"  # a file of chats needs no other option
+    columns = validate(TableColumns, named) if named else None
     if isinstance(columns, Problem):
         raise InputError(f"{_COLUMN_OPTIONS[str(columns.path[0])]}: {columns}")
     return columns
 
 
 def columns_words(columns: "TableColumns | None") -> list[str]:
-    roles = () if columns is None else columns.by_role
-    return [f"{_COLUMN_OPTIONS[role]} {shell_quote(column)}" for role, column in roles]
+    if columns is None:
+        return []
+    words = [f"{_COLUMN_OPTIONS[role]} {shell_quote(column)}" for role, column in columns.by_role]
+    if columns.response_from is not None:
+        words.append(f"--response-from {columns.response_from}")
+    return words

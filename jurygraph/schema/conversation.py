@@ -238,6 +238,30 @@ def last_reply_index(messages: Sequence[ChatMessage]) -> int | None:
     return replies[-1] if replies else None
 
 
+class Exchange(NamedTuple):
+    """A conversation in two: what the response answers, and the response."""
+
+    query: tuple[ChatMessage, ...]
+    response: tuple[ChatMessage, ...]
+
+
+def split_conversation(messages: Sequence[ChatMessage], start: int | None = None) -> Exchange:
+    """Return the messages before the response and those of it, which begins at index `start`.
+
+    By default it begins after the last message of a user. Raises ValueError where one of the parts is empty.
+    """
+    if start is None:
+        users = [index for index, message in enumerate(messages) if message.role == "user"]
+        start = users[-1] + 1 if users else 0
+    if not 0 < start < len(messages):
+        empty = "before" if start <= 0 else "after"
+        problem = (
+            f"no message is {empty} the start of the response, message {start} of {len(messages)}"
+        )
+        raise ValueError(f"{problem}; say where it starts with --response-from")
+    return Exchange(tuple(messages[:start]), tuple(messages[start:]))
+
+
 def is_one_reply(messages: Sequence[ChatMessage]) -> bool:
     """Return whether the conversation is one message of an assistant, and no more than a text."""
     only = messages[0]

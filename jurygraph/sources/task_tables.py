@@ -34,7 +34,9 @@ from jurygraph.messages import (
     validate,
 )
 from jurygraph.schema import FrozenModel, ResponseLine, Task, digest_of
-from jurygraph.schema.frozen_model import Id, require_unique
+from jurygraph.schema.conversation import Exchange, is_none, split_conversation
+from jurygraph.schema.frozen_model import Count, Id, require_unique
+from jurygraph.schema.task import Messages
 from jurygraph.sources.files import (
     LONGEST_LINE,
     FileDigest,
@@ -343,15 +345,35 @@ class TableColumns(FrozenModel):
     """The columns of a table that make tasks and responses. All others become labels of the responses.
 
     With several `response` columns, each is an agent of that name. Rows with the same value in `group_by` are one task.
+    Instead of prompts and responses, a column may have the `messages` of conversations: the response is what follows
+    the last message of a user, or begins with the message of index `response_from`.
     """
 
-    prompt: Id
-    response: tuple[Id, ...] = Field(min_length=1)
+    prompt: Id | None = None
+    response: tuple[Id, ...] = ()
     reference: Id | None = None
     rubric: Id | None = None
     id: Id | None = None
     group_by: Id | None = None
     agent: Id | None = None
+    messages: Id | None = Field(default=None, exclude_if=is_none)
+    response_from: Count | None = Field(default=None, exclude_if=is_none)
+
+    @model_validator(mode="after")
+    def _require_prompts_and_responses(self) -> Self:
+        if self.messages is None:
+            for role in ("prompt", "response"):
+                if not getattr(self, role):
+                    hint = (
+                        "a table needs a column of prompts and one of responses, or one of messages"
+                    )
+                    raise ValueError(f"`{role}` is missing; {hint}")
+        elif self.prompt or self.response:
+            role = "prompt" if self.prompt else "response"
+            raise ValueError(f"`{role}` is named beside `messages`, which has both; leave it out")
+        if self.response_from is not None and self.messages is None:
+            raise ValueError("`response_from` is a place in messages; name their column as well")
+        return self
 
     @model_validator(mode="after")
     def _require_one_agent_for_each_response(self) -> Self:
@@ -370,19 +392,38 @@ class TableColumns(FrozenModel):
     def by_role(self) -> Iterator[tuple[str, str]]:
         """Yield the role and the name of every column; a role may have several."""
         for role in type(self).model_fields:
-            names = getattr(self, role)
+            names = None if role == "response_from" else getattr(self, role)
             for name in names if isinstance(names, tuple) else filter(None, [names]):
                 yield role, name
 
     @property
     def shared(self) -> list[str]:
         """The columns whose cells all rows of a task share; none without `group_by`, where each row is a task."""
-        columns = () if self.group_by is None else (self.prompt, self.reference, self.rubric)
-        return [column for column in columns if column is not None]
+        columns = (self.prompt, self.messages, self.reference, self.rubric)
+        return [] if self.group_by is None else [name for name in columns if name is not None]
 
 
 def is_table(path: str | Path) -> bool:
     return str(path).lower().endswith(_SUFFIXES)
+
+
+def columns_of_chats(path: str | Path) -> TableColumns | None:
+    """Return the columns of a file whose lines are `{"messages": […]}`, by its first line; None for other files."""
+    if str(path) == "-" or not Path(path).is_file():
+        return None
+    with closing(TextFile(path)) as file:
+        line = next(file.lines(), None)
+    try:
+        first = {} if line is None else from_json(line.text)
+    except ValueError:
+        return None
+    if (
+        not isinstance(first, dict)
+        or "messages" not in first
+        or {"query", "responses"} & first.keys()
+    ):
+        return None
+    return TableColumns(messages="messages", id="id" if isinstance(first.get("id"), str) else None)
 
 
 class _TableLines(TextFile):
@@ -457,7 +498,9 @@ def _write_rows(
             problem = f"is {quote(row_id)}, as in {unit} {ids[row_id]}"
             _refuse(location, columns.id, problem, "give each row an id of its own")
         task = _to_task(location, row_id, cells, columns)
-        own = _FirstRow(number, task.id, {name: digest_of(cells[name]) for name in columns.shared})
+        own = _FirstRow(
+            number, task.id, {name: _shared_digest(cells[name]) for name in columns.shared}
+        )
         first = (
             own
             if columns.group_by is None
@@ -479,6 +522,13 @@ def _write_rows(
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
     return unit
+
+
+def _shared_digest(cell: Any) -> str:
+    """Return the digest of the part of a cell that all rows of a task share."""
+    if isinstance(cell, Exchange):
+        cell = [message.model_dump(mode="json") for message in cell.query]
+    return digest_of(cell)
 
 
 class _FirstRow(NamedTuple):
@@ -518,6 +568,9 @@ def _read_cells(
             value = ""
         if role != "response" and _is_empty(value):
             _refuse(f"{path}, {place}", column, "is empty", "fill it, or leave the row out")
+        if role == "messages":
+            cells[column] = _read_exchange(f"{path}, {place}", column, value, columns.response_from)
+            continue
         if not isinstance(value, str) and not (
             column in (columns.prompt, columns.rubric) and isinstance(value, list)
         ):
@@ -529,6 +582,26 @@ def _read_cells(
             _refuse(f"{path}, {place}", column, f"is {describe_value(value)}", remedy)
         cells[column] = value
     return cells
+
+
+def _read_exchange(location: str, column: str, value: Any, start: int | None) -> Exchange:
+    """Return the conversation in a cell, a list of messages or its JSON, as query and response."""
+    if isinstance(value, str):
+        try:
+            value = from_json(value)
+        except ValueError as error:
+            _refuse(location, column, f"is not valid JSON ({error})", "write a list of messages")
+    chat = validate(_Chat, {"messages": value})
+    if isinstance(chat, Problem):
+        _refuse(location, format_path((column, *chat.path[1:])), chat.problem, chat.remedy)
+    try:
+        return split_conversation(chat.messages, start)
+    except ValueError as error:
+        _refuse(location, column, str(error), None)
+
+
+class _Chat(FrozenModel):
+    messages: Messages = Field(min_length=1)
 
 
 def _is_empty(value: Any) -> bool:
@@ -546,7 +619,9 @@ def _to_task(location: str, row_id: str, cells: Cells, columns: TableColumns) ->
     """Return the task of a row: named by its group unless that is the prompt, else like the row."""
     is_named = columns.group_by not in (None, columns.prompt)
     content = {"id": cells[columns.group_by] if is_named else row_id}
-    content |= {"query": cells[columns.prompt], "reference": cells[columns.reference]}
+    chat = cells[columns.messages]
+    query = cells[columns.prompt] if chat is None else chat.query
+    content |= {"query": query, "reference": cells[columns.reference]}
     if columns.rubric is not None:
         content["rubric"] = _to_rubric(location, columns.rubric, cells[columns.rubric])
     names = {
@@ -596,6 +671,11 @@ def _to_responses(
     location: str, row_id: str, task: str, cells: Cells, labels: Row, columns: TableColumns
 ) -> Iterator[ResponseLine]:
     """Yield the responses of a row to a task; one of several response columns is the agent, and part of the id."""
+    chat = cells[columns.messages]
+    if chat is not None:
+        content = {"task": task, "id": row_id, "messages": chat.response}
+        content |= {"agent": cells[columns.agent], "labels": labels}
+        yield _validate(location, ResponseLine, content, {"messages": columns.messages})
     is_only = len(columns.response) == 1
     for column in columns.response:
         name, agent = (row_id, cells[columns.agent]) if is_only else (f"{row_id}/{column}", column)

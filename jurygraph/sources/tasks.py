@@ -30,6 +30,7 @@ from jurygraph.sources.files import (
 from jurygraph.sources.task_tables import (
     TableColumns,
     check_table_files,
+    columns_of_chats,
     folder_of_tasks,
     is_table,
     open_table,
@@ -356,6 +357,7 @@ def open_tasks(
 ) -> TaskSource:
     """Read files as `read_tasks` does, but of any size: every line is validated here, and read again when needed.
 
+    A file whose first line is `{"messages": […]}` is read as a table of conversations (see `TableColumns`).
     `edges` names a TASKS file whose rubric graphs are used. A task gets the `defaults` for parts that it lacks; their
     table files must be below the same folder.
     """
@@ -372,6 +374,8 @@ def open_tasks(
     if columns is None and is_table(path):
         hint = "name its columns with --prompt-column and --response-column"
         raise InputError(f"{Path(path).name}: is a table; {hint}")
+    if columns is None and responses is None:
+        columns = columns_of_chats(path)
     folder = None if allow_files_outside else folder_of_tasks(path)
     outside = check_table_files(defaults.facts, folder)
     if outside is not None:

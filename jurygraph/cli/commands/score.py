@@ -17,10 +17,12 @@ from jurygraph.cli.options import (
     IdColumn,
     MaxCalls,
     MaxCost,
+    MessagesColumn,
     ModelName,
     PromptColumn,
     ReferenceColumn,
     ResponseColumns,
+    ResponseFrom,
     RubricColumn,
     TableAgentColumn,
     argument,
@@ -71,6 +73,8 @@ def score(
     id_column: IdColumn = None,
     group_by: GroupBy = None,
     agent_column: TableAgentColumn = None,
+    messages_column: MessagesColumn = None,
+    response_from: ResponseFrom = None,
     config: ConfigFile = None,
     responses: Annotated[
         str | None, option("F", "JSONL file of responses, if not in TASKS.")
@@ -95,7 +99,8 @@ def score(
     run that reuses all verdicts of OLD with the same question, evaluator, model and responses, and requests the rest.
 
     With --prompt-column and --response-column, TASKS is a table: each row is a task with one response in each response
-    column, or with --group-by one of several rows of a task. The other columns become labels of the responses.
+    column, or with --group-by one of several rows of a task. The other columns become labels of the responses. A file
+    of chats, with `{"messages": […]}` in each line, needs no option: what follows the last user's message is judged.
 
     With --rewards-from the run is an evaluation, like `purpose` in the config: a judge that gave the training rewards
     is refused, unless `purpose.same_judge` is `allow`.
@@ -115,16 +120,17 @@ def score(
         jurygraph score answers.csv --prompt-column question --response-column answer --out run
         jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run --gate "mean>=0.8, failed<=2"
     """
-    names = (
-        prompt_column,
-        response_column,
-        reference_column,
-        rubric_column,
-        id_column,
-        group_by,
-        agent_column,
+    columns = choose_columns(
+        prompt=prompt_column,
+        response=response_column,
+        reference=reference_column,
+        rubric=rubric_column,
+        id=id_column,
+        group_by=group_by,
+        agent=agent_column,
+        messages=messages_column,
+        response_from=response_from,
     )
-    columns = choose_columns(*names)
     run = run or _choose_unused_folder(dry_run)
     files = (tasks, run, columns, responses, profiles_from, edges_from, allow_files_outside)
     options = ScoreOptions(
