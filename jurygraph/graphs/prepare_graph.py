@@ -97,6 +97,10 @@ def _make_view(
         facts=task.facts,
         group=task.group if audience == "reviewer" else None,
         metadata=task.metadata,
+        reference_messages=task.reference_messages,
+        reference_actions=task.reference_actions,
+        tools=task.tools,
+        context=task.context,
     )
 
 

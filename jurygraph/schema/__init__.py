@@ -17,6 +17,9 @@ from jurygraph.schema.config import ReplyRule as ReplyRule
 from jurygraph.schema.config import RubricConfig as RubricConfig
 from jurygraph.schema.config import SafetyConfig as SafetyConfig
 from jurygraph.schema.config import WeightsConfig as WeightsConfig
+from jurygraph.schema.conversation import ChatMessage as ChatMessage
+from jurygraph.schema.conversation import FunctionCall as FunctionCall
+from jurygraph.schema.conversation import ToolCall as ToolCall
 from jurygraph.schema.frozen_model import FrozenModel as FrozenModel
 from jurygraph.schema.frozen_model import ParamsModel as ParamsModel
 from jurygraph.schema.frozen_model import canonical_json as canonical_json
@@ -38,9 +41,11 @@ from jurygraph.schema.plan import SkippedRule as SkippedRule
 from jurygraph.schema.plan import Survey as Survey
 from jurygraph.schema.plan import SurveyOutline as SurveyOutline
 from jurygraph.schema.plan import Wave as Wave
+from jurygraph.schema.task import Action as Action
 from jurygraph.schema.task import Annotation as Annotation
 from jurygraph.schema.task import Audience as Audience
 from jurygraph.schema.task import Constraint as Constraint
+from jurygraph.schema.task import ContextPassage as ContextPassage
 from jurygraph.schema.task import Criterion as Criterion
 from jurygraph.schema.task import Edge as Edge
 from jurygraph.schema.task import Message as Message

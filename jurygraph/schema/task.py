@@ -301,7 +301,46 @@ def _check_people(model: HasPeople) -> HasPeople:
     return model
 
 
-class Task(FrozenModel):
+class Action(FrozenModel):
+    """A call of a tool that a reference asks for."""
+
+    name: Id
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class ContextPassage(FrozenModel):
+    """A passage that was before the one who answered, such as a retrieved document; untrusted text."""
+
+    text: str
+    source: str | None = None
+
+
+def _to_passages(value: Any) -> Any:
+    """Return a text, or a list of texts, as passages."""
+    passages = [value] if isinstance(value, str) else value
+    if not isinstance(passages, list | tuple):
+        return value
+    return tuple({"text": item} if isinstance(item, str) else item for item in passages)
+
+
+Tools = tuple[dict[str, JsonValue], ...]
+Context = Annotated[tuple[ContextPassage, ...], BeforeValidator(_to_passages)]
+
+
+class _Background(FrozenModel):
+    """What a task has besides its query and reference, and its views show.
+
+    `reference_messages` and `reference_actions` are what a trajectory is compared with, `tools` the tools that it may
+    call in OpenAI's form, and `context` the passages that were before the one who answered.
+    """
+
+    reference_messages: Messages | None = Field(default=None, exclude_if=is_none)
+    reference_actions: tuple[Action, ...] | None = Field(default=None, exclude_if=is_none)
+    tools: Tools | None = Field(default=None, exclude_if=is_none)
+    context: Context | None = Field(default=None, exclude_if=is_none)
+
+
+class Task(_Background):
     """One task. It has no field for responses, so nothing computed from it can depend on one.
 
     `group` names a set of tasks that resemble each other, such as variants of one prompt: no history shows one of them
@@ -352,13 +391,16 @@ class TaskDefaults(FrozenModel):
     rubric: Rubric | None = None
     reviewers: tuple[Id, ...] = ()
     facts: dict[str, JsonValue] | None = None
+    tools: Tools | None = Field(default=None, exclude_if=is_none)
 
     _check_names = model_validator(mode="after")(_check_people)
 
     def complete(self, task: Task) -> Task:
         """Return the task with the parts that it lacks; unchanged if it lacks none of these."""
         names = [
-            name for name in ("rubric", "reviewers", "facts") if getattr(task, name) in (None, ())
+            name
+            for name in ("rubric", "reviewers", "facts", "tools")
+            if getattr(task, name) in (None, ())
         ]
         names += [] if task.stakeholders else ["stakeholders", "tensions"]
         parts = {name: part for name in names if (part := getattr(self, name)) not in (None, ())}
@@ -388,7 +430,7 @@ _MEMBERS: dict[Audience, type] = {
 }
 
 
-class TaskView(FrozenModel):
+class TaskView(_Background):
     """The part of a task that is shown for one member of an audience: the task itself, and this member only.
 
     `about` is the stakeholder, criterion or reviewer of the view; None for the view of the whole task. `people` are all

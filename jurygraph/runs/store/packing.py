@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 ERASED = "erased"
 """Value in place of an erased text or its digest."""
 
-_COMMON = ("id", "query", "reference", "facts", "metadata")
+_COMMON = (
+    *("id", "query", "reference", "facts", "metadata"),
+    *("reference_messages", "reference_actions", "tools", "context"),
+)
 Body = dict[str, Any]
 
 
@@ -87,7 +90,7 @@ def read_planning_results(content: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_views(content: Mapping[str, Any]) -> list[TaskView]:
     """Return the views of a plan, in order, from the stored content of its task."""
-    common = {name: content["task"][name] for name in _COMMON}
+    common = {name: content["task"][name] for name in _COMMON if name in content["task"]}
     return [TaskView.model_validate({**common, **view}) for view in content["views"]]
 
 

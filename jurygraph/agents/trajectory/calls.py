@@ -1,0 +1,158 @@
+"""The calls of tools in a conversation, and whether they match others: openevals' rules, in its words.
+
+Calls are multisets: one call matches one. A call is matched by the first fitting one that is free, in order, as
+openevals does (`openevals.trajectory`, 0.2.2), and not by the assignment that fits most.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from jurygraph.schema import Response
+from jurygraph.schema.conversation import ChatMessage, RenderedText, ToolCall, format_arguments
+
+ArgumentsMode = Literal["exact", "ignore", "subset", "superset"]
+Overrides = Mapping[str, ArgumentsMode | tuple[str, ...]]
+Arguments = Mapping[str, Any]
+
+
+class Call(NamedTuple):
+    """A call of a tool. `message` and `number` are the indices of its message, and of it among that one's calls.
+
+    `arguments` is None where the model wrote no JSON of an object; `written` is what it wrote.
+    """
+
+    message: int
+    number: int
+    name: str
+    arguments: Arguments | None
+    written: str
+
+    @property
+    def path(self) -> str:
+        """Return the place of the arguments in the messages."""
+        return f"messages[{self.message}].tool_calls[{self.number}].function.arguments"
+
+    @property
+    def text(self) -> str:
+        """Return the call as the rendering of the conversation has it."""
+        return f"{self.name}({format_arguments(self.written)})"
+
+
+def messages_of(response: Response) -> Sequence[ChatMessage]:
+    """Return the messages of a response; a text is one message that calls no tool."""
+    return response.messages or (ChatMessage(role="assistant", content=response.text),)
+
+
+def calls_of(messages: Sequence[ChatMessage], only: Sequence[str] = ()) -> list[Call]:
+    """Return the assistant's calls in their order; those of some tools `only`, if any are named."""
+    return [
+        _to_call(index, number, call)
+        for index, message in enumerate(messages)
+        if message.role == "assistant"
+        for number, call in enumerate(message.tool_calls)
+        if not only or call.name in only
+    ]
+
+
+def _to_call(message: int, number: int, call: ToolCall) -> Call:
+    return Call(message, number, call.name, call.arguments, call.function.arguments)
+
+
+def call_spans(response: Response) -> Iterator[tuple[int, int]]:
+    """Yield the offsets of all calls in the text of a response, in their order."""
+    turns = response.text.turns if isinstance(response.text, RenderedText) else ()
+    for turn in turns:
+        if turn.kind == "call" and turn.role == "assistant":
+            yield turn.start, turn.end
+
+
+class ArgumentsRule(NamedTuple):
+    """The rule by which the arguments of two calls match: a mode for all tools, and others for some by their names.
+
+    An override is a mode, or the names of the arguments that count, with points for nested ones.
+    """
+
+    mode: ArgumentsMode
+    overrides: Overrides
+
+    def matches(self, call: Call, reference: Call) -> bool:
+        if call.name != reference.name or call.arguments is None or reference.arguments is None:
+            return False
+        rule = self.overrides.get(call.name) or self.mode
+        if isinstance(rule, str):
+            return _MODES[rule](call.arguments, reference.arguments)
+        return all(
+            _has_equal(call.arguments, reference.arguments, path.split(".")) for path in rule
+        )
+
+
+def _is_part(arguments: Arguments, whole: Arguments) -> bool:
+    return all(name in whole and whole[name] == value for name, value in arguments.items())
+
+
+_MODES: Mapping[ArgumentsMode, Callable[[Arguments, Arguments], bool]] = {
+    "exact": lambda arguments, reference: arguments == reference,
+    "ignore": lambda arguments, reference: True,
+    "subset": _is_part,
+    "superset": lambda arguments, reference: _is_part(reference, arguments),
+}
+
+
+def _has_equal(arguments: Any, reference: Any, path: Sequence[str]) -> bool:
+    """Return whether both have a value at a path, and the same."""
+    for step in path:
+        for value in (arguments, reference):
+            if not isinstance(value, Mapping) or step not in value:
+                return False
+        arguments = arguments[step]
+        reference = reference[step]
+    return bool(arguments == reference)
+
+
+def unmatched_reference(
+    calls: Sequence[Call], references: Sequence[Call], rule: ArgumentsRule
+) -> list[Call]:
+    """Return the calls of the reference to which no call of the response corresponds."""
+    free = list(calls)
+    missing = []
+    for reference in references:
+        match = next((call for call in free if rule.matches(call, reference)), None)
+        if match is None:
+            missing.append(reference)
+        else:
+            free.remove(match)
+    return missing
+
+
+def unmatched_calls(
+    calls: Sequence[Call], references: Sequence[Call], rule: ArgumentsRule
+) -> list[Call]:
+    """Return the calls of the response to which none of the reference corresponds."""
+    free = list(references)
+    extra = []
+    for call in calls:
+        match = next((reference for reference in free if rule.matches(call, reference)), None)
+        if match is None:
+            extra.append(call)
+        else:
+            free.remove(match)
+    return extra
+
+
+def first_difference(
+    messages: Sequence[ChatMessage],
+    references: Sequence[ChatMessage],
+    rule: ArgumentsRule,
+    only: Sequence[str] = (),
+) -> str | None:
+    """Return where two conversations differ in messages, roles or calls; within a message the order is free."""
+    if len(messages) != len(references):
+        return f"there are {len(messages)} messages, and {len(references)} in the reference"
+    for index, (message, reference) in enumerate(zip(messages, references, strict=True)):
+        if message.role != reference.role:
+            return f"message {index} is of role {message.role}, in the reference {reference.role}"
+        calls = calls_of([message], only)
+        wanted = calls_of([reference], only)
+        if len(calls) != len(wanted) or unmatched_calls(calls, wanted, rule):
+            return f"message {index} has other calls than the reference"
+    return None

@@ -1,0 +1,365 @@
+"""The evaluators `tools.*` and `trajectory.*`, which need no model.
+
+They read the messages of a response; a response that is a text is one message that calls no tool. Arguments that are
+no JSON of an object are a mistake of the response: such a call matches none, and is not valid.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Literal
+
+from jsonschema import Draft202012Validator, SchemaError
+from jsonschema.protocols import Validator
+from jsonschema.validators import validator_for
+from pydantic import Field
+from pydantic_core import from_json
+from referencing import Registry
+
+from jurygraph.agents.extraction import IndexedText
+from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
+from jurygraph.agents.trajectory.calls import (
+    ArgumentsMode,
+    ArgumentsRule,
+    Call,
+    call_spans,
+    calls_of,
+    first_difference,
+    messages_of,
+    unmatched_calls,
+    unmatched_reference,
+)
+from jurygraph.errors import ConfigError, PlanError
+from jurygraph.messages import quote, shorten
+from jurygraph.safety.evidence import Passage
+from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
+from jurygraph.schema.conversation import ChatMessage, Sees
+from jurygraph.schema.frozen_model import Count, Id, ParamsModel, canonical_json
+from jurygraph.schema.task import query_text
+
+_MAX_LISTED = 5
+
+
+class TrajectoryEvaluator(CodeEvaluator):
+    """Base class of evaluators that read all messages of a response."""
+
+    sees: Sees | None = "without_reasoning"
+
+
+def _evidence(response: Response, calls: Sequence[Call]) -> tuple[Evidence, ...]:
+    """Return calls of the response as evidence."""
+    places = [(call.message, call.number) for call in calls_of(messages_of(response))]
+    span_of = dict(zip(places, call_spans(response), strict=False))
+    evidence = []
+    for call in calls[:_MAX_LISTED]:
+        start, end = span_of[call.message, call.number]
+        evidence.append(Evidence(quote=response.text[start:end], start=start, end=end))
+    return tuple(evidence)
+
+
+def _list_calls(calls: Sequence[Call]) -> str:
+    listed = [shorten(call.text, 120) for call in calls[:_MAX_LISTED]]
+    more = [f"{len(calls) - _MAX_LISTED} more"] if len(calls) > _MAX_LISTED else []
+    return ", ".join([*listed, *more])
+
+
+class Match(TrajectoryEvaluator):
+    """1 if the calls of tools match those of the task's reference by openevals' rules, else 0.
+
+    The reference is the task's `reference_messages`, or `reference_actions`. `strict` compares message by message, or
+    with actions call by call, in order; `unordered` wants the same calls in any order; `superset` wants all calls of
+    the reference, and `subset` none beyond them. Unlike openevals, no call at all is no subset of some, because a
+    policy that calls nothing must not pass.
+    """
+
+    class Params(ParamsModel):
+        trajectory_match_mode: Literal["strict", "unordered", "subset", "superset"] = "strict"
+        """The way in which calls are compared."""
+        tool_args_match_mode: ArgumentsMode = "exact"
+        """The way in which the arguments of two calls of one tool are compared."""
+        tool_args_match_overrides: dict[Id, ArgumentsMode | tuple[Id, ...]] = Field(
+            default_factory=dict
+        )
+        """Other ways for some tools, by name: a mode, or the arguments that count, such as `user.id`."""
+        only: tuple[Id, ...] = ()
+        """The only tools whose calls are compared; all without any."""
+
+    name = "tools.match"
+    settings: Params
+
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        settings = self.settings
+        messages = messages_of(inputs.response)
+        reference = inputs.task.reference_messages
+        if reference is None and inputs.task.reference_actions is None:
+            return Verdict.abstain("the task has neither reference_messages nor reference_actions")
+        calls = calls_of(messages, settings.only)
+        wanted = self._wanted_calls(inputs.task)
+        rule = ArgumentsRule(settings.tool_args_match_mode, settings.tool_args_match_overrides)
+        broken = [call for call in calls if call.arguments is None]
+        missing = unmatched_reference(calls, wanted, rule)
+        extra = unmatched_calls(calls, wanted, rule)
+        problems = []
+        mode = settings.trajectory_match_mode
+        if mode == "strict" and reference is not None:
+            difference = first_difference(messages, reference, rule, settings.only)
+            problems += [difference] if difference else []
+        elif mode == "strict":
+            pairs = zip(calls, wanted, strict=False)
+            is_in_order = len(calls) == len(wanted) and all(rule.matches(*pair) for pair in pairs)
+            problems += (
+                [] if is_in_order or missing or extra else ["the calls are in another order"]
+            )
+        if mode != "subset" and missing:
+            problems.append(f"not called: {_list_calls(missing)}")
+        if mode != "superset" and extra:
+            problems.append(f"not in the reference: {_list_calls(extra)}")
+        if mode == "subset" and wanted and not calls:
+            problems.append("nothing is called")
+        problems += [f"{call.path}: is no JSON of an object" for call in broken[:_MAX_LISTED]]
+        if not problems:
+            reason = f"{len(calls)} calls match the reference's {len(wanted)} ({mode})"
+            return Verdict(score=1.0, met=True, native=len(calls), reason=reason)
+        shown = extra if mode != "superset" else broken
+        return Verdict(
+            score=0.0,
+            met=False,
+            native=len(calls),
+            reason="; ".join(problems),
+            evidence=_evidence(inputs.response, shown),
+        )
+
+    def _wanted_calls(self, task: TaskView) -> list[Call]:
+        if task.reference_messages is not None:
+            return calls_of(task.reference_messages, self.settings.only)
+        actions = [
+            action
+            for action in task.reference_actions or ()
+            if not self.settings.only or action.name in self.settings.only
+        ]
+        return [
+            Call(
+                -1, number, action.name, action.arguments, canonical_json(action.arguments).decode()
+            )
+            for number, action in enumerate(actions)
+        ]
+
+
+class Valid(TrajectoryEvaluator):
+    """Share of the calls that are valid: of one of the task's `tools`, with arguments that its JSON Schema takes.
+
+    It does not apply where nothing is called.
+    """
+
+    name = "tools.valid"
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        if view.tools:
+            _validators(view)
+        return super().questions(view)
+
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        if not inputs.task.tools:
+            return Verdict.abstain("the task names no tools")
+        calls = calls_of(messages_of(inputs.response))
+        if not calls:
+            return Verdict.not_applicable("no tool is called")
+        validators = _validators(inputs.task)
+        problems = [(call, _find_problem(call, validators)) for call in calls]
+        invalid = [(call, problem) for call, problem in problems if problem is not None]
+        valid = len(calls) - len(invalid)
+        reason = f"{valid} of {len(calls)} calls are valid"
+        for call, problem in invalid[:_MAX_LISTED]:
+            reason += f"; {call.path}: {problem}"
+        return Verdict(
+            score=valid / len(calls),
+            met=not invalid,
+            native=valid,
+            reason=reason,
+            evidence=_evidence(inputs.response, [call for call, _ in invalid]),
+        )
+
+
+def _validators(view: TaskView) -> Mapping[str, Validator]:
+    """Return the validator of each tool's arguments. Raises PlanError for a tool without name or with a bad schema."""
+    return _validators_of(view.id, tuple(canonical_json(tool) for tool in view.tools or ()))
+
+
+@lru_cache(maxsize=256)
+def _validators_of(task_id: str, tools: tuple[bytes, ...]) -> Mapping[str, Validator]:
+    validators = {}
+    for number, text in enumerate(tools):
+        tool = from_json(text)
+        function = tool.get("function", tool)
+        where = f"task {task_id!r}: tools[{number}]"
+        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+            raise PlanError(f"{where}: has no name; write OpenAI's form, with `function.name`")
+        schema = function.get("parameters", {})
+        try:
+            kind = validator_for(schema, default=Draft202012Validator)
+            kind.check_schema(schema)
+        except (SchemaError, TypeError, AttributeError) as error:
+            problem = getattr(error, "message", str(error))
+            raise PlanError(
+                f"{where}: `parameters` is no JSON Schema: {shorten(problem)}"
+            ) from None
+        # An empty registry: no schema is fetched from elsewhere.
+        validators[function["name"]] = kind(schema, registry=Registry())
+    return validators
+
+
+def _find_problem(call: Call, validators: Mapping[str, Validator]) -> str | None:
+    """Return what is wrong with a call; None if it is valid."""
+    validator = validators.get(call.name)
+    if validator is None:
+        return f"there is no tool {quote(call.name)}"
+    if call.arguments is None:
+        return "is no JSON of an object"
+    error = next(iter(validator.iter_errors(call.arguments)), None)
+    if error is None:
+        return None
+    place = "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in error.path)
+    return f"{place.removeprefix('.') or 'the arguments'}: {shorten(error.message, 150)}"
+
+
+class Budget(TrajectoryEvaluator):
+    """1 within all limits; else the least of limit / number, over the limits that are set."""
+
+    class Params(ParamsModel):
+        max_calls: Count | None = None
+        """The most calls of tools."""
+        max_turns: Count | None = None
+        """The most messages of the assistant."""
+        max_characters: Count | None = None
+        """The most characters that the assistant writes, in texts and calls."""
+
+    name = "trajectory.budget"
+    settings: Params
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        if not any(limit is not None for limit in self.settings.model_dump().values()):
+            names = ", ".join(type(self.settings).model_fields)
+            raise ConfigError(f"{self.name}: params: set a limit, one of {names}")
+
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        messages = messages_of(inputs.response)
+        written = [message for message in messages if message.role == "assistant"]
+        calls = calls_of(messages)
+        counts = {
+            "max_calls": len(calls),
+            "max_turns": len(written),
+            "max_characters": sum(len(message.text) for message in written)
+            + sum(len(call.text) for call in calls),
+        }
+        score = 1.0
+        reasons = []
+        for name, limit in self.settings.model_dump().items():
+            if limit is None:
+                continue
+            count = counts[name]
+            reasons.append(f"{count} {name.removeprefix('max_')}, at most {limit}")
+            if count > limit:
+                score = min(score, limit / count)
+        return Verdict(score=score, met=score == 1.0, reason="; ".join(reasons))
+
+
+class Loops(TrajectoryEvaluator):
+    """Share of the assistant's calls and texts that are no repetition.
+
+    A call repeats an earlier one with the same arguments and the same result; a text, an equal one. To ask again what
+    may have changed is no loop, as long as the answer is another.
+    """
+
+    name = "trajectory.loops"
+
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        messages = messages_of(inputs.response)
+        results = {
+            message.tool_call_id: message.text for message in messages if message.role == "tool"
+        }
+        seen: set[tuple[str, ...]] = set()
+        count = 0
+        repeated: list[str] = []
+        for index, message in enumerate(messages):
+            for step in _steps_of(message, results):
+                count += 1
+                if step in seen:
+                    repeated.append(f"message {index}: {shorten(step[0], 80)}")
+                seen.add(step)
+        if not count:
+            return Verdict.not_applicable("the assistant wrote nothing")
+        reason = f"{len(repeated)} of {count} calls and texts are repetitions"
+        reason = "; ".join([reason, *repeated[:_MAX_LISTED]])
+        score = (count - len(repeated)) / count
+        return Verdict(score=score, met=not repeated, native=len(repeated), reason=reason)
+
+
+def _steps_of(message: ChatMessage, results: Mapping[str | None, str]) -> Sequence[tuple[str, ...]]:
+    """Return the text and the calls of a message of the assistant, each call with its result."""
+    if message.role != "assistant":
+        return ()
+    text = message.text.strip()
+    calls = [
+        (made.text, results.get(call.id, ""))
+        for call, made in zip(message.tool_calls, calls_of([message]), strict=True)
+    ]
+    return [*([(text,)] if text else []), *calls]
+
+
+class GroundedAnswer(TrajectoryEvaluator):
+    """Share of the numbers and codes in the final answer that the results of tools, or the users' words, contain.
+
+    A code is a word of letters and digits, such as HAT170. Numbers are compared as numbers: 1,200 is 1200.0. It does
+    not apply where the answer has neither.
+    """
+
+    name = "tools.grounded"
+
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        answer = inputs.response.view("last_reply").text
+        sources = [
+            message.text
+            for message in messages_of(inputs.response)
+            if message.role in ("tool", "user")
+        ]
+        source = IndexedText("\n".join([query_text(inputs.task.query), *sources]))
+        claims = _claims_of(IndexedText(str(answer)))
+        if not claims:
+            return Verdict.not_applicable("the answer has no number and no code")
+        ungrounded = [
+            passage
+            for value, passage in claims
+            if value not in source.numerals and not _occurs(passage.text, source.text)
+        ]
+        score = (len(claims) - len(ungrounded)) / len(claims)
+        reason = f"{len(claims) - len(ungrounded)} of {len(claims)} numbers and codes are in the results of tools"
+        if ungrounded:
+            listed = ", ".join(quote(passage.text) for passage in ungrounded[:_MAX_LISTED])
+            reason += f"; not there: {listed}"
+        evidence = tuple(Evidence(quote=passage.text) for passage in ungrounded[:_MAX_LISTED])
+        return Verdict(
+            score=score,
+            met=not ungrounded,
+            native=len(claims),
+            reason=reason,
+            evidence=evidence,
+        )
+
+
+def _occurs(figures: str, text: str) -> bool:
+    """Return whether a text has these letters and digits, and no more of a longer number: 07:00 is in 07:00:00."""
+    return re.search(rf"(?<!\d){re.escape(figures)}(?!\d)", text) is not None
+
+
+_CODE = re.compile(r"\b(?=\w*\d)(?=\w*[^\W\d_])\w{4,}\b|\b\d+(?:[-:/]\d+)+\b")
+"""A word of letters and digits, a date or a time."""
+
+
+def _claims_of(answer: IndexedText) -> list[tuple[float | str, Passage]]:
+    """Return the numbers and codes of an answer, each once, with the first passage that has it."""
+    numbers = [(value, passages[0]) for value, passages in answer.numerals.items()]
+    codes: dict[str, Passage] = {}
+    for match in _CODE.finditer(answer.text):
+        codes.setdefault(match[0], Passage(*match.span(), match[0]))
+    return [*numbers, *codes.items()]

@@ -1,0 +1,147 @@
+"""The evaluators `tools.*` and `trajectory.*`, through a jury as users have them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.errors import ConfigError, PlanError
+from jurygraph.schema import RecordedVerdict
+from tests.rows import all_rows
+
+TOOLS = (
+    {
+        "type": "function",
+        "function": {
+            "name": "book",
+            "parameters": {
+                "type": "object",
+                "properties": {"n": {"type": "integer", "minimum": 1}},
+                "required": ["n"],
+            },
+        },
+    },
+)
+Message = dict[str, Any]
+
+
+def call(arguments: str, name: str = "book", number: int = 1) -> Message:
+    made = {"id": str(number), "function": {"name": name, "arguments": arguments}}
+    return {"role": "assistant", "content": None, "tool_calls": [made]}
+
+
+def result(text: str, number: int = 1) -> Message:
+    return {"role": "tool", "content": text, "tool_call_id": str(number)}
+
+
+def say(text: str) -> Message:
+    return {"role": "assistant", "content": text}
+
+
+def judge(
+    name: str,
+    response: Sequence[Message] | str,
+    *,
+    params: Mapping[str, Any] | None = None,
+    **task: Any,
+) -> RecordedVerdict:
+    evaluator = {"use": name, "params": dict(params or {})}
+    with jg.Jury.from_config({"evaluators": [evaluator]}) as jury:
+        answer = {"text": response} if isinstance(response, str) else {"messages": response}
+        query = task.pop("query", "Book two.")
+        scored = jury.score(jg.Task(id="t", query=query, **task), [jg.Response(id="r", **answer)])
+    return scored[0].verdicts[0]
+
+
+ACTIONS = [{"name": "book", "arguments": {"n": 2}}, {"name": "pay", "arguments": {}}]
+BOOKED = [call('{"n": 2}'), result("ok"), call("{}", "pay", 2), result("ok", 2), say("Done.")]
+SWAPPED = [call("{}", "pay", 2), result("ok", 2), call('{"n": 2}'), result("ok"), say("Done.")]
+MATCHES: Mapping[str, tuple[str, Any, float, str]] = {
+    "in order": ("strict", BOOKED, 1.0, "2 calls match"),
+    "another order": ("strict", SWAPPED, 0.0, "in another order"),
+    "any order": ("unordered", SWAPPED, 1.0, "2 calls match"),
+    "one is missing": ("superset", BOOKED[2:], 0.0, 'not called: book({"n":2})'),
+    "no more": ("subset", BOOKED[2:], 1.0, "1 calls match"),
+    "nothing is no subset": ("subset", "Done.", 0.0, "nothing is called"),
+    "no JSON": (
+        "unordered",
+        [call("{n: 2}"), result("ok"), *BOOKED[2:]],
+        0.0,
+        "messages[0].tool_calls[0].function.arguments: is no JSON of an object",
+    ),
+}
+
+
+@all_rows(("mode", "response", "score", "reason"), MATCHES.values())
+def test_calls_are_compared_with_actions(
+    mode: str, response: Any, score: float, reason: str
+) -> None:
+    params = {"trajectory_match_mode": mode}
+    verdict = judge("tools.match", response, params=params, reference_actions=ACTIONS)
+    assert verdict.score == score
+    assert reason in verdict.reason
+
+
+def test_other_tools_are_left_out_with_only() -> None:
+    params = {"trajectory_match_mode": "unordered", "only": ["book"]}
+    verdict = judge("tools.match", BOOKED[:2], params=params, reference_actions=ACTIONS)
+    assert verdict.score == 1.0
+    assert judge("tools.match", BOOKED).status == "abstained"
+
+
+def test_a_wrong_call_is_quoted_with_its_message() -> None:
+    params = {"trajectory_match_mode": "unordered"}
+    wrong = [say("Well."), call('{"n": 3}'), result("ok"), *BOOKED[2:]]
+    verdict = judge("tools.match", wrong, params=params, reference_actions=ACTIONS)
+    (evidence,) = verdict.evidence
+    assert (evidence.quote, evidence.message, evidence.verified) == ('book({"n":3})', 1, True)
+
+
+VALID: Mapping[str, tuple[Any, float | None, str]] = {
+    "valid": ([call('{"n": 2}')], 1.0, "1 of 1 calls are valid"),
+    "too small": ([call('{"n": 0}')], 0.0, "function.arguments: n: 0 is less than the minimum"),
+    "missing": ([call("{}")], 0.0, "the arguments: 'n' is a required property"),
+    "no JSON": ([call("{")], 0.0, "is no JSON of an object"),
+    "no such tool": ([call("{}", "fly")], 0.0, "there is no tool 'fly'"),
+    "nothing called": ("Done.", None, "no tool is called"),
+}
+
+
+@all_rows(("response", "score", "reason"), VALID.values())
+def test_arguments_are_validated_by_the_schema_of_their_tool(
+    response: Any, score: float | None, reason: str
+) -> None:
+    verdict = judge("tools.valid", response, tools=TOOLS)
+    assert verdict.score == score
+    assert reason in verdict.reason
+
+
+def test_a_bad_schema_is_an_error_of_the_plan() -> None:
+    tool = {"function": {"name": "book", "parameters": {"type": "number of seats"}}}
+    with pytest.raises(PlanError, match=r"tools\[0\]: `parameters` is no JSON Schema"):
+        judge("tools.valid", BOOKED, tools=[tool])
+
+
+def test_a_budget_is_the_least_share_of_its_limits() -> None:
+    params = {"max_calls": 1, "max_turns": 3}
+    assert judge("trajectory.budget", BOOKED, params=params).score == 0.5
+    assert judge("trajectory.budget", BOOKED[:2], params=params).score == 1.0
+    with pytest.raises(ConfigError, match="set a limit, one of max_calls"):
+        judge("trajectory.budget", BOOKED)
+
+
+def test_a_loop_is_a_call_that_brought_nothing_new() -> None:
+    again = [call("{}", "look", 1), result("no", 1), call("{}", "look", 2), result("no", 2)]
+    assert judge("trajectory.loops", again).score == 0.5
+    news = [*again[:2], call("{}", "look", 2), result("yes", 2)]
+    assert judge("trajectory.loops", news).score == 1.0
+    assert judge("trajectory.loops", [say("Hm."), say("Hm. ")]).score == 0.5
+
+
+def test_numbers_and_codes_of_the_answer_are_looked_up_in_results() -> None:
+    work = [call("{}", "look"), result('{"flight": "HAT170", "price": 1200.0, "at": "07:00:00"}')]
+    grounded = judge("tools.grounded", [*work, say("HAT170 at 07:00 costs $1,200 for 2.")])
+    assert grounded.score == 0.75  # two of whom nobody spoke: the query writes it as a word
+    assert "not there: '2'" in grounded.reason
+    assert judge("tools.grounded", [*work, say("Done.")]).status == "not_applicable"
