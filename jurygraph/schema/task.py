@@ -328,7 +328,7 @@ Context = Annotated[tuple[ContextPassage, ...], BeforeValidator(_to_passages)]
 
 
 class _Background(FrozenModel):
-    """What a task has besides its query and reference, and its views show.
+    """The parts of a task that its views show besides its query and reference.
 
     `reference_messages` and `reference_actions` are what a trajectory is compared with, `tools` the tools that it may
     call in OpenAI's form, and `context` the passages that were before the one who answered.
