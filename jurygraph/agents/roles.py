@@ -90,13 +90,18 @@ class UndeclaredClient:
         )
 
 
+def _report_to_nobody(answer: Any) -> None:
+    """Drop an answer: there is no listener."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class EvaluatorInput(Displayed):
     """Input of an evaluator.
 
     `responses` has one entry for scope `response`, two for `pair`, and the whole group for `group`. `material` has
     one mapping per response, from the name of the needed material to the material. `client` gives access to the
-    model, if the evaluator `uses_model`. `call_log` and `steps` are what jurygraph records with the verdict.
+    model, if the evaluator `uses_model`. `call_log` and `steps` are what jurygraph records with the verdict. A
+    `batched` evaluator may `report` the answer to an input before it has those to the others: a listener gets it then.
     """
 
     question: Question
@@ -107,6 +112,7 @@ class EvaluatorInput(Displayed):
     client: "JudgeClient | None" = None
     call_log: CallLog = field(default_factory=CallLog, compare=False, repr=False)
     steps: list[Step] = field(default_factory=list, compare=False, repr=False)
+    report: Callable[[Any], object] = field(default=_report_to_nobody, compare=False, repr=False)
 
     @property
     def response(self) -> Response:
@@ -574,12 +580,15 @@ class SingleCallEvaluator(BatchEvaluator):
         calls: dict[tuple[str, int], list[EvaluatorInput]] = defaultdict(list)
         for inputs in batch:
             calls[inputs.response.id, inputs.sample].append(inputs)
-        shared = [
-            replace(same_call[0], client=share_client(same_call)) for same_call in calls.values()
-        ]
-        verdicts = dict(
-            zip(calls, await each_answered(map(self.judge_response, shared)), strict=True)
-        )
+        judging = map(self._judge_call, calls.values())
+        verdicts = dict(zip(calls, await each_answered(judging), strict=True))
         return [
             verdicts[inputs.response.id, inputs.sample][inputs.question.subject] for inputs in batch
         ]
+
+    async def _judge_call(self, same_call: Sequence[EvaluatorInput]) -> Mapping[str, Verdict]:
+        shared = replace(same_call[0], client=share_client(same_call))
+        verdicts = await self.judge_response(shared)
+        for inputs in same_call:
+            inputs.report(verdicts[inputs.question.subject])
+        return verdicts

@@ -72,10 +72,12 @@ class _Malformed(ValueError):
     """The result of user code is not of a permitted kind; the message says why."""
 
 
-ReadVerdicts = dict[tuple[int, str, tuple[str, ...]], tuple[Verdict, Verdict]]
-"""Answers that were read, with their verdicts, by the identity of the answer, the text it is about and all texts shown.
+ReadVerdicts = dict[tuple[int, str, tuple[str, ...], Redactor], tuple[Verdict, Verdict]]
+"""Answers that were read, with their verdicts.
 
-The answer itself is kept so that no other one gets its identity.
+The key is the identity of the answer, the text it is about, all texts shown, and the redactor: one that was read for a
+listener is read again if the environment changed since. The answer itself is kept so that no other one gets its
+identity.
 """
 
 
@@ -104,7 +106,7 @@ def _read_once(
 ) -> Verdict:
     if type(item) is not Verdict:
         return _read_verdict(item, text, shown, redactor)
-    key = id(item), text, shown
+    key = id(item), text, shown, redactor
     if key not in read:
         read[key] = item, _read_verdict(item, text, shown, redactor)
     return read[key][1]

@@ -8,7 +8,7 @@ import asyncio
 import inspect
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -46,6 +46,8 @@ from jurygraph.schema import (
     Verdict,
 )
 
+ReadAnswer = Callable[[Redactor], list[RecordedVerdict]]
+"""Returns the verdicts of an answer that has arrived."""
 NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message=Evaluator.without_model)
 
 
@@ -56,7 +58,8 @@ class Calls:
 
     Coroutines run concurrently, each in an asyncio task of its own. Plain functions run one after another in a thread,
     or with `runs_inline` in the event loop's own. A function that `is_batched` has one input, of several parts, and
-    returns a sequence of answers to them.
+    returns a sequence of answers to them. If it `is_reported`, an input gets its answer to `report`; the function does
+    that for the parts of a batch.
     """
 
     function: Callable[[Any], Any]
@@ -64,6 +67,7 @@ class Calls:
     limits: CallLimits
     runs_inline: bool = False
     is_batched: bool = False
+    is_reported: bool = False
 
     @property
     def _starts_in_loop(self) -> bool:
@@ -111,7 +115,9 @@ class Calls:
     def _create_tasks(self, started: Sequence[Result]) -> list[Result]:
         """Return the results, with an asyncio task for each that has to be awaited."""
         return [
-            (self._create_task(call_input, result), True) if is_awaitable else (result, False)
+            (self._create_task(call_input, result), True)
+            if is_awaitable
+            else (self._report(call_input, result), False)
             for call_input, (result, is_awaitable) in zip(self.inputs, started, strict=True)
         ]
 
@@ -126,7 +132,7 @@ class Calls:
     async def _finish_call(self, call_input: Any, result: Awaitable[Any]) -> Any:
         answering = _await_result(result)
         try:
-            return await (
+            answer = await (
                 answering
                 if self.limits.seconds is None
                 else self.limits.await_result(answering, call_input)
@@ -134,6 +140,13 @@ class Calls:
         finally:
             _close_unstarted(answering)
             _close_logs(call_input)
+        return self._report(call_input, answer)
+
+    def _report(self, call_input: Any, result: Any) -> Any:
+        """Return the result of a call, after it was reported."""
+        if self.is_reported and not isinstance(result, RUN_ENDING):
+            call_input.report(result)
+        return result
 
 
 def _close_unstarted(answer: Coroutine[Any, Any, Any]) -> None:
@@ -196,11 +209,15 @@ async def _await_all(created: Sequence[Result]) -> list[Any]:
 
 
 def evaluator_calls(
-    evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
+    evaluator_tasks: Sequence[EvaluatorTask],
+    survey: Survey,
+    context: RunContext,
+    note_answer: Callable[[ReadAnswer], object],
 ) -> GroupCalls:
     """Return the calls for all evaluator tasks of a group; they become verdicts, stamped, with their calls and steps.
 
-    The tasks of one evaluator and judge follow each other, in their order: a batch asks one model.
+    The tasks of one evaluator and judge follow each other, in their order: a batch asks one model. `note_answer`
+    gets each answer as it arrives, if the context has a listener: to read them one by one costs more.
     """
     tasks_by_evaluator: dict[tuple[str, str | None], list[EvaluatorTask]] = defaultdict(list)
     for evaluator_task in evaluator_tasks:
@@ -211,31 +228,50 @@ def evaluator_calls(
         _make_inputs(name, judge, tasks, survey, context)
         for (name, judge), tasks in tasks_by_evaluator.items()
     ]
+    questions = {
+        evaluator_task.question.id: evaluator_task.question for evaluator_task in evaluator_tasks
+    }
+    stamps = {
+        name: make_stamp(question, survey.views[question.view])
+        for name, question in questions.items()
+    }
+    sent_calls = context.calls
+    read: ReadVerdicts = {}
+
+    def read_answer(
+        task: EvaluatorTask, task_input: EvaluatorInput, answer: Any, redactor: Redactor
+    ) -> list[RecordedVerdict]:
+        validated = validate_answer(task, answer, stamps[task.question.id], redactor, read)
+        call_log = task_input.call_log
+        return [call_log.add_to(verdict, sent_calls, task_input.steps) for verdict in validated]
 
     def to_verdicts(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[RecordedVerdict]:
-        questions = {
-            evaluator_task.question.id: evaluator_task.question
-            for evaluator_task in evaluator_tasks
-        }
-        stamps = {
-            name: make_stamp(question, survey.views[question.view])
-            for name, question in questions.items()
-        }
-        known = context.calls
-        read: ReadVerdicts = {}
         verdicts = []
         for (name, _), tasks, own_inputs, own_answers in zip(
             tasks_by_evaluator, tasks_by_evaluator.values(), inputs, answers, strict=True
         ):
             own: list[RecordedVerdict] = []
             for task, given, answer in zip(tasks, own_inputs, own_answers, strict=True):
-                validated = validate_answer(task, answer, stamps[task.question.id], redactor, read)
-                own += [given.call_log.add_to(verdict, known, given.steps) for verdict in validated]
+                own += read_answer(task, given, answer, redactor)
             if context.first_answers is not None:
                 context.first_answers.note(name, own)
             verdicts += own
         return verdicts
 
+    if context.listener is not None:
+        loop = asyncio.get_running_loop()
+
+        def add_report(task: EvaluatorTask, task_input: EvaluatorInput) -> EvaluatorInput:
+            def report(answer: Any) -> None:
+                read_now = partial(read_answer, task, task_input, answer)
+                loop.call_soon_threadsafe(note_answer, read_now)  # user code may be in a thread
+
+            return replace(task_input, report=report)
+
+        inputs = [
+            list(map(add_report, tasks, task_inputs))
+            for tasks, task_inputs in zip(tasks_by_evaluator.values(), inputs, strict=True)
+        ]
     calls = [
         _calls_of(name, judge, own, context)
         for (name, judge), own in zip(tasks_by_evaluator, inputs, strict=True)
@@ -325,7 +361,9 @@ def _calls_of(
         return Calls(lambda _: abstention, inputs, limits, runs_inline=True)
     if evaluator.batched:
         return Calls(evaluator.answer_all, [tuple(inputs)], limits, is_batched=True)
-    return Calls(evaluator.answer, inputs, limits, evaluator.runs_inline and limits.seconds is None)
+    runs_inline = evaluator.runs_inline and limits.seconds is None
+    is_reported = context.listener is not None
+    return Calls(evaluator.answer, inputs, limits, runs_inline, is_reported=is_reported)
 
 
 def _limits(component: Evaluator | Deriver, context: RunContext) -> CallLimits:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
+from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple, get_args
 
@@ -24,7 +25,13 @@ from langgraph.types import Command
 
 from jurygraph.decision.decide import GroupVerdicts, RewardRow, compute_rewards_of_each
 from jurygraph.graphs.answers import catch_errors
-from jurygraph.graphs.calls import GroupCalls, StartedCalls, deriver_calls, evaluator_calls
+from jurygraph.graphs.calls import (
+    GroupCalls,
+    ReadAnswer,
+    StartedCalls,
+    deriver_calls,
+    evaluator_calls,
+)
 from jurygraph.graphs.events import QuestionSent, VerdictGiven
 from jurygraph.graphs.routing import (
     EvaluatorTask,
@@ -53,6 +60,7 @@ from jurygraph.schema import (
     digest_of,
 )
 from jurygraph.schema.trace import group_statistics, group_verdicts_by_response, permitted_purpose
+from jurygraph.schema.verdict import VerdictKey
 
 PAUSE = 0.02
 """Seconds for which a turn waits for more groups, while others are judged: a turn costs CPU, however many it takes."""
@@ -64,7 +72,8 @@ TURNS_A_RUN = 500
 class GroupInWork:
     """A group, what is known of it, and the calls of its present wave, by branch.
 
-    `pending` counts the branches of the wave that have not started their calls, and the calls without an answer.
+    `pending` counts the branches of the wave that have not started their calls, the calls without an answer, and the
+    readers of answers for the listener.
     """
 
     number: int
@@ -78,8 +87,11 @@ class GroupInWork:
     started: dict[str, StartedCalls] = field(default_factory=dict)
     pending: int = 0
     error: BaseException | None = None
-    reported: int = 0
-    """The number of verdicts that the listener got."""
+    arrived: list[ReadAnswer] = field(default_factory=list)
+    """The answers for the listener since the last reader started."""
+    readers: list[asyncio.Task[None]] = field(default_factory=list)
+    reported: dict[VerdictKey, RecordedVerdict] = field(default_factory=dict)
+    """The verdicts that the listener got."""
 
     @property
     def is_in_last_wave(self) -> bool:
@@ -118,14 +130,49 @@ class GroupInWork:
                 )
             )
 
-    def report_verdicts(self) -> None:
-        """Tell the listener, if there is one, the verdicts that are new; in the event loop, unlike what finds them."""
+    def report_verdicts(self, verdicts: Iterable[RecordedVerdict]) -> None:
+        """Tell the listener, if there is one, the verdicts that are new; in the event loop, unlike what finds them.
+
+        One that differs from when its answer came is new, too: its batch failed later, or the environment got a secret.
+        """
         listener = self.context.listener
         if listener is None:
             return
-        for verdict in self.verdicts[self.reported :]:
-            listener(VerdictGiven(task_id=self.group.plan.task_id, verdict=verdict))
-        self.reported = len(self.verdicts)
+        for verdict in verdicts:
+            if self.reported.get(verdict.key) != verdict:
+                self.reported[verdict.key] = verdict
+                listener(VerdictGiven(task_id=self.group.plan.task_id, verdict=verdict))
+
+    def note_answer(self, answer: ReadAnswer) -> None:
+        """Take an answer that the listener should hear of before the wave is over.
+
+        It is read a turn of the loop later: then it may have been the last of the wave, which `read` is about to read,
+        and those that came together have one reader.
+        """
+        self.arrived.append(answer)
+        if len(self.arrived) == 1:
+            asyncio.get_running_loop().call_soon(self._start_reader)
+
+    def _start_reader(self) -> None:
+        arrived = self.arrived
+        self.arrived = []
+        if not self.pending:
+            return
+        self.pending += 1
+        isolated = fresh_context(self.context.config.langsmith)
+        reader = asyncio.create_task(self._read_early(arrived), context=isolated)
+        reader.add_done_callback(self._count_answer)
+        self.readers.append(reader)
+
+    async def _read_early(self, arrived: Sequence[ReadAnswer]) -> None:
+        """Report the verdicts of answers; those that are stored are read by `read`, at the end of the wave."""
+        redactor = self.context.redactor
+        letters = max((calls.calls.letters for calls in self.started.values()), default=0)
+        found = await search_off_loop(lambda: [read(redactor) for read in arrived], letters)
+        # a thread that hung may report after the wave is over
+        self.report_verdicts(
+            verdict for verdict in chain(*found) if verdict.key not in self.reported
+        )
 
     def start(self, branch: str, calls: GroupCalls) -> None:
         """Start the calls of a branch; `report_answered` gets this group when all of all branches have an answer."""
@@ -142,6 +189,9 @@ class GroupInWork:
 
     def read(self, answers: Mapping[str, Sequence[Sequence[Any]]], redactor: Redactor) -> None:
         """Add what the branches found, in the order of their names, whichever was answered first."""
+        for reader in self.readers:
+            self.error = self.error or reader.exception()
+        self.readers = []
         for branch in sorted(answers):
             calls = self.started.pop(branch).calls
             found = catch_errors(partial(calls.read, answers[branch], redactor))
@@ -245,6 +295,7 @@ class GroupsInWork:
         """Cancel all calls, and wait until they have ended."""
         started = [calls for entry in self._groups.values() for calls in entry.started.values()]
         tasks = [task for calls in started for task in calls.tasks]
+        tasks += [reader for entry in self._groups.values() for reader in entry.readers]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -292,7 +343,7 @@ async def _route(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[s
     work = {}
     complete = []
     for entry, entry_work in zip(arrived, found, strict=True):
-        entry.report_verdicts()
+        entry.report_verdicts(entry.verdicts)
         if entry_work.branches:
             work[entry.number] = entry_work
         else:
@@ -339,7 +390,7 @@ def _questions_of(branch: str) -> GroupCallsMaker:
         if not tasks:
             return None
         entry.report_questions(tasks)
-        return evaluator_calls(tasks, entry.group.plan.survey, entry.context)
+        return evaluator_calls(tasks, entry.group.plan.survey, entry.context, entry.note_answer)
 
     return make_calls
 
@@ -368,7 +419,7 @@ async def _decide(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[
     await _read_answers(complete)
     decided = [entry for entry in complete if entry.error is None]
     for entry in decided:
-        entry.report_verdicts()
+        entry.report_verdicts(entry.verdicts)
         entry.verdicts = list(mark_superseded(entry.group.plan.survey, entry.verdicts))
     inputs = [_decision_input(entry) for entry in decided]
     combiners = complete[0].context.combiners

@@ -458,7 +458,10 @@ class JudgeEvaluator(BatchEvaluator):
         verdicts = await judge_items(
             client, self.prompt, items, variables, text, sample=sample, compact=compact
         )
-        return rotate(verdicts, -places)
+        verdicts = rotate(verdicts, -places)
+        for inputs, verdict in zip(batch, verdicts, strict=True):
+            inputs.report(verdict)
+        return verdicts
 
 
 def rotate(values: Sequence[T], places: int) -> list[T]:
