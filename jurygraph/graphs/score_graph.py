@@ -144,28 +144,24 @@ class GroupInWork:
                 listener(VerdictGiven(task_id=self.group.plan.task_id, verdict=verdict))
 
     def note_answer(self, answer: ReadAnswer) -> None:
-        """Take an answer that the listener should hear of before the wave is over.
-
-        It is read a turn of the loop later: then it may have been the last of the wave, which `read` is about to read,
-        and those that came together have one reader.
-        """
+        """Take an answer that the listener should hear of before the wave is over; those that come together have one
+        reader."""
+        if not self.pending:
+            return  # `read` gives them all
         self.arrived.append(answer)
         if len(self.arrived) == 1:
-            asyncio.get_running_loop().call_soon(self._start_reader)
+            self.pending += 1
+            isolated = fresh_context(self.context.config.langsmith)
+            reader = asyncio.create_task(self._read_arrived(), context=isolated)
+            reader.add_done_callback(self._count_answer)
+            self.readers.append(reader)
 
-    def _start_reader(self) -> None:
+    async def _read_arrived(self) -> None:
+        """Report the verdicts of answers; those that are stored are read by `read`, at the end of the wave."""
         arrived = self.arrived
         self.arrived = []
-        if not self.pending:
+        if self.pending == 1:  # this reader, after the last answer: most groups have one request
             return
-        self.pending += 1
-        isolated = fresh_context(self.context.config.langsmith)
-        reader = asyncio.create_task(self._read_early(arrived), context=isolated)
-        reader.add_done_callback(self._count_answer)
-        self.readers.append(reader)
-
-    async def _read_early(self, arrived: Sequence[ReadAnswer]) -> None:
-        """Report the verdicts of answers; those that are stored are read by `read`, at the end of the wave."""
         redactor = self.context.redactor
         letters = max((calls.calls.letters for calls in self.started.values()), default=0)
         found = await search_off_loop(lambda: [read(redactor) for read in arrived], letters)
