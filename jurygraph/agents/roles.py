@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, NoReturn, TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -28,7 +28,13 @@ from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError
 from jurygraph.messages import shorten
 from jurygraph.models.request import CallLog, Fault, Reply, Request
-from jurygraph.safety.evidence import SearchableText, aread_text, search_off_loop
+from jurygraph.safety.evidence import (
+    Passage,
+    SearchableText,
+    aread_text,
+    read_text,
+    search_off_loop,
+)
 from jurygraph.schema import (
     Audience,
     Branch,
@@ -372,11 +378,52 @@ class Measurement(NamedTuple):
     confidence: float | None = None
 
 
+QuotedFrom = Literal["response", "context"]
+
+
 class Claim(NamedTuple):
-    """A claim of a reply about a response that needs a quotation, with the quotations given for it."""
+    """A claim of a reply about a response that needs a quotation, with the quotations given for it.
+
+    `needs` are the texts of which each has to be quoted.
+    """
 
     statement: str
     quotes: Sequence[str]
+    needs: tuple[QuotedFrom, ...] = ("response",)
+
+
+class QuotableTexts:
+    """The texts that a judge may quote: the response, and the passages of the task's context, by name."""
+
+    def __init__(self, response: SearchableText, passages: Mapping[str, str] | None = None) -> None:
+        self.response = response
+        self._passages = {name: read_text(text) for name, text in (passages or {}).items()}
+
+    def find_support(self, quotation: str) -> Evidence | None:
+        """Return the passage that a quotation matches, first in the response; None if it is nowhere."""
+        passage = self.response.find_support(quotation)
+        return self._evidence(passage, "response") if passage else self.find_in_context(quotation)
+
+    def find_in_context(self, quotation: str) -> Evidence | None:
+        for name, text in self._passages.items():
+            passage = text.find_support(quotation)
+            if passage is not None:
+                return self._evidence(passage, name)
+        return None
+
+    def has_support(self, claim: Claim) -> bool:
+        """Return whether each text that the claim needs is quoted."""
+        find: Mapping[QuotedFrom, Callable[[str], object]] = {
+            "response": self.response.find_support,
+            "context": self.find_in_context,
+        }
+        return all(any(map(find[name], claim.quotes)) for name in claim.needs)
+
+    @staticmethod
+    def _evidence(passage: Passage, source: str) -> Evidence:
+        return Evidence(
+            quote=passage.text, start=passage.start, end=passage.end, source=source, verified=True
+        )
 
 
 class Finding(NamedTuple):
@@ -403,17 +450,21 @@ async def judge_findings(
     *,
     find_problem: "ProblemFinder[T] | None" = None,
     is_quoted: bool = True,
+    passages: Mapping[str, str] | None = None,
 ) -> dict[str, Verdict]:
     """Return a verdict on each subject: what `find` finds in the model's reply on a response.
 
     Unless the config's `safety.evidence` is off, every claim needs a quotation from the response: quotations from
     elsewhere are discarded, the model gets one chance to repair its reply, and a finding with a claim that is left
     without any is marked `unsupported`. Nothing is credited where the judge cannot tell, so that it needs no quotation.
+    `passages` are other texts that may be quoted, by the names that evidence has as its source.
     `is_quoted` is false if replies have no quotations. The reply itself has the log probabilities of its tokens; a
     check of quotations needs none. A reply in which `find_problem` finds a problem is malformed (see `ask_model`).
     """
     rule = client.safety.evidence
-    text = await aread_text(response) if is_quoted and rule != "off" else None
+    text = None
+    if is_quoted and rule != "off":
+        text = QuotableTexts(await aread_text(response), passages)
 
     def find_flaw(value: T) -> str | None:
         if text is None:
@@ -447,7 +498,7 @@ async def judge_findings(
 
 
 def build_verdict(
-    finding: Finding, text: SearchableText | None, call: str, rule: EvidenceRule
+    finding: Finding, text: QuotableTexts | None, call: str, rule: EvidenceRule
 ) -> Verdict:
     """Return the verdict; `text` is where quotations are searched, or None if no quotations are asked for.
 
@@ -462,7 +513,7 @@ def build_verdict(
         evidence, rejected = verify_quotes(quotes, text)
         unsupported = _unsupported_claims(finding.claims, text)
         if rejected and not unsupported:  # else the mark says it
-            reason = f"{reason} [lost: {_explain_rejected_quotes(rejected, text)}]"
+            reason = f"{reason} [lost: {_explain_rejected_quotes(rejected, text.response)}]"
     if finding.measurement is None:
         return Verdict(
             status="abstained", reason=reason or CANNOT_TELL, evidence=evidence, call=call
@@ -477,14 +528,17 @@ def build_verdict(
     return mark_unsupported(verdict, f"says {problems}", rule)
 
 
-def _unsupported_claims(claims: Iterable[Claim], text: SearchableText) -> list[Claim]:
-    return [claim for claim in claims if not any(map(text.find_support, claim.quotes))]
+def _unsupported_claims(claims: Iterable[Claim], text: QuotableTexts) -> list[Claim]:
+    return [claim for claim in claims if not text.has_support(claim)]
 
 
-def _missing_evidence(claim: Claim, text: SearchableText) -> str:
+def _missing_evidence(claim: Claim, text: QuotableTexts) -> str:
     if not claim.quotes:
         return f"{claim.statement}, and nothing is quoted for it"
-    return f"{claim.statement}, and quotes {_explain_rejected_quotes(claim.quotes, text)}"
+    rejected = [quotation for quotation in claim.quotes if text.find_support(quotation) is None]
+    if not rejected:  # what is quoted is there, in another text than the one that is needed
+        return f"{claim.statement}, and does not quote {' and '.join(claim.needs)}"
+    return f"{claim.statement}, and quotes {_explain_rejected_quotes(rejected, text.response)}"
 
 
 def _explain_rejected_quotes(quotations: Sequence[str], text: SearchableText) -> str:
@@ -539,16 +593,14 @@ def explain_rejected_quote(quotation: str, text: SearchableText) -> str:
 
 
 def verify_quotes(
-    quotations: Sequence[str], text: SearchableText
+    quotations: Sequence[str], text: QuotableTexts
 ) -> tuple[tuple[Evidence, ...], list[str]]:
     """Return the quoted passages as evidence, and the quotations that match no passage."""
-    passage_of = {quotation: text.find_support(quotation) for quotation in quotations}
-    passages = dict.fromkeys(passage for passage in passage_of.values() if passage is not None)
-    evidence = tuple(
-        Evidence(quote=place.text, start=place.start, end=place.end, verified=True)
-        for place in passages
-    )
-    return evidence, [quotation for quotation, passage in passage_of.items() if passage is None]
+    evidence_of = {quotation: text.find_support(quotation) for quotation in quotations}
+    found = [evidence for evidence in evidence_of.values() if evidence is not None]
+    rejected = [quotation for quotation, evidence in evidence_of.items() if evidence is None]
+    passages = {(evidence.source, evidence.start, evidence.end): evidence for evidence in found}
+    return tuple(passages.values()), rejected
 
 
 def shorten_quotes(quotations: Sequence[str]) -> str:

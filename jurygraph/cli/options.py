@@ -115,6 +115,7 @@ _COLUMN_OPTIONS = {
     "agent": "--agent-column",
     "messages": "--messages-column",
     "response_from": "--response-from",
+    "context": "--context-column",
 }
 """The option for each role of a column."""
 
@@ -145,6 +146,9 @@ TableAgentColumn = Annotated[
 
 MessagesColumn = Annotated[
     str | None, _column("messages", "Conversations: lists of messages, instead of the two above.")
+]
+ContextColumn = Annotated[
+    str | None, _column("context", "Context of a table's prompts: a passage, or a JSON list.")
 ]
 ResponseFrom = Annotated[
     int | None,

@@ -12,6 +12,7 @@ from jurygraph.agents.roles import (
     Answer,
     Evaluator,
     EvaluatorInput,
+    QuotableTexts,
     Quotes,
     Reason,
     ask_model,
@@ -65,7 +66,7 @@ def locate_quotes(reply: Any, texts: Sequence[SearchableText]) -> Quoted:
     unique = list(
         dict.fromkeys(quotation for quotation in getattr(reply, "quotes", ()) if quotation.strip())
     )
-    verified = [verify_quotes(unique, text) for text in texts]
+    verified = [verify_quotes(unique, QuotableTexts(text)) for text in texts]
     lost = [
         quotation
         for quotation in unique

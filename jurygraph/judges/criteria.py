@@ -26,6 +26,7 @@ from jurygraph.agents.roles import (
     EvaluatorInput,
     Finding,
     Measurement,
+    QuotedFrom,
     Quotes,
     Reason,
     judge_findings,
@@ -35,7 +36,7 @@ from jurygraph.agents.roles import (
 from jurygraph.concurrency import each_answered
 from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import Problem
+from jurygraph.messages import Problem, escape_hidden, shorten
 from jurygraph.models.judge_client import JudgeClient, p_true
 from jurygraph.models.request import Reply
 from jurygraph.prompts import Prompt, load_prompt
@@ -282,12 +283,16 @@ def _add_reason(bare: type[FrozenModel]) -> type[FrozenModel]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Item(Displayed):
-    """One item to be judged: its text, its form, the texts of its parts, and the meanings of values of its scale."""
+    """One item to be judged: its text, its form, the texts of its parts, and the meanings of values of its scale.
+
+    `needs` are the texts of which each has to be quoted for it.
+    """
 
     text: str
     form: Form
     parts: tuple[str, ...] = ()
     anchors: tuple[tuple[str, str], ...] = ()
+    needs: tuple[QuotedFrom, ...] = ("response",)
 
     def __post_init__(self) -> None:
         require_type("Item.text", self.text, str, "give the text of a criterion")
@@ -305,10 +310,12 @@ async def judge_items(
     *,
     sample: int = 0,
     compact: bool = False,
+    passages: Mapping[str, str] | None = None,
 ) -> list[Verdict]:
     """Return a verdict on each item, from one call; the keys of `items` are their names in the reply and in the prompt.
 
-    `compact` replies hold neither reasons nor quotations; others need quotations as in `judge_findings`.
+    `passages` are texts beside the response that may be quoted, by name (see `judge_findings`). `compact` replies hold
+    neither reasons nor quotations; others need quotations as there.
     """
     reply_model: type[Any] = _reply_model(
         tuple((name, item.form.reply_model(compact)) for name, item in items.items())
@@ -321,9 +328,12 @@ async def judge_items(
     request = client.request(prompt, reply_model, prompt_variables, sample=sample, logprobs=True)
 
     def find(value: Any, reply: Reply | None) -> dict[str, Finding]:
-        return {
-            name: item.form.find(getattr(value, name), name, reply) for name, item in items.items()
-        }
+        found = {}
+        for name, item in items.items():
+            finding = item.form.find(getattr(value, name), name, reply)
+            claims = [claim._replace(needs=item.needs) for claim in finding.claims]
+            found[name] = finding._replace(claims=claims)
+        return found
 
     def find_problem(value: Any, reply: Reply) -> Problem | None:
         problems = (
@@ -341,6 +351,7 @@ async def judge_items(
         find,
         find_problem=find_problem,
         is_quoted=not compact,
+        passages=passages,
     )
     return list(verdicts.values())
 
@@ -371,6 +382,8 @@ def _show_item(name: str, item: Item) -> ShownItem:
 
 class JudgeEvaluator(BatchEvaluator):
     """Base class of evaluators that judge up to four items of a response in one call, each item independently.
+
+    A prompt with the variable `passages` gets those of the task's context, as pairs of name and text to be fenced.
 
     Sample s shows the items of a call rotated by s places, so that the samples differ in the order and not by chance
     alone, unless `rotate` is false.
@@ -455,13 +468,33 @@ class JudgeEvaluator(BatchEvaluator):
         variables = {**shared_prompt_variables(first), **self.prompt_variables(first)}
         text = first.response.text
         compact = self.settings.profile == "compact"
+        passages = None
+        if "passages" in self.prompt.needs:
+            passages = name_passages(first.task)
+            variables["passages"] = tuple(passages.items())
         verdicts = await judge_items(
-            client, self.prompt, items, variables, text, sample=sample, compact=compact
+            client,
+            self.prompt,
+            items,
+            variables,
+            text,
+            sample=sample,
+            compact=compact,
+            passages=passages,
         )
         verdicts = rotate(verdicts, -places)
         for inputs, verdict in zip(batch, verdicts, strict=True):
             inputs.report(verdict)
         return verdicts
+
+
+def name_passages(task: TaskView) -> dict[str, str]:
+    """Return the passages of a task's context by the names that prompts and evidence have for them."""
+    named = {}
+    for number, passage in enumerate(task.context or (), start=1):
+        about = "" if passage.source is None else f" ({shorten(escape_hidden(passage.source))})"
+        named[f"passage {number}{about}"] = passage.text
+    return named
 
 
 def rotate(values: Sequence[T], places: int) -> list[T]:

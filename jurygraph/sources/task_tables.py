@@ -357,6 +357,7 @@ class TableColumns(FrozenModel):
     group_by: Id | None = None
     agent: Id | None = None
     messages: Id | None = Field(default=None, exclude_if=is_none)
+    context: Id | None = Field(default=None, exclude_if=is_none)
     response_from: Count | None = Field(default=None, exclude_if=is_none)
 
     @model_validator(mode="after")
@@ -399,7 +400,7 @@ class TableColumns(FrozenModel):
     @property
     def shared(self) -> list[str]:
         """The columns whose cells all rows of a task share; none without `group_by`, where each row is a task."""
-        columns = (self.prompt, self.messages, self.reference, self.rubric)
+        columns = (self.prompt, self.messages, self.reference, self.rubric, self.context)
         return [] if self.group_by is None else [name for name in columns if name is not None]
 
 
@@ -572,7 +573,7 @@ def _read_cells(
             cells[column] = _read_exchange(f"{path}, {place}", column, value, columns.response_from)
             continue
         if not isinstance(value, str) and not (
-            column in (columns.prompt, columns.rubric) and isinstance(value, list)
+            column in (columns.prompt, columns.rubric, columns.context) and isinstance(value, list)
         ):
             several = role == "response" and isinstance(value, list)
             remedy = (
@@ -622,6 +623,8 @@ def _to_task(location: str, row_id: str, cells: Cells, columns: TableColumns) ->
     chat = cells[columns.messages]
     query = cells[columns.prompt] if chat is None else chat.query
     content |= {"query": query, "reference": cells[columns.reference]}
+    if columns.context is not None:
+        content["context"] = _to_context(cells[columns.context])
     if columns.rubric is not None:
         content["rubric"] = _to_rubric(location, columns.rubric, cells[columns.rubric])
     names = {
@@ -630,6 +633,16 @@ def _to_task(location: str, row_id: str, cells: Cells, columns: TableColumns) ->
         "rubric": columns.rubric,
     }
     return _validate(location, Task, content, names)
+
+
+def _to_context(cell: str | list[Any]) -> Any:
+    """Return the passages in a cell: a list of them, also as JSON, or a text that is one passage."""
+    if isinstance(cell, str) and cell.lstrip().startswith("["):
+        try:
+            return from_json(cell)
+        except ValueError:  # a passage may begin with a bracket
+            return cell
+    return cell
 
 
 def _to_rubric(location: str, column: str, cell: str | list[Any]) -> Row:

@@ -40,6 +40,7 @@ VERSIONS = {
     "decomposed": ("1", "31e797875f90e8edc7cee848aabaf798f8a71f255ff0855c1351188d00fe4acb"),
     "dimensions": ("1", "59ae15be16443925099ddaf53f3ca20434ca62f93a28ba0b7d60bbff6afc1d46"),
     "direct": ("2", "9d0f2751be87495e6308725f86692af68539b3fc27f894fee6deee01e0366b7b"),
+    "context": ("1", "7157888af01639b715caa7d4b301a2bb7382c0a28ae2489a8117e75b0f3e399e"),
     "conversation": ("1", "b0b1513bad0c82b250a44b82a92b877d7807658a9c43474997113f919d3216b1"),
     "example": ("1", "bf4b26a6b2657eece5d188dec46ca0d9ece229b1ee7a827afa73b152c716178b"),
     "extract": ("1", "9a54dc3697bea8e40230f33f7ac33410d67083ab501673ee0219e5f1a50378e5"),
@@ -110,6 +111,7 @@ FILLED: dict[str, dict[str, Any]] = {
             {"name": "stakeholder_2", "text": "- soft: cats"},
         ],
     },
+    "context": {**SHOWN, **ITEMS, "passages": (("passage 1 (letters.md)", "Letters begin so."),)},
     "profile": {"query": "Write a letter.", "profile": "likes cats"},
     "graph-roles": {
         "query": "Write a letter.",
@@ -269,6 +271,7 @@ def test_foreign_text_is_fenced(name: str) -> None:
     texts = [value for value in filled.values() if isinstance(value, str)]
     texts += [one["text"] for value in filled.values() if isinstance(value, list) for one in value]
     texts += [text for one in filled.get("examples", ()) for text in (one.text, one.reason) if text]
+    texts += [text for passage in filled.get("passages", ()) for text in passage]
     found = [
         re.search(rf"<<<(\w+) ([0-9a-f]{{16}})\n{re.escape(text)}\n\1 \2>>>", message_texts(name))
         for text in texts

@@ -10,6 +10,7 @@ from jurygraph.cli.options import (
     AsJson,
     Conditions,
     ConfigFile,
+    ContextColumn,
     DryRun,
     EdgesFrom,
     FilesOutside,
@@ -75,6 +76,7 @@ def score(
     agent_column: TableAgentColumn = None,
     messages_column: MessagesColumn = None,
     response_from: ResponseFrom = None,
+    context_column: ContextColumn = None,
     config: ConfigFile = None,
     responses: Annotated[
         str | None, option("F", "JSONL file of responses, if not in TASKS.")
@@ -130,6 +132,7 @@ def score(
         agent=agent_column,
         messages=messages_column,
         response_from=response_from,
+        context=context_column,
     )
     run = run or _choose_unused_folder(dry_run)
     files = (tasks, run, columns, responses, profiles_from, edges_from, allow_files_outside)

@@ -1,0 +1,49 @@
+"""The ready rubric for answers from retrieved passages: faithful to the context, an answer, and context enough."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from jurygraph.agents.roles import EvaluatorInput
+from jurygraph.judges.criteria import Binary, Item, JudgeEvaluator
+from jurygraph.prompts import load_prompt
+from jurygraph.schema import Question, TaskView, Verdict
+
+ITEMS: Mapping[str, Item] = MappingProxyType(
+    {
+        "faithful": Item(
+            "Everything that the response claims is borne out by the passages, and nothing in it goes against them.",
+            Binary(),
+            needs=("response", "context"),
+        ),
+        "answers": Item("The response answers what was asked, and all of it.", Binary()),
+        "sufficient": Item(
+            "The passages have all that is needed to answer what was asked, whatever the response makes of them.",
+            Binary(),
+            needs=("context",),
+        ),
+    }
+)
+
+
+class Context(JudgeEvaluator):
+    """Score whether a response is faithful to the task's `context`, answers, and had enough context to answer from.
+
+    `faithful` needs quotations from response and context, `answers` from the response, and `sufficient` from the
+    context; evidence names the passage. It abstains for a task without context.
+    """
+
+    name = "context"
+    version = "1"
+    prompt = load_prompt("context")
+    shares = MappingProxyType(dict.fromkeys(ITEMS, 1.0))
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        return [self.question(view, name) for name in ITEMS]
+
+    def item(self, inputs: EvaluatorInput) -> Item:
+        return ITEMS[inputs.question.subject]
+
+    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
+        if not batch[0].task.context:
+            return [Verdict.abstain("the task has no context")] * len(batch)
+        return await super().answer_all(batch)
