@@ -1,4 +1,4 @@
-"""`make demo`: nine examples in a few lines each. The whole output of every command is kept in `demo-run/*.txt`.
+"""`make demo`: ten examples in a few lines each. The whole output of every command is kept in `demo-run/*.txt`.
 
 No model is needed: in one example a scripted judge stands in for one, in another the recorded replies of a small one.
 """
@@ -86,6 +86,7 @@ def main() -> None:
     # The judge's address is new each time: its replies would only fill the user's cache.
     os.environ["JURYGRAPH_CACHE"] = str(OUT / "cache")
     wrong = maths()
+    agent()
     trip()
     rubric()
     monitor()
@@ -127,6 +128,19 @@ def maths() -> str:
         *(find_line(explained, each) for each in patterns), find_line(verified, "recomputed")
     )
     return wrong
+
+
+def agent() -> None:
+    """Score an agent's conversations by what it called, and print how well each check predicts the outcome."""
+    example = Example(
+        "agent", "100 conversations of GPT-4o with tools (tau-bench, airline), judged by code."
+    )
+    example.score("agent/tasks.jsonl.gz", "--config", "examples/agent/jury.yaml")
+    labels = ["--labels", "examples/agent/outcomes.csv", "--json"]
+    study = json.loads(example.jurygraph("study", "judge", example.run, *labels))
+    accuracy = {judge["question"]: judge["accuracy"] for judge in study["judges"]}
+    found = "; ".join(f"{name} {show_share(share)}" for name, share in accuracy.items())
+    example.print_finding(f"right about the published outcome: {found}")
 
 
 def trip() -> None:

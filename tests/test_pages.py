@@ -295,6 +295,7 @@ PAGES = [
         lines_with("docs/safety.md", "max-cost|--gate|--tasks"),
     ),
     Page("docs/watching.md", for_watching, may_fail="jurygraph watch "),
+    Page("examples/agent/README.md"),
     Page("examples/consensus/README.md"),
     Page("examples/judge_labels/README.md", may_fail="jurygraph score judge-labels|--gate "),
     Page("examples/maths/README.md"),

@@ -327,24 +327,13 @@ Tools = tuple[dict[str, JsonValue], ...]
 Context = Annotated[tuple[ContextPassage, ...], BeforeValidator(_to_passages)]
 
 
-class _Background(FrozenModel):
-    """The parts of a task that its views show besides its query and reference.
-
-    `reference_messages` and `reference_actions` are what a trajectory is compared with, `tools` the tools that it may
-    call in OpenAI's form, and `context` the passages that were before the one who answered.
-    """
-
-    reference_messages: Messages | None = Field(default=None, exclude_if=is_none)
-    reference_actions: tuple[Action, ...] | None = Field(default=None, exclude_if=is_none)
-    tools: Tools | None = Field(default=None, exclude_if=is_none)
-    context: Context | None = Field(default=None, exclude_if=is_none)
-
-
-class Task(_Background):
+class Task(FrozenModel):
     """One task. It has no field for responses, so nothing computed from it can depend on one.
 
     `group` names a set of tasks that resemble each other, such as variants of one prompt: no history shows one of them
-    to a judge of another, and studies take them as one unit. It is not the group of responses.
+    to a judge of another, and studies take them as one unit. It is not the group of responses. Trajectories are
+    compared with `reference_messages` or `reference_actions`. `tools` are those that may be called, in OpenAI's form;
+    `context` is what was retrieved for whoever answers.
     """
 
     id: Id
@@ -357,6 +346,10 @@ class Task(_Background):
     facts: dict[str, JsonValue] | None = None
     group: str | None = None
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    reference_messages: Messages | None = Field(default=None, exclude_if=is_none)
+    reference_actions: tuple[Action, ...] | None = Field(default=None, exclude_if=is_none)
+    tools: Tools | None = Field(default=None, exclude_if=is_none)
+    context: Context | None = Field(default=None, exclude_if=is_none)
 
     _check_names = model_validator(mode="after")(_check_people)
 
@@ -430,7 +423,7 @@ _MEMBERS: dict[Audience, type] = {
 }
 
 
-class TaskView(_Background):
+class TaskView(FrozenModel):
     """The part of a task that is shown for one member of an audience: the task itself, and this member only.
 
     `about` is the stakeholder, criterion or reviewer of the view; None for the view of the whole task. `people` are all
@@ -446,6 +439,10 @@ class TaskView(_Background):
     facts: dict[str, JsonValue] | None = None
     group: str | None = None
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    reference_messages: Messages | None = Field(default=None, exclude_if=is_none)
+    reference_actions: tuple[Action, ...] | None = Field(default=None, exclude_if=is_none)
+    tools: Tools | None = Field(default=None, exclude_if=is_none)
+    context: Context | None = Field(default=None, exclude_if=is_none)
 
     @model_validator(mode="after")
     def _check_member(self) -> Self:

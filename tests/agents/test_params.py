@@ -59,6 +59,21 @@ EVALUATORS = {
             "audience: is the text 'criterion'; write 'stakeholder' or 'task'",
         ),
     ],
+    "context": [PROFILE],
+    "goal_reached": [PROFILE],
+    "tools.match": [
+        (
+            {"trajectory_match_mode": "any"},
+            "trajectory_match_mode: is the text 'any'; write 'strict', 'unordered', 'subset' or 'superset'",
+        ),
+        (
+            {"tool_args_match_overrides": {"book": 1}},
+            "tool_args_match_overrides.book: is the number 1",
+        ),
+    ],
+    "trajectory.budget": [
+        ({"max_calls": -1}, "max_calls: is the number -1; write a number of 0 or more"),
+    ],
     "optimizer.efficiency": [({"limit": 1.0}, "limit: is the number 1.0; write a number above 1")],
     "similarity": [
         (

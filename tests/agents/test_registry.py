@@ -144,6 +144,7 @@ def test_every_builtin_evaluator_can_be_loaded(name: str) -> None:
         "similarity": {"embedder": "openai-compatible:http://127.0.0.1:9/v1#tiny"},
         "ranker": {"ranker": "openai-compatible:http://127.0.0.1:9/v1#tiny"},
     }
+    needed["trajectory.budget"] = {"max_calls": 9}
     made = evaluator(name, params=needed.get(name, {}))
     assert (made.name, isinstance(made, Evaluator), made.bounds_its_time) == (name, True, True)
     assert VERSION.match(made.version)

@@ -318,7 +318,7 @@ STORED = {
     ),
     "task_message_of_an_unknown_role": Refusal(
         "tasks.jsonl, line 1, field query[0].role",
-        "did you mean assistant? write 'system', 'user', 'assistant' or 'tool'",
+        "did you mean assistant? write 'system', 'developer', 'user', 'assistant' or 'tool'",
     ),
     "task_query_of_no_messages": Refusal(
         "tasks.jsonl, line 1, field query", "give it one message at least"

@@ -42,6 +42,7 @@ VERSIONS = {
     "direct": ("2", "9d0f2751be87495e6308725f86692af68539b3fc27f894fee6deee01e0366b7b"),
     "context": ("1", "7157888af01639b715caa7d4b301a2bb7382c0a28ae2489a8117e75b0f3e399e"),
     "conversation": ("1", "b0b1513bad0c82b250a44b82a92b877d7807658a9c43474997113f919d3216b1"),
+    "goal": ("1", "6ce0aa9f03bcd530635f44639e3263ff0a4312672ef59c02bd1b8fd787c3c3b7"),
     "example": ("1", "bf4b26a6b2657eece5d188dec46ca0d9ece229b1ee7a827afa73b152c716178b"),
     "extract": ("1", "9a54dc3697bea8e40230f33f7ac33410d67083ab501673ee0219e5f1a50378e5"),
     "graph-edges": ("2", "c706ae3f6ecc46de3e4e1b1ab7b87920012e5d35aea0d62d21d0aec6ec1eca12"),
@@ -120,6 +121,7 @@ FILLED: dict[str, dict[str, Any]] = {
         "rubric": '{"id": "a"}',
         "asked": '"a"',
     },
+    "goal": {**SHOWN, **ITEMS},
     "graph-edges": {
         "query": "Write a letter.",
         "domain": "- It is a letter.",

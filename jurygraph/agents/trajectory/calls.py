@@ -15,7 +15,7 @@ Overrides = Mapping[str, ArgumentsMode | tuple[str, ...]]
 Arguments = Mapping[str, Any]
 
 
-class Call(NamedTuple):
+class MadeCall(NamedTuple):
     """A call of a tool. `message` and `number` are the indices of its message, and of it among that one's calls.
 
     `arguments` is None where the model wrote no JSON of an object; `written` is what it wrote.
@@ -43,7 +43,7 @@ def messages_of(response: Response) -> Sequence[ChatMessage]:
     return response.messages or (ChatMessage(role="assistant", content=response.text),)
 
 
-def calls_of(messages: Sequence[ChatMessage], only: Sequence[str] = ()) -> list[Call]:
+def calls_of(messages: Sequence[ChatMessage], only: Sequence[str] = ()) -> list[MadeCall]:
     """Return the assistant's calls in their order; those of some tools `only`, if any are named."""
     return [
         _to_call(index, number, call)
@@ -54,8 +54,8 @@ def calls_of(messages: Sequence[ChatMessage], only: Sequence[str] = ()) -> list[
     ]
 
 
-def _to_call(message: int, number: int, call: ToolCall) -> Call:
-    return Call(message, number, call.name, call.arguments, call.function.arguments)
+def _to_call(message: int, number: int, call: ToolCall) -> MadeCall:
+    return MadeCall(message, number, call.name, call.arguments, call.function.arguments)
 
 
 def call_spans(response: Response) -> Iterator[tuple[int, int]]:
@@ -75,7 +75,7 @@ class ArgumentsRule(NamedTuple):
     mode: ArgumentsMode
     overrides: Overrides
 
-    def matches(self, call: Call, reference: Call) -> bool:
+    def matches(self, call: MadeCall, reference: MadeCall) -> bool:
         if call.name != reference.name or call.arguments is None or reference.arguments is None:
             return False
         rule = self.overrides.get(call.name) or self.mode
@@ -110,8 +110,8 @@ def _has_equal(arguments: Any, reference: Any, path: Sequence[str]) -> bool:
 
 
 def unmatched_reference(
-    calls: Sequence[Call], references: Sequence[Call], rule: ArgumentsRule
-) -> list[Call]:
+    calls: Sequence[MadeCall], references: Sequence[MadeCall], rule: ArgumentsRule
+) -> list[MadeCall]:
     """Return the calls of the reference to which no call of the response corresponds."""
     free = list(calls)
     missing = []
@@ -125,8 +125,8 @@ def unmatched_reference(
 
 
 def unmatched_calls(
-    calls: Sequence[Call], references: Sequence[Call], rule: ArgumentsRule
-) -> list[Call]:
+    calls: Sequence[MadeCall], references: Sequence[MadeCall], rule: ArgumentsRule
+) -> list[MadeCall]:
     """Return the calls of the response to which none of the reference corresponds."""
     free = list(references)
     extra = []

@@ -21,7 +21,7 @@ from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
 from jurygraph.agents.trajectory.calls import (
     ArgumentsMode,
     ArgumentsRule,
-    Call,
+    MadeCall,
     call_spans,
     calls_of,
     first_difference,
@@ -46,7 +46,7 @@ class TrajectoryEvaluator(CodeEvaluator):
     sees: Sees | None = "without_reasoning"
 
 
-def _evidence(response: Response, calls: Sequence[Call]) -> tuple[Evidence, ...]:
+def _evidence(response: Response, calls: Sequence[MadeCall]) -> tuple[Evidence, ...]:
     """Return calls of the response as evidence."""
     places = [(call.message, call.number) for call in calls_of(messages_of(response))]
     span_of = dict(zip(places, call_spans(response), strict=False))
@@ -57,13 +57,13 @@ def _evidence(response: Response, calls: Sequence[Call]) -> tuple[Evidence, ...]
     return tuple(evidence)
 
 
-def _list_calls(calls: Sequence[Call]) -> str:
+def _list_calls(calls: Sequence[MadeCall]) -> str:
     listed = [shorten(call.text, 120) for call in calls[:_MAX_LISTED]]
     more = [f"{len(calls) - _MAX_LISTED} more"] if len(calls) > _MAX_LISTED else []
     return ", ".join([*listed, *more])
 
 
-class Match(TrajectoryEvaluator):
+class ToolsMatch(TrajectoryEvaluator):
     """1 if the calls of tools match those of the task's reference by openevals' rules, else 0.
 
     The reference is the task's `reference_messages`, or `reference_actions`. `strict` compares message by message, or
@@ -129,7 +129,7 @@ class Match(TrajectoryEvaluator):
             evidence=_evidence(inputs.response, shown),
         )
 
-    def _wanted_calls(self, task: TaskView) -> list[Call]:
+    def _wanted_calls(self, task: TaskView) -> list[MadeCall]:
         if task.reference_messages is not None:
             return calls_of(task.reference_messages, self.settings.only)
         actions = [
@@ -138,14 +138,14 @@ class Match(TrajectoryEvaluator):
             if not self.settings.only or action.name in self.settings.only
         ]
         return [
-            Call(
+            MadeCall(
                 -1, number, action.name, action.arguments, canonical_json(action.arguments).decode()
             )
             for number, action in enumerate(actions)
         ]
 
 
-class Valid(TrajectoryEvaluator):
+class ToolsValid(TrajectoryEvaluator):
     """Share of the calls that are valid: of one of the task's `tools`, with arguments that its JSON Schema takes.
 
     It does not apply where nothing is called.
@@ -208,7 +208,7 @@ def _validators_of(task_id: str, tools: tuple[bytes, ...]) -> Mapping[str, Valid
     return validators
 
 
-def _find_problem(call: Call, validators: Mapping[str, Validator]) -> str | None:
+def _find_problem(call: MadeCall, validators: Mapping[str, Validator]) -> str | None:
     """Return what is wrong with a call; None if it is valid."""
     validator = validators.get(call.name)
     if validator is None:
@@ -222,7 +222,7 @@ def _find_problem(call: Call, validators: Mapping[str, Validator]) -> str | None
     return f"{place.removeprefix('.') or 'the arguments'}: {shorten(error.message, 150)}"
 
 
-class Budget(TrajectoryEvaluator):
+class TrajectoryBudget(TrajectoryEvaluator):
     """1 within all limits; else the least of limit / number, over the limits that are set."""
 
     class Params(ParamsModel):
@@ -264,7 +264,7 @@ class Budget(TrajectoryEvaluator):
         return Verdict(score=score, met=score == 1.0, reason="; ".join(reasons))
 
 
-class Loops(TrajectoryEvaluator):
+class TrajectoryLoops(TrajectoryEvaluator):
     """Share of the assistant's calls and texts that are no repetition.
 
     A call repeats an earlier one with the same arguments and the same result; a text, an equal one. To ask again what

@@ -33,7 +33,7 @@ _KEY_PATTERN = re.compile(
 def init(
     folder: Annotated[Path, argument("DIR", "Folder to create.")],
     template: Annotated[
-        str, typer.Option(help="maths, judge, trip, rubric, reviewers, ideas or evaluator.")
+        str, typer.Option(help="maths, judge, trip, rubric, reviewers, ideas, agent or evaluator.")
     ] = "maths",
 ) -> None:
     """Create a small project that runs as it is.

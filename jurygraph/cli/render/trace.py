@@ -352,9 +352,9 @@ def _verdict_details(explained: ExplainedVerdict) -> Iterator[str]:
     yield from (f"      {escape_line(line, _MAX_LINE)}" for line in lines)
     for evidence in verdict.evidence:
         place = "" if evidence.start is None else f" at {evidence.start}-{evidence.end}"
-        source = (
-            f"{escape_line(evidence.source)}{place}{'' if evidence.verified else ', not found'}"
-        )
+        message = "" if evidence.message is None else f", message {evidence.message}"
+        missing = "" if evidence.verified else ", not found"
+        source = f"{escape_line(evidence.source)}{place}{message}{missing}"
         yield f'      "{escape_line(evidence.quote, 200)}"  ({source})'
 
 

@@ -9,7 +9,7 @@ import pytest
 from openevals.trajectory.match import create_trajectory_match_evaluator
 
 from jurygraph.agents.roles import EvaluatorInput
-from jurygraph.agents.trajectory.evaluators import Match
+from jurygraph.agents.trajectory.evaluators import ToolsMatch
 from jurygraph.schema import Response, TaskView
 
 MODES = ("strict", "unordered", "subset", "superset")
@@ -71,7 +71,7 @@ def change(messages: Messages, draw: random.Random) -> Messages:
 
 
 def match(messages: Messages, reference: Messages, **params: Any) -> float | None:
-    evaluator = Match(**params)
+    evaluator = ToolsMatch(**params)
     task = TaskView(id="t", query="Book.", reference_messages=reference)
     response = Response(id="r", messages=messages).view("without_reasoning")
     question = evaluator.question(task)
