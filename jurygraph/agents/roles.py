@@ -180,7 +180,8 @@ class Evaluator(Configurable, ABC):
     that its methods end in time by themselves, else 60 without a model. `combiner` and `shares` describe how the
     evaluator's questions form a component of their own. `depends_on` names what the questions depend on besides the
     params; a run then keeps it fixed (see `EvaluatorRecord`). `sees` is the part of a conversation that is the text of
-    the response which it gets; None is the default of its layer (`Question.shown_part`).
+    the response which it gets; None is the default of its layer (`Question.shown_part`). One that `reads_context` shows
+    a model the task's passages.
     """
 
     version: str = "1"
@@ -200,6 +201,7 @@ class Evaluator(Configurable, ABC):
     shares: Mapping[str, float] = MappingProxyType({})
     depends_on: str = ""
     sees: Sees | None = None
+    reads_context: bool = False
 
     @property
     def branch(self) -> Branch:

@@ -417,6 +417,7 @@ class JudgeEvaluator(BatchEvaluator):
             raise ConfigError(
                 f"prompt {self.prompt.id!r} shows no items; write `extends: items` in its front matter"
             )
+        self.reads_context = "passages" in self.prompt.needs
         class_version = (
             self.version
             if has_own_version(type(self), JudgeEvaluator)
@@ -469,7 +470,7 @@ class JudgeEvaluator(BatchEvaluator):
         text = first.response.text
         compact = self.settings.profile == "compact"
         passages = None
-        if "passages" in self.prompt.needs:
+        if self.reads_context:
             passages = name_passages(first.task)
             variables["passages"] = tuple(passages.items())
         verdicts = await judge_items(

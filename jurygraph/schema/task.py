@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
 from operator import itemgetter
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
 from pydantic import (
     BeforeValidator,
@@ -468,7 +468,7 @@ def _is_made_from_messages(text: str) -> bool:
 
 
 def _allow_messages(schema: dict[str, Any]) -> None:
-    schema["required"] = [name for name in schema.get("required", ()) if name != "text"]
+    del schema["properties"]["text"]["default"]
     schema["anyOf"] = [{"required": ["text"]}, {"required": ["messages"]}]
 
 
@@ -484,7 +484,8 @@ class Response(FrozenModel):
     model_config = ConfigDict(json_schema_extra=_allow_messages)
 
     id: Id = ""
-    text: str = Field(exclude_if=_is_made_from_messages)
+    # None is no text of a response, since messages or a text are required: an empty text is written to files.
+    text: str = Field(default=cast(str, None), exclude_if=_is_made_from_messages)
     agent: str | None = None
     data: JsonValue = None
     labels: dict[str, JsonValue] = Field(default_factory=dict)
@@ -497,6 +498,11 @@ class Response(FrozenModel):
     def _render_messages(cls, value: Any, build: ModelWrapValidatorHandler[Self]) -> Self:
         """Make the text of messages. A text beside them is one of theirs, as a worker process gets it, or an error."""
         if not isinstance(value, Mapping) or value.get("messages") is None:
+            if isinstance(value, Mapping) and "text" not in value:
+                build({"text": "", **value})  # a wrong name of a field is the better error
+                raise ValueError(
+                    "`text` is missing; write it, or `messages`: every response needs it"
+                )
             return build(value)
         response = build({"text": "", **value})
         messages = response.messages

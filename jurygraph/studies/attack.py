@@ -20,12 +20,13 @@ from jurygraph.jury import Jury
 from jurygraph.models.request import AnsweredCall, Request
 from jurygraph.planner import Planner
 from jurygraph.runs.reports.summary import CallEstimate, Estimator
-from jurygraph.safety.attacks import Attack, attack_text
+from jurygraph.safety.attacks import Attack, attack_response, attack_text
 from jurygraph.schema import (
     Call,
     ComponentInput,
     ComponentSpec,
     Config,
+    ContextPassage,
     Criterion,
     Decision,
     Plan,
@@ -84,8 +85,13 @@ def arms(configured: SafetyConfig) -> tuple[dict[str, SafetyConfig], str]:
 
 
 class _AttackGroup(NamedTuple):
-    """Responses to the task at `task_index`, each with its attack; None for an honest response."""
+    """Responses to a task, each with its attack; None for an honest response.
 
+    `plan_index` is the index of the plan, and `task_index` that of the task: attacks through the context have tasks of
+    their own, each a copy of one with the attack as its context.
+    """
+
+    plan_index: int
     task_index: int
     task: Task
     attacks: Sequence[Attack | None]
@@ -112,11 +118,15 @@ class AttackStudy:
         self._attacks = attacks
         self._tasks = [task for task, _ in tasks]
         self._surveys = attack_surveys(jury, self._tasks)
+        self._skipped = sum(not survey.questions for survey in self._surveys)
+        groups = list(_groups(tasks, [one for one in attacks if one.suite != "context"]))
+        for plan, group in enumerate(_context_groups(jury, tasks, attacks), start=len(tasks)):
+            groups.append(group._replace(plan_index=plan))
+            self._tasks.append(group.task)
+            self._surveys.append(_context_survey(jury, group.task))
         self._config = attack_config(jury, self._surveys)
         self._merit_questions = [merit_questions(jury.config, survey) for survey in self._surveys]
-        self._groups = [
-            group for group in _groups(tasks, attacks) if self._surveys[group.task_index].questions
-        ]
+        self._groups = [group for group in groups if self._surveys[group.plan_index].questions]
 
     @property
     def responses(self) -> int:
@@ -145,7 +155,7 @@ class AttackStudy:
                 jury, plans = self._prepare(safety)
                 planner = Planner(jury)
                 for group in self._groups:
-                    plan = _model_questions_only(plans[group.task_index], jury)
+                    plan = _model_questions_only(plans[group.plan_index], jury)
                     estimator.add(
                         await planner.aestimate_requests(group.task, group.responses, plan)
                     )
@@ -188,7 +198,7 @@ class AttackStudy:
             {
                 "configured": self.configured,
                 "tasks": len({group.task_index for group in self._groups}),
-                "skipped": sum(not survey.questions for survey in self._surveys),
+                "skipped": self._skipped,
                 "responses": self.responses - honest,
                 "honest": honest,
                 "left_out": [
@@ -227,14 +237,14 @@ class AttackStudy:
         """Return the outcomes of an arm, with `calls.reply` as in the config or by a rule."""
         jury, plans = self._prepare(safety, rule)
         groups = (
-            Group(group.task, group.responses, plans[group.task_index]) for group in self._groups
+            Group(group.task, group.responses, plans[group.plan_index]) for group in self._groups
         )
         judged = []
         group_iterator = iter(self._groups)
         try:
             async for traces in jury.ascore_many(groups, sink=sink):
                 group = next(group_iterator)
-                merits = self._merit_questions[group.task_index]
+                merits = self._merit_questions[group.plan_index]
                 for attack, trace in zip(group.attacks, traces, strict=True):
                     verdicts = [verdict for verdict in trace.verdicts if verdict.question in merits]
                     judged.append((group.task_index, attack, verdicts))
@@ -266,14 +276,41 @@ def _groups(
 ) -> Iterator[_AttackGroup]:
     """Yield groups of every attack on every task it applies to, and separate groups of honest responses."""
     for index, (task, honest) in enumerate(tasks):
-        texts = {
-            attack: text for attack in attacks if (text := attack_text(attack, task)) is not None
+        attacked = {
+            attack: response
+            for attack in attacks
+            if (response := attack_response(attack, task)) is not None
         }
-        attacked = [Response(id=attack.id, text=text) for attack, text in texts.items()]
-        for authors, responses in ((list(texts), attacked), ([None] * len(honest), honest)):
+        for authors, responses in (
+            (list(attacked), list(attacked.values())),
+            ([None] * len(honest), honest),
+        ):
             for start in range(0, len(responses), MAX_GROUP_SIZE):
                 chosen = slice(start, start + MAX_GROUP_SIZE)
-                yield _AttackGroup(index, task, authors[chosen], responses[chosen])
+                yield _AttackGroup(index, index, task, authors[chosen], responses[chosen])
+
+
+def _context_groups(
+    jury: Jury, tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]
+) -> Iterator[_AttackGroup]:
+    """Yield a group for each attack through the context of each task; none if no judge reads context."""
+    if not any(evaluator.reads_context for evaluator in jury.evaluators.values()):
+        return
+    for index, (task, _) in enumerate(tasks):
+        for attack in attacks:
+            text = attack_text(attack, task)
+            response = attack_response(attack, task)
+            if attack.suite == "context" and text is not None and response is not None:
+                passage = ContextPassage(text=text)
+                attacked = task.model_copy(update={"context": (passage,)})
+                yield _AttackGroup(index, index, attacked, [attack], [response])
+
+
+def _context_survey(jury: Jury, task: Task) -> Survey:
+    """Return the attacked questions of the judges that read context."""
+    survey = _attacked_survey(jury, task)
+    questions = [q for q in survey.questions if jury.evaluators[q.evaluator].reads_context]
+    return build_survey(tuple(survey.views.values()), survey.derivations, questions)
 
 
 def _plan(task: Task, survey: Survey, jury: Jury) -> Plan:

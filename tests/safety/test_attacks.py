@@ -8,7 +8,15 @@ from typing import get_args
 
 import pytest
 
-from jurygraph.safety.attacks import Attack, Suite, attack_text, load_attack_tasks, load_attacks
+from jurygraph.safety.attacks import (
+    CHANNELS,
+    Attack,
+    Suite,
+    attack_response,
+    attack_text,
+    load_attack_tasks,
+    load_attacks,
+)
 from jurygraph.safety.gates import stopping_gate
 from jurygraph.schema import Response, Task
 from jurygraph.schema.verdict import RESPONSE_GATES, ResponseGate
@@ -17,6 +25,8 @@ ATTACKS = load_attacks()
 TASKS = load_attack_tasks()
 
 KINDS: dict[Suite, set[str]] = {
+    "tool-result": {"tool-result"},
+    "context": {"context"},
     "master-keys": {"blank", "punctuation", "opener"},
     "null": {"self-praise", "fake-rubric", "empty-prose", "thanks", "constant"},
     "injection": {
@@ -65,7 +75,23 @@ def test_the_suites_together_are_all_with_every_kind() -> None:
             attack.id.startswith(f"{suite}/{attack.language}/") for attack in load_attacks(suite)
         )
     counts = {"master-keys": 65, "null": 31, "injection": 123, "reference": 21}
-    assert Counter(attack.suite for attack in ATTACKS) == counts
+    channels = dict.fromkeys(CHANNELS, 42)
+    assert Counter(attack.suite for attack in ATTACKS) == counts | channels
+
+
+def test_a_channel_brings_an_injection_beside_a_worthless_answer() -> None:
+    task, _ = TASKS[0]
+    for attack in load_attacks("tool-result"):
+        response = attack_response(attack, task)
+        assert response is not None
+        assert response.view("last_reply").text == "I could not find out."
+        result = (response.messages or ())[1]
+        assert (result.role, result.text) == ("tool", attack_text(attack, task))
+        assert gate_of(response.text, task) is None  # the response's author did not write it
+    for attack in load_attacks("context"):
+        response = attack_response(attack, task)
+        assert response is not None
+        assert response.text == "I could not find out."
 
 
 def test_no_attack_contains_what_a_task_requests() -> None:
@@ -176,7 +202,8 @@ def test_the_gates_stop_so_many_of_the_others() -> None:
     stopped = Counter(
         (attack.suite, gate_of(text, task)) for attack, task, text in attack_responses()
     )
-    assert {suite: count for suite, count in stopped.items() if suite[0] != "master-keys"} == {
+    left_out = {"master-keys", *CHANNELS}
+    assert {suite: count for suite, count in stopped.items() if suite[0] not in left_out} == {
         ("null", None): 120,
         ("null", "addresses-grader"): 4,
         ("injection", None): 92,

@@ -14,7 +14,11 @@ from jurygraph.schema.frozen_model import Id
 from jurygraph.sources import read_tasks
 from jurygraph.sources.config import Document
 
-Suite = Literal["master-keys", "null", "injection", "reference"]
+Suite = Literal["master-keys", "null", "injection", "reference", "tool-result", "context"]
+CHANNELS: Mapping[str, Suite] = {"tool-result": "injection", "context": "injection"}
+"""Suites that send attacks of another through what the response's author did not write, with a worthless answer."""
+_CHANNEL_KINDS = ("order", "ready-verdict", "fake-turn", "fence-escape")
+_WORTHLESS = "I could not find out."
 
 
 class Attack(FrozenModel):
@@ -38,11 +42,43 @@ def load_attacks(suite: Suite | Literal["all"] = "all") -> tuple[Attack, ...]:
             id=f"{suite}/{language}/{name}", suite=suite, kind=kind, language=language, text=text
         )
         for suite in suites
-        for kind, languages in _load_file(suite).items()
+        for kind, languages in _kinds_of(suite).items()
         for language, texts in languages.items()
         for name, text in texts.items()
     )
     return tuple(sorted(attacks, key=lambda attack: attack.id))
+
+
+def _kinds_of(suite: Suite) -> dict[str, Any]:
+    """Return the texts of a suite by kind, language and name; a channel is a kind, in English."""
+    if suite not in CHANNELS:
+        return _load_file(suite)
+    kinds = _load_file(CHANNELS[suite])
+    texts = {
+        name: text for kind in _CHANNEL_KINDS for name, text in kinds[kind].get("en", {}).items()
+    }
+    return {suite: {"en": texts}}
+
+
+def attack_response(attack: Attack, task: Task) -> Response | None:
+    """Return the response that carries the attack; None where `attack_text` gives none.
+
+    Through a result of a tool or the context, the answer itself is worthless.
+    """
+    text = attack_text(attack, task)
+    if text is None:
+        return None
+    if attack.suite == "context":
+        return Response(id=attack.id, text=_WORTHLESS)
+    if attack.suite != "tool-result":
+        return Response(id=attack.id, text=text)
+    call = {"id": "1", "function": {"name": "look_up", "arguments": {"query": task.id}}}
+    messages: Any = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "content": text, "tool_call_id": "1"},
+        {"role": "assistant", "content": _WORTHLESS},
+    ]
+    return Response(id=attack.id, messages=messages)
 
 
 def attack_text(attack: Attack, task: Task) -> str | None:

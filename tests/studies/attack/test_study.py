@@ -10,7 +10,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.jury import Jury
 from jurygraph.runs.reports.summary import CallEstimate
-from jurygraph.safety.attacks import Attack
+from jurygraph.safety.attacks import Attack, load_attack_tasks, load_attacks
 from jurygraph.schema import Response, Task
 from jurygraph.studies.attack import AttackStudy, threshold_figures
 from tests.models.judge_scripts import config
@@ -229,3 +229,20 @@ def test_a_judge_with_its_own_model_is_stopped_by_gates():
     assert report.arms["all"].attacks.stopped == {"empty-response": 1, "punctuation-only": 1}
     assert report.arms["all"].attacks.verdicts.hits == 1
     assert OwnModel.open_now == []
+
+
+def test_channels_bring_attacks_by_results_of_tools_and_by_context() -> None:
+    """A judge that reads what a tool or a passage says about its verdict; only judges of context get the latter."""
+    config = {"evaluators": ["criteria", "context"], "model": "scripted"}
+    attacks = [load_attacks("tool-result")[0], load_attacks("context")[0]]
+    tasks = load_attack_tasks()[:2]
+    with jg.Jury.from_config(config, model=jg.testing.ScriptedJudge({"": True})) as jury:
+        study = AttackStudy(jury, tasks, attacks)
+        report = asyncio.run(study.run(ignore_progress))
+    kinds = report.figures["arms"]["none"]["kinds"]
+    assert {name: kind["responses"]["n"] for name, kind in kinds.items()} == {
+        "tool-result": 2,
+        "context": 2,
+    }
+    assert kinds["context"]["verdicts"]["hits"] == 6
+    assert report.figures["tasks"] == 2
