@@ -233,7 +233,11 @@ def test_a_judge_with_its_own_model_is_stopped_by_gates():
 
 def test_channels_bring_attacks_by_results_of_tools_and_by_context() -> None:
     """A judge that reads what a tool or a passage says about its verdict; only judges of context get the latter."""
-    config = {"evaluators": ["criteria", "context"], "model": "scripted"}
+    config = {
+        "evaluators": ["criteria", "context"],
+        "reward": {"context": 1, "rubric": 1},
+        "model": "scripted",
+    }
     attacks = [load_attacks("tool-result")[0], load_attacks("context")[0]]
     tasks = load_attack_tasks()[:2]
     with jg.Jury.from_config(config, model=jg.testing.ScriptedJudge({"": True})) as jury:
