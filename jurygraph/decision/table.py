@@ -25,7 +25,7 @@ from jurygraph.schema import (
     RecordedVerdict,
     ScoreCalibration,
 )
-from jurygraph.schema.plan import SUBMITTED, VoteRule
+from jurygraph.schema.plan import SUBMITTED, TurnReduction, VoteRule
 from jurygraph.schema.verdict import MET_THRESHOLD, NO_VARIANT, RESPONSE_GATES, Status, Unsupported
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE = range(6)
@@ -50,6 +50,15 @@ Cells = dict[tuple[int, int], tuple[RecordedVerdict, bool]]
 
 Scenario = Literal["counted", "low", "high", "partial"]
 """How unjudged cells are filled: by the rule, all by 0, all by 1, or not at all (they leave the denominator)."""
+
+
+class FilledCells(NamedTuple):
+    """The values of cells, the own answers (`met`), and masks of judged and of applicable cells, [R,K] each."""
+
+    value: Floats
+    met: Bools
+    judged: Bools
+    applicable: Bools
 
 
 class ScoreArrays(NamedTuple):
@@ -86,13 +95,15 @@ class VerdictTable:
     """Verdicts as arrays by question; the rows are the responses, of a group in canonical order.
 
     The columns of the `sampled` questions are the samples of one judgement. The seats of a question with several judges
-    have those in `judges`, and repeat for each opponent or variant.
+    have those in `judges`, and repeat for each opponent or variant. A question about `turns` has there the number of
+    columns of each turn; its turns follow each other.
     """
 
     rows: int
     columns: Mapping[str, ScoreArrays]
     sampled: frozenset[str] = frozenset()
     judges: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+    turns: Mapping[str, int] = field(default_factory=dict)
 
     def score_matrix(
         self,
@@ -108,10 +119,17 @@ class VerdictTable:
         """
         pieces = []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
-            columns = self.effective_columns(name, spec_input, met_from)
-            pieces.append(_fill_cells(columns, weight * direction < 0, spec_input, rule, scenario))
+            is_penalty = weight * direction < 0
+            turns = [
+                _fill_cells(columns, is_penalty, spec_input, rule, scenario)
+                for columns in self.effective_turns(name, spec_input, met_from)
+            ]
+            reduction = spec_input.turns.get(name)
+            pieces.append(
+                turns[0] if reduction is None else _reduce_turns(turns, reduction, is_penalty)
+            )
         weights = [
-            np.full(piece[0].shape[1], weight)
+            np.full(piece.value.shape[1], weight)
             for piece, weight in zip(pieces, spec_input.weights, strict=True)
         ]
         filled: Sequence[Any] = pieces[0]
@@ -130,7 +148,31 @@ class VerdictTable:
         A discarded verdict counts as an abstention, and so does a missing majority, except of judges; a failure among
         the votes counts as that failure.
         """
-        columns = self._columns_of(name, spec_input.judge)
+        turns = self.effective_turns(name, spec_input, met_from)
+        if len(turns) == 1:
+            return turns[0]
+        return ScoreArrays._make(
+            np.concatenate(arrays, axis=1) for arrays in zip(*turns, strict=True)
+        )
+
+    def effective_turns(
+        self, name: str, spec_input: ComponentInput, met_from: float = MET_THRESHOLD
+    ) -> list[ScoreArrays]:
+        """Return what `effective_columns` does, apart for each turn; all of it for a question about whole responses.
+
+        Where the last turn counts, the verdicts on the turns before it are ABSENT.
+        """
+        turns = [
+            self._effective(columns, name, spec_input, met_from)
+            for columns in self._turns_of(name, spec_input.judge)
+        ]
+        if spec_input.turns.get(name) == "last":
+            return _keep_last(turns, spec_input.if_skipped == "zero")
+        return turns
+
+    def _effective(
+        self, columns: ScoreArrays, name: str, spec_input: ComponentInput, met_from: float
+    ) -> ScoreArrays:
         if met_from != MET_THRESHOLD:
             columns = columns._replace(
                 met=np.where(columns.decided, columns.met, columns.value >= met_from)
@@ -163,30 +205,44 @@ class VerdictTable:
             columns = columns._replace(outcome=outcome)
         return columns
 
-    def _columns_of(self, name: str, judge: str | None) -> ScoreArrays:
-        """Return a question's verdicts, or those of one of its judges."""
+    def _turns_of(self, name: str, judge: str | None) -> list[ScoreArrays]:
+        """Return a question's verdicts on each turn, or those of one of its judges."""
+        width = self.columns[name].value.shape[1]
+        size = self.turns.get(name, width)
+        return [
+            self._columns_of(name, judge, range(start, start + size))
+            for start in range(0, width, size)
+        ]
+
+    def _columns_of(self, name: str, judge: str | None, turn: range) -> ScoreArrays:
+        """Return the columns of a turn, or those of one of the question's judges."""
         columns = self.columns[name]
-        if judge is None:
+        if judge is None and len(turn) == columns.value.shape[1]:
             return columns
         seats = self.judges.get(name, ())
-        own = [
-            place
-            for place in range(columns.value.shape[1])
-            if seats and seats[place % len(seats)] == judge
+        selected = [
+            index
+            for index in turn
+            if judge is None or (seats and seats[index % len(seats)] == judge)
         ]
-        return (
-            ScoreArrays._make(array[:, own] for array in columns)
-            if own
-            else ScoreArrays.absent(self.rows, 1)
-        )
+        if not selected:
+            return ScoreArrays.absent(self.rows, 1)
+        return ScoreArrays._make(array[:, selected] for array in columns)
 
     def count_discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
         discarded = []
         undecided = []
-        for name in spec_input.questions:
-            columns = self._columns_of(name, spec_input.judge)
-            effective = self.effective_columns(name, spec_input)
+        turns = [
+            pair
+            for name in spec_input.questions
+            for pair in zip(
+                self._turns_of(name, spec_input.judge),
+                self.effective_turns(name, spec_input),
+                strict=True,
+            )
+        ]
+        for columns, effective in turns:
             is_discarded = _is_answered(columns.outcome) & (
                 columns.confidence < spec_input.min_confidence
             )
@@ -297,7 +353,11 @@ def stack_groups(
                 shown[question.material],
                 cells[question.id],
             )
-    columns = {question.id: fill_columns(rows, cells[question.id]) for question in questions}
+    turns = {question.id: question.seats for question in questions if question.scope == "turn"}
+    columns = {
+        question.id: fill_columns(rows, cells[question.id], turns.get(question.id, 1))
+        for question in questions
+    }
     # Several samples, by any judge, of one response as it was submitted.
     sampled = (
         q.id for q in questions if q.seats > 1 and q.scope == "response" and q.material == SUBMITTED
@@ -305,12 +365,13 @@ def stack_groups(
     judges_of_seats = {
         q.id: [judge for judge in q.judges for _ in range(q.samples)] for q in questions if q.judges
     }
-    return VerdictTable(rows, columns, frozenset(sampled), judges_of_seats)
+    return VerdictTable(rows, columns, frozenset(sampled), judges_of_seats, turns)
 
 
-def fill_columns(rows: int, cells: Cells) -> ScoreArrays:
-    """Return the columns of one question from its cells; others are ABSENT."""
-    width = 1 + max((column for _, column in cells), default=0)
+def fill_columns(rows: int, cells: Cells, turn_size: int = 1) -> ScoreArrays:
+    """Return the columns of one question from its cells; others are ABSENT. Each turn has `turn_size` columns."""
+    last = max((column for _, column in cells), default=0)
+    width = turn_size * (last // turn_size + 1)
     scores = ScoreArrays.absent(rows, width)
     value, met, outcome, *_ = scores
     for cell, (verdict, is_mirrored) in cells.items():
@@ -402,7 +463,7 @@ def ok_outcome(gated_by: str | None, unsupported: Unsupported | None) -> int:
 def _place_verdicts(
     question: Question,
     row: Mapping[str, int],
-    verdicts: Iterable[RecordedVerdict],
+    verdicts: Sequence[RecordedVerdict],
     variants: Variants,
     cells: Cells,
 ) -> None:
@@ -410,13 +471,16 @@ def _place_verdicts(
 
     A verdict without a judgement (of a gate, say) fills the cells of every variant of its response.
     """
+    turn_columns = _turn_columns(verdicts) if question.scope == "turn" else {}
     for verdict in verdicts:
         if verdict.superseded:
             continue
         own_row = row[verdict.about]
         shown_variants = variants.get(verdict.about, {})
-        if not verdict.responses:
-            columns: Iterable[int] = range(max(1, len(shown_variants)))
+        if question.scope == "turn":
+            columns: Iterable[int] = (turn_columns[verdict.about, verdict.turn],)
+        elif not verdict.responses:
+            columns = range(max(1, len(shown_variants)))
         elif question.scope == "pair":
             columns = (row[verdict.responses[1]],)
         else:
@@ -428,6 +492,22 @@ def _place_verdicts(
             cells[own_row, column * question.seats + seat] = (verdict, False)
             if question.scope == "pair" and question.pairs == "unordered" and verdict.responses:
                 cells[column, own_row * question.seats + seat] = (verdict, True)
+
+
+def _turn_columns(
+    verdicts: Iterable[RecordedVerdict],
+) -> dict[tuple[str, int | None], int]:
+    """Return the place of each turn among those of its response, by the response's id and the index of the message."""
+    turns: dict[str, set[int]] = defaultdict(set)
+    columns: dict[tuple[str, int | None], int] = {}
+    for verdict in verdicts:
+        if verdict.turn is None:
+            columns[verdict.about, None] = 0  # there is no turn to ask about
+        else:
+            turns[verdict.about].add(verdict.turn)
+    for about, messages in turns.items():
+        columns |= {(about, turn): place for place, turn in enumerate(sorted(messages))}
+    return columns
 
 
 def _variant_columns(
@@ -467,8 +547,8 @@ def _fill_cells(
     spec_input: ComponentInput,
     rule: str,
     scenario: Scenario,
-) -> tuple[Floats, Bools, Bools, Bools]:
-    """Return one question's values, own answers (`met`), and masks of judged and of applicable cells, [R,K] each.
+) -> FilledCells:
+    """Return the cells of one question, or of one of its turns.
 
     They are folded into one column if the input requires it. Under the rule, an unjudged cell is 0, and 1 for a penalty
     unless the rule is `gear`.
@@ -476,7 +556,7 @@ def _fill_cells(
     if (
         columns.value.shape[1] == 1 and (columns.outcome == OK).all()
     ):  # most tables are only of such columns
-        return (
+        return FilledCells(
             columns.value.copy(),
             columns.met.copy(),
             np.ones_like(columns.met),
@@ -498,12 +578,73 @@ def _fill_cells(
     )  # a stopped response supports no gain and reduces no penalty
     if spec_input.reduce is not None and value.shape[1] > 1:
         return _fold_columns(value, met, is_answered, is_applicable, spec_input.reduce)
-    return value, met, is_answered, is_applicable
+    return FilledCells(value, met, is_answered, is_applicable)
+
+
+def _keep_last(turns: Sequence[ScoreArrays], counts_skipped: bool) -> list[ScoreArrays]:
+    """Return the turns; those before the last one to which the question applies are ABSENT."""
+    skipped = (ABSENT,) if counts_skipped else (ABSENT, NOT_APPLICABLE)
+    is_open = np.ones((len(turns[0].outcome), 1), dtype=np.bool_)
+    kept = []
+    for turn in reversed(turns):
+        outcome = np.where(is_open, turn.outcome, ABSENT).astype(np.int8)
+        kept.append(turn._replace(outcome=outcome))
+        is_open = is_open & np.isin(outcome, skipped).all(axis=1, keepdims=True)
+    return kept[::-1]
+
+
+def _reduce_turns(
+    turns: Sequence[FilledCells], reduction: TurnReduction, is_penalty: bool
+) -> FilledCells:
+    """Return the value of each response from those of its turns, [R,K] each; turns that do not apply are left out.
+
+    A penalty is the worse the higher it is, and a turn fails by it where it is met. `min` and `first_failure` are met
+    only if no turn fails, the others if at least half of the turns are met.
+    """
+    value, met, judged, applicable = map(np.stack, zip(*turns, strict=True))
+    count = np.asarray(aggregation.total(np.where(applicable, 1.0, 0.0), axis=0))
+    has_turn = np.greater(count, 0.0)
+    divisor = np.where(has_turn, count, 1.0)
+    fails = applicable & (met == is_penalty)
+    if reduction == "first_failure":
+        before = applicable & ~np.logical_or.accumulate(fails, axis=0)
+        share = aggregation.total(np.where(before, 1.0, 0.0), axis=0) / divisor
+        reduced = 1.0 - share if is_penalty else share
+    elif reduction == "min":
+        worst = np.maximum if is_penalty else np.minimum
+        reduced = worst.reduce(np.where(applicable, value, 0.0 if is_penalty else 1.0), axis=0)
+    else:
+        reduced = aggregation.total(np.where(applicable, value, 0.0), axis=0) / divisor
+    if reduction in ("first_failure", "min"):
+        is_met = fails.any(axis=0) == is_penalty
+    else:
+        agreed = aggregation.total(np.where(applicable & met, 1.0, 0.0), axis=0)
+        is_met = np.asarray(agreed * 2 >= divisor)
+    complete = np.where(has_turn, (judged | ~applicable).all(axis=0), judged.all(axis=0))
+    return FilledCells(np.where(has_turn, reduced, 0.0), is_met & has_turn, complete, has_turn)
+
+
+def deciding_turns(
+    turns: Sequence[FilledCells], reduction: TurnReduction, is_penalty: bool
+) -> Bools:
+    """Return which turns' verdicts give a response its value, [T,R]: all of a mean, else those of the worst value, the
+    last one that applies, or the turns up to the first failure."""
+    value, met, _, applicable = map(np.stack, zip(*turns, strict=True))
+    deciding = applicable
+    if reduction == "min":
+        worst = np.maximum if is_penalty else np.minimum
+        bound = worst.reduce(np.where(applicable, value, 0.0 if is_penalty else 1.0), axis=0)
+        deciding = applicable & (value == bound)
+    elif reduction == "first_failure":
+        failed = np.logical_or.accumulate(applicable & (met == is_penalty), axis=0)
+        failed_before = np.concatenate([np.zeros_like(failed[:1]), failed[:-1]])
+        deciding = applicable & ~failed_before
+    return np.asarray(deciding.any(axis=2))
 
 
 def _fold_columns(
     value: Floats, met: Bools, answered: Bools, applicable: Bools, reduce: str
-) -> tuple[Floats, Bools, Bools, Bools]:
+) -> FilledCells:
     """Return the applicable columns of a question as one; a row without any gets a cell that does not apply."""
     count = np.asarray(aggregation.total(np.where(applicable, 1.0, 0.0)))
     has_applicable = np.greater(count, 0.0)
@@ -519,7 +660,9 @@ def _fold_columns(
     agreed = aggregation.total(np.where(applicable & met, 1.0, 0.0))
     is_met = np.asarray(agreed * 2 >= divisor)
     complete = np.where(has_applicable, (answered | ~applicable).all(axis=1), answered.all(axis=1))
-    return folded[:, None], is_met[:, None], complete[:, None], has_applicable[:, None]
+    return FilledCells(
+        folded[:, None], is_met[:, None], complete[:, None], has_applicable[:, None]
+    )
 
 
 def _median(value: Floats, count: Floats) -> Floats:

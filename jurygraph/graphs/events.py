@@ -3,12 +3,18 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
+from pydantic import Field
+
 from jurygraph.schema import FrozenModel, RecordedVerdict, Trace
+from jurygraph.schema.conversation import is_none
 from jurygraph.schema.frozen_model import Id
 
 
 class QuestionSent(FrozenModel):
-    """A question about responses that goes to an evaluator; `judge` is the name of one of several models."""
+    """A question about responses that goes to an evaluator; `judge` is the name of one of several models.
+
+    `turn` is the index of the message that it is about, where it is about the turns of a conversation.
+    """
 
     event: Literal["question"] = "question"
     task_id: Id
@@ -17,6 +23,7 @@ class QuestionSent(FrozenModel):
     responses: tuple[Id, ...]
     sample: int = 0
     judge: str | None = None
+    turn: int | None = Field(default=None, exclude_if=is_none)
 
 
 class VerdictGiven(FrozenModel):

@@ -54,6 +54,7 @@ from jurygraph.schema.task import ProfilesLine, is_text_only, sort_by_id, with_p
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
     GROUP_OF_ONE,
+    NO_TURN,
     NO_VARIANT,
     RESPONSE_GATES,
     ResponseGate,
@@ -186,8 +187,8 @@ def configure_questions(
     uses: Mapping[str, EvaluatorUse],
     available: Collection[str] = (),
 ) -> tuple[Question, ...]:
-    """Return all questions in the order of their ids; `when`, `samples` and `material` of the config override the
-    evaluator's.
+    """Return all questions in the order of their ids; `when`, `samples`, `material` and `scope` of the config override
+    the evaluator's.
 
     `available` are the names of the material that derivers produce. A standby question is left out where another
     question covers the same member and subject. Raises PlanError for a question that is repeated or invalid, and
@@ -201,10 +202,15 @@ def configure_questions(
                 f"two questions have the id {question.id!r}: give them different subjects"
             )
         needs = _with_data(question.needs, evaluators[name].reads_data and DATA in available)
-        if uses[name].material is not None and needs:
+        field = "material" if uses[name].material is not None else "scope"
+        if getattr(uses[name], field) is not None and needs:
             reason = f"depends on material {needs[0]!r}, which is derived from the response itself"
-            hint = "leave `material` out, or ask one that reads the text"
-            raise PlanError(f"evaluator {name!r} {reason}, so that it sees no variant; {hint}")
+            hint = f"leave `{field}` out, or ask one that reads the text"
+            shown = "variant" if field == "material" else "turn by itself"
+            raise PlanError(f"evaluator {name!r} {reason}, so that it sees no {shown}; {hint}")
+        if uses[name].scope == "turn" and question.scope != "response":
+            problem = f"is about a {question.scope} of responses, which has no turns"
+            raise PlanError(f"question {question.id!r} {problem}; leave `scope` out")
         changes = _configured_changes(uses[name], question, f"evaluators[{list(uses).index(name)}]")
         if changes or needs != question.needs:
             question = question.model_copy(update={**changes, "needs": needs})
@@ -229,7 +235,7 @@ def configure_questions(
 def _configured_changes(use: EvaluatorUse, question: Question, key: str) -> dict[str, Any]:
     """Return the fields of a question that the config sets. Raises ConfigError if its judges can never disagree."""
     changes: dict[str, Any] = {}
-    for field in ("when", "samples", "material", "escalate", "sees"):
+    for field in ("when", "samples", "material", "escalate", "sees", "scope"):
         if (value := getattr(use, field)) is not None:
             changes[field] = value
     if use.all_judges:
@@ -282,7 +288,7 @@ def _check_question(question: Question, evaluator: Evaluator, view: TaskView) ->
             f"question {question.id!r} is about another view than the one that its evaluator was given; make it with "
             "`self.question` of that view"
         )
-    if question.id in (GROUP_OF_ONE, NO_VARIANT, *RESPONSE_GATES):
+    if question.id in (GROUP_OF_ONE, NO_VARIANT, NO_TURN, *RESPONSE_GATES):
         raise PlanError(
             f"no question may be called {question.id!r}, the name of skipped ones; set another `name`"
         )

@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
 from operator import ge, gt, le, lt
-from typing import Any
+from typing import Any, NamedTuple
 
 from jurygraph import aggregation
 from jurygraph.agents.roles import Materials
@@ -32,7 +32,14 @@ from jurygraph.schema import (
 from jurygraph.schema.conversation import Sees
 from jurygraph.schema.plan import SUBMITTED, Escalation, question_identity
 from jurygraph.schema.task import query_text
-from jurygraph.schema.verdict import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT, Status, VerdictKey
+from jurygraph.schema.verdict import (
+    GATED_LAYERS,
+    GROUP_OF_ONE,
+    NO_TURN,
+    NO_VARIANT,
+    Status,
+    VerdictKey,
+)
 
 DATA = "data"
 """Material of this name is used as the data of a response that has none, where an evaluator needs data."""
@@ -44,6 +51,7 @@ class EvaluatorTask:
     """A judgement to make: the responses shown, their material, and the ids of submitted responses that it is about.
 
     `judge` is the name of the model that answers; None for the config's `model`, or for an evaluator without one.
+    `turn` is the index of the message that it is about, the last one that is shown.
     """
 
     question: Question
@@ -52,15 +60,29 @@ class EvaluatorTask:
     about: tuple[str, ...]
     sample: int
     judge: str | None = None
+    turn: int | None = None
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Return the ids of the responses shown; a turn is a part of the response that was submitted."""
+        return self.about if self.turn is not None else tuple(r.id for r in self.responses)
 
     @property
     def keys(self) -> list[VerdictKey]:
         """Return the keys of its verdicts, one for each response that it is about."""
-        shown = tuple(response.id for response in self.responses)
         return [
-            VerdictKey(self.question.id, about, shown, self.sample, self.judge)
+            VerdictKey(self.question.id, about, self.shown, self.sample, self.judge, self.turn)
             for about in self.about
         ]
+
+
+class _Combination(NamedTuple):
+    """Responses shown together, the owners of their material, the ids that verdicts are about, and the turn shown."""
+
+    shown: tuple[Response, ...]
+    owners: tuple[Response, ...]
+    about: tuple[str, ...]
+    turn: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +173,11 @@ def mark_superseded(
         if verdict.judge and verdict.judge == last.get(verdict.question)
     ]
     passed_on = {
-        verdict.key[:3] for verdict in by_last
+        verdict.key.judged for verdict in by_last
     }  # the last judge replaces every sample of all first ones
     return [
         verdict.model_copy(update={"superseded": True})
-        if verdict.key[:3] in passed_on and verdict.judge != last[verdict.question]
+        if verdict.key.judged in passed_on and verdict.judge != last[verdict.question]
         else verdict
         for verdict in verdicts
     ]
@@ -171,7 +193,7 @@ class _WorkCollector:
     reused_results: ReusedResults
     material: dict[str, dict[str, Material]]
     work: WaveWork = field(default_factory=WaveWork)
-    gated: dict[tuple[str, str, str | None, Sees], TextGateResult | None] = field(
+    gated: dict[tuple[str, str, str | None, Sees, int | None], TextGateResult | None] = field(
         default_factory=dict
     )
     answered: dict[str, list[RecordedVerdict]] = field(default_factory=dict)
@@ -214,20 +236,26 @@ class _WorkCollector:
 
     def _route_question(self, question: Question) -> None:
         stamp = make_stamp(question, self.survey.views[question.view])
-        outcomes = {r.id: self._exclusion_verdict(question, r) for r in self.responses}
-        askable = [r for r in self.responses if outcomes[r.id] is None]
-        if question.scope != "response" and len(askable) == 1:
-            others = [outcome for outcome in outcomes.values() if outcome is not None]
-            outcomes[askable[0].id] = _verdict_without_peers(others)
+        outcomes = {
+            (r.id, turn): self._exclusion_verdict(question, r, turn)
+            for r in self.responses
+            for turn in _turns_of(question, r)
+        }
+        excluded = {unit: outcome for unit, outcome in outcomes.items() if outcome is not None}
+        names = {name for name, turn in outcomes.keys() - excluded.keys()}
+        askable = [r for r in self.responses if r.id in names]
+        if question.scope in ("pair", "group") and len(askable) == 1:
+            alone = _verdict_without_peers(list(excluded.values()))
+            excluded = {unit: outcome or alone for unit, outcome in outcomes.items()}
             askable = []
         self.work.settled_verdicts.extend(
-            stamp(outcome, VerdictKey(question.id, name, (), 0))
-            for name, outcome in outcomes.items()
-            if outcome is not None
+            stamp(outcome, VerdictKey(question.id, name, (), 0, turn=turn))
+            for (name, turn), outcome in excluded.items()
         )
         unsettled = [
-            self._task(question, shown, owners, about, sample, judge)
-            for shown, owners, about in self._list_combinations(question, askable)
+            self._task(question, combination, sample, judge)
+            for combination in self._list_combinations(question, askable)
+            if (combination.about[0], combination.turn) not in excluded
             for judge in question.first_judges
             for sample in range(question.samples)
         ]
@@ -257,12 +285,12 @@ class _WorkCollector:
         answered = [key for key in known if key.question == question.id and key.judge is not None]
         askable = {name for key in answered for name in (key.about, *key.responses)}
         unsettled = []
-        for shown, owners, about in self._list_combinations(
+        for combination in self._list_combinations(
             question, [r for r in self.responses if r.id in askable]
         ):
             tasks = {
                 judge: [
-                    self._task(question, shown, owners, about, sample, judge)
+                    self._task(question, combination, sample, judge)
                     for sample in range(question.samples)
                 ]
                 for judge in (*escalation.first, escalation.then)
@@ -281,18 +309,17 @@ class _WorkCollector:
     def _task(
         self,
         question: Question,
-        shown: Sequence[Response],
-        owners: Sequence[Response],
-        about: tuple[str, ...],
+        combination: _Combination,
         sample: int,
         judge: str | None,
     ) -> EvaluatorTask:
+        shown, owners, about, turn = combination
         responses = tuple(
-            self._with_data(r, owner, question.needs).view(question.shown_part)
+            self._with_data(r, owner, question.needs).view(question.shown_part, turn)
             for r, owner in zip(shown, owners, strict=True)
         )
         material = tuple(self._select_material(r, question.needs) for r in owners)
-        return EvaluatorTask(question, responses, material, about, sample, judge)
+        return EvaluatorTask(question, responses, material, about, sample, judge, turn)
 
     def _reuse_verdicts(self, evaluator_task: EvaluatorTask, stamp: "Stamp") -> bool:
         """Add the reused verdicts of a task, with the question's present identity; return False if one is missing."""
@@ -317,29 +344,37 @@ class _WorkCollector:
 
     def _list_combinations(
         self, question: Question, askable: Sequence[Response]
-    ) -> Iterable[tuple[tuple[Response, ...], tuple[Response, ...], tuple[str, ...]]]:
-        """Return the responses shown together, the owners of their material, and the ids the verdicts are about."""
+    ) -> Iterable[_Combination]:
         if question.material != SUBMITTED:
             return [
-                ((variant.response,), (r,), (r.id,))
+                _Combination((variant.response,), (r,), (r.id,))
                 for r in askable
                 for variant in self.material[r.id][question.material].variants
             ]
-        if question.scope == "response":
-            return [((r,), (r,), (r.id,)) for r in askable]
+        if question.scope in ("response", "turn"):
+            return [
+                _Combination((r,), (r,), (r.id,), turn)
+                for r in askable
+                for turn in _turns_of(question, r)
+            ]
         if question.scope == "pair":
             pairs = (
                 permutations(askable, 2)
                 if question.pairs == "ordered"
                 else combinations(askable, 2)
             )
-            return [(pair, pair, (pair[0].id,)) for pair in pairs]
+            return [_Combination(pair, pair, (pair[0].id,)) for pair in pairs]
         group = tuple(askable)
-        return [(group, group, tuple(r.id for r in group))] if group else []
+        return [_Combination(group, group, tuple(r.id for r in group))] if group else []
 
-    def _exclusion_verdict(self, question: Question, response: Response) -> Verdict | None:
+    def _exclusion_verdict(
+        self, question: Question, response: Response, turn: int | None
+    ) -> Verdict | None:
         """Return None if the question applies to this response, else the verdict that replaces its judgement."""
-        if (stopped := self._gate_verdict(question, response)) is not None:
+        if question.scope == "turn" and turn is None:
+            reason = "the assistant says nothing in it, so that it has no turn to ask about"
+            return RecordedVerdict(status="not_applicable", gated_by=NO_TURN, reason=reason)
+        if (stopped := self._gate_verdict(question, response, turn)) is not None:
             return stopped
         if (failure := self._missing_material(response, required_material(question))) is not None:
             status: Status = "abstained" if failure.kind == "no-model" else "failed"
@@ -352,29 +387,45 @@ class _WorkCollector:
         if shown is not None and not shown.variants:
             reason = shown.note or f"material {question.material!r} holds no variant to ask about"
             return RecordedVerdict(status="not_applicable", gated_by=NO_VARIANT, reason=reason)
-        return None if question.when is None else self._screening_verdict(question.when, response)
+        return (
+            None
+            if question.when is None
+            else self._screening_verdict(question.when, response, turn)
+        )
 
-    def _gate_verdict(self, question: Question, response: Response) -> RecordedVerdict | None:
+    def _gate_verdict(
+        self, question: Question, response: Response, turn: int | None
+    ) -> RecordedVerdict | None:
         """Return the verdict of a gate that stops the response: no merit and all faults are found in it.
 
-        It comes before screening and material, so that a response cannot avoid such a question by lacking something.
+        It reads what the evaluator would see, up to the turn: a hostile message stops the later turns, which show it,
+        and not the earlier ones. It comes before screening and material, so that a response cannot avoid such a question by lacking something.
         """
         if question.layer not in GATED_LAYERS or not self.survey.gates:
             return None
         view = self.survey.views[question.view]
         query = query_text(view.query)
-        key = response.id, query, view.reference, question.shown_part
+        key = response.id, query, view.reference, question.shown_part, turn
         if key not in self.gated:
-            text = response.view(question.shown_part).text
+            text = response.view(question.shown_part, turn).text
             self.gated[key] = stopping_gate(
                 text, self.survey.gates, query=query, reference=view.reference
             )
         result = self.gated[key]
         return None if result is None else _worst_verdict(view, result.gate, result.reason)
 
-    def _screening_verdict(self, when: Condition, response: Response) -> RecordedVerdict | None:
-        """Return None if the question is to be judged, else the verdict that replaces its judgement."""
-        verdicts = list(self._verdicts_on(when.question, response))
+    def _screening_verdict(
+        self, when: Condition, response: Response, turn: int | None
+    ) -> RecordedVerdict | None:
+        """Return None if the question is to be judged, else the verdict that replaces its judgement.
+
+        For a turn, verdicts on other turns do not count.
+        """
+        verdicts = [
+            verdict
+            for verdict in self._verdicts_on(when.question, response)
+            if turn is None or verdict.turn in (None, turn)
+        ]
         applicable = [verdict for verdict in verdicts if verdict.status != "not_applicable"]
         is_skipped = any(verdict.gated_by is not None for verdict in verdicts)
         reason = f"{when.question} {'was itself not asked' if is_skipped else 'is itself not applicable'}"
@@ -425,6 +476,12 @@ class _WorkCollector:
 
     def _select_material(self, response: Response, needs: Iterable[str]) -> Materials:
         return {name: self.material[response.id][name] for name in needs}
+
+
+def _turns_of(question: Question, response: Response) -> Sequence[int | None]:
+    """Return the turns of a response that a question is about; None stands for the whole response."""
+    turns = response.assistant_turns if question.scope == "turn" else ()
+    return turns or (None,)
 
 
 def required_material(question: Question) -> tuple[str, ...]:

@@ -124,9 +124,10 @@ class GroupInWork:
                     task_id=self.group.plan.task_id,
                     question=question.id,
                     evaluator=question.evaluator,
-                    responses=tuple(response.id for response in task.responses),
+                    responses=task.shown,
                     sample=task.sample,
                     judge=task.judge,
+                    turn=task.turn,
                 )
             )
 

@@ -44,6 +44,7 @@ from jurygraph.schema.plan import (
     RewardGate,
     Rule,
     SkippedRule,
+    TurnReduction,
     VoteRule,
     Welfare,
 )
@@ -191,7 +192,8 @@ class EvaluatorUse(_PluginUse):
     `models`: each answers every question in the place of `model`. `fold` makes one value of the answers to a question,
     where an input does not say otherwise by a `reduce` other than `mean`. With `escalate` the judge `then` answers only
     where those of `first` are `unsure`, or `disagree`. `sees` is the part of a conversation that it is shown:
-    `last_reply`, the default of checks, `without_reasoning`, that of models, or `full_trace`.
+    `last_reply`, the default of checks, `without_reasoning`, that of models, or `full_trace`. With `scope: turn` it
+    judges each turn of an assistant, and sees no later one; `turns` makes one value of the turns, by default their mean.
     """
 
     when: Condition | None = None
@@ -202,6 +204,8 @@ class EvaluatorUse(_PluginUse):
     fold: Literal["mean", "median", "majority"] | None = None
     escalate: Escalation | None = None
     sees: Sees | None = Field(default=None, exclude_if=is_none)
+    scope: Literal["turn"] | None = Field(default=None, exclude_if=is_none)
+    turns: TurnReduction | None = Field(default=None, exclude_if=is_none)
 
     @property
     def all_judges(self) -> tuple[str, ...]:
@@ -218,6 +222,14 @@ class EvaluatorUse(_PluginUse):
             raise ValueError(
                 "`judges` are others than those of `escalate`; name the same, or leave `judges` out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _require_turns(self) -> Self:
+        if self.turns is not None and self.scope is None:
+            raise ValueError("`turns` needs `scope: turn`; add it, or leave `turns` out")
+        if self.scope is not None and self.material is not None:
+            raise ValueError("`material` is a variant of a whole response; leave out it or `scope`")
         return self
 
     @field_validator("judges")

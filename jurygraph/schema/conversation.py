@@ -30,7 +30,7 @@ def is_none(value: object) -> bool:
     return value is None
 
 
-def _is_empty(value: object) -> bool:
+def is_empty(value: object) -> bool:
     return not value
 
 
@@ -44,7 +44,7 @@ class FunctionCall(FrozenModel):
 class ToolCall(FrozenModel):
     """A call of a tool by the assistant."""
 
-    id: str = Field(default="", exclude_if=_is_empty)
+    id: str = Field(default="", exclude_if=is_empty)
     type: Literal["function"] = "function"
     function: FunctionCall
 
@@ -72,7 +72,7 @@ class ChatMessage(FrozenModel):
 
     role: MessageRole
     content: Content = None
-    tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=_is_empty)
+    tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=is_empty)
     tool_call_id: str | None = Field(default=None, exclude_if=is_none)
     name: str | None = Field(default=None, exclude_if=is_none)
     reasoning: str | None = Field(default=None, exclude_if=is_none)
@@ -230,6 +230,38 @@ def render_view(messages: Sequence[ChatMessage], sees: Sees) -> RenderedText:
     blocks = [block for block, _ in shown]
     origins = [turn.start for _, turn in shown]
     return _join(blocks, has_headers=sees == "without_reasoning", origins=origins)
+
+
+def render_until(
+    messages: Sequence[ChatMessage], last: int, sees: Sees, whole: RenderedText
+) -> RenderedText:
+    """Return the view of the conversation as it was after the message with index `last`, which knows nothing later.
+
+    The origins of its parts are in the `whole` rendering: that of a single message has no header, so that they differ.
+    """
+    earlier = messages[: last + 1]
+    parts = zip(render(earlier).turns, whole.turns, strict=False)
+    origins = {part.start: part_of_whole.start for part, part_of_whole in parts}
+    view = render_view(earlier, sees)
+    turns = [turn._replace(origin=origins[turn.origin]) for turn in view.turns]
+    return RenderedText(view, turns, is_whole=False)
+
+
+def assistant_turns(messages: Sequence[ChatMessage]) -> tuple[int, ...]:
+    """Return the indices of the messages of an assistant that say something, or that do nothing at all.
+
+    A message that only calls tools is a step on the way to the next turn, which shows it.
+    """
+    return tuple(
+        index
+        for index, message in enumerate(messages)
+        if message.role == "assistant" and (message.text.strip() or not message.tool_calls)
+    )
+
+
+def render_with_headers(messages: Sequence[ChatMessage]) -> RenderedText:
+    """Return the rendering with a header for each part, also where there is only one reply."""
+    return _join(_list_blocks(messages), has_headers=True)
 
 
 def last_reply_index(messages: Sequence[ChatMessage]) -> int | None:

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from jurygraph.schema.conversation import Sees, is_none
+from jurygraph.schema.conversation import Sees, is_empty, is_none
 from jurygraph.schema.frozen_model import (
     Flag,
     FrozenModel,
@@ -37,6 +37,11 @@ from jurygraph.schema.verdict import (
 )
 
 Scope = Literal["response", "pair", "group"]
+QuestionScope = Scope | Literal["turn"]
+"""The scopes of evaluators, and `turn`: the config asks an evaluator of responses about each turn of an assistant."""
+TurnReduction = Literal["mean", "min", "last", "first_failure"]
+"""The value of a response from those of its turns: their mean, the worst of them, that of the last turn, or the share of
+turns before the first one that is not met."""
 Pairs = Literal["ordered", "unordered"]
 Branch = Literal["checks", "stakeholders", "criteria", "specialists", "judges"]
 Reduction = Literal["mean", "median", "min", "max", "majority"]
@@ -89,7 +94,7 @@ class Escalation(FrozenModel):
 
 
 class Question(FrozenModel):
-    """One question about every response (or pair, or group) of the task.
+    """One question about every response (or turn, pair, or group) of the task.
 
     `view` is the digest of the TaskView that the evaluator sees. `material` names the material whose variants are
     judged instead of the submitted responses. `pairs` selects the pairs of a pair question: every ordered pair, or each
@@ -106,7 +111,7 @@ class Question(FrozenModel):
     view: str
     branch: Branch = "checks"
     layer: Layer = "check"
-    scope: Scope = "response"
+    scope: QuestionScope = "response"
     material: Id = SUBMITTED
     needs: tuple[Id, ...] = ()
     when: Condition | None = None
@@ -239,7 +244,8 @@ class ComponentInput(FrozenModel):
     counts 0 (`zero`). `reviewer` is the one whom the questions predict, for a combiner that fuses judges per reviewer.
     With a `judge`, only the verdicts of this one of a question's judges count.
     `calibration` has the maps of questions whose scores are calibrated before they count; a calibrated score of 0.5 or
-    more is met.
+    more is met. `turns` says for questions about turns how a response's value follows from those of its turns, after
+    `reduce` has folded the judges and samples of each turn.
     """
 
     questions: tuple[LongId, ...]
@@ -253,6 +259,7 @@ class ComponentInput(FrozenModel):
     reviewer: Id | None = None
     judge: Id | None = None
     calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict)
+    turns: dict[LongId, TurnReduction] = Field(default_factory=dict, exclude_if=is_empty)
 
 
 class Implementation:

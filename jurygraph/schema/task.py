@@ -22,10 +22,13 @@ from jurygraph.schema.conversation import (
     RenderedText,
     Sees,
     Turn,
+    assistant_turns,
     is_none,
     is_one_reply,
     render,
+    render_until,
     render_view,
+    render_with_headers,
 )
 from jurygraph.schema.frozen_model import (
     Count,
@@ -463,6 +466,13 @@ class TaskView(FrozenModel):
         return None if self.about is None else self.about.id
 
 
+def _drop_reasoning(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
+    return tuple(
+        message.model_copy(update={"reasoning": None}) if message.reasoning else message
+        for message in messages
+    )
+
+
 def _is_made_from_messages(text: str) -> bool:
     return isinstance(text, RenderedText) and text.is_whole
 
@@ -510,7 +520,7 @@ class Response(FrozenModel):
         require_answered_calls(messages)
         texts = [render(messages)]
         if "text" in value:
-            texts += [render_view(messages, sees) for sees in ("without_reasoning", "last_reply")]
+            texts += [render_view(messages, "last_reply"), render_with_headers(messages)]
             texts = [text for text in texts if str(text) == response.text]
         if not texts:
             problem = "`text` is not that of the `messages`"
@@ -537,19 +547,33 @@ class Response(FrozenModel):
             rendering=self.rendering,
         )
 
-    def view(self, sees: Sees) -> "Response":
+    @property
+    def assistant_turns(self) -> tuple[int, ...]:
+        """Return the indices of the messages that are a turn of an assistant; a text is one, with index 0."""
+        return (0,) if self.messages is None else assistant_turns(self.messages)
+
+    def view(self, sees: Sees, turn: int | None = None) -> "Response":
         """Return the response with the part of its messages that an evaluator sees as its text.
 
-        Only `full_trace` leaves the reasoning in the messages.
+        Only `full_trace` leaves the reasoning in the messages. With the index of a message as `turn`, it ends with that
+        message; it then has an id of its own, and no data, which may be of what came later.
         """
+        if turn is not None:
+            return self._end_with(turn, sees)
         if self.messages is None or sees == "full_trace":
             return self
-        messages = tuple(
-            message.model_copy(update={"reasoning": None}) if message.reasoning else message
-            for message in self.messages
-        )
         text = render_view(self.messages, sees)
-        return self.model_copy(update={"text": text, "messages": messages})
+        return self.model_copy(update={"text": text, "messages": _drop_reasoning(self.messages)})
+
+    def _end_with(self, turn: int, sees: Sees) -> "Response":
+        update: dict[str, Any] = {"id": f"{self.id}#{turn}", "data": None}
+        if self.messages is not None:
+            whole = self.text
+            assert isinstance(whole, RenderedText)
+            messages = self.messages[: turn + 1]
+            update["text"] = render_until(self.messages, turn, sees, whole)
+            update["messages"] = messages if sees == "full_trace" else _drop_reasoning(messages)
+        return self.model_copy(update=update)
 
     @cached_property
     def content_digest(self) -> str:

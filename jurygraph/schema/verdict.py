@@ -80,6 +80,8 @@ TIME_LIMIT = "time-limit"
 """The kind of failure of a call that ran past its time limit."""
 NO_VARIANT = "no-variant"
 """Marks questions about the variants of a response of which none could be made: they do not apply."""
+NO_TURN = "no-turn"
+"""Marks questions about the turns of a conversation in which an assistant says nothing: they do not apply."""
 
 
 MET_THRESHOLD = 0.5
@@ -270,25 +272,36 @@ def is_binary(met: bool | None, score: float | None, scale: object, native: obje
 
 
 class VerdictKey(NamedTuple):
-    """The identity of a verdict in its group: question, response it is about, responses as shown, sample and judge."""
+    """The identity of a verdict in its group: question, response it is about, responses as shown, sample and judge.
+
+    `turn` is the index of the message, where the question is about turns.
+    """
 
     question: str
     about: str
     responses: tuple[str, ...]
     sample: int
     judge: str | None = None
+    turn: int | None = None
 
     @property
-    def sort_key(self) -> tuple[str, str, tuple[str, ...], str, int]:
-        """Return the key of the canonical order: each judge's samples follow each other, as in the table."""
-        return self.question, self.about, self.responses, self.judge or "", self.sample
+    def sort_key(self) -> tuple[str, str, int, tuple[str, ...], str, int]:
+        """Return the key of the canonical order: by turn, and each judge's samples follow each other, as in the table."""
+        turn = -1 if self.turn is None else self.turn
+        return self.question, self.about, turn, self.responses, self.judge or "", self.sample
+
+    @property
+    def judged(self) -> tuple[str, str, tuple[str, ...], int | None]:
+        """Return what is judged: the key without the judge and the sample."""
+        return self.question, self.about, self.responses, self.turn
 
 
 class VerdictIdentity(FrozenModel):
     """The identity of a recorded verdict: its question, its evaluator, and the responses judged.
 
     `about` is the id of the response that the verdict belongs to. `responses` are the ids of all responses shown, in
-    order; empty if the evaluator was not called. `judge` is the name of the model, one of several.
+    order; empty if the evaluator was not called. `judge` is the name of the model, one of several. `turn` is the index
+    of the message that a question about turns is about; the evaluator saw the conversation up to this message.
     """
 
     question: str = ""
@@ -302,17 +315,21 @@ class VerdictIdentity(FrozenModel):
     responses: tuple[str, ...] = ()
     sample: Count = 0
     judge: Id | None = None
+    turn: Count | None = Field(default=None, exclude_if=is_none)
 
     @property
     def key(self) -> VerdictKey:
-        return VerdictKey(self.question, self.about, self.responses, self.sample, self.judge)
+        return VerdictKey(
+            self.question, self.about, self.responses, self.sample, self.judge, self.turn
+        )
 
 
 class RecordedVerdict(Verdict, VerdictIdentity):
     """A verdict as traces contain it: the evaluator's judgement, with the fields that jurygraph adds.
 
     `gated_by` names what kept the evaluator from being called: a response gate, the question of the evaluator's `when`,
-    `group-of-one` where a comparison has no second response, or `no-variant` where there is no variant to judge. A
+    `group-of-one` where a comparison has no second response, or `no-variant` and `no-turn` where there is no variant or
+    turn to judge. A
     `superseded` verdict does not count, because another judge answered after it (`Escalation`). `calls` are all model
     calls made for it, in the order of their requests, and `steps` those of a graph.
     """
