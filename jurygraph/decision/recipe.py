@@ -490,7 +490,11 @@ class _SpecBuilder:
             else {"vote": self.config.panel.vote}
         )
         inputs = {
-            key: spec_input.model_copy(update=settings | self._calibration(key, spec_input))
+            key: spec_input.model_copy(
+                update=settings
+                | self._calibration(key, spec_input)
+                | self._turns(combiner, spec_input)
+            )
             for key, spec_input in inputs.items()
         }
         self._check_inputs(name, combiner, inputs)
@@ -555,9 +559,10 @@ class _SpecBuilder:
             if name in spec_input.questions
         }
         for name in maps:
-            if self.by_id[name].scope != "response":
+            if (scope := self.by_id[name].scope) != "response":
+                judged = "single turns" if scope == "turn" else "several responses"
                 raise ConfigError(
-                    f"calibration.{name}: is about several responses; calibrate questions about one"
+                    f"calibration.{name}: is about {judged}; calibrate questions about one response"
                 )
             if spec_input.reduce == "majority":
                 hint = "fold it by its mean, or leave the calibration out"
@@ -565,6 +570,19 @@ class _SpecBuilder:
                     f"calibration.{name}: input {key!r} counts its votes, and votes are no scores; {hint}"
                 )
         return {"calibration": maps}
+
+    def _turns(self, combiner: str, spec_input: ComponentInput) -> dict[str, Any]:
+        """Return how an input's questions about turns are reduced. Raises PlanError where none can be reduced."""
+        given = {use.known_as: use.turns or "mean" for use in self.config.evaluators}
+        turns = {
+            name: given.get(self.by_id[name].evaluator, "mean")
+            for name in spec_input.questions
+            if self.by_id[name].scope == "turn"
+        }
+        if turns and self.combiners[combiner].needs_all_columns:
+            problem = f"combiner {combiner!r} reads single verdicts, and the turns of {min(turns)!r}"
+            raise PlanError(f"{problem} become one value; leave `scope: turn` out")
+        return {"turns": turns} if turns else {}
 
     def _predicted_reviewers(self, inputs: Mapping[str, ComponentInput]) -> dict[str, str | None]:
         """Return the reviewer whom each question predicts, None for nobody in particular."""

@@ -120,10 +120,7 @@ class VerdictTable:
         pieces = []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
             is_penalty = weight * direction < 0
-            turns = [
-                _fill_cells(columns, is_penalty, spec_input, rule, scenario)
-                for columns in self.effective_turns(name, spec_input, met_from)
-            ]
+            turns = self.filled_turns(name, spec_input, is_penalty, rule, scenario, met_from)
             reduction = spec_input.turns.get(name)
             pieces.append(
                 turns[0] if reduction is None else _reduce_turns(turns, reduction, is_penalty)
@@ -139,6 +136,21 @@ class VerdictTable:
         return ScoreMatrix(
             value, met, judged, applicable, np.concatenate(weights), spec_input.input_weight
         )
+
+    def filled_turns(
+        self,
+        name: str,
+        spec_input: ComponentInput,
+        is_penalty: bool,
+        rule: str,
+        scenario: Scenario,
+        met_from: float,
+    ) -> list[FilledCells]:
+        """Return the filled cells of each turn of a question; of all of it for one about whole responses."""
+        return [
+            _fill_cells(columns, is_penalty, spec_input, rule, scenario)
+            for columns in self.effective_turns(name, spec_input, met_from)
+        ]
 
     def effective_columns(
         self, name: str, spec_input: ComponentInput, met_from: float = MET_THRESHOLD

@@ -14,7 +14,7 @@ from jurygraph.explanation.terms import UNSUPPORTED, ExplainedTerm, ExplainedTra
 from jurygraph.messages import format_factor, format_plain, join_names, shorten
 from jurygraph.schema import Decision, FrozenModel, GateResult, Question, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import Number
-from jurygraph.schema.plan import SUBMITTED
+from jurygraph.schema.plan import SUBMITTED, TurnReduction
 from jurygraph.schema.verdict import RESPONSE_GATES
 
 _LEAST = 0.5e-4
@@ -138,7 +138,7 @@ def _answer(part: _Part) -> str:
 
 def _part_lines(component: ExplainedTerm, parts: Sequence[_Part]) -> tuple[PointsLine, ...]:
     """Return a line for each part of a component; parts that are alike in everything but their names share one."""
-    labels = [{verdict.label for verdict in part.verdicts} for part in parts]
+    labels = [{verdict.name for verdict in part.verdicts} for part in parts]
     names = [
         part.name if len(own) != 1 else min(own) for part, own in zip(parts, labels, strict=True)
     ]
@@ -206,11 +206,34 @@ def _split_input(component: ExplainedTerm, name: str, value: float, share: float
             _Part(name, value, share, verdicts, _describe_reduction(component, name, own, value))
         ]
     if len(questions) < 2:
-        return [_Part(name, value, share, verdicts)]
+        return [_Part(name, value, share, verdicts, _describe_turns(component, name))]
     return [
-        _Part(question, mean, share * weight / total, component.verdicts_of(name, question))
+        _Part(
+            question,
+            mean,
+            share * weight / total,
+            component.verdicts_of(name, question),
+            _describe_turns(component, name, question),
+        )
         for question, weight, mean in questions
     ]
+
+
+_TURNS: Mapping[TurnReduction, str] = {
+    "mean": "the mean of its turns",
+    "min": "the worst of its turns",
+    "last": "its last turn",
+    "first_failure": "the share of its turns before the first that fails",
+}
+
+
+def _describe_turns(component: ExplainedTerm, name: str, question: str | None = None) -> str:
+    """Return how the turns of a conversation gave an input, or one of its questions, its value."""
+    turns = component.inputs[name].turns
+    reductions = {
+        reduction for judged, reduction in turns.items() if question in (None, judged)
+    }
+    return _TURNS[reductions.pop()] if len(reductions) == 1 else ""
 
 
 def _describe_reduction(component: ExplainedTerm, name: str, own: float, value: float) -> str:
@@ -591,7 +614,8 @@ def _key(verdict: RecordedVerdict) -> _Key:
     """Return the identity of a verdict without its sample; all verdicts that one gate settled share theirs."""
     if verdict.gated_by in RESPONSE_GATES:
         return verdict.about, verdict.gated_by or ""
-    return verdict.about, verdict.question, *verdict.responses
+    turn = () if verdict.turn is None else (str(verdict.turn),)
+    return verdict.about, verdict.question, *verdict.responses, *turn
 
 
 def _options(verdicts: Sequence[ExplainedVerdict]) -> Iterator[_Scores]:

@@ -1,5 +1,6 @@
 """Terms of a reward and the effect of every verdict, from the side of the explained response."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,11 +11,14 @@ import numpy as np
 from jurygraph.agents.registry import BUILTIN_COMBINERS, installed_plugins, load_combiner
 from jurygraph.decision.combiners import Combiner, Component, Matrices
 from jurygraph.decision.table import (
+    ABSENT,
     OK,
     Cells,
     Scenario,
+    ScoreArrays,
     VerdictTable,
     calibrate,
+    deciding_turns,
     fill_columns,
     ok_outcome,
 )
@@ -106,7 +110,13 @@ class ExplainedVerdict:
 
     @property
     def label(self) -> str:
-        """Return the name of the verdict, with its stakeholder or reviewer and its opponent."""
+        """Return the name of the verdict, with its stakeholder or reviewer, its opponent and its turn."""
+        turn = self.verdict.turn
+        return self.name if turn is None else f"{self.name} in turn {turn}"
+
+    @property
+    def name(self) -> str:
+        """Return the label without the turn."""
         member = self.verdict.stakeholder or self.verdict.reviewer
         owner = f" of {member}" if member and member != self.verdict.subject else ""
         return (
@@ -135,6 +145,7 @@ class ExplainedTrace:
         self.trace = trace
         self.decision = decision
         recorded = [verdict for verdict in trace.verdicts if not verdict.superseded]
+        self._turns = _list_turns(recorded)
         self.table = self._build_table(recorded)
         self.verdicts = list(self._explain_verdicts(recorded))
         self._by_question: dict[str, list[ExplainedVerdict]] = {}
@@ -163,15 +174,37 @@ class ExplainedTrace:
             for name in use.questions
         )
         cells: dict[str, Cells] = {name: {} for name in counted}
+        judges: dict[str, list[str | None]] = {name: [] for name in cells}
+        sizes = {name: max(turns.values()) for name, turns in self._turns.items()}
+        placed: Counter[tuple[str, int | None]] = Counter()
         for verdict in recorded:
-            row = cells.setdefault(verdict.question, {})
-            row[0, len(row)] = verdict, verdict.about != self.trace.response_id
-        judges = {
-            name: [verdict.judge for verdict, _ in row.values()] for name, row in cells.items()
+            name = verdict.question
+            row = cells.setdefault(name, {})
+            column = placed[name, verdict.turn]
+            placed[name, verdict.turn] += 1
+            if name in self._turns:
+                # Turns have equal numbers of columns; one that a gate stopped has a single verdict.
+                column += list(self._turns[name]).index(verdict.turn) * sizes[name]
+            row[0, column] = verdict, verdict.about != self.trace.response_id
+            seats = judges.setdefault(name, [])
+            seats += [None] * (column - len(seats))
+            seats.append(verdict.judge)
+        columns = {
+            name: fill_columns(1, row, sizes.get(name, 1)) for name, row in cells.items()
         }
-        return VerdictTable(
-            1, {name: fill_columns(1, row) for name, row in cells.items()}, judges=judges
-        )
+        return VerdictTable(1, columns, judges=judges, turns=sizes)
+
+    def ballots(
+        self, question: str, use: ComponentInput
+    ) -> Iterator[tuple[list[ExplainedVerdict], ScoreArrays]]:
+        """Yield the verdicts that vote with each other, and what the input makes of them: those on one turn."""
+        voting = self.of_questions([question], use.judge)
+        turns = self._turns.get(question, {None: 0})
+        results = self.table.effective_turns(question, use)
+        for turn, columns in zip(turns, results, strict=True):
+            if (columns.outcome != ABSENT).any():  # else another turn counts alone
+                of_turn = [verdict for verdict in voting if verdict.verdict.turn == turn]
+                yield of_turn if question in self._turns else voting, columns
 
     def _explain_verdicts(self, recorded: Iterable[RecordedVerdict]) -> Iterator[ExplainedVerdict]:
         confidences, directions = _read_inputs(self.decision)
@@ -179,6 +212,7 @@ class ExplainedTrace:
         maps = {
             name: calibration for use in inputs for name, calibration in use.calibration.items()
         }
+        irrelevant = self._irrelevant_turns()
         for verdict in recorded:
             is_own = verdict.about == self.trace.response_id
             score = verdict.score if is_own or verdict.score is None else 1.0 - verdict.score
@@ -186,9 +220,27 @@ class ExplainedTrace:
             opponent = verdict.responses[is_own] if is_pair else None
             confidence = confidences.get(verdict.question, 0.0)
             counted = _calibrate(verdict, score, maps.get(verdict.question))
-            yield ExplainedVerdict(
-                verdict, score, counted, opponent, confidence, directions.get(verdict.question, 0)
-            )
+            direction = directions.get(verdict.question, 0)
+            if (verdict.question, verdict.turn) in irrelevant:
+                direction = 0
+            yield ExplainedVerdict(verdict, score, counted, opponent, confidence, direction)
+
+    def _irrelevant_turns(self) -> set[tuple[str, int | None]]:
+        """Return the turns of questions whose verdicts do not decide the value of the response."""
+        deciding: set[tuple[str, int | None]] = set()
+        for spec in self.decision.counting_specs:
+            for use in spec.inputs.values():
+                for question, weight in zip(use.questions, use.weights, strict=True):
+                    if question in use.turns and question in self._turns:
+                        is_penalty = weight * spec.direction < 0
+                        filled = self.table.filled_turns(
+                            question, use, is_penalty, self.decision.rule, "counted", spec.met_from
+                        )
+                        mask = deciding_turns(filled, use.turns[question], is_penalty)[:, 0]
+                        turns = zip(self._turns[question], mask, strict=True)
+                        deciding |= {(question, turn) for turn, is_deciding in turns if is_deciding}
+        asked = {(question, turn) for question, turns in self._turns.items() for turn in turns}
+        return asked - deciding
 
 
 class ExplainedTerm:
@@ -255,6 +307,18 @@ class ExplainedTerm:
         )
         cells = matrix.value[matrix.applicable & (matrix.weight != 0.0)]
         return (float(cells.mean()), len(cells)) if len(cells) else None
+
+
+def _list_turns(recorded: Iterable[RecordedVerdict]) -> dict[str, Counter[int | None]]:
+    """Return the turns of each question about turns, in their order, with the number of their verdicts."""
+    turns: dict[str, Counter[int | None]] = {}
+    for verdict in sorted((one for one in recorded if one.turn is not None), key=_turn):
+        turns.setdefault(verdict.question, Counter())[verdict.turn] += 1
+    return turns
+
+
+def _turn(verdict: RecordedVerdict) -> int:
+    return -1 if verdict.turn is None else verdict.turn
 
 
 def _calibrate(

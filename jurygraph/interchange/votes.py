@@ -11,7 +11,7 @@ from jurygraph.schema.rating import Vote
 def export_votes(run: Run) -> Iterator[bytes]:
     """Yield the judges' verdicts as JSON lines of votes, as `jurygraph consensus` reads them.
 
-    An item is a question about a response, and its label the score: 1 or 0 where a judge says that something is met or
+    An item is a question about a response, or about a turn of it, and its label the score: 1 or 0 where a judge says that something is met or
     not. A judge that abstained has no label. Comparisons are left out, and verdicts that failed, that lack the
     quotation which they need, or that no judge gave. Raises `InputError` if none is left.
     """
@@ -22,8 +22,9 @@ def export_votes(run: Run) -> Iterator[bytes]:
             is_vote = verdict.status in ("ok", "abstained") and not verdict.is_worst_case
             if verdict.judge is None or not is_of_response or not is_vote:
                 continue
+            turn = "" if verdict.turn is None else f" turn {verdict.turn}"
             vote = Vote(
-                item=f"{verdict.question} {trace.response_id}",
+                item=f"{verdict.question} {trace.response_id}{turn}",
                 agent=trace.agent,
                 annotator=verdict.judge,
                 label=float(bool(verdict.met)) if verdict.is_binary else verdict.score,

@@ -129,6 +129,8 @@ def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[Slot, JudgedSlot]:
                 if verdict.judge is None
                 else f"{verdict.question} by {verdict.judge}"
             )
+            if verdict.turn is not None:
+                question = f"{question} in turn {verdict.turn}"
             shown = () if verdict.responses == (verdict.about,) else verdict.responses
             samples[intern(question), shown].append(verdict)
     judged = {}

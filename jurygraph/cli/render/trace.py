@@ -250,8 +250,12 @@ def _vote_lines(explained: ExplainedTrace, term: ExplainedTerm) -> Iterator[str]
     """Return a line for each majority vote: its predictions, and what they amount to; equal ones share a line."""
     groups: dict[str, list[str]] = {}
     for use in term.inputs.values():
-        for question in use.questions if use.reduce == "majority" else ():
-            voting = explained.of_questions([question], use.judge)
+        ballots = (
+            ballot
+            for question in (use.questions if use.reduce == "majority" else ())
+            for ballot in explained.ballots(question, use)
+        )
+        for voting, columns in ballots:
             if len(voting) > 1 and not any(verdict.verdict.gated_by for verdict in voting):
                 predictions = Counter(
                     _describe_prediction(verdict, use.has_judges) for verdict in voting
@@ -259,7 +263,7 @@ def _vote_lines(explained: ExplainedTrace, term: ExplainedTerm) -> Iterator[str]
                 tally = ", ".join(
                     f"{number} × {prediction}" for prediction, number in predictions.most_common()
                 )
-                effect = _describe_majority(explained.table.effective_columns(question, use))
+                effect = _describe_majority(columns)
                 groups.setdefault(f"{tally}; {effect}", []).append(voting[0].label)
     for text, labels in groups.items():
         yield f"{term.term.name}: vote on {join_names(labels)}: {text}"
@@ -301,7 +305,8 @@ def _judge_lines(trace: Trace) -> Iterator[str]:
         if verdict.judge is not None and verdict.about == trace.response_id:
             answer = verdict.status if verdict.score is None else f"{verdict.score:.4f}"
             text = f"{verdict.judge} {answer}{' (superseded)' if verdict.superseded else ''}"
-            answers.setdefault(verdict.question, []).append(text)
+            turn = "" if verdict.turn is None else f" in turn {verdict.turn}"
+            answers.setdefault(f"{verdict.question}{turn}", []).append(text)
     yield from (
         f"judges on {question}: {'; '.join(texts)}"
         for question, texts in answers.items()
@@ -317,10 +322,11 @@ def _verdict_heading(explained: ExplainedVerdict) -> str:
     )
     if len(verdict.responses) == 1 and verdict.responses[0] != verdict.about:
         question += f" of {escape_line(verdict.responses[0])}"  # a variant: its quotations refer to that text
+    turn = "" if verdict.turn is None else f", turn {verdict.turn}"
     sample = f", sample {verdict.sample + 1}" if verdict.sample else ""
     judge = f" by {escape_line(verdict.judge)}" if verdict.judge else ""
     version = verdict.version.replace(" prompt ", ", prompt ", 1)
-    return f"  {question}{judge}{sample}  {answer}  ({escape_line(f'{verdict.evaluator}, version {version}')})"
+    return f"  {question}{turn}{judge}{sample}  {answer}  ({escape_line(f'{verdict.evaluator}, version {version}')})"
 
 
 def _verdict_details(explained: ExplainedVerdict) -> Iterator[str]:

@@ -228,9 +228,8 @@ class _Verifier:
     ) -> str:
         """Compare a stored verdict with the one that was computed again; return the count that it adds to."""
         label = self._label(stored.about, "verdict", stored.question)
-        new_verdict = recomputed.get(stored.key) or recomputed.get(
-            VerdictKey(stored.question, stored.about, (), 0)
-        )
+        unasked = VerdictKey(stored.question, stored.about, (), 0, turn=stored.turn)
+        new_verdict = recomputed.get(stored.key) or recomputed.get(unasked)
         if new_verdict is None:
             raise TraceMismatch(f"{label}: the question has changed")
         if is_erased(stored):

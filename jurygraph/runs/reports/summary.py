@@ -20,7 +20,7 @@ from jurygraph.models.gateway import UNBILLED, Gateways, request_size, size_of_m
 from jurygraph.models.limits import TEMPLATE_TOKENS, cost, reply_limit
 from jurygraph.models.request import CallSink, Request
 from jurygraph.runs.store.packing import count_discarded, unpack_message
-from jurygraph.schema import Call, Cause, Failure, Plan, Question, RecordedVerdict
+from jurygraph.schema import Call, Cause, Failure, Plan, Question, RecordedVerdict, Response
 from jurygraph.schema.frozen_model import require_type
 from jurygraph.schema.verdict import CODE_LAYERS, GATED_LAYERS
 
@@ -243,15 +243,17 @@ class Forecast:
     def add_group(
         self,
         questions: Sequence[Question],
-        size: int,
+        responses: Sequence[Response],
         evaluators: Mapping[str, Evaluator],
         known: Iterable[RecordedVerdict] = (),
     ) -> None:
-        """Add one more task and a group of this size; verdicts in `known` are not counted."""
+        """Add one more task and a group of responses; verdicts in `known` are not counted."""
         known_counts = Counter(verdict.question for verdict in known)
-        remaining = [(q, max(0, _count_verdicts(q, size) - known_counts[q.id])) for q in questions]
+        remaining = [
+            (q, max(0, _count_verdicts(q, responses) - known_counts[q.id])) for q in questions
+        ]
         self.tasks += 1
-        self.responses += size
+        self.responses += len(responses)
         self.questions += len(questions)
         self.verdicts += sum(number for _, number in remaining)
         self.model_verdicts += sum(
@@ -307,7 +309,11 @@ def without_model_conditions(plan: Plan, evaluators: Mapping[str, Evaluator]) ->
     )
 
 
-def _count_verdicts(question: Question, size: int) -> int:
+def _count_verdicts(question: Question, responses: Sequence[Response]) -> int:
+    if question.scope == "turn":
+        # A response without a turn gets one verdict, that the question does not apply.
+        return sum(len(one.assistant_turns) * question.seats or 1 for one in responses)
+    size = len(responses)
     if question.scope == "response":
         return size * question.seats
     if size == 1:

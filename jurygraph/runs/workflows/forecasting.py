@@ -80,15 +80,16 @@ class Forecaster:
         calls: CallStore,
     ) -> None:
         jury = self._job.jury
-        size = len(responses)
         plan = await self._plan(task, estimator, calls)
         if plan is None:
-            self._forecast.add_group((), size, jury.evaluators)
+            self._forecast.add_group((), responses, jury.evaluators)
             return
         self._plan_notes += notes_of(plan)
         reusable = self._job.find_reusable_results(task, responses, plan)
         questions = plan.survey.questions
-        self._forecast.add_group(questions, size, jury.evaluators, reusable.verdicts.values())
+        self._forecast.add_group(
+            questions, responses, jury.evaluators, reusable.verdicts.values()
+        )
         if jury.gateways:
             unconditional = without_model_conditions(plan, jury.evaluators)
             requests = await self._planner.aestimate_requests(

@@ -64,7 +64,7 @@ DECISION_KEYS = frozenset(
     }
 )
 """Config keys that decide how verdicts count. The other keys affect the questions: changing them needs a branch."""
-_FOLD = re.compile(r"evaluators\[\d+\]\.fold")
+_FOLD = re.compile(r"evaluators\[\d+\]\.(fold|turns)")
 
 
 class RescoringResult(NamedTuple):

@@ -297,6 +297,7 @@ def test_without_a_model_there_is_no_estimate(tmp_path: Path) -> None:
         ({"scope": "pair", "pairs": "unordered", "needs": ("x",)}, 2, 2),
         ({"scope": "pair", "pairs": "unordered"}, 3, 3),
         ({"samples": 2}, 3, 6),
+        ({"scope": "turn", "samples": 2}, 3, 2 * (1 + 2 + 3)),
     ],
 )
 def test_verdicts_never_exceed_the_forecast(
@@ -306,8 +307,10 @@ def test_verdicts_never_exceed_the_forecast(
         plan = jury.prepare(jg.Task(id="t", query="?"))
         question = Question.model_validate(plan.survey.questions[0].model_dump() | fields)
         survey = plan.survey.model_copy(update={"questions": (question,)})
+        messages = [{"role": "assistant", "content": "Yes."}, {"role": "user", "content": "Why?"}]
+        responses = [jg.Response(id=f"r{n}", messages=messages * (n + 1)) for n in range(size)]
         expected = Forecast()
-        expected.add_group(survey.questions, size, jury.evaluators)
+        expected.add_group(survey.questions, responses, jury.evaluators)
     assert expected.verdicts == requests
 
 
