@@ -193,7 +193,7 @@ class EvaluatorUse(_PluginUse):
     where an input does not say otherwise by a `reduce` other than `mean`. With `escalate` the judge `then` answers only
     where those of `first` are `unsure`, or `disagree`. `sees` is the part of a conversation that it is shown:
     `last_reply`, the default of checks, `without_reasoning`, that of models, or `full_trace`. With `scope: turn` it
-    judges each turn of an assistant, and sees no later one; `turns` makes one value of the turns, by default their mean.
+    judges each turn of an assistant, and sees no later one; `turns` makes one value of them, by default the mean.
     """
 
     when: Condition | None = None

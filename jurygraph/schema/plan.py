@@ -40,8 +40,8 @@ Scope = Literal["response", "pair", "group"]
 QuestionScope = Scope | Literal["turn"]
 """The scopes of evaluators, and `turn`: the config asks an evaluator of responses about each turn of an assistant."""
 TurnReduction = Literal["mean", "min", "last", "first_failure"]
-"""The value of a response from those of its turns: their mean, the worst of them, that of the last turn, or the share of
-turns before the first one that is not met."""
+"""The value of a response from those of its turns: their mean, the worst of them, that of the last turn, or the share
+of turns before the first one that is not met."""
 Pairs = Literal["ordered", "unordered"]
 Branch = Literal["checks", "stakeholders", "criteria", "specialists", "judges"]
 Reduction = Literal["mean", "median", "min", "max", "majority"]

@@ -286,7 +286,7 @@ class VerdictKey(NamedTuple):
 
     @property
     def sort_key(self) -> tuple[str, str, int, tuple[str, ...], str, int]:
-        """Return the key of the canonical order: by turn, and each judge's samples follow each other, as in the table."""
+        """Return the key of the canonical order: each judge's samples on a turn follow each other, as in the table."""
         turn = -1 if self.turn is None else self.turn
         return self.question, self.about, turn, self.responses, self.judge or "", self.sample
 
