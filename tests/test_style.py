@@ -67,7 +67,7 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
     "decision/table.py": {
         scope: {"reduce"}
         for scope in (
-            "VerdictTable.effective_columns",
+            "VerdictTable._effective",
             "VerdictTable.count_discarded",
             "VerdictTable.settled_weight",
             "_fill_cells",

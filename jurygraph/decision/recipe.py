@@ -580,7 +580,9 @@ class _SpecBuilder:
             if self.by_id[name].scope == "turn"
         }
         if turns and self.combiners[combiner].needs_all_columns:
-            problem = f"combiner {combiner!r} reads single verdicts, and the turns of {min(turns)!r}"
+            problem = (
+                f"combiner {combiner!r} reads single verdicts, and the turns of {min(turns)!r}"
+            )
             raise PlanError(f"{problem} become one value; leave `scope: turn` out")
         return {"turns": turns} if turns else {}
 

@@ -619,12 +619,11 @@ def _reduce_turns(
     divisor = np.where(has_turn, count, 1.0)
     fails = applicable & (met == is_penalty)
     if reduction == "first_failure":
-        before = applicable & ~np.logical_or.accumulate(fails, axis=0)
+        before = applicable & ~_has_failed(fails)
         share = aggregation.total(np.where(before, 1.0, 0.0), axis=0) / divisor
         reduced = 1.0 - share if is_penalty else share
     elif reduction == "min":
-        worst = np.maximum if is_penalty else np.minimum
-        reduced = worst.reduce(np.where(applicable, value, 0.0 if is_penalty else 1.0), axis=0)
+        reduced = _worst(value, applicable, is_penalty)
     else:
         reduced = aggregation.total(np.where(applicable, value, 0.0), axis=0) / divisor
     if reduction in ("first_failure", "min"):
@@ -644,14 +643,30 @@ def deciding_turns(
     value, met, _, applicable = map(np.stack, zip(*turns, strict=True))
     deciding = applicable
     if reduction == "min":
-        worst = np.maximum if is_penalty else np.minimum
-        bound = worst.reduce(np.where(applicable, value, 0.0 if is_penalty else 1.0), axis=0)
-        deciding = applicable & (value == bound)
+        deciding = applicable & (value == _worst(value, applicable, is_penalty))
     elif reduction == "first_failure":
-        failed = np.logical_or.accumulate(applicable & (met == is_penalty), axis=0)
-        failed_before = np.concatenate([np.zeros_like(failed[:1]), failed[:-1]])
-        deciding = applicable & ~failed_before
+        fails = applicable & (met == is_penalty)
+        has_failed = _has_failed(fails)
+        is_first = fails & ~np.concatenate([np.zeros_like(fails[:1]), has_failed[:-1]])
+        deciding = applicable & (~has_failed | is_first)
     return np.asarray(deciding.any(axis=2))
+
+
+def _worst(value: Floats, applicable: Bools, is_penalty: bool) -> Floats:
+    """Return the worst value of the turns that apply: the lowest, of a penalty the highest."""
+    if is_penalty:
+        return np.where(applicable, value, 0.0).max(axis=0)
+    return np.where(applicable, value, 1.0).min(axis=0)
+
+
+def _has_failed(fails: Bools) -> Bools:
+    """Return for each turn whether it or one before it fails, from which turns fail, [T,R,K] each."""
+    failed = np.zeros_like(fails[0])
+    masks = []
+    for turn in fails:
+        failed = failed | turn
+        masks.append(failed)
+    return np.stack(masks)
 
 
 def _fold_columns(
@@ -672,9 +687,7 @@ def _fold_columns(
     agreed = aggregation.total(np.where(applicable & met, 1.0, 0.0))
     is_met = np.asarray(agreed * 2 >= divisor)
     complete = np.where(has_applicable, (answered | ~applicable).all(axis=1), answered.all(axis=1))
-    return FilledCells(
-        folded[:, None], is_met[:, None], complete[:, None], has_applicable[:, None]
-    )
+    return FilledCells(folded[:, None], is_met[:, None], complete[:, None], has_applicable[:, None])
 
 
 def _median(value: Floats, count: Floats) -> Floats:

@@ -230,9 +230,7 @@ _TURNS: Mapping[TurnReduction, str] = {
 def _describe_turns(component: ExplainedTerm, name: str, question: str | None = None) -> str:
     """Return how the turns of a conversation gave an input, or one of its questions, its value."""
     turns = component.inputs[name].turns
-    reductions = {
-        reduction for judged, reduction in turns.items() if question in (None, judged)
-    }
+    reductions = {reduction for judged, reduction in turns.items() if question in (None, judged)}
     return _TURNS[reductions.pop()] if len(reductions) == 1 else ""
 
 

@@ -189,9 +189,7 @@ class ExplainedTrace:
             seats = judges.setdefault(name, [])
             seats += [None] * (column - len(seats))
             seats.append(verdict.judge)
-        columns = {
-            name: fill_columns(1, row, sizes.get(name, 1)) for name, row in cells.items()
-        }
+        columns = {name: fill_columns(1, row, sizes.get(name, 1)) for name, row in cells.items()}
         return VerdictTable(1, columns, judges=judges, turns=sizes)
 
     def ballots(

@@ -398,8 +398,9 @@ class _WorkCollector:
     ) -> RecordedVerdict | None:
         """Return the verdict of a gate that stops the response: no merit and all faults are found in it.
 
-        It reads what the evaluator would see, up to the turn: a hostile message stops the later turns, which show it,
-        and not the earlier ones. It comes before screening and material, so that a response cannot avoid such a question by lacking something.
+        It comes before screening and material, so that a response cannot avoid such a question by lacking something.
+        It reads what the evaluator would see, up to the turn: a hostile message stops its turn and the later ones,
+        which show it, and not the earlier ones.
         """
         if question.layer not in GATED_LAYERS or not self.survey.gates:
             return None

@@ -11,9 +11,9 @@ from jurygraph.schema.rating import Vote
 def export_votes(run: Run) -> Iterator[bytes]:
     """Yield the judges' verdicts as JSON lines of votes, as `jurygraph consensus` reads them.
 
-    An item is a question about a response, or about a turn of it, and its label the score: 1 or 0 where a judge says that something is met or
-    not. A judge that abstained has no label. Comparisons are left out, and verdicts that failed, that lack the
-    quotation which they need, or that no judge gave. Raises `InputError` if none is left.
+    An item is a question about a response, or about a turn of it, and its label the score: 1 or 0 where a judge says
+    that something is met or not. A judge that abstained has no label. Comparisons are left out, and verdicts that
+    failed, that lack the quotation which they need, or that no judge gave. Raises `InputError` if none is left.
     """
     has_votes = False
     for trace in run.traces():

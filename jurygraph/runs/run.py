@@ -481,10 +481,10 @@ class Run(Displayed):
         scores = self.questions() if questions else []
         explained = self.questions() if reasons else []
         rows = self._responses_with_tasks()
-        has_judges = bool(self.config.models)
-        return read_table(
-            name, rows, list(components), texts, report, scores, explained, has_judges
-        )
+        unused = [] if self.config.models else ["judge", "superseded"]
+        if not any(use.scope for use in self.config.evaluators):
+            unused.append("turn")
+        return read_table(name, rows, list(components), texts, report, scores, explained, unused)
 
     def to_arrow(
         self, name: TableName = "rewards", texts: bool = False, questions: bool = False

@@ -2,7 +2,7 @@
 
 import importlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from tempfile import SpooledTemporaryFile
 from typing import Any, Literal, NamedTuple
@@ -35,6 +35,7 @@ _VERDICT = (
         "stakeholder",
         "reviewer",
         "compared_with",
+        "turn",
         "sample",
     ),
     *(
@@ -52,7 +53,7 @@ _VERDICT = (
 )
 _KINDS: dict[str, Kind | None] = {
     **dict.fromkeys(("value", "coverage", "low", "high", "score", "confidence"), "double"),
-    **dict.fromkeys((*_COUNTS, "sample", "quotes"), "int64"),
+    **dict.fromkeys((*_COUNTS, "turn", "sample", "quotes"), "int64"),
     "met": "bool",
     "superseded": "bool",
     "native": None,  # as the judges give it: numbers, truth values or texts
@@ -145,12 +146,12 @@ def read_table(
     report: ProgressCallback,
     questions: Sequence[str] = (),
     reasons: Sequence[str] = (),
-    has_judges: bool = False,
+    unused: Collection[str] = (),
 ) -> ExportTable:
     """Return a table of scored responses, the rest is as for `Run.read_table`.
 
     `components` are all names in order; `questions` and `reasons` those that have a column of scores, and of reasons.
-    With `has_judges`, verdicts have the column `judge`.
+    Verdicts have no column for the fields that are `unused` in the run.
     """
     numbers = {"component": components, "term": components, "question": questions}
     values: dict[str, Kind | None] = {
@@ -158,7 +159,7 @@ def read_table(
     }
     given = [f"reason.{key}" for key in reasons]
     rewards = ("value", "status", "coverage", "low", "high", *values, *given, *_COUNTS)
-    fields = [field for field in _VERDICT if has_judges or field not in ("judge", "superseded")]
+    fields = [field for field in _VERDICT if field not in unused]
     names = (
         *IDENTITY,
         *(rewards if name == "rewards" else fields),

@@ -80,9 +80,7 @@ def test_no_verdict_on_a_turn_knows_what_came_later(
 ) -> None:
     use = {"use": f"{__name__}.shown", "scope": "turn", **({"sees": sees} if sees else {})}
     verdicts = judge_turns(use, respond()).verdicts
-    assert [(one.turn, one.responses) for one in verdicts] == [
-        (turn, ("r",)) for turn in (0, 4, 6)
-    ]
+    assert [(one.turn, one.responses) for one in verdicts] == [(turn, ("r",)) for turn in (0, 4, 6)]
     for verdict, start in zip(verdicts, (first, second, ""), strict=True):
         count, text = verdict.reason.split(" ", 1)
         assert int(count) == (verdict.turn or 0) + 1
@@ -127,7 +125,8 @@ def test_a_failed_turn_is_no_credit_and_leaves_a_range() -> None:
 
 def test_a_condition_and_an_escalation_are_about_one_turn() -> None:
     criteria = {
-        **{"use": "criteria", "scope": "turn"},
+        "use": "criteria",
+        "scope": "turn",
         "escalate": {"first": "a", "then": "b", "when": "unsure"},
         "when": {"question": "polite", "threshold": 1},
     }

@@ -234,7 +234,9 @@ def fitting_fields(draw: Any, model: type[FrozenModel]) -> dict[str, Any]:
     if model is schema.EvaluatorUse:
         escalate = draw(st.none() | made(Escalation))
         judges = () if escalate else draw(st.lists(ids, max_size=2, unique=True).map(tuple))
-        return {"judges": judges, "escalate": escalate}
+        scope = draw(st.sampled_from([None, "turn"]))
+        turned = {"material": None} if scope else {"turns": None}
+        return {"judges": judges, "escalate": escalate, "scope": scope, **turned}
     return {}
 
 

@@ -87,9 +87,7 @@ class Forecaster:
         self._plan_notes += notes_of(plan)
         reusable = self._job.find_reusable_results(task, responses, plan)
         questions = plan.survey.questions
-        self._forecast.add_group(
-            questions, responses, jury.evaluators, reusable.verdicts.values()
-        )
+        self._forecast.add_group(questions, responses, jury.evaluators, reusable.verdicts.values())
         if jury.gateways:
             unconditional = without_model_conditions(plan, jury.evaluators)
             requests = await self._planner.aestimate_requests(
