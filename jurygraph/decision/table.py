@@ -655,8 +655,8 @@ def deciding_turns(
 def _worst(value: Floats, applicable: Bools, is_penalty: bool) -> Floats:
     """Return the worst value of the turns that apply: the lowest, of a penalty the highest."""
     if is_penalty:
-        return np.where(applicable, value, 0.0).max(axis=0)
-    return np.where(applicable, value, 1.0).min(axis=0)
+        return np.asarray(np.where(applicable, value, 0.0).max(axis=0))
+    return np.asarray(np.where(applicable, value, 1.0).min(axis=0))
 
 
 def _has_failed(fails: Bools) -> Bools:

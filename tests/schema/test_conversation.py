@@ -106,6 +106,21 @@ def test_messages_are_stored_and_the_text_is_made_again() -> None:
     assert Response.model_validate_json(view.model_dump_json()).text == "It is sunny."
 
 
+def test_a_turn_ends_the_conversation_and_crosses_to_a_worker() -> None:
+    """Its offsets lead to the text of the whole, also where it is the only message so far, which has no header."""
+    response = Response(id="r", messages=[{**TRIP[2], "reasoning": "Hm."}, *TRIP])
+    assert response.assistant_turns == (0, 1, 3)
+    for sees in ("last_reply", "without_reasoning", "full_trace"):
+        for turn in (*response.assistant_turns, None):
+            view = response.view(sees, turn)
+            assert len(view.messages or ()) == (4 if turn is None else turn + 1)
+            read = Response.model_validate_json(view.model_dump_json())
+            assert str(read.text) == str(view.text)
+            for part in view.turns:
+                words = view.text[part.start : part.end]
+                assert response.text[part.origin : part.origin + len(words)] == words
+
+
 def test_other_forms_of_messages_are_read() -> None:
     call = {"id": "1", "name": "get_weather", "args": {"unit": "C", "city": "SF"}}
     invalid = {"id": "2", "name": "f", "args": "{", "error": None, "type": "invalid_tool_call"}
