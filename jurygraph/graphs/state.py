@@ -47,7 +47,6 @@ from jurygraph.schema import (
     RejectedEdge,
     Response,
     Rubric,
-    Survey,
     SurveyOutline,
     Task,
     Trace,
@@ -418,8 +417,6 @@ class TaskPlanning(TypedDict, total=False):
     rubric: Rubric
     weights: dict[str, float]
     difficulty: dict[str, Any]
-    survey: Survey
-    decision: Decision
     plan: Plan
     error: Exception
 
