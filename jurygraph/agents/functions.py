@@ -1,5 +1,7 @@
 """Evaluators without a class: plain functions, langchain-core Runnables, LangGraph graphs, and criteria for a model.
 
+Functions are called with the task and the response, or with keywords in openevals' form (`feedback`).
+
 @jurygraph.evaluator(layer="check")
 def short(task: TaskView, response: Response) -> float:
     return 1.0 if len(response.text) < 400 else 0.0
@@ -10,9 +12,16 @@ import hashlib
 import inspect
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, overload
 
+from jurygraph.agents.feedback import (
+    closure_digest,
+    declared_keywords,
+    keyword_values,
+    missing_part,
+    read_feedback,
+)
 from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import name_type
@@ -27,6 +36,7 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
+from jurygraph.schema.conversation import Sees
 from jurygraph.schema.frozen_model import FrozenModel, Id, PositiveInt, require_type
 from jurygraph.schema.plan import SUBMITTED, Pairs
 
@@ -118,28 +128,78 @@ class FunctionEvaluator(AdaptedEvaluator):
         return self.target(inputs.task, *responses, **material, **inputs.question.params)
 
     def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
-        arguments = _ARGUMENTS[self.scope]
+        self._bind(_ARGUMENTS[self.scope], self.needs, params, are_complete)
+
+    def _bind(
+        self,
+        arguments: Sequence[str],
+        keywords: Sequence[str],
+        params: Mapping[str, Any],
+        are_complete: bool,
+    ) -> None:
+        """Raise ConfigError if the function cannot be called with these arguments, keywords and params."""
         own: list[str] = []
         try:
             signature = inspect.signature(self.target)
             own = [
                 name
                 for name in list(signature.parameters)[len(arguments) :]
-                if name not in self.needs
+                if name not in keywords
             ]
             bind = signature.bind if are_complete else signature.bind_partial
-            bind(*arguments, **dict.fromkeys(self.needs), **params)
+            bind(*arguments, **dict.fromkeys(keywords), **params)
         except (TypeError, ValueError) as error:
             hint = f"; its params: {', '.join(own) or 'none'}" if params else ""
             extra = (
-                f" with {', '.join((*self.needs, *params))} as keywords"
-                if self.needs or params
-                else ""
+                f" with {', '.join((*keywords, *params))} as keywords" if keywords or params else ""
             )
             raise ConfigError(
                 f"evaluator {self.name!r} of scope {self.scope} is called as ({', '.join(arguments)}){extra}: {error}; "
                 f"change the function, or the params{hint}"
             ) from error
+
+
+class FeedbackEvaluator(FunctionEvaluator):
+    """A function of openevals' form: `(*, inputs, outputs, reference_outputs)`, or some of these, and `context`.
+
+    It gets the parts that it declares, and the config's params; it sees all messages without their reasoning unless
+    the config says otherwise. It abstains where the task lacks a part for which it has no default.
+    """
+
+    sees: Sees | None = "without_reasoning"
+
+    def __init__(self, target: Any, name: str, settings: AdaptedSettings) -> None:
+        self._declared = declared_keywords(target)
+        super().__init__(target, name, settings)
+        values = closure_digest(target)
+        if settings.version is None and values:
+            self.version += f" with {values}"
+
+    def answer(self, inputs: EvaluatorInput) -> Any:
+        values = keyword_values(inputs)
+        reason = missing_part(values, self._declared)
+        if reason is not None:
+            return Verdict.abstain(reason)
+        result = self.target(
+            **{name: values[name] for name in self._declared},
+            **{name: inputs.material[0][name] for name in self.needs},
+            **inputs.question.params,
+        )
+        return (
+            self._read_later(result)
+            if inspect.isawaitable(result)
+            else read_feedback(result, self.name)
+        )
+
+    async def _read_later(self, result: Awaitable[Any]) -> Answer:
+        return read_feedback(await result, self.name)
+
+    def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
+        if self.scope != "response":
+            raise ConfigError(
+                f"evaluator {self.name!r} has the keyword `outputs`, of one response: leave its scope `response`"
+            )
+        self._bind((), [*self._declared, *self.needs], params, are_complete)
 
 
 class RunnableEvaluator(AdaptedEvaluator):
@@ -256,7 +316,11 @@ def adapt(target: Any, name: str, **settings: Any) -> AdaptedEvaluator:
         raise ConfigError(
             f"evaluator {name!r}, {str(error).removeprefix('AdaptedSettings.')}"
         ) from None
-    kind = RunnableEvaluator if is_runnable(target) else FunctionEvaluator
+    kind: type[AdaptedEvaluator] = FunctionEvaluator
+    if is_runnable(target):
+        kind = RunnableEvaluator
+    elif declared_keywords(target):
+        kind = FeedbackEvaluator
     return kind(target, name, chosen)
 
 

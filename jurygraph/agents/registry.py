@@ -15,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from jurygraph.agents.feedback import declared_keywords
 from jurygraph.agents.functions import (
     REGISTERED,
     AdaptedEvaluator,
@@ -61,7 +62,10 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
     evaluator: Evaluator
     if use.use == "<lambda>":
         raise ConfigError("is a lambda, which has no name; write a function with `def`")
-    if is_runnable(target) or inspect.isroutine(target):
+    is_function = inspect.isroutine(target) or (
+        not isinstance(target, ROLES) and not inspect.isclass(target) and declared_keywords(target)
+    )
+    if is_runnable(target) or is_function:
         evaluator = adapt(target, use.use)
     elif isinstance(target, AdaptedEvaluator):
         evaluator = copy.copy(target)

@@ -1,0 +1,133 @@
+"""Functions of openevals' and LangSmith's form: keywords in, and a result with a key, a score and a comment out.
+
+They are known by their keyword-only parameters `inputs`, `outputs` and `reference_outputs`, which no function of
+jurygraph's form has. Nothing of these packages is imported: a result is a mapping.
+"""
+
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jurygraph.agents.roles import Answer, EvaluatorInput
+from jurygraph.messages import join_names
+from jurygraph.schema import Verdict
+from jurygraph.schema.conversation import ChatMessage
+from jurygraph.schema.frozen_model import digest_of
+
+KEYWORDS = ("inputs", "outputs", "reference_outputs")
+_MISSING = {
+    "reference_outputs": "the task has neither reference_messages nor a reference",
+    "context": "the task has no context",
+}
+
+
+def declared_keywords(target: Any) -> Mapping[str, inspect.Parameter]:
+    """Return the keyword-only parameters that jurygraph fills in, by name; none for a function of another form."""
+    try:
+        parameters = inspect.signature(target).parameters
+    except (TypeError, ValueError):
+        return {}
+    keywords = {
+        name: parameter
+        for name, parameter in parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name in (*KEYWORDS, "context")
+    }
+    return keywords if any(name in keywords for name in KEYWORDS) else {}
+
+
+def closure_digest(target: Any) -> str:
+    """Return a digest of the values that a function was made with, such as the mode of a comparison; "" without any.
+
+    The source of the module that defines the function is the same for all of them.
+    """
+    if not inspect.isfunction(target):
+        return ""
+    values = inspect.getclosurevars(target).nonlocals
+    described = {name: _describe(values[name]) for name in sorted(values)}
+    return digest_of(described)[:12] if described else ""
+
+
+def _describe(value: Any) -> Any:
+    try:
+        return digest_of(value)
+    except (TypeError, ValueError, RecursionError):
+        named = value if hasattr(value, "__qualname__") else type(value)
+        return f"{named.__module__}.{named.__qualname__}"
+
+
+def missing_part(
+    values: Mapping[str, Any], declared: Mapping[str, inspect.Parameter]
+) -> str | None:
+    """Return why a function cannot be asked: the task lacks a part for which it has no default."""
+    for name, reason in _MISSING.items():
+        is_required = name in declared and declared[name].default is inspect.Parameter.empty
+        if is_required and values[name] is None:
+            return reason
+    return None
+
+
+def keyword_values(inputs: EvaluatorInput) -> dict[str, Any]:
+    """Return the values of the keywords: messages as dicts, and texts where there are no messages."""
+    task = inputs.task
+    response = inputs.response
+    outputs: Any = response.text
+    if response.messages is not None and inputs.question.shown_part != "last_reply":
+        outputs = _to_dicts(response.messages)
+    reference: Any = task.reference
+    if task.reference_messages is not None:
+        reference = _to_dicts(task.reference_messages)
+    return {
+        "inputs": task.query if isinstance(task.query, str) else _to_dicts(task.query),
+        "outputs": outputs,
+        "reference_outputs": reference,
+        "context": None if task.context is None else [passage.text for passage in task.context],
+    }
+
+
+def _to_dicts(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+    return [message.model_dump(mode="json") for message in messages]
+
+
+def read_feedback(result: Any, name: str) -> Answer:
+    """Convert the result of such a function to an answer; its metadata is added to the reason.
+
+    Of several results it is the one whose key is `name`, or the last part of it. Raises ValueError for none.
+    """
+    if isinstance(result, Mapping) and "results" in result:
+        result = result["results"]
+    if isinstance(result, list | tuple):
+        result = _choose(result, name)
+    if not isinstance(result, Mapping):
+        return result  # type: ignore[no-any-return]
+    if "score" not in result:
+        raise ValueError(f"expected `score` in the result, found {sorted(map(str, result))}")
+    score = result["score"]
+    comment = result.get("comment")
+    reason = "" if comment is None else str(comment)
+    if result.get("metadata"):
+        metadata = json.dumps(result["metadata"], sort_keys=True, ensure_ascii=False, default=str)
+        reason = f"{reason}\nmetadata: {metadata}".strip()
+    if score is None:
+        return Verdict.abstain(reason or "the evaluator gave no score, and no comment")
+    if isinstance(score, bool):
+        return Verdict(score=float(score), met=score, reason=reason)
+    return Verdict(score=score, reason=reason)
+
+
+def _choose(results: Sequence[Any], name: str) -> Any:
+    if len(results) == 1:
+        return results[0]
+    keys = [str(result["key"]) for result in results]
+    chosen = [
+        result
+        for key, result in zip(keys, results, strict=True)
+        if key in (name, name.rpartition(".")[2])
+    ]
+    if len(chosen) != 1:
+        listed = join_names(keys) or "no key"
+        raise ValueError(
+            f"gave {len(results)} results ({listed}), of which {len(chosen)} are called {name!r}; "
+            "set `name` of the evaluator to the key of one"
+        )
+    return chosen[0]
