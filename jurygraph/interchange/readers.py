@@ -6,13 +6,18 @@ A format is a module beside this one, and an entry here. What reads raises `Inpu
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from jurygraph.interchange.chats import Chat
 from jurygraph.interchange.grouptravelbench import GroupTrip
 from jurygraph.interchange.healthbench import ImportedExample
+from jurygraph.interchange.inspect_logs import read_inspect
 from jurygraph.interchange.judgebench import ImportedPair
+from jurygraph.interchange.langsmith import read_langsmith
 from jurygraph.interchange.plawbench import Case
 from jurygraph.interchange.qags import read_qags
 from jurygraph.interchange.rewardbench import ImportedComparison
 from jurygraph.interchange.rows import Imported
+from jurygraph.interchange.taubench import read_taubench
+from jurygraph.interchange.verifiers import read_verifiers
 from jurygraph.interchange.writingbench import Query, QueryInTenths
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.sheets import read_sheets
@@ -26,8 +31,17 @@ READERS: Mapping[str, TaskReader] = {
     "rewardbench": ImportedComparison.read,
     "judgebench": ImportedPair.read,
     "grouptravelbench": GroupTrip.read,
+    "chats": Chat.read,
 }
-"""Readers of tasks by the name of the format."""
+"""Readers of tasks by the name of the format; a row is a task."""
+
+TRIAL_READERS: Mapping[str, TaskReader] = {
+    "langsmith": read_langsmith,
+    "inspect": read_inspect,
+    "verifiers": read_verifiers,
+    "taubench": read_taubench,
+}
+"""Readers of recorded conversations by the name of the format; several may be trials of one task."""
 
 SCALES: Mapping[str, Mapping[str, TaskReader]] = {
     "writingbench": {"position": Query.read, "tenths": QueryInTenths.read},

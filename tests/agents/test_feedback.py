@@ -17,13 +17,13 @@ from tests.command import run_command
 from tests.rows import all_rows
 
 CALL = {"id": "1", "type": "function", "function": {"name": "look", "arguments": '{"n":1}'}}
-MESSAGES = [
+MESSAGES: list[dict[str, Any]] = [
     {"role": "assistant", "content": None, "reasoning": "Look first.", "tool_calls": [CALL]},
     {"role": "tool", "content": "3", "tool_call_id": "1"},
     {"role": "assistant", "content": "Three."},
 ]
 SHOWN = [{name: value for name, value in MESSAGES[0].items() if name != "reasoning"}, *MESSAGES[1:]]
-CHAT = Response(id="r", messages=MESSAGES)
+CHAT = Response.model_validate({"id": "r", "messages": MESSAGES})
 TASK = jg.Task(id="t", query="How many?", reference_messages=MESSAGES, context=["It is three."])
 
 
@@ -41,7 +41,7 @@ def judge(target: Any, task: jg.Task, response: Response, **settings: Any) -> jg
 def test_openevals_own_evaluators_judge_a_conversation(create: Any) -> None:
     strict = create(trajectory_match_mode="strict")
     superset = create(trajectory_match_mode="superset")
-    shorter = Response(id="s", messages=[MESSAGES[2]])
+    shorter = Response.model_validate({"id": "s", "messages": [MESSAGES[2]]})
     verdicts = [judge(made, TASK, one) for made in (strict, superset) for one in (CHAT, shorter)]
     assert [verdict.score for verdict in verdicts] == [1.0, 0.0, 1.0, 0.0]
     assert verdicts[0].met is True

@@ -11,13 +11,14 @@ from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_
 from jurygraph.cli.render.text import print_message, print_report, print_result
 from jurygraph.errors import InputError
 from jurygraph.interchange.rated_table import read_rated_table
-from jurygraph.interchange.readers import READERS, SCALES, VOTE_READERS
+from jurygraph.interchange.readers import READERS, SCALES, TRIAL_READERS, VOTE_READERS
 from jurygraph.interchange.rows import Imported
 from jurygraph.messages import did_you_mean, join_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
 
 RATINGS = "ratings"
-FORMATS = (*READERS, *VOTE_READERS, RATINGS)
+TASK_READERS = {**READERS, **TRIAL_READERS}
+FORMATS = (*TASK_READERS, *VOTE_READERS, RATINGS)
 Selection = Literal["tasks", "answered"]
 
 Only = Annotated[
@@ -71,6 +72,11 @@ def import_(
     rewardbench (also RewardBench 2), judgebench: each prompt with its responses, labelled `preferred` or not.
     grouptravelbench: each trip with its travellers as stakeholders.
 
+    chats: lines with `messages`, and perhaps `tools`; what follows the last message of a user is the response.
+
+    langsmith, inspect, verifiers, taubench: recorded conversations; trials of one task are its responses, and a
+    published outcome is their label `reward`.
+
     qags: RATINGS, each worker's label of each sentence of a summary (1 supported by the article, 0 not), from one or
     both files.
 
@@ -98,7 +104,7 @@ def import_(
     elif form in VOTE_READERS:
         _import_votes(form, files, target, json)
     else:
-        reader = READERS[form] if scale is None else SCALES[form][scale]
+        reader = TASK_READERS[form] if scale is None else SCALES[form][scale]
         _import_tasks(reader(files[0]), target, only, json)
 
 

@@ -1,0 +1,49 @@
+"""Chats in OpenAI's form: a line has the messages of one, and perhaps the tools that it may call."""
+
+from typing import Any, Self
+
+from pydantic import model_validator
+
+from jurygraph.interchange.rows import Content, Key, Note, TaskRow
+from jurygraph.schema.conversation import ChatMessage, split_conversation
+from jurygraph.schema.frozen_model import digest_of
+from jurygraph.schema.message_forms import require_answered_calls
+from jurygraph.schema.task import Messages, Tools
+
+NO_QUERY = "conversations without a message before the answer are left out"
+
+
+class Chat(TaskRow):
+    """A conversation: what follows the last message of a user is the response."""
+
+    KEY = "id"
+    EXPECTED = "chats, with `messages` in each line"
+
+    id: Key | None = None
+    messages: Messages
+    tools: Tools | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.messages:
+            raise ValueError("`messages` is an empty list; give it one message at least")
+        require_answered_calls(self.messages)
+        return self
+
+    def to_content(self) -> Content:
+        """Return the conversation as a task with one response; without any where it ends with the user.
+
+        A conversation without an id gets one of the digest of its messages.
+        """
+        dumped = [message.model_dump(mode="json") for message in self.messages]
+        name = self.id or f"chat-{digest_of(dumped)[:12]}"
+        query: tuple[ChatMessage, ...] = self.messages
+        responses: list[dict[str, Any]] = []
+        if self.messages[-1].role != "user":
+            try:
+                query, answer = split_conversation(self.messages)
+            except ValueError:
+                return None, [Note(NO_QUERY, name)]
+            responses.append({"id": f"{name}/answer", "messages": answer})
+        task = {"id": name, "query": query, "responses": responses, "metadata": self.other}
+        return {**task, "tools": self.tools}, []

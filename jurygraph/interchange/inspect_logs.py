@@ -1,0 +1,176 @@
+"""Logs of Inspect (inspect_ai 0.3): the samples of an evaluation, whose epochs are trials of one task.
+
+A log is a JSON file, or a zip with one JSON file a sample. Present versions compress these with Zstandard, which
+Python reads from 3.14 on.
+"""
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from jurygraph.errors import InputError
+from jurygraph.interchange.rows import ImportedRow, Key, Note, nonempty_fields
+from jurygraph.interchange.trials import (
+    Conversation,
+    Location,
+    Trial,
+    parse_document,
+    read_document,
+    read_trials,
+)
+from jurygraph.sources.files import refuse_unreadable
+
+EVENTS = "parts of samples that are left out, as they are no messages"
+NO_MESSAGES = "samples without messages are left out"
+UNSCORED = "scores without a value are left out"
+
+_LEFT_OUT = ("events", "events_data", "timelines", "store", "output", "attachments")
+_GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""The value of Inspect's grades: correct, partial, incorrect, no answer."""
+_MAX_SAMPLE = 1 << 30
+_CONVERT = "write it as JSON: inspect log convert LOG --to json --output-dir FOLDER"
+
+
+class Score(ImportedRow):
+    value: JsonValue = None
+
+
+class Sample(ImportedRow):
+    id: Key
+    epoch: int = 1
+    target: str | tuple[str, ...] = ""
+    messages: tuple[Any, ...] = ()
+    scores: dict[str, Score] | None = None
+    metadata: dict[str, JsonValue] | None = None
+    attachments: dict[str, str] | None = None
+    input: JsonValue = None
+
+
+class Log(ImportedRow):
+    samples: tuple[Any, ...] | None = None
+
+
+def _read(path: str | Path) -> Iterator[Trial | Note]:
+    is_zip = False
+    if str(path) != "-":
+        with refuse_unreadable(path), Path(path).open("rb") as file:
+            is_zip = zipfile.is_zipfile(file)
+    for location, value in _read_zip(Path(path)) if is_zip else _read_json(path):
+        sample = location.validate(Sample, value)
+        yield _to_trial(location, sample)
+
+
+def _read_json(path: str | Path) -> Iterator[tuple[Location, Any]]:
+    document, value = read_document(path)
+    log = document.validate(Log, value)
+    for index, sample in enumerate(log.samples or ()):
+        yield Location(file=document.file, path=("samples", index)), sample
+
+
+def _read_zip(path: Path) -> Iterator[tuple[Location, Any]]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                if member.filename.startswith("samples/") and member.filename.endswith(".json"):
+                    location = Location(file=f"{path.name}, {member.filename}")
+                    if member.file_size > _MAX_SAMPLE:
+                        location.refuse((), f"has more than {_MAX_SAMPLE >> 20} MB", _CONVERT)
+                    yield location, parse_document(archive.read(member).decode(), location)
+    except NotImplementedError:
+        raise InputError(f"{path.name}: is compressed with Zstandard; {_CONVERT}") from None
+    except (zipfile.BadZipFile, UnicodeDecodeError, OSError) as error:
+        raise InputError(f"{path.name}: is damaged ({error}); {_CONVERT}") from None
+
+
+def _to_trial(location: Location, sample: Sample) -> Trial | Note:
+    name = f"{sample.id}/{sample.epoch}"
+    if not sample.messages:
+        return Note(NO_MESSAGES, name)
+    plain = [_plain(message, sample.attachments or {}) for message in sample.messages]
+    messages = location.messages(plain, "messages")
+    start = _start_of_answer(sample, messages)
+    target = sample.target if isinstance(sample.target, str) else "\n".join(sample.target)
+    labels = {key: score.value for key, score in (sample.scores or {}).items()}
+    notes = [Note(UNSCORED, f"{name}: {key}") for key, value in labels.items() if value is None]
+    parts = [field for field in _LEFT_OUT if sample.other.get(field)]
+    if parts:
+        notes.append(Note(EVENTS, f"{name}: {', '.join(parts)}"))
+    about = {key: value for key, value in sample.other.items() if key not in _LEFT_OUT}
+    scores = {key: nonempty_fields(**score.other) for key, score in (sample.scores or {}).items()}
+    return Trial(
+        location=location,
+        task=sample.id,
+        query=messages[:start],
+        answer=messages[start:],
+        name=str(sample.epoch),
+        about={"reference": target or None, "metadata": sample.metadata},
+        response={
+            "labels": {"epoch": sample.epoch, **_with_reward(labels)},
+            "metadata": {**about, **nonempty_fields(scores=nonempty_fields(**scores))},
+        },
+        notes=notes,
+    )
+
+
+def _with_reward(labels: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of scores, and that of a single one as `reward` if it is a number or a grade."""
+    values = {name: value for name, value in labels.items() if value is not None}
+    if len(values) == 1:
+        (value,) = values.values()
+        reward = _GRADES.get(value) if isinstance(value, str) else value
+        if isinstance(reward, int | float):
+            values["reward"] = float(reward)
+    return values
+
+
+def _start_of_answer(sample: Sample, messages: Conversation) -> int:
+    """Return the index of the first message that the assistant wrote: some of its own may be in the input."""
+    written = [
+        item.get("source") != "input" if isinstance(item, Mapping) else True
+        for item in sample.messages
+    ]
+    if len(written) != len(messages):
+        written = [True] * len(messages)
+    for index, message in enumerate(messages):
+        if message.role == "assistant" and written[index]:
+            return index
+    return len(messages)
+
+
+def _plain(item: Any, attachments: Mapping[str, str]) -> Any:
+    """Return a message in OpenAI's form. Long texts are stored beside the messages, and results may be errors."""
+    if not isinstance(item, Mapping):
+        return item
+    fields = _resolve(dict(item), attachments)
+    calls = fields.get("tool_calls")
+    if isinstance(calls, list):
+        fields["tool_calls"] = [_plain_call(call) for call in calls]
+    if fields.get("role") != "tool":
+        fields.pop("tool_call_id", None)
+        return fields
+    error = fields.get("error")
+    if isinstance(error, Mapping):  # as Inspect shows it to the model
+        fields["content"] = f"Error: {error.get('message')}"
+    return {**fields, "name": fields.get("function")}
+
+
+def _plain_call(call: Any) -> Any:
+    if not isinstance(call, Mapping) or not isinstance(call.get("function"), str):
+        return call
+    return {"id": call.get("id"), "name": call["function"], "arguments": call.get("arguments", {})}
+
+
+def _resolve(value: Any, attachments: Mapping[str, str]) -> Any:
+    if isinstance(value, str) and value.startswith("attachment://"):
+        return attachments.get(value.removeprefix("attachment://"), value)
+    if isinstance(value, list):
+        return [_resolve(item, attachments) for item in value]
+    if isinstance(value, dict):
+        return {name: _resolve(item, attachments) for name, item in value.items()}
+    return value
+
+
+read_inspect = read_trials(_read, "a log of Inspect's with samples")

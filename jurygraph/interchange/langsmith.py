@@ -1,0 +1,178 @@
+"""LangSmith's exports as JSON lines: runs, and examples of a dataset (the package's schemas `Run` and `Example`).
+
+Runs of one example are trials of one task; the outputs of an example are the reference. Messages are in LangChain's
+form, plain or as its constructors, or in OpenAI's.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from jurygraph.interchange.rows import ImportedRow, Key, Note, nonempty_fields
+from jurygraph.interchange.trials import (
+    Conversation,
+    Location,
+    Trial,
+    read_located,
+    read_trials,
+)
+from jurygraph.schema.conversation import ChatMessage
+from jurygraph.schema.frozen_model import digest_of
+
+INNER = "runs inside another run are left out, since it has their messages"
+UNREAD_INPUTS = "rows whose inputs are neither messages nor one text are left out"
+UNREAD_OUTPUTS = "outputs that are neither messages nor one text are in the metadata alone"
+
+_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+
+
+class ExportedRow(ImportedRow):
+    """A run, which has a `run_type`, or an example of a dataset."""
+
+    id: Key | None = None
+    inputs: dict[str, JsonValue] | None = None
+    outputs: dict[str, JsonValue] | None = None
+    reference_outputs: dict[str, JsonValue] | None = None
+    run_type: str | None = None
+    name: str | None = None
+    parent_run_id: str | None = None
+    reference_example_id: Key | None = None
+    metadata: dict[str, JsonValue] | None = None
+
+
+def _read(path: str | Path) -> Iterator[Trial | Note]:
+    for location, row in read_located(path, ExportedRow):
+        name = row.id or f"row-{digest_of(row.model_dump(mode='json'))[:12]}"
+        if row.parent_run_id is not None:
+            yield Note(INNER, name)
+            continue
+        query = _read_side(location, "inputs", row.inputs)
+        if not query:
+            yield Note(UNREAD_INPUTS, name)
+            continue
+        is_run = row.run_type is not None
+        yield (
+            _to_trial(location, row, name, query)
+            if is_run
+            else _to_task(location, row, name, query)
+        )
+
+
+def _to_trial(location: Location, row: ExportedRow, name: str, query: Conversation) -> Trial:
+    task = row.reference_example_id or name
+    answer = _answer(query, _read_side(location, "outputs", row.outputs))
+    notes = [Note(UNREAD_OUTPUTS, name)] if row.outputs and not answer else []
+    unread = nonempty_fields(inputs=_unread(row.inputs), outputs=_unread(row.outputs, answer))
+    about = nonempty_fields(run_type=row.run_type, metadata=row.metadata)
+    return Trial(
+        location=location,
+        task=task,
+        query=query,
+        answer=answer,
+        name=name,
+        about=_reference(location, query, "reference_outputs", row.reference_outputs),
+        response={"agent": row.name, "metadata": {**row.other, **about, **unread}},
+        notes=notes,
+    )
+
+
+def _to_task(location: Location, row: ExportedRow, name: str, query: Conversation) -> Trial:
+    field = "outputs" if row.reference_outputs is None else "reference_outputs"
+    outputs = row.outputs if row.reference_outputs is None else row.reference_outputs
+    reference = _reference(location, query, field, outputs)
+    unread = nonempty_fields(
+        inputs=_unread(row.inputs), outputs=_unread(outputs, bool(reference)), **row.other
+    )
+    return Trial(
+        location=location,
+        task=name,
+        query=query,
+        name="example",
+        about={**reference, "metadata": {**unread, **(row.metadata or {})}},
+        notes=[Note(UNREAD_OUTPUTS, name)] if outputs and not reference else [],
+    )
+
+
+def _reference(
+    location: Location, query: Conversation, field: str, outputs: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the reference of a task: one text, or messages."""
+    answer = _answer(query, _read_side(location, field, outputs))
+    if len(answer) == 1 and not answer[0].tool_calls:
+        return {"reference": answer[0].text}
+    return nonempty_fields(reference_messages=answer)
+
+
+def _answer(query: Conversation, outputs: Conversation) -> Conversation:
+    """Return the messages of outputs; the state of a graph repeats those of the inputs first."""
+    repeats = outputs[: len(query)] == query
+    return outputs[len(query) :] if repeats else outputs
+
+
+def _read_side(location: Location, field: str, side: Mapping[str, Any] | None) -> Conversation:
+    """Return the messages of inputs or outputs; none where there are none, and no single text."""
+    role = "user" if field == "inputs" else "assistant"
+    path: tuple[str | int, ...] = (field,)
+    value: Any = side or {}
+    for step in _steps_to_messages(value):
+        path += (step,)
+        value = value[step]
+    if isinstance(value, str):
+        return (ChatMessage(role="user" if role == "user" else "assistant", content=value),)
+    if len(path) == 1:
+        return ()
+    single = isinstance(value, Mapping)
+    messages = [_plain(item) for item in ([value] if single else value)]
+    return location.messages(messages, *path)
+
+
+def _steps_to_messages(side: Mapping[str, Any]) -> tuple[str | int, ...]:
+    """Return the path of the messages: those of a state, of a model of LangChain's, or of OpenAI's; or of one text."""
+    if isinstance(side.get("messages"), list):
+        messages = side["messages"]
+        return ("messages", 0) if messages and isinstance(messages[0], list) else ("messages",)
+    for steps in (("generations", 0, 0, "message"), ("choices", 0, "message"), ("message",)):
+        if isinstance(_value_at(side, steps), Mapping):
+            return steps
+    texts = [name for name, value in side.items() if isinstance(value, str)]
+    return (texts[0],) if len(texts) == 1 == len(side) else ()
+
+
+def _value_at(value: Any, steps: Sequence[str | int]) -> Any:
+    for step in steps:
+        is_there = (
+            step in value if isinstance(value, Mapping) else isinstance(value, list) and value
+        )
+        if not is_there:
+            return None
+        value = value[step]
+    return value
+
+
+def _plain(item: Any) -> Any:
+    """Return a message of LangChain's, or a constructor of one, with its role."""
+    if not isinstance(item, Mapping):
+        return item
+    fields = dict(item)
+    kind = str(fields.get("type"))
+    if kind == "constructor" and isinstance(fields.get("kwargs"), Mapping):
+        path = fields.get("id")
+        kind = str(path[-1]) if isinstance(path, list) and path else kind
+        fields = dict(fields["kwargs"])
+    elif isinstance(fields.get("data"), Mapping):
+        fields = dict(fields["data"])
+    kind = kind.removesuffix("Chunk").removesuffix("Message").lower()
+    if "role" not in fields and kind in _ROLES:
+        fields["role"] = _ROLES[kind]
+    return fields
+
+
+def _unread(side: Mapping[str, Any] | None, is_read: object = True) -> dict[str, Any]:
+    """Return the fields of inputs or outputs beside those that were read; all if nothing was."""
+    steps = _steps_to_messages(side or {}) if is_read else ()
+    return {name: value for name, value in (side or {}).items() if name not in steps[:1]}
+
+
+read_langsmith = read_trials(_read, "LangSmith's runs or examples, one a line")

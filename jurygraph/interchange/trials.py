@@ -1,0 +1,186 @@
+"""Trials: recorded conversations of published files, of which those of one task become its responses.
+
+The query of a task is what all of its trials begin with. Where a user is simulated, each trial may begin with other
+words: these then stand at the beginning of its response, because a task has one query.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from jurygraph.errors import InputError
+from jurygraph.interchange.rows import Imported, Note
+from jurygraph.messages import Path as FieldPath
+from jurygraph.messages import Problem, quote, validate
+from jurygraph.schema import FrozenModel, TaskLine
+from jurygraph.schema.conversation import ChatMessage
+from jurygraph.schema.message_forms import require_answered_calls
+from jurygraph.schema.task import Messages
+from jurygraph.sources.files import TextFile, raise_line_error, read_lines
+
+Conversation = tuple[ChatMessage, ...]
+M = TypeVar("M", bound=FrozenModel)
+
+OTHER_BEGINNINGS = "tasks whose trials begin with different messages: these are in the responses, as a task has one query"
+UNANSWERED = "conversations without an answer of the assistant make no response"
+
+_MAX_JSON = 1 << 30
+
+
+class _Messages(FrozenModel):
+    messages: Messages
+
+
+@dataclass(frozen=True, kw_only=True)
+class Location:
+    """A place in a file: a line, or the path of a value in a JSON document."""
+
+    file: str
+    line: int | None = None
+    path: FieldPath = ()
+
+    def refuse(self, path: FieldPath, problem: str, remedy: str | None) -> NoReturn:
+        """Raise InputError about the value at a path from here."""
+        found = Problem((*self.path, *path), problem, remedy)
+        if self.line is not None:
+            raise_line_error(self.file, self.line, found)
+        where = f", field {found.field}" if found.path else ""
+        raise InputError(f"{self.file}{where}: {found}")
+
+    def validate(self, model: type[M], value: Any) -> M:
+        """Return a value as a model. Raises InputError with its place."""
+        entry = validate(model, value)
+        if isinstance(entry, Problem):
+            self.refuse(entry.path, entry.problem, entry.remedy)
+        return entry
+
+    def messages(self, value: Any, *path: str | int) -> Conversation:
+        """Return the value at a path as messages. Raises InputError that names the field of a wrong one."""
+        entry = validate(_Messages, {"messages": value})
+        if isinstance(entry, Problem):
+            self.refuse((*path, *entry.path[1:]), entry.problem, entry.remedy)
+        try:
+            require_answered_calls(entry.messages)
+        except ValueError as error:
+            self.refuse(path, str(error), None)
+        return entry.messages
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One conversation, and what was published about it.
+
+    `task` is the id of its task, of which `about` has further fields. An empty `answer` makes no response. `name` is
+    the last part of the id of the response, of which `response` has further fields.
+    """
+
+    location: Location
+    task: str
+    query: Conversation
+    answer: Conversation = ()
+    name: str
+    about: Mapping[str, Any] = field(default_factory=dict)
+    response: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[Note] = ()
+
+
+TrialReader = Callable[[str | Path], Iterator[Trial | Note]]
+
+
+def read_trials(read: TrialReader, expected: str) -> Callable[[str | Path], Iterator[Imported]]:
+    """Return a reader of tasks, in the order of their first trials, which reads the whole file first."""
+
+    def read_tasks(path: str | Path) -> Iterator[Imported]:
+        trials: dict[str, list[Trial]] = {}
+        left_out: list[Note] = []
+        for item in read(path):
+            if isinstance(item, Note):
+                left_out.append(item)
+            else:
+                trials.setdefault(item.task, []).append(item)
+        if not trials:
+            reason = f" ({left_out[-1].what}: {left_out[-1].where})" if left_out else ""
+            raise InputError(f"{path}: has nothing that makes a task{reason}; name {expected}")
+        if left_out:
+            yield Imported(None, tuple(left_out))
+        for group in trials.values():
+            yield _to_task(group)
+
+    return read_tasks
+
+
+def _to_task(trials: Sequence[Trial]) -> Imported:
+    first = trials[0]
+    query = _shared_beginning([trial.query for trial in trials])
+    notes = [note for trial in trials for note in trial.notes]
+    if any(len(trial.query) > len(query) for trial in trials):
+        notes.append(Note(OTHER_BEGINNINGS, first.task))
+    responses = []
+    names: dict[str, Location] = {}
+    for trial in trials:
+        if names.setdefault(trial.name, trial.location) is not trial.location:
+            problem = f"is the trial {quote(trial.name)} of the task {quote(first.task)} again"
+            trial.location.refuse((), problem, "keep one of them")
+        if not trial.answer:
+            notes.append(Note(UNANSWERED, f"{trial.task}/{trial.name}"))
+            continue
+        messages = (*trial.query[len(query) :], *trial.answer)
+        identity = {"id": f"{trial.task}/{trial.name}", "messages": messages}
+        responses.append({**identity, **trial.response})
+    fields = {**_shared_fields(trials), "responses": responses}
+    text = query[0].content if len(query) == 1 and query[0].role == "user" else None
+    fields["query"] = text if isinstance(text, str) else (query or "")
+    return Imported(first.location.validate(TaskLine, fields), tuple(notes))
+
+
+def _shared_beginning(queries: Sequence[Conversation]) -> Conversation:
+    shortest = min(queries, key=len)
+    for index, message in enumerate(shortest):
+        if any(query[index] != message for query in queries):
+            return shortest[:index]
+    return shortest
+
+
+def _shared_fields(trials: Sequence[Trial]) -> dict[str, Any]:
+    """Return the fields of the task. Raises InputError where two trials have different ones."""
+    fields: dict[str, Any] = {"id": trials[0].task}
+    for trial in trials:
+        for name, value in trial.about.items():
+            if value is not None and fields.setdefault(name, value) != value:
+                problem = f"has another {name} for the task {quote(trial.task)} than an earlier one"
+                trial.location.refuse((), problem, "import files of different tasks each by itself")
+    return fields
+
+
+def read_located(path: str | Path, model: type[M]) -> Iterator[tuple[Location, M]]:
+    """Yield every line of a file of JSON lines with its location. Raises InputError with line and field."""
+    with closing(TextFile(path)) as file:
+        for line, row in read_lines(file, model):
+            yield Location(file=file.name, line=line.number), row
+
+
+def read_document(path: str | Path) -> tuple[Location, Any]:
+    """Return the value of a JSON file; a NaN in it, as some tools write, is null. Raises InputError for no JSON."""
+    with closing(TextFile(path)) as file:
+        location = Location(file=file.name)
+        text = file.read_whole(_MAX_JSON, "split it into smaller files")
+    return location, parse_document(text, location)
+
+
+def parse_document(text: str, location: Location) -> Any:
+    try:
+        return json.loads(text, parse_constant=lambda name: None)
+    except json.JSONDecodeError as error:
+        location = replace(location, line=error.lineno)
+        location.refuse((), f"is not valid JSON ({error.msg})", "export the file again")
+    except RecursionError:
+        location.refuse((), "is nested too deeply", "leave the deepest parts out")
+
+
+def first_answer(messages: Conversation) -> int:
+    """Return the index of the assistant's first message; the number of messages without any."""
+    roles = [message.role for message in messages]
+    return roles.index("assistant") if "assistant" in roles else len(roles)

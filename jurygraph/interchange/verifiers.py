@@ -1,0 +1,186 @@
+"""Traces of verifiers: episodes of 0.4 (`traces.jsonl`), and rows with `prompt` and `completion` of earlier versions.
+
+An episode has the traces of its agents: graphs of messages, of which the path to the last message is read. Episodes of
+one task are trials.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, JsonValue
+
+from jurygraph.interchange.rows import ImportedRow, Key, Note, nonempty_fields
+from jurygraph.interchange.trials import (
+    Conversation,
+    Location,
+    Trial,
+    read_located,
+    read_trials,
+)
+from jurygraph.schema.conversation import ChatMessage
+from jurygraph.schema.frozen_model import Count, Number, digest_of
+
+BRANCHES = "messages beside the path to the last one are left out"
+NO_MESSAGES = "traces without messages are left out"
+NOT_OK = "traces that did not end well have no label `reward`"
+
+
+class Node(ImportedRow):
+    message: dict[str, Any]
+    parent: Count | None = None
+    sampled: bool = False
+
+
+class Reward(ImportedRow):
+    score: Number
+    weight: Number = 1.0
+
+
+class Agent(ImportedRow):
+    name: str | None = None
+
+
+class TaskData(ImportedRow):
+    answer: str | None = None
+    id: str | None = None
+    idx: int | None = None
+
+
+class TracedTask(ImportedRow):
+    data: TaskData
+    key: str | None = None
+
+
+class Trace(ImportedRow):
+    id: str
+    task: TracedTask
+    agent: Agent = Field(default_factory=Agent)
+    nodes: tuple[Node, ...] = ()
+    tools: tuple[dict[str, Any], ...] = ()
+    rewards: dict[str, Reward | None] = Field(default_factory=dict)
+    ok: bool = False
+
+
+class Episode(ImportedRow):
+    traces: tuple[Trace, ...]
+
+
+class Rollout(ImportedRow):
+    """A row of versions before 0.4; `example_id` names its task."""
+
+    prompt: str | tuple[Any, ...]
+    completion: str | tuple[Any, ...]
+    answer: str | None = None
+    reward: Number | None = None
+    example_id: Key | None = None
+
+
+class AnyLine(ImportedRow):
+    """A line that is an episode or a rollout."""
+
+
+def _read(path: str | Path) -> Iterator[Trial | Note]:
+    numbers: dict[str, int] = {}
+    for location, line in read_located(path, AnyLine):
+        fields = line.model_extra or {}
+        if "traces" not in fields:
+            row = location.validate(Rollout, fields)
+            yield _to_rollout(location, row, numbers)
+            continue
+        episode = location.validate(Episode, fields)
+        for index, trace in enumerate(episode.traces):
+            yield _to_trial(location, index, trace, episode.other)
+
+
+def _to_rollout(location: Location, row: Rollout, numbers: dict[str, int]) -> Trial:
+    prompt = _messages(location, "prompt", row.prompt)
+    task = row.example_id or f"task-{digest_of([m.model_dump(mode='json') for m in prompt])[:12]}"
+    numbers[task] = numbers.get(task, 0) + 1
+    return Trial(
+        location=location,
+        task=task,
+        query=prompt,
+        answer=_messages(location, "completion", row.completion),
+        name=str(numbers[task]),
+        about={"reference": row.answer or None},
+        response={"labels": nonempty_fields(reward=row.reward), "metadata": row.other},
+    )
+
+
+def _messages(location: Location, field: str, value: Any) -> Conversation:
+    if not isinstance(value, str):
+        return location.messages(list(value), field)
+    role = "user" if field == "prompt" else "assistant"
+    return location.messages([{"role": role, "content": value}], field)
+
+
+def _to_trial(
+    location: Location, index: int, trace: Trace, about_episode: dict[str, Any]
+) -> Trial | Note:
+    path = _path_to_last(location, index, trace.nodes)
+    if not path:
+        return Note(NO_MESSAGES, trace.id)
+    nodes = [trace.nodes[number] for number in path]
+    messages: list[ChatMessage] = []
+    for number, node in zip(path, nodes, strict=True):
+        messages += location.messages(
+            [*messages, node.message], "traces", index, "nodes", number, "message"
+        )[len(messages) :]
+    sampled = [number for number, node in enumerate(nodes) if node.sampled]
+    start = sampled[0] if sampled else len(nodes)
+    notes = [Note(BRANCHES, trace.id)] if len(path) < len(trace.nodes) else []
+    labels = {name: reward and reward.score for name, reward in trace.rewards.items()}
+    rewards = list(trace.rewards.values())
+    if trace.ok and rewards and None not in rewards:
+        labels["reward"] = sum(reward.score * reward.weight for reward in rewards if reward)
+    else:
+        notes.append(Note(NOT_OK, trace.id))
+    data = trace.task.data
+    position = None if data.idx is None else str(data.idx)
+    return Trial(
+        location=location,
+        task=trace.task.key or data.id or position or f"task-{digest_of(data.other)[:12]}",
+        query=tuple(messages[:start]),
+        answer=tuple(messages[start:]),
+        name=trace.id,
+        about={
+            "reference": data.answer,
+            "tools": [_plain_tool(tool) for tool in trace.tools] or None,
+            "metadata": data.other,
+        },
+        response={
+            "agent": trace.agent.name,
+            "labels": nonempty_fields(**labels),
+            "metadata": nonempty_fields(
+                **{**trace.other, "episode": about_episode, "weights": _weights(trace)}
+            ),
+        },
+        notes=notes,
+    )
+
+
+def _weights(trace: Trace) -> dict[str, float]:
+    return {name: reward.weight for name, reward in trace.rewards.items() if reward is not None}
+
+
+def _path_to_last(location: Location, index: int, nodes: Sequence[Node]) -> list[int]:
+    """Return the indices of the nodes from the root to the last one. Raises InputError for a wrong parent."""
+    path: list[int] = []
+    number = len(nodes) - 1 if nodes else None
+    while number is not None:
+        path.append(number)
+        parent = nodes[number].parent
+        if parent is not None and parent >= number:
+            field = ("traces", index, "nodes", number, "parent")
+            location.refuse(field, f"is {parent}", "a parent comes before its node")
+        number = parent
+    return path[::-1]
+
+
+def _plain_tool(tool: dict[str, Any]) -> dict[str, JsonValue]:
+    function = {name: value for name, value in tool.items() if name != "type"}
+    return tool if "function" in tool else {"type": "function", "function": function}
+
+
+read_verifiers = read_trials(_read, "verifiers' traces.jsonl")
