@@ -27,7 +27,7 @@ EVENTS = "parts of samples that are left out, as they are no messages"
 NO_MESSAGES = "samples without messages are left out"
 UNSCORED = "scores without a value are left out"
 
-_LEFT_OUT = ("events", "events_data", "timelines", "store", "output", "attachments")
+_LEFT_OUT = ("events", "events_data", "timelines", "store", "output")
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """The value of Inspect's grades: correct, partial, incorrect, no answer."""
 _MAX_SAMPLE = 1 << 30

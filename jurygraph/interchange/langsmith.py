@@ -89,7 +89,7 @@ def _to_task(location: Location, row: ExportedRow, name: str, query: Conversatio
         location=location,
         task=name,
         query=query,
-        name="example",
+        name=None,
         about={**reference, "metadata": {**unread, **(row.metadata or {})}},
         notes=[Note(UNREAD_OUTPUTS, name)] if outputs and not reference else [],
     )

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from jurygraph.interchange.rows import ImportedRow, Key, Note
 from jurygraph.interchange.trials import (
@@ -27,9 +27,9 @@ from jurygraph.schema.task import Tools
 from jurygraph.sources.files import TextFile
 
 
-class WantedAction(ImportedRow):
+class WantedAction(ImportedRow):  # type: ignore[no-redef]  # mypy's plugin has `kwargs`, too
     name: str
-    arguments: dict[str, JsonValue] = Field(alias="kwargs")
+    kwargs: dict[str, JsonValue]
 
 
 class TauTask(ImportedRow):
@@ -120,7 +120,7 @@ def _to_trial(
     metadata: Mapping[str, Any],
 ) -> Trial:
     start = first_answer(messages)
-    actions = [{"name": action.name, "arguments": action.arguments} for action in task.actions]
+    actions = [{"name": action.name, "arguments": action.kwargs} for action in task.actions]
     described = task.model_dump(mode="json", exclude={"actions"}, exclude_defaults=True)
     return Trial(
         location=location,

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
+
+from pydantic import model_validator
 
 from jurygraph.errors import InputError
 from jurygraph.interchange.rows import Imported, Note
@@ -24,7 +26,9 @@ from jurygraph.sources.files import TextFile, raise_line_error, read_lines
 Conversation = tuple[ChatMessage, ...]
 M = TypeVar("M", bound=FrozenModel)
 
-OTHER_BEGINNINGS = "tasks whose trials begin with different messages: these are in the responses, as a task has one query"
+OTHER_BEGINNINGS = (
+    "tasks whose trials begin with different messages, which stand in their responses"
+)
 UNANSWERED = "conversations without an answer of the assistant make no response"
 
 _MAX_JSON = 1 << 30
@@ -32,6 +36,11 @@ _MAX_JSON = 1 << 30
 
 class _Messages(FrozenModel):
     messages: Messages
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        require_answered_calls(self.messages)
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +71,6 @@ class Location:
         entry = validate(_Messages, {"messages": value})
         if isinstance(entry, Problem):
             self.refuse((*path, *entry.path[1:]), entry.problem, entry.remedy)
-        try:
-            require_answered_calls(entry.messages)
-        except ValueError as error:
-            self.refuse(path, str(error), None)
         return entry.messages
 
 
@@ -74,14 +79,14 @@ class Trial:
     """One conversation, and what was published about it.
 
     `task` is the id of its task, of which `about` has further fields. An empty `answer` makes no response. `name` is
-    the last part of the id of the response, of which `response` has further fields.
+    the last part of the id of the response, of which `response` has further fields; without one it only adds to `about`.
     """
 
     location: Location
     task: str
     query: Conversation
     answer: Conversation = ()
-    name: str
+    name: str | None
     about: Mapping[str, Any] = field(default_factory=dict)
     response: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[Note] = ()
@@ -121,6 +126,8 @@ def _to_task(trials: Sequence[Trial]) -> Imported:
     responses = []
     names: dict[str, Location] = {}
     for trial in trials:
+        if trial.name is None:
+            continue
         if names.setdefault(trial.name, trial.location) is not trial.location:
             problem = f"is the trial {quote(trial.name)} of the task {quote(first.task)} again"
             trial.location.refuse((), problem, "keep one of them")

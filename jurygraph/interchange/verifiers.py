@@ -23,7 +23,7 @@ from jurygraph.schema.frozen_model import Count, Number, digest_of
 
 BRANCHES = "messages beside the path to the last one are left out"
 NO_MESSAGES = "traces without messages are left out"
-NOT_OK = "traces that did not end well have no label `reward`"
+NOT_OK = "traces that failed, or have no complete reward, have no label `reward`"
 
 
 class Node(ImportedRow):

@@ -116,9 +116,11 @@ def test_a_wrong_call_is_refused_when_it_is_set_up() -> None:
     def pick(*, outputs: Any, least: int) -> float:
         return 1.0
 
-    with pytest.raises(ConfigError, match="missing a required (keyword-only )?argument: 'least'"):
+    with pytest.raises(ConfigError, match=r"missing a required (keyword-only )?argument: 'least'"):
         judge(pick, TASK, CHAT)
-    with pytest.raises(ConfigError, match="'most'; change the function, or the params; its params"):
+    with pytest.raises(
+        ConfigError, match=r"'most'; change the function, or the params; its params"
+    ):
         judge(pick, TASK, CHAT, params={"least": 1, "most": 2})
     with pytest.raises(ConfigError, match="has the keyword `outputs`, of one response: leave"):
         adapt(pick, "pick", scope="pair")

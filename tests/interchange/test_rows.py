@@ -18,6 +18,7 @@ KEYS = {
     "rewardbench": "id",
     "judgebench": "pair_id",
     "grouptravelbench": "task_id",
+    "chats": "id",
 }
 every_format = pytest.mark.parametrize("form", READERS)
 
@@ -115,6 +116,13 @@ def test_a_file_without_rows_is_refused(form: str, tmp_path: Path) -> None:
         ("rewardbench", {"prompt": []}, "prompt: is an empty list; give it one message at least"),
         ("judgebench", {"label": "A=B"}, "label: is the text 'A=B'; did you mean "),
         ("grouptravelbench", {"query": ""}, "query: is empty"),
+        ("chats", {"messages": []}, "messages: is an empty list; give it one message at least"),
+        ("chats", {"messages": [{"role": "boss"}]}, "messages[0].role: is the text 'boss'; write "),
+        (
+            "chats",
+            {"messages": [{"role": "tool", "content": "3", "tool_call_id": "c"}]},
+            "messages[0].tool_call_id: names 'c', which no message before it calls; put the call in",
+        ),
     ],
 )
 def test_an_error_in_a_row_is_reported_with_its_field(
