@@ -19,7 +19,7 @@ from tests.models.server import Answer, Script, reply_with, run_server
 from tests.pages import SERVER, Typed, blocks, commands, follow, read_page, type_line
 
 PAGE = read_page("docs/composing.md")
-FILES = dict(re.findall(r"Save this as `([\w.]+)`[^`]*```\w+\n(.*?)```", PAGE, re.DOTALL))
+FILES = dict(re.findall(r"Save this as\s`([\w.]+)`[^`]*```\w+\n(.*?)```", PAGE, re.DOTALL))
 """What the page says to save, by name."""
 QUOTE = "I am sorry that your parcel is late."
 PROMISE = "If it is not there on Saturday, write to me and I will send another."
@@ -85,7 +85,7 @@ def test_the_page_is_followed(tmp_path: Path) -> None:
     shown = blocks(PAGE, "json", "python", "yaml", "markdown")
     assert sorted(shown) == sorted(FILES.values())
     followed = follow(PAGE, save(tmp_path), warm_where_sorry)
-    assert len(followed) == 27
+    assert len(followed) == 29
     assert {line for line, typed in followed.items() if typed.code} == {
         line for line in commands(PAGE) if line.endswith("|| true")
     }

@@ -15,7 +15,7 @@ from jurygraph.agents.registry import (
     builtin_params,
 )
 from jurygraph.cli.streams import ExitCode
-from jurygraph.interchange.readers import READERS
+from jurygraph.interchange.readers import READERS, TRIAL_READERS
 from jurygraph.models.factory import BACKENDS
 from jurygraph.schema import Config
 
@@ -33,7 +33,9 @@ TYPES = {
 BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 
 
-@pytest.mark.parametrize(("page", "names"), [("models.md", BACKENDS), ("importing.md", READERS)])
+@pytest.mark.parametrize(
+    ("page", "names"), [("models.md", BACKENDS), ("importing.md", {**READERS, **TRIAL_READERS})]
+)
 def test_a_page_names_every_backend_and_every_format(page: str, names: Mapping[str, Any]) -> None:
     text = (FILE.parent / page).read_text(encoding="utf-8")
     assert [name for name in names if f"`{name}" not in text] == []

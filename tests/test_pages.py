@@ -232,6 +232,8 @@ def for_importing(folder: Path) -> None:
     )
     write_lines(folder / "mturk_cnndm.jsonl", qags.CNN)
     write_lines(folder / "mturk_xsum.jsonl", qags.XSUM)
+    trajectories = ROOT / "tests" / "interchange" / "rows" / "taubench.jsonl"
+    shutil.copy(trajectories, folder / "trajectories.jsonl")
 
 
 def for_preference(folder: Path) -> None:

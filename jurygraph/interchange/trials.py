@@ -79,7 +79,7 @@ class Trial:
     """One conversation, and what was published about it.
 
     `task` is the id of its task, of which `about` has further fields. An empty `answer` makes no response. `name` is
-    the last part of the id of the response, of which `response` has further fields; without one it only adds to `about`.
+    the last part of the id of the response, of which `response` has further fields; without one there is only `about`.
     """
 
     location: Location
