@@ -107,7 +107,7 @@ def read_feedback(result: Any, name: str) -> Answer:
     reason = "" if comment is None else str(comment)
     if result.get("metadata"):
         metadata = json.dumps(result["metadata"], sort_keys=True, ensure_ascii=False, default=str)
-        reason = f"{reason}\nmetadata: {metadata}".strip()
+        reason = f"{reason} (metadata: {metadata})".lstrip()
     if score is None:
         return Verdict.abstain(reason or "the evaluator gave no score, and no comment")
     if isinstance(score, bool):

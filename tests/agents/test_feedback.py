@@ -74,7 +74,7 @@ def test_it_gets_only_what_it_declares_and_sees(
     settings: dict[str, Any] = {} if sees is None else {"sees": sees}
     verdict = judge(look, TASK, response, params={"least": 3}, **settings)
     assert calls == [{"outputs": outputs, "context": ["It is three."], "least": 3}]
-    assert (verdict.score, verdict.reason) == (0.5, 'Half.\nmetadata: {"a": [2], "b": 1}')
+    assert (verdict.score, verdict.reason) == (0.5, 'Half. (metadata: {"a": [2], "b": 1})')
 
 
 @all_rows(
