@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from jurygraph.interchange.rows import ImportedRow, Key, Note
 from jurygraph.interchange.trials import (
+    AnyLine,
     Conversation,
     Location,
     Trial,
@@ -58,7 +59,7 @@ class RunResult(_Outcome):
     traj: tuple[Any, ...]
 
 
-class Header(ImportedRow):
+class TauHeader(ImportedRow):
     policy: str
     tools: Tools | None = None
 
@@ -70,10 +71,6 @@ class TrialLine(_Outcome):
     reference_actions: tuple[WantedAction, ...]
     outputs: tuple[str, ...] = ()
     messages: tuple[Any, ...]
-
-
-class AnyLine(ImportedRow):
-    """A line that is a header or a trajectory."""
 
 
 def _read(path: str | Path) -> Iterator[Trial | Note]:
@@ -95,11 +92,11 @@ def _read_results(path: str | Path) -> Iterator[Trial]:
 
 
 def _read_lines(path: str | Path) -> Iterator[Trial]:
-    header = Header(policy="")
+    header = TauHeader(policy="")
     for location, line in read_located(path, AnyLine):
         fields = line.model_extra or {}
         if "policy" in fields and "messages" not in fields:
-            header = location.validate(Header, fields)
+            header = location.validate(TauHeader, fields)
             continue
         row = location.validate(TrialLine, fields)
         task = TauTask(

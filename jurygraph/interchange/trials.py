@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Self, TypeVar
 from pydantic import model_validator
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.rows import Imported, Note
+from jurygraph.interchange.rows import Imported, ImportedRow, Note
 from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import Problem, quote, validate
 from jurygraph.schema import FrozenModel, TaskLine
@@ -32,6 +32,10 @@ OTHER_BEGINNINGS = (
 UNANSWERED = "conversations without an answer of the assistant make no response"
 
 _MAX_JSON = 1 << 30
+
+
+class AnyLine(ImportedRow):
+    """A line whose form depends on its fields."""
 
 
 class _Messages(FrozenModel):

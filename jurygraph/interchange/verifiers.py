@@ -12,6 +12,7 @@ from pydantic import Field, JsonValue
 
 from jurygraph.interchange.rows import ImportedRow, Key, Note, nonempty_fields
 from jurygraph.interchange.trials import (
+    AnyLine,
     Conversation,
     Location,
     Trial,
@@ -32,7 +33,7 @@ class Node(ImportedRow):
     sampled: bool = False
 
 
-class Reward(ImportedRow):
+class WeightedReward(ImportedRow):
     score: Number
     weight: Number = 1.0
 
@@ -52,18 +53,18 @@ class TracedTask(ImportedRow):
     key: str | None = None
 
 
-class Trace(ImportedRow):
+class AgentTrace(ImportedRow):
     id: str
     task: TracedTask
     agent: Agent = Field(default_factory=Agent)
     nodes: tuple[Node, ...] = ()
     tools: tuple[dict[str, Any], ...] = ()
-    rewards: dict[str, Reward | None] = Field(default_factory=dict)
+    rewards: dict[str, WeightedReward | None] = Field(default_factory=dict)
     ok: bool = False
 
 
 class Episode(ImportedRow):
-    traces: tuple[Trace, ...]
+    traces: tuple[AgentTrace, ...]
 
 
 class Rollout(ImportedRow):
@@ -74,10 +75,6 @@ class Rollout(ImportedRow):
     answer: str | None = None
     reward: Number | None = None
     example_id: Key | None = None
-
-
-class AnyLine(ImportedRow):
-    """A line that is an episode or a rollout."""
 
 
 def _read(path: str | Path) -> Iterator[Trial | Note]:
@@ -116,7 +113,7 @@ def _messages(location: Location, field: str, value: Any) -> Conversation:
 
 
 def _to_trial(
-    location: Location, index: int, trace: Trace, about_episode: dict[str, Any]
+    location: Location, index: int, trace: AgentTrace, about_episode: dict[str, Any]
 ) -> Trial | Note:
     path = _path_to_last(location, index, trace.nodes)
     if not path:
@@ -160,7 +157,7 @@ def _to_trial(
     )
 
 
-def _weights(trace: Trace) -> dict[str, float]:
+def _weights(trace: AgentTrace) -> dict[str, float]:
     return {name: reward.weight for name, reward in trace.rewards.items() if reward is not None}
 
 
