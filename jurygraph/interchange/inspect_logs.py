@@ -141,7 +141,7 @@ def _start_of_answer(sample: Sample, messages: Conversation) -> int:
 
 
 def _plain(item: Any, attachments: Mapping[str, str]) -> Any:
-    """Return a message in OpenAI's form. Long texts are stored beside the messages, and results may be errors."""
+    """Return a message in OpenAI's form. Long texts are stored apart from the messages, and results may be errors."""
     if not isinstance(item, Mapping):
         return item
     fields = _resolve(dict(item), attachments)

@@ -170,7 +170,7 @@ def _plain(item: Any) -> Any:
 
 
 def _unread(side: Mapping[str, Any] | None, is_read: object = True) -> dict[str, Any]:
-    """Return the fields of inputs or outputs beside those that were read; all if nothing was."""
+    """Return the fields of inputs or outputs except those that were read; all if nothing was."""
     steps = _steps_to_messages(side or {}) if is_read else ()
     return {name: value for name, value in (side or {}).items() if name not in steps[:1]}
 

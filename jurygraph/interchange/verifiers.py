@@ -22,7 +22,7 @@ from jurygraph.interchange.trials import (
 from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.frozen_model import Count, Number, digest_of
 
-BRANCHES = "messages beside the path to the last one are left out"
+BRANCHES = "messages off the path to the last one are left out"
 NO_MESSAGES = "traces without messages are left out"
 NOT_OK = "traces that failed, or have no complete reward, have no label `reward`"
 

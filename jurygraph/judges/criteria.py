@@ -314,7 +314,7 @@ async def judge_items(
 ) -> list[Verdict]:
     """Return a verdict on each item, from one call; the keys of `items` are their names in the reply and in the prompt.
 
-    `passages` are texts beside the response that may be quoted, by name (see `judge_findings`). `compact` replies hold
+    `passages` are other texts that may be quoted, by name (see `judge_findings`). `compact` replies hold
     neither reasons nor quotations; others need quotations as there.
     """
     reply_model: type[Any] = _reply_model(

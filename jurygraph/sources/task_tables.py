@@ -371,7 +371,7 @@ class TableColumns(FrozenModel):
                     raise ValueError(f"`{role}` is missing; {hint}")
         elif self.prompt or self.response:
             role = "prompt" if self.prompt else "response"
-            raise ValueError(f"`{role}` is named beside `messages`, which has both; leave it out")
+            raise ValueError(f"`{role}` is named although `messages` has both; leave it out")
         if self.response_from is not None and self.messages is None:
             raise ValueError("`response_from` is a place in messages; name their column as well")
         return self
