@@ -74,10 +74,9 @@ class Example:
             CONSOLE.print(f"  {row}", no_wrap=True, overflow="crop")
 
     def print_finding(self, *lines: str) -> None:
-        """Print what the example shows, and where the whole output is."""
+        """Print what the example shows."""
         for line in lines:
             CONSOLE.print(f"  → {line}")
-        CONSOLE.print(f"  all output: {self._log.relative_to(ROOT)}")
 
 
 def main() -> None:
@@ -95,6 +94,7 @@ def main() -> None:
     judge_labels()
     reviewers()
     stability()
+    print("\nThe whole output of each example: demo-run/*.txt")
     print(
         "\nThree things to try (after `source .venv/bin/activate`):"
         f"\n  jurygraph explain demo-run/maths --response {wrong} --what-if"
@@ -135,12 +135,13 @@ def agent() -> None:
     example = Example(
         "agent", "100 conversations of GPT-4o with tools (tau-bench, airline), judged by code."
     )
-    example.score("agent/tasks.jsonl.gz", "--config", "examples/agent/jury.yaml")
+    files = ["examples/agent/tasks.jsonl.gz", "--config", "examples/agent/jury.yaml"]
+    example.jurygraph("score", *files, "--out", example.run)
     labels = ["--labels", "examples/agent/outcomes.csv", "--json"]
     study = json.loads(example.jurygraph("study", "judge", example.run, *labels))
     accuracy = {judge["question"]: judge["accuracy"] for judge in study["judges"]}
-    found = "; ".join(f"{name} {show_share(share)}" for name, share in accuracy.items())
-    example.print_finding(f"right about the published outcome: {found}")
+    found = "; ".join(f"{name} {share['value']:.0%}" for name, share in accuracy.items())
+    example.print_finding(f"right about the published outcome of 100: {found}")
 
 
 def trip() -> None:
