@@ -460,11 +460,15 @@ def _gate_conversation(
     A last message that only calls tools is an action, not an empty answer.
     """
     written = [turn for turn in text.turns if turn.role == "assistant"]
+    allowed = [gate for gate in gates if gate == "addresses-grader"]
     for turn in written:
         words = text[turn.start : turn.end]
-        allowed = [gate for gate in gates if gate == "addresses-grader"]
         if (found := stopping_gate(words, allowed, query=query, reference=reference)) is not None:
             return found._replace(reason=f"message {turn.message}: {found.reason}")
+    # an address may be split over several messages
+    spoken = "\n\n".join(text[turn.start : turn.end] for turn in written if turn.kind == "text")
+    if (found := stopping_gate(spoken, allowed, query=query, reference=reference)) is not None:
+        return found
     last = [turn for turn in written if turn.message == written[-1].message]
     if any(turn.kind == "call" for turn in last):
         return None

@@ -5,6 +5,7 @@ no JSON of an object are a mistake of the response: such a call matches none, an
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from jsonschema.validators import validator_for
 from pydantic import Field
 from pydantic_core import from_json
 from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 from jurygraph.agents.extraction import IndexedText
 from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
@@ -30,12 +32,11 @@ from jurygraph.agents.trajectory.calls import (
     unmatched_reference,
 )
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.messages import quote, shorten
+from jurygraph.messages import did_you_mean, quote, shorten
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
-from jurygraph.schema.conversation import ChatMessage, Sees
+from jurygraph.schema.conversation import ChatMessage, RenderedText, Sees
 from jurygraph.schema.frozen_model import Count, Id, ParamsModel, canonical_json
-from jurygraph.schema.task import query_text
 
 _MAX_LISTED = 5
 
@@ -87,6 +88,18 @@ class ToolsMatch(TrajectoryEvaluator):
     name = "tools.match"
     settings: Params
 
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        """Refuse a name in `only` that is no tool of the task: nothing would be compared, and everything match."""
+        tools = [tool.get("function", tool) for tool in view.tools or ()]
+        known = {str(tool.get("name")) for tool in tools if isinstance(tool, Mapping)}
+        known |= {call.name for call in self._wanted_calls(view, ())}
+        for index, name in enumerate(self.settings.only):
+            if view.tools and name not in known:
+                hint = did_you_mean(name, sorted(known)) or f"there are {', '.join(sorted(known))}"
+                where = f"task {view.id!r}: {self.name}: params.only[{index}]"
+                raise PlanError(f"{where}: is no tool of the task: {quote(name)}; {hint}")
+        return super().questions(view)
+
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         settings = self.settings
         messages = messages_of(inputs.response)
@@ -94,7 +107,7 @@ class ToolsMatch(TrajectoryEvaluator):
         if reference is None and inputs.task.reference_actions is None:
             return Verdict.abstain("the task has neither reference_messages nor reference_actions")
         calls = calls_of(messages, settings.only)
-        wanted = self._wanted_calls(inputs.task)
+        wanted = self._wanted_calls(inputs.task, settings.only)
         rule = ArgumentsRule(settings.tool_args_match_mode, settings.tool_args_match_overrides)
         broken = [call for call in calls if call.arguments is None]
         missing = unmatched_reference(calls, wanted, rule)
@@ -129,13 +142,11 @@ class ToolsMatch(TrajectoryEvaluator):
             evidence=_evidence(inputs.response, shown),
         )
 
-    def _wanted_calls(self, task: TaskView) -> list[MadeCall]:
+    def _wanted_calls(self, task: TaskView, only: Sequence[str]) -> list[MadeCall]:
         if task.reference_messages is not None:
-            return calls_of(task.reference_messages, self.settings.only)
+            return calls_of(task.reference_messages, only)
         actions = [
-            action
-            for action in task.reference_actions or ()
-            if not self.settings.only or action.name in self.settings.only
+            action for action in task.reference_actions or () if not only or action.name in only
         ]
         return [
             MadeCall(
@@ -194,17 +205,21 @@ def _validators_of(task_id: str, tools: tuple[bytes, ...]) -> Mapping[str, Valid
         where = f"task {task_id!r}: tools[{number}]"
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             raise PlanError(f"{where}: has no name; write OpenAI's form, with `function.name`")
-        schema = function.get("parameters", {})
+        schema = (
+            function.get("parameters", function.get("input_schema")) or {}
+        )  # or Anthropic's form
         try:
             kind = validator_for(schema, default=Draft202012Validator)
             kind.check_schema(schema)
-        except (SchemaError, TypeError, AttributeError) as error:
+            # An empty registry: no schema is fetched from elsewhere. A call shows references that lead nowhere.
+            validator = kind(schema, registry=Registry())
+            next(validator.iter_errors({}), None)
+        except (SchemaError, Unresolvable, RecursionError, TypeError, AttributeError) as error:
             problem = getattr(error, "message", str(error))
             raise PlanError(
                 f"{where}: `parameters` is no JSON Schema: {shorten(problem)}"
             ) from None
-        # An empty registry: no schema is fetched from elsewhere.
-        validators[function["name"]] = kind(schema, registry=Registry())
+        validators[function["name"]] = validator
     return validators
 
 
@@ -215,7 +230,10 @@ def _find_problem(call: MadeCall, validators: Mapping[str, Validator]) -> str | 
         return f"there is no tool {quote(call.name)}"
     if call.arguments is None:
         return "is no JSON of an object"
-    error = next(iter(validator.iter_errors(call.arguments)), None)
+    try:
+        error = next(iter(validator.iter_errors(call.arguments)), None)
+    except (OverflowError, RecursionError) as beyond:  # of a number or depth that no tool takes
+        return f"cannot be validated: {shorten(str(beyond))}"
     if error is None:
         return None
     place = "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in error.path)
@@ -275,9 +293,12 @@ class TrajectoryLoops(TrajectoryEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         messages = messages_of(inputs.response)
-        results = {
-            message.tool_call_id: message.text for message in messages if message.role == "tool"
-        }
+        results: dict[str | None, list[str]] = defaultdict(list)
+        for message in reversed(messages):
+            if message.role == "tool":
+                results[message.tool_call_id].append(
+                    message.text
+                )  # the first result is the last here
         seen: set[tuple[str, ...]] = set()
         count = 0
         repeated: list[str] = []
@@ -295,13 +316,15 @@ class TrajectoryLoops(TrajectoryEvaluator):
         return Verdict(score=score, met=not repeated, native=len(repeated), reason=reason)
 
 
-def _steps_of(message: ChatMessage, results: Mapping[str | None, str]) -> Sequence[tuple[str, ...]]:
-    """Return the text and the calls of a message of the assistant, each call with its result."""
+def _steps_of(
+    message: ChatMessage, results: Mapping[str | None, list[str]]
+) -> Sequence[tuple[str, ...]]:
+    """Return the text and the calls of a message of the assistant, each with its result, taken from the rest."""
     if message.role != "assistant":
         return ()
     text = message.text.strip()
     calls = [
-        (made.text, results.get(call.id, ""))
+        (made.text, results[call.id].pop() if results.get(call.id) else "")
         for call, made in zip(message.tool_calls, calls_of([message]), strict=True)
     ]
     return [*([(text,)] if text else []), *calls]
@@ -323,7 +346,11 @@ class GroundedAnswer(TrajectoryEvaluator):
             for message in messages_of(inputs.response)
             if message.role in ("tool", "user")
         ]
-        source = IndexedText("\n".join([query_text(inputs.task.query), *sources]))
+        query = inputs.task.query
+        asked = (
+            [query] if isinstance(query, str) else [m.text for m in query if m.role != "assistant"]
+        )
+        source = IndexedText("\n".join([*asked, *sources]))
         claims = _claims_of(IndexedText(str(answer)))
         if not claims:
             return Verdict.not_applicable("the answer has no number and no code")
@@ -337,7 +364,7 @@ class GroundedAnswer(TrajectoryEvaluator):
         if ungrounded:
             listed = ", ".join(quote(passage.text) for passage in ungrounded[:_MAX_LISTED])
             reason += f"; not there: {listed}"
-        evidence = tuple(Evidence(quote=passage.text) for passage in ungrounded[:_MAX_LISTED])
+        evidence = tuple(_evidence_at(answer, passage) for passage in ungrounded[:_MAX_LISTED])
         return Verdict(
             score=score,
             met=not ungrounded,
@@ -347,9 +374,17 @@ class GroundedAnswer(TrajectoryEvaluator):
         )
 
 
+def _evidence_at(answer: str, passage: Passage) -> Evidence:
+    """Return a passage of the last reply as evidence in the text of all messages."""
+    turn = answer.turn_at(passage.start, passage.end) if isinstance(answer, RenderedText) else None
+    shift = 0 if turn is None else turn.origin - turn.start
+    return Evidence(quote=passage.text, start=passage.start + shift, end=passage.end + shift)
+
+
 def _occurs(figures: str, text: str) -> bool:
-    """Return whether a text has these letters and digits, and no more of a longer number: 07:00 is in 07:00:00."""
-    return re.search(rf"(?<!\d){re.escape(figures)}(?!\d)", text) is not None
+    """Return whether a text has these letters and digits, not in a longer word or number: 07:00 is in 07:00:00."""
+    whole = rf"(?<![^\W_])(?<!\d\.){re.escape(figures)}(?![^\W_]|\.\d)"
+    return re.search(whole, text) is not None
 
 
 _CODE = re.compile(r"\b(?=\w*\d)(?=\w*[^\W\d_])\w{4,}\b|\b\d+(?:[-:/]\d+)+\b")

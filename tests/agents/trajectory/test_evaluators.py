@@ -145,3 +145,43 @@ def test_numbers_and_codes_of_the_answer_are_looked_up_in_results() -> None:
     assert grounded.score == 0.75  # two of whom nobody spoke: the query writes it as a word
     assert "not there: '2'" in grounded.reason
     assert judge("tools.grounded", [*work, say("Done.")]).status == "not_applicable"
+
+
+HUGE = '{"x": 1' + "0" * 400 + "}"
+
+
+def test_a_number_that_cannot_be_validated_is_no_way_out() -> None:
+    properties = {"x": {"type": "number", "multipleOf": 0.1}}
+    tool = {"function": {"name": "book", "parameters": {"properties": properties}}}
+    assert judge("tools.valid", [call(HUGE)], tools=[tool]).score == 0.0
+
+
+@pytest.mark.parametrize("reference", ["http://example.com/x", "#/nope", "#"])
+def test_a_schema_whose_references_lead_nowhere_is_an_error_of_the_plan(reference: str) -> None:
+    tool = {"function": {"name": "book", "parameters": {"$ref": reference}}}
+    with pytest.raises(PlanError, match=r"tools\[0\]: `parameters` is no JSON Schema"):
+        judge("tools.valid", BOOKED, tools=[tool])
+
+
+def test_a_name_in_only_that_is_no_tool_is_refused() -> None:
+    with pytest.raises(
+        PlanError, match=r"params.only\[0\]: is no tool of the task: 'bok'; did you mean book"
+    ):
+        judge(
+            "tools.match", "Done.", params={"only": ["bok"]}, tools=TOOLS, reference_actions=ACTIONS
+        )
+
+
+def test_results_are_those_of_their_calls_where_ids_come_again() -> None:
+    again = [call("{}"), result("pending"), call("{}"), result("done")]
+    assert judge("trajectory.loops", again).score == 1.0
+
+
+def test_the_assistants_own_words_ground_nothing_and_parts_of_longer_ones_neither() -> None:
+    query = [say("It is 77."), {"role": "user", "content": "Sure?"}]
+    verdict = judge("tools.grounded", [say("It is 77.")], query=query)
+    assert verdict.score == 0.0
+    longer = [call("{}"), result("HAT1701 at 3.14"), say("HAT170, 14 or 3")]
+    verdict = judge("tools.grounded", longer)
+    assert verdict.score == 0.0
+    assert {evidence.message for evidence in verdict.evidence} == {2}
