@@ -7,8 +7,7 @@ from pydantic import model_validator
 from jurygraph.interchange.rows import Content, Key, Note, TaskRow
 from jurygraph.schema.conversation import ChatMessage, split_conversation
 from jurygraph.schema.frozen_model import digest_of
-from jurygraph.schema.message_forms import require_answered_calls
-from jurygraph.schema.task import Messages, Tools
+from jurygraph.schema.task import AnsweredMessages, Tools
 
 NO_QUERY = "conversations without a message before the answer are left out"
 
@@ -20,14 +19,13 @@ class Chat(TaskRow):
     EXPECTED = "chats, with `messages` in each line"
 
     id: Key | None = None
-    messages: Messages
+    messages: AnsweredMessages
     tools: Tools | None = None
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _require_messages(self) -> Self:
         if not self.messages:
             raise ValueError("`messages` is an empty list; give it one message at least")
-        require_answered_calls(self.messages)
         return self
 
     def to_content(self) -> Content:

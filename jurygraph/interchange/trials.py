@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn, Self, TypeVar
-
-from pydantic import model_validator
+from typing import Any, NoReturn, TypeVar
 
 from jurygraph.errors import InputError
 from jurygraph.interchange.rows import Imported, ImportedRow, Note
@@ -19,8 +17,7 @@ from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import Problem, quote, validate
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.conversation import ChatMessage
-from jurygraph.schema.message_forms import require_answered_calls
-from jurygraph.schema.task import Messages
+from jurygraph.schema.task import AnsweredMessages
 from jurygraph.sources.files import TextFile, raise_line_error, read_lines
 
 Conversation = tuple[ChatMessage, ...]
@@ -39,12 +36,7 @@ class AnyLine(ImportedRow):
 
 
 class _Messages(FrozenModel):
-    messages: Messages
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        require_answered_calls(self.messages)
-        return self
+    messages: AnsweredMessages
 
 
 @dataclass(frozen=True, kw_only=True)

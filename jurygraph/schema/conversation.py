@@ -216,8 +216,9 @@ def render(messages: Sequence[ChatMessage]) -> RenderedText:
 
 def render_view(messages: Sequence[ChatMessage], sees: Sees) -> RenderedText:
     """Return the part of the rendering that an evaluator sees: `last_reply` is the last assistant's text, alone."""
-    whole = render(messages)
-    parts = list(zip(_list_blocks(messages), whole.turns, strict=True))
+    all_blocks = _list_blocks(messages)
+    whole = _join(all_blocks, has_headers=not is_one_reply(messages))
+    parts = list(zip(all_blocks, whole.turns, strict=True))
     if sees == "last_reply":
         last = last_reply_index(messages)
         shown = [part for part in parts if part[0].message == last and part[0].kind == "text"]

@@ -40,15 +40,18 @@ def read_messages(value: Any) -> Any:
     return tuple(read)  # a list is no tuple where types are strict
 
 
-def require_answered_calls(messages: Sequence[ChatMessage]) -> None:
-    """Raise ValueError for a result of a tool that no message before it called."""
+def require_answered_calls(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:
+    """Return the messages. Raises ValueError for a result of a tool that no message before it called."""
     called: set[str] = set()
     for index, message in enumerate(messages):
         called.update(call.id for call in message.tool_calls)
         name = message.tool_call_id
         if message.role == "tool" and name is not None and name not in called:
-            problem = f"`messages[{index}].tool_call_id` names {quote(name)}, which no message before it calls"
+            problem = (
+                f"`[{index}].tool_call_id` names {quote(name)}, which no message before it calls"
+            )
             raise ValueError(f"{problem}; put the call in, or leave the result out")
+    return messages
 
 
 def _read_message(item: Any, index: int) -> list[Any]:

@@ -7,6 +7,7 @@ from operator import itemgetter
 from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -210,6 +211,8 @@ class Message(FrozenModel):
 
 
 Messages = Annotated[tuple[ChatMessage, ...], BeforeValidator(read_messages)]
+AnsweredMessages = Annotated[Messages, AfterValidator(require_answered_calls)]
+"""Messages of which each result of a tool belongs to a call before it."""
 Query = Annotated[str | tuple[ChatMessage, ...], BeforeValidator(read_messages)]
 
 
@@ -500,7 +503,7 @@ class Response(FrozenModel):
     data: JsonValue = None
     labels: dict[str, JsonValue] = Field(default_factory=dict)
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
-    messages: Messages | None = Field(default=None, min_length=1, exclude_if=is_none)
+    messages: AnsweredMessages | None = Field(default=None, min_length=1, exclude_if=is_none)
     rendering: Literal[1] | None = Field(default=None, exclude_if=is_none)
 
     @model_validator(mode="wrap")
@@ -517,7 +520,6 @@ class Response(FrozenModel):
         response = build({"text": "", **value})
         messages = response.messages
         assert messages is not None
-        require_answered_calls(messages)
         texts = [render(messages)]
         if "text" in value:
             texts += [render_view(messages, "last_reply"), render_with_headers(messages)]
@@ -562,8 +564,16 @@ class Response(FrozenModel):
             return self._end_with(turn, sees)
         if self.messages is None or sees == "full_trace":
             return self
-        text = render_view(self.messages, sees)
-        return self.model_copy(update={"text": text, "messages": _drop_reasoning(self.messages)})
+        if sees not in self._views:
+            text = render_view(self.messages, sees)
+            update = {"text": text, "messages": _drop_reasoning(self.messages)}
+            self._views[sees] = self.model_copy(update=update)
+        return self._views[sees]
+
+    @cached_property
+    def _views(self) -> "dict[Sees, Response]":
+        """The views that were made: every question of a part shows the same, and a conversation may be long."""
+        return {}
 
     def _end_with(self, turn: int, sees: Sees) -> "Response":
         update: dict[str, Any] = {"id": f"{self.id}#{turn}", "data": None}
