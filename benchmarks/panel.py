@@ -23,7 +23,7 @@ from benchmarks.jobs import OpenedJob, open_job
 from benchmarks.judging_server import QUOTED, run_judging_server
 from jurygraph import Jury
 from jurygraph.agents.data_analyzer import Analyzer
-from jurygraph.runs.reports.summary import CallLoad, Forecast
+from jurygraph.runs.reports.estimate import CallLoad, Forecast
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.forecasting import Forecaster
 from jurygraph.studies.monitor import analyzer_steps, read_groups, steps_by_number

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.planner import Planner
     from jurygraph.prompts import Prompt, read_prompt
-    from jurygraph.runs.reports.summary import estimate_costs
+    from jurygraph.runs.reports.estimate import estimate_costs
     from jurygraph.runs.run import Run
     from jurygraph.schema import *
 
@@ -97,7 +97,7 @@ __all__ = [
 
 _HOMES = (
     "errors schema decision.combiners agents.roles agents.functions prompts runs.run explanation judges.criteria jury "
-    "planner runs.reports.summary"
+    "planner runs.reports.estimate"
 )
 """Where public names live, the quickest to load first; each needs those before it anyway."""
 

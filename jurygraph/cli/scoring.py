@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from jurygraph.graphs.events import Event
-    from jurygraph.runs.reports.summary import CallCosts, Forecast
+    from jurygraph.runs.reports.bill import CallCosts
+    from jurygraph.runs.reports.estimate import Forecast
     from jurygraph.runs.workflows.forecasting import WorkForecast
     from jurygraph.runs.workflows.planning import PlannedTasks, PlanNote
     from jurygraph.runs.workflows.scoring_job import ScoringJob
@@ -258,7 +259,7 @@ def print_plan_notes(notes: "Sequence[PlanNote]") -> None:
 
 
 def _print_interrupted(job: "ScoringJob", is_planned: bool, stored_calls: int) -> None:
-    from jurygraph.runs.reports.summary import count_requests
+    from jurygraph.runs.reports.bill import count_requests
 
     if is_planned:
         kept = f"finished tasks are kept in {job.folder}. Run the same command again to continue"
@@ -331,7 +332,7 @@ def _write_run_tasks(
 
 
 def _cost_table(forecasts: "Mapping[str, Forecast]") -> tuple[dict[str, object], list[str]]:
-    from jurygraph.runs.reports.summary import ASSUMPTIONS, CallEstimate
+    from jurygraph.runs.reports.estimate import ASSUMPTIONS, CallEstimate
 
     rows: list[list[object]] = []
     for name, forecast in forecasts.items():
@@ -377,7 +378,7 @@ def _cost_table(forecasts: "Mapping[str, Forecast]") -> tuple[dict[str, object],
 
 def _score_run(options: ScoreOptions, runner: "asyncio.Runner", printed: set[str]) -> ScoreOptions:
     """Score a run of a study; return its options with what is left of the limits. Failures are counted and printed."""
-    from jurygraph.runs.reports.summary import count_requests
+    from jurygraph.runs.reports.bill import count_requests
 
     with open_job(options, printed) as opened:
         score_remaining(opened, runner)

@@ -275,6 +275,11 @@ class ExplainedTerm:
         questions = dict.fromkeys(name for use in self.inputs.values() for name in use.questions)
         return self._explained.of_questions(questions)
 
+    def mean_of(self, name: str) -> float | None:
+        """Return the mean of an input as the combiner got it, before prerequisites or caps; None if not applicable."""
+        measured = self._mean(self.inputs[name], "counted")
+        return None if measured is None else measured[0]
+
     def is_unjudged_part(self, name: str) -> bool:
         """Return True if no verdict of a part counts: of an input, or of all judges in a reviewer's panel."""
         return self.unjudged.issuperset(self.combiner.part_inputs(self.params).get(name, [name]))

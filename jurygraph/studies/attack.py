@@ -19,7 +19,7 @@ from jurygraph.inference.clusters import share_interval
 from jurygraph.jury import Jury
 from jurygraph.models.request import AnsweredCall, Request
 from jurygraph.planner import Planner
-from jurygraph.runs.reports.summary import CallEstimate, Estimator
+from jurygraph.runs.reports.estimate import CallEstimate, Estimator
 from jurygraph.safety.attacks import Attack, attack_response, attack_text
 from jurygraph.schema import (
     Call,

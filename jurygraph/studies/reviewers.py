@@ -32,7 +32,7 @@ from jurygraph.judges.examples import rated_text
 from jurygraph.judges.reviewers import Personalized, ReviewerJudge
 from jurygraph.models.embedding import BATCH_SIZE, Embedder
 from jurygraph.models.request import Fault
-from jurygraph.runs.reports.summary import Bill
+from jurygraph.runs.reports.bill import Bill
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
 from jurygraph.safety.gates import fold_text

@@ -10,7 +10,6 @@ from jurygraph.cli.render.trace import trace_lines
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.explanation import Explanation
 from jurygraph.explanation.points import Change, change_sentences
-from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.schema import (
     ComponentInput,
     ComponentSpec,
@@ -31,6 +30,7 @@ from jurygraph.schema import (
     Trace,
 )
 from jurygraph.schema.verdict import RESPONSE_GATES, ScoreCalibration
+from jurygraph.views.trace import view_trace
 from tests.rows import all_rows
 
 
@@ -43,7 +43,7 @@ def explanation_sentences(trace: Trace, decision: Decision) -> list[str]:
 
 
 def show_lines(trace: Trace, decision: Decision) -> list[str]:
-    return [line.strip() for line in trace_lines(ExplainedTrace(trace, decision))]
+    return [line.strip() for line in trace_lines(view_trace(Explanation(trace, decision, ())))]
 
 
 def sentences(trace: Trace) -> list[str]:

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from jurygraph import Jury, Plan, Reward, ScoreMatrix, Trace, Verdict
 from jurygraph.cli.render.trace import trace_lines
 from jurygraph.decision.decide import compute_rewards
-from jurygraph.explanation.terms import ExplainedTrace
+from jurygraph.explanation import Explanation
 from jurygraph.graphs.routing import make_stamp
 from jurygraph.judges.panel import ConsensusOfJudges, Panel
 from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.verdict import VerdictKey
+from jurygraph.views.trace import view_trace
 from tests.graphs.scripted import ABSTENTION, INFRASTRUCTURE_FAILURE, RESPONSE_FAILURE
 from tests.judges.few_shot.reviewers import QUALITY, task
 from tests.rows import all_rows
@@ -241,7 +242,11 @@ def test_a_majority_for_exclusion_leaves_the_reviewer_out_and_says_so() -> None:
         1.0,
         {"bob": 0.75},
     )
-    lines = [line for line in trace_lines(ExplainedTrace(trace, of.decision)) if "vote on" in line]
+    lines = [
+        line
+        for line in trace_lines(view_trace(Explanation(trace, of.decision, ())))
+        if "vote on" in line
+    ]
     assert any(
         f"quality of ann: 2 × not applicable, 1 × 0.5; {majority} not applicable" in line
         for line in lines

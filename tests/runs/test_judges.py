@@ -22,6 +22,7 @@ from jurygraph.sources import read_tasks
 from jurygraph.sources.ratings import read_votes
 from jurygraph.studies.comparison import compare, read_responses
 from jurygraph.testing import ScriptedJudge
+from jurygraph.views.trace import view_trace
 from tests.runs.sample_runs import scored_session, traces_of, verify_run, write_tasks
 
 WEIGHTS = {"clear": 2.0, "rude": -1.0}
@@ -243,7 +244,7 @@ def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(
         (tmp_path / "votes.jsonl").write_bytes(b"".join(export_votes(a)))
         with closing(a.read_table("verdicts")) as table:
             columns = table.columns
-        lines = trace_lines(a.explain("t0/0").explained)
+        lines = trace_lines(view_trace(a.explain("t0/0")))
     moved = {
         row["question"]: row["to_unmet"] for row in compared["questions"] if row["largest_delta"]
     }

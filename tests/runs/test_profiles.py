@@ -13,7 +13,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError, ModelError, PlanError
 from jurygraph.runs.integrity.deep_verification import verify_deep
-from jurygraph.runs.reports.summary import Bill
+from jurygraph.runs.reports.bill import Bill
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.forecasting import Forecaster
 from jurygraph.schema.task import READ_FROM_FILE

@@ -38,7 +38,8 @@ from jurygraph.display import ProgressCallback, format_number
 from jurygraph.errors import BudgetExceeded, ConfigError, InputError, ModelError, PlanError
 from jurygraph.messages import shell_quote
 from jurygraph.models.request import Fault
-from jurygraph.runs.reports.summary import CallCosts, Estimator, count_requests
+from jurygraph.runs.reports.bill import CallCosts, count_requests
+from jurygraph.runs.reports.estimate import Estimator
 from jurygraph.schema import AnnotationConfig, Config, Rubric, Task
 from jurygraph.schema.task import Profiles, is_text_only
 from jurygraph.sources.tasks import EdgesFile, TaskLines, annotate_line, profiles_line

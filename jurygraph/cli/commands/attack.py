@@ -27,8 +27,8 @@ from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.concurrency import DaemonThreads
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import RUN_ENDING
+from jurygraph.runs.reports.bill import count_requests
 from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
-from jurygraph.runs.reports.summary import count_requests
 from jurygraph.safety.attacks import load_attack_tasks, load_attacks
 from jurygraph.schema import Response, Task
 from jurygraph.sources.files import require_temporary_space

@@ -49,7 +49,8 @@ from jurygraph.messages import shell_quote, shorten
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
-    from jurygraph.runs.reports.summary import CallCosts, Summary
+    from jurygraph.runs.reports.bill import CallCosts
+    from jurygraph.runs.reports.summary import Summary
 
 
 ProfilesFrom = Annotated[
@@ -159,8 +160,9 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
 
     import uvloop
 
+    from jurygraph.runs.reports.bill import count_requests
     from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
-    from jurygraph.runs.reports.summary import GATE_NAMES, count_requests
+    from jurygraph.runs.reports.summary import GATE_NAMES
 
     thresholds = parse_gate(gate, GATE_NAMES, _GATE_EXAMPLE)
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)

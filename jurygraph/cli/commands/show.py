@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 
 import typer
 
@@ -15,6 +15,7 @@ from jurygraph.cli.options import (
     RunFolder,
     SortColumn,
     option,
+    split_names,
 )
 from jurygraph.cli.output_files import (
     compress_lines,
@@ -22,13 +23,7 @@ from jurygraph.cli.output_files import (
     write_output,
     write_output_with,
 )
-from jurygraph.cli.render.reward_table import (
-    Selection,
-    full_question,
-    place_of,
-    print_reward_table,
-    trace_reader,
-)
+from jurygraph.cli.render.reward_table import print_reward_table
 from jurygraph.cli.render.text import (
     escape_line,
     print_message,
@@ -41,9 +36,10 @@ from jurygraph.cli.render.text import (
 from jurygraph.errors import InputError
 from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.interchange.writers import EXPORTERS, Exporter, ExportOptions
-from jurygraph.messages import did_you_mean, shell_quote
+from jurygraph.messages import shell_quote
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import import_library
+from jurygraph.views.rewards import Selection, address_of, trace_reader, view_rewards
 
 Options = Mapping[str, object]
 
@@ -99,18 +95,20 @@ def show(
             _show_response(stored_run, response, texts)
         elif json:
             read = trace_reader(stored_run)
-            for place in selection.select(stored_run, place_of):
-                print_result(trace_to_json_line(read(place)))
+            for address in selection.select(stored_run, address_of):
+                print_result(trace_to_json_line(read(address)))
         else:
-            print_reward_table(stored_run, selection, columns)
+            names = None if columns is None else ["response", *split_names(columns)]
+            print_reward_table(view_rewards(stored_run, selection, names))
             _print_if_unfinished(stored_run)
 
 
 def _show_response(run: Run, response: str, texts: bool) -> None:
     from jurygraph.cli.render.trace import text_lines, trace_lines  # lazily: they load NumPy
+    from jurygraph.views.trace import view_texts, view_trace
 
-    explained = run.explain(response).explained
-    print_result_lines(trace_lines(explained, text_lines(run, explained.trace, texts)))
+    view = view_trace(run.explain(response))
+    print_result_lines(trace_lines(view, text_lines(view, view_texts(run, view.trace), texts)))
 
 
 def _print_if_unfinished(run: Run) -> None:
@@ -142,37 +140,16 @@ def _refuse_contradictions(
         raise InputError(f"{printed[0]} is about what --json does not print; leave it out")
 
 
-def _show_question(run: Run, response: str, question: str, calls: bool, json: bool) -> None:
-    """Print the verdicts on a question about a response, or the `calls` behind them."""
+def _show_question(run: Run, response: str, question: str, has_calls: bool, json: bool) -> None:
+    """Print the verdicts on a question about a response, or the calls behind them."""
     from jurygraph.cli.render.trace import call_lines, verdict_lines  # lazily: they load NumPy
-    from jurygraph.runs.writable_run import read_calls
+    from jurygraph.views.verdict import view_question
 
-    trace = run.find_trace(response)
-    known = dict.fromkeys(verdict.question for verdict in trace.verdicts)
-    question = full_question(question, known)
-    named = (verdict for verdict in trace.verdicts if verdict.question == question)
-    verdicts = [
-        verdict.model_copy(update={"calls": tuple(verdict.named_calls)}) for verdict in named
-    ]
-    if not verdicts:
-        hint = did_you_mean(question, known) or f"known: {', '.join(known)}"
-        raise InputError(
-            f"{run.folder}: response {response!r} has no question {question!r}; {hint}"
-        )
-    content: dict[str, Any] = {
-        "task_id": trace.task_id,
-        "response_id": response,
-        "question": question,
-    }
-    if calls:
-        recorded = read_calls(run, trace, verdicts)
-        content["calls"] = [
-            {**call._asdict(), "call": call.call.model_dump(mode="json")} for call in recorded
-        ]
-        print_report(json, content, call_lines(recorded, verdicts))
+    view = view_question(run, response, question)
+    if has_calls:
+        print_report(json, view.calls_to_json() if json else {}, call_lines(view))
     else:
-        content["verdicts"] = [verdict.model_dump(mode="json") for verdict in verdicts]
-        print_report(json, content, verdict_lines(verdicts))
+        print_report(json, view.verdicts_to_json() if json else {}, verdict_lines(view))
 
 
 def explain(

@@ -332,7 +332,7 @@ def _write_presentations(
     from jurygraph.agents.presentation.rewrites import REWRITINGS
     from jurygraph.jury import Jury
     from jurygraph.planner import Planner
-    from jurygraph.runs.reports.summary import count_requests
+    from jurygraph.runs.reports.bill import count_requests
     from jurygraph.schema import Config
     from jurygraph.studies.presentations import rewrite_responses
 

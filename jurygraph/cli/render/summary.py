@@ -14,17 +14,10 @@ from jurygraph.cli.render.text import (
 from jurygraph.display import format_number
 
 if TYPE_CHECKING:
+    from jurygraph.runs.reports.bill import Bill, CallCosts, ReplySource
+    from jurygraph.runs.reports.estimate import CallEstimate, Forecast
     from jurygraph.runs.reports.gate import Threshold
-    from jurygraph.runs.reports.summary import (
-        AgentRow,
-        Bill,
-        CallCosts,
-        CallEstimate,
-        FailedRewards,
-        Forecast,
-        ReplySource,
-        Summary,
-    )
+    from jurygraph.runs.reports.summary import AgentRow, FailedRewards, Summary
     from jurygraph.schema.config import EvidenceRule
 
 
@@ -219,7 +212,7 @@ def print_forecast(expected: "Forecast", tasks_needing_model: int, as_json: bool
 
 
 def estimate_lines(model: "CallEstimate") -> list[str]:
-    from jurygraph.runs.reports.summary import ASSUMPTIONS
+    from jurygraph.runs.reports.estimate import ASSUMPTIONS
 
     loads = (model.low, model.expected, model.worst)
     rows: list[list[object]] = [

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from jurygraph.display import ProgressCallback
 from jurygraph.planner import Planner
-from jurygraph.runs.reports.summary import Estimator, Forecast, without_model_conditions
+from jurygraph.runs.reports.estimate import Estimator, Forecast, without_model_conditions
 from jurygraph.runs.store.folder import PLANNING
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.workflows.planning import PlanNote, notes_of

@@ -6,7 +6,8 @@ from functools import partial
 from jurygraph.decision.decide import GroupVerdicts, PossibleRewards
 from jurygraph.graphs.state import Group
 from jurygraph.runs.outline import group_verdicts, read_groups
-from jurygraph.runs.reports.summary import ReadTexts, ReplySource, Summary
+from jurygraph.runs.reports.bill import ReplySource
+from jurygraph.runs.reports.summary import ReadTexts, Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Draft
 from jurygraph.runs.store.packing import skipped_questions

@@ -3,7 +3,8 @@
 import pytest
 
 from jurygraph.cli.render.summary import print_left_out, request_lines, result_lines
-from jurygraph.runs.reports.summary import CallCosts, FailedRewards, Summary
+from jurygraph.runs.reports.bill import CallCosts
+from jurygraph.runs.reports.summary import FailedRewards, Summary
 from jurygraph.schema import Call
 
 

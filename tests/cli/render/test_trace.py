@@ -14,6 +14,7 @@ import pytest
 
 from jurygraph.cli.render.trace import trace_lines
 from jurygraph.runs.run import Run
+from jurygraph.views.trace import view_trace
 from tests.agents.parser import parser_script
 from tests.cli.conftest import Command, run_command
 from tests.models.judge_scripts import config, judge_reply, rubric
@@ -169,7 +170,7 @@ def test_a_trace_names_the_source_of_its_constraints_and_tensions(
     run_with_edited_profiles: Path,
 ) -> None:
     with closing(Run.open(run_with_edited_profiles)) as opened:
-        first, second = (trace_lines(opened.explain(f"t{t}/r0").explained) for t in range(2))
+        first, second = (trace_lines(view_trace(opened.explain(f"t{t}/r0"))) for t in range(2))
     assert {
         "constraints of ben: from a file of profiles",
         "tensions: from a file of profiles",

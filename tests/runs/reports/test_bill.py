@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import BudgetExceeded
-from jurygraph.runs.reports.summary import SOURCES, Bill, CallCosts, ReplySource, count_requests
+from jurygraph.runs.reports.bill import SOURCES, Bill, CallCosts, ReplySource, count_requests
 from jurygraph.schema import Call
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Server
 from tests.runs.sample_runs import scored_session, write_tasks

@@ -17,7 +17,7 @@ from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
 from jurygraph.models.limits import Limiter, Price, highest_cost
 from jurygraph.models.request import Request
-from jurygraph.runs.reports.summary import CallEstimate, CallLoad, Estimator, Forecast
+from jurygraph.runs.reports.estimate import CallEstimate, CallLoad, Estimator, Forecast
 from jurygraph.runs.workflows.forecasting import Forecaster
 from jurygraph.schema import Message, Question
 from jurygraph.sources import open_tasks

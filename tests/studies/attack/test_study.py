@@ -9,7 +9,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.jury import Jury
-from jurygraph.runs.reports.summary import CallEstimate
+from jurygraph.runs.reports.estimate import CallEstimate
 from jurygraph.safety.attacks import Attack, load_attack_tasks, load_attacks
 from jurygraph.schema import Response, Task
 from jurygraph.studies.attack import AttackStudy, threshold_figures

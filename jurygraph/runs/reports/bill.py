@@ -1,0 +1,83 @@
+"""Count what a run has cost: the calls behind its verdicts, and the requests that a jury has sent."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from jurygraph.models.gateway import UNBILLED
+from jurygraph.schema import Call
+
+if TYPE_CHECKING:
+    from jurygraph.jury import Jury
+
+ReplySource = Literal["sent", "cached", "carried", "replayed", "unanswered"]
+SOURCES: tuple[ReplySource, ...] = get_args(ReplySource)
+
+
+@dataclass
+class CallCosts:
+    """A number of calls and their cost in US dollars, without the `unpriced` calls, whose cost is not known."""
+
+    number: int = 0
+    unpriced: int = 0
+    cost: float = 0.0
+
+    def add(self, cost: float | None) -> None:
+        """Count one call; its cost is None where the price is not known."""
+        self.number += 1
+        self.unpriced += cost is None
+        self.cost += cost or 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the tally as a JSON object; a cost is null, not 0, where the cost of no call is known."""
+        known = self.unpriced < self.number or not self.number
+        return {
+            "number": self.number,
+            "cost": self.cost if known else None,
+            "unpriced": self.unpriced,
+        }
+
+
+@dataclass
+class Bill:
+    """The calls behind a run's verdicts, each counted once, by the source of their replies.
+
+    `sent` calls were billed to this run, `cached` replies earlier to another run, `carried` calls, if at all, to the
+    run that this one was branched from, and `replayed` calls to none. `unanswered` calls, whose reply did not come in
+    time, may have been billed. `models` has the bill of each of several models by its name in the config.
+    """
+
+    tallies: dict[ReplySource, CallCosts] = field(
+        default_factory=lambda: {source: CallCosts() for source in SOURCES}
+    )
+    models: "dict[str, Bill]" = field(default_factory=dict)
+    _seen: set[int] = field(default_factory=set, repr=False, compare=False)
+
+    def add(self, call: Call, source: ReplySource, model: str | None = None) -> None:
+        """Count a call, unless it was counted already; in the bill of its model, too, if that is named."""
+        if model is not None:
+            self.models.setdefault(model, Bill()).add(call, source)
+        seen = hash((call.id, source == "unanswered"))  # another verdict may have the reply
+        if seen not in self._seen:
+            self._seen.add(seen)
+            is_free = (
+                call.fault in UNBILLED and call.attempts == 1
+            )  # earlier attempts may have failed in another way
+            self.tallies[source].add(0.0 if is_free else call.cost)
+
+    def to_json(self) -> dict[str, Any]:
+        models = {name: bill.to_json() for name, bill in sorted(self.models.items())}
+        content: dict[str, Any] = {
+            source: tally.to_json() for source, tally in self.tallies.items()
+        }
+        return {**content, "models": models} if models else content
+
+
+def count_requests(jury: "Jury") -> CallCosts | None:
+    """Return the requests that a jury has sent, including failed ones, and an upper bound on their cost.
+
+    None if the jury sends none. The requests are those of one session, because each session opens a new jury.
+    """
+    if not jury.gateways or jury.gateways.is_recording:
+        return None
+    budget = jury.gateways.budget
+    return CallCosts(number=budget.calls, unpriced=budget.unpriced, cost=budget.spent)

@@ -1,0 +1,247 @@
+"""Estimate what a run would cost: its remaining questions and verdicts, and the requests, tokens and dollars for them.
+
+The estimate's assumptions are a low, an expected and a worst case. A token is 5, 4 or 1 bytes of input; the chat
+template adds no, no or `TEMPLATE_TOKENS` tokens per message; a reply has 40, 150 or the maximum number of tokens. The
+low case leaves out the schema of the answer, which some endpoints do not show to their model. In the worst case every
+reply is repaired once, for which the model reads it again. Not included are failed attempts that are sent again,
+discounts (batches, a provider's cache), and requests that depend on a reply which is not known yet, except repairs.
+"""
+
+import operator
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from jurygraph.agents.roles import Evaluator
+from jurygraph.models.gateway import Gateways, request_size, size_of_messages
+from jurygraph.models.limits import TEMPLATE_TOKENS, cost, reply_limit
+from jurygraph.models.request import CallSink, Request
+from jurygraph.schema import Plan, Question, RecordedVerdict, Response
+from jurygraph.schema.frozen_model import require_type
+
+if TYPE_CHECKING:
+    from jurygraph.graphs.state import Group, GroupLike
+    from jurygraph.jury import Jury
+
+ASSUMPTIONS = (
+    "estimates: a token is taken for 5, 4 or 1 bytes, a reply for 40, 150 or all tokens that it may have; "
+    "worst: every reply is repaired once; not included: retries of failed requests, and requests that depend on a "
+    "reply not known yet"
+)
+
+
+@dataclass(frozen=True)
+class CallLoad:
+    """Numbers of model calls and of input and output tokens, and their cost in US dollars (None if unknown)."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float | None = None
+
+
+@dataclass(frozen=True)
+class CallEstimate:
+    """The model calls needed in addition to those that are known; the assumptions are those of this module.
+
+    `from_cache` and `from_run` are the numbers of requests with a reply in the cache, and in recorded calls. `by_model`
+    has the three cases of each of several models, by its name in `models`; that of the config's `model` is None.
+    """
+
+    low: CallLoad = CallLoad()
+    expected: CallLoad = CallLoad()
+    worst: CallLoad = CallLoad()
+    from_cache: int = 0
+    from_run: int = 0
+    by_model: Mapping[str | None, tuple[CallLoad, ...]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the estimate as a JSON object; the cases of each of several models are under its name."""
+        content = asdict(self)
+        by_model = content.pop("by_model")
+        cases = ("low", "expected", "worst")
+        named = {
+            name or "model": dict(zip(cases, loads, strict=True))
+            for name, loads in by_model.items()
+        }
+        return {**content, "models": named} if named else content
+
+
+class Estimator:
+    """Sums up requests, each once: those without a reply, and the numbers with one in the sink (of a run) or cache.
+
+    Models in `only_then` answer only after others: the low case has none of their requests, the others all.
+    """
+
+    def __init__(
+        self, gateways: Gateways, sink: CallSink | None = None, only_then: Collection[str] = ()
+    ) -> None:
+        self._gateways = gateways
+        self._only_then = only_then
+        self._sink = sink
+        self._seen: set[int] = (
+            set()
+        )  # 64-bit hashes, which take less memory than millions of digests
+        self._sums = {name: [[0, 0, 0] for _ in range(3)] for name in gateways}
+        self._known: Counter[str] = Counter()
+
+    def add(self, requests: Iterable[Request]) -> bool:
+        """Add the requests that are new; return whether any of these requests, new or not, has no reply."""
+        lacks_reply = False
+        for request in requests:
+            name = self._gateways.name_of(request)
+            gateway = self._gateways[name]
+            source = gateway.reply_source(request, self._sink)
+            lacks_reply |= source is None
+            if hash(request.digest) in self._seen:
+                continue
+            self._seen.add(hash(request.digest))
+            if source is not None:
+                self._known[source] += 1
+                continue
+            loads = _loads(request, gateway.limits.max_tokens)
+            if name in self._only_then:
+                loads = ((0, 0, 0), *loads[1:])
+            self._sums[name] = [
+                list(map(operator.add, *pair)) for pair in zip(self._sums[name], loads, strict=True)
+            ]
+        return lacks_reply
+
+    def estimate(self) -> CallEstimate:
+        by_model = {name: self._cases_of(name) for name in self._gateways}
+        low, expected, worst = (_sum_loads(case) for case in zip(*by_model.values(), strict=True))
+        known = self._known["cache"], self._known["sink"]
+        return CallEstimate(low, expected, worst, *known, {} if len(by_model) == 1 else by_model)
+
+    def _cases_of(self, name: str | None) -> tuple[CallLoad, ...]:
+        price = self._gateways[name].price
+        return tuple(
+            CallLoad(calls, read, sent, cost(price, read, sent))
+            for calls, read, sent in self._sums[name]
+        )
+
+
+def _sum_loads(loads: Sequence[CallLoad]) -> CallLoad:
+    """Return the sum of loads; its cost is known if that of each with calls is."""
+    costs = [load.cost for load in loads if load.calls]
+    total = None if None in costs else sum(cost or 0.0 for cost in costs)
+    if not costs:
+        total = loads[0].cost
+    tokens = sum(load.tokens_in for load in loads), sum(load.tokens_out for load in loads)
+    return CallLoad(sum(load.calls for load in loads), *tokens, total)
+
+
+def _loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, int], ...]:
+    """Return the calls, input and output tokens of a request in the low, expected and worst case."""
+    input_tokens = request_size(request)
+    max_reply = reply_limit(request.parameters, max_tokens)
+    max_input = input_tokens + TEMPLATE_TOKENS * len(request.messages)
+    repair = (
+        max_input + max_reply + TEMPLATE_TOKENS * 2 + 1024
+    )  # at most so many to tell the errors in the reply
+    return (
+        (1, -(-size_of_messages(request) // 5), min(40, max_reply)),
+        (1, -(-input_tokens // 4), min(150, max_reply)),
+        (2, max_input + repair, 2 * max_reply),
+    )
+
+
+@dataclass
+class Forecast:
+    """The remaining work. `model_verdicts` is the part of `verdicts` that a model would give.
+
+    `verdicts` is an upper bound: staged screening (`when`) may leave some out. The variants of a response, whose number
+    is not known in advance, count as one. `model` is the estimate of the calls to a model, None with model none.
+    """
+
+    tasks: int = 0
+    responses: int = 0
+    questions: int = 0
+    verdicts: int = 0
+    model_verdicts: int = 0
+    model: CallEstimate | None = None
+
+    def add_group(
+        self,
+        questions: Sequence[Question],
+        responses: Sequence[Response],
+        evaluators: Mapping[str, Evaluator],
+        known: Iterable[RecordedVerdict] = (),
+    ) -> None:
+        """Add one more task and a group of responses; verdicts in `known` are not counted."""
+        known_counts = Counter(verdict.question for verdict in known)
+        remaining = [
+            (q, max(0, _count_verdicts(q, responses) - known_counts[q.id])) for q in questions
+        ]
+        self.tasks += 1
+        self.responses += len(responses)
+        self.questions += len(questions)
+        self.verdicts += sum(number for _, number in remaining)
+        self.model_verdicts += sum(
+            number for q, number in remaining if evaluators[q.evaluator].uses_model
+        )
+
+
+def estimate_costs(jury: "Jury", items: "Iterable[GroupLike]") -> CallEstimate:
+    """Return the model calls, tokens and dollars that scoring these groups would take; nothing is sent.
+
+    Items are those of `Jury.score_many`. Without a model there are no calls. Raises InputError and PlanError as
+    `score_many` does.
+    """
+    # Imported lazily: they load the graph library, which the summary of a stored run does not need.
+    from jurygraph.graphs.state import read_groups
+    from jurygraph.jury import Jury
+
+    require_type("jury", jury, Jury, "give a jg.Jury")
+    return jury.run(_estimate_costs(jury, read_groups("items", items)))
+
+
+async def _estimate_costs(jury: "Jury", groups: "Iterable[Group]") -> CallEstimate:
+    from jurygraph.planner import Planner  # lazily, as above
+
+    if not jury.gateways:
+        return CallEstimate()
+    planner = Planner(jury)
+    estimator = Estimator(jury.gateways, only_then=jury.config.only_then)
+    for group in groups:
+        task = jury.config.task_defaults.complete(group.task)
+        plan = group.plan
+        if plan is None:
+            plan, first = await planner.aestimate_plan(task)
+            estimator.add(first)
+        if plan is not None:
+            unconditional = without_model_conditions(plan, jury.evaluators)
+            estimator.add(await planner.aestimate_requests(task, group.responses, unconditional))
+    return estimator.estimate()
+
+
+def without_model_conditions(plan: Plan, evaluators: Mapping[str, Evaluator]) -> Plan:
+    """Return the plan without the conditions (`when`) that depend on a model's verdict."""
+    questions = plan.survey.questions
+    model_judged = {
+        question.id for question in questions if evaluators[question.evaluator].uses_model
+    }
+    unconditional = tuple(
+        q.model_copy(update={"when": None}) if q.when and q.when.question in model_judged else q
+        for q in questions
+    )
+    return plan.model_copy(
+        update={"survey": plan.survey.model_copy(update={"questions": unconditional})}
+    )
+
+
+def _count_verdicts(question: Question, responses: Sequence[Response]) -> int:
+    if question.scope == "turn":
+        # A response without a turn gets one verdict, that the question does not apply.
+        return sum(len(one.assistant_turns) * question.seats or 1 for one in responses)
+    size = len(responses)
+    if question.scope == "response":
+        return size * question.seats
+    if size == 1:
+        return 1  # one verdict that there is nothing to compare with
+    pairs = size * (size - 1) // (1 if question.pairs == "ordered" else 2)
+    expected = (pairs if question.scope == "pair" else size) * question.seats
+    # A response to which the question does not apply gets one such verdict instead of those of its pairs.
+    may_be_skipped = question.when is not None or question.needs or question.material != "submitted"
+    return max(expected, size) if may_be_skipped else expected

@@ -1,0 +1,232 @@
+"""The view of a run's rewards: a table with a row for each selected response, and what its mean leaves out."""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from math import fsum
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from jurygraph.display import is_filled_in
+from jurygraph.errors import InputError
+from jurygraph.messages import did_you_mean
+from jurygraph.runs.outline import TraceOutline, read_components, read_groups
+from jurygraph.runs.run import Run
+from jurygraph.runs.tables import question_scores, to_text
+from jurygraph.schema import Trace
+
+if TYPE_CHECKING:
+    from jurygraph.runs.reports.summary import FailedRewards
+
+T = TypeVar("T")
+
+
+class ComponentValue(NamedTuple):
+    """A component's value from the judged verdicts alone, and the value that counts; None if none does."""
+
+    judged: float | None
+    counted: float | None
+
+    @property
+    def is_filled_in(self) -> bool:
+        return is_filled_in(self.judged, self.counted)
+
+
+@dataclass(frozen=True)
+class RewardColumn:
+    """A column of the table: its name, and its value of a response, a `ComponentValue` for a component."""
+
+    name: str
+    value: Callable[[TraceOutline], Any]
+    is_text: bool = False
+
+    def sort_key(self, outline: TraceOutline) -> tuple[bool, Any] | None:
+        """Return the key of a response, numbers before texts; None without a value."""
+        value = self.value(outline)
+        key = value.counted if isinstance(value, ComponentValue) else value
+        if key is None:
+            return None
+        is_number = isinstance(key, int | float)
+        return not is_number, key if is_number else to_text(key)
+
+
+def _status(outline: TraceOutline) -> str:
+    return f"{outline.status}, gated" if outline.gates else outline.status
+
+
+def _gates(outline: TraceOutline) -> str | None:
+    return ", ".join(outline.gates) or None
+
+
+_FIXED: Mapping[str, RewardColumn] = {
+    column.name: column
+    for column in (
+        RewardColumn("response", attrgetter("response_id"), True),
+        RewardColumn("agent", attrgetter("agent"), True),
+        RewardColumn("status", _status, True),
+        RewardColumn("reward", attrgetter("value")),
+        RewardColumn("coverage", attrgetter("coverage")),
+    )
+}
+_CHOSEN = ("gates", "query")
+"""Columns of text that are shown only if they are named."""
+
+
+class Selection(NamedTuple):
+    """The responses to show: those with a status and of an agent, in the order of a column, the first `limit`.
+
+    The status `gated` means any reward that a response gate or a reward gate changed. `sort` is the name of a column,
+    after a minus for the reverse order; rows without a value come last.
+    """
+
+    status: str | None = None
+    agent: str | None = None
+    sort: str | None = None
+    limit: int | None = None
+
+    def select(self, run: Run, content: Callable[[TraceOutline], T]) -> Iterable[T]:
+        """Return the content of each selected response; without `sort`, one group at a time is in memory.
+
+        Raises `InputError` for an unknown column or agent.
+        """
+        if self.sort is None:
+            return islice(map(content, self._filter(run)), self.limit)
+        is_descending = self.sort.startswith("-") and self.sort not in _name_components(run)
+        column = _find_column(run, "--sort", self.sort[is_descending:])
+        present: list[tuple[Any, T]] = []
+        absent: list[T] = []
+        for outline in self._filter(run):
+            key = column.sort_key(outline)
+            if key is None:
+                absent.append(content(outline))
+            else:
+                present.append((key, content(outline)))
+        present.sort(key=itemgetter(0), reverse=is_descending)
+        return [*(item for _, item in present), *absent][: self.limit]
+
+    def _filter(self, run: Run) -> Iterator[TraceOutline]:
+        agents: dict[str, None] = {}
+        for group in read_groups(run):
+            for outline in group.traces:
+                if outline.agent:
+                    agents[outline.agent] = None
+                if self._includes(outline):
+                    yield outline
+        if self.agent is not None and self.agent not in agents:
+            hint = did_you_mean(self.agent, agents) or f"known: {', '.join(agents) or 'none'}"
+            raise InputError(f"{run.folder}: has no response of agent {self.agent!r}; {hint}")
+
+    def _includes(self, outline: TraceOutline) -> bool:
+        has_status = self.status in (None, outline.status)
+        is_gated = self.status == "gated" and bool(outline.gates)
+        return self.agent in (None, outline.agent) and (has_status or is_gated)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewardTable:
+    """The rewards of the selected responses: a row of values for each, and the reward itself, None where it failed.
+
+    Columns of text come first. `left_out` describes the failed rewards, which the mean leaves out.
+    """
+
+    columns: Sequence[RewardColumn]
+    rows: Sequence[Sequence[Any]]
+    rewards: Sequence[float | None]
+    left_out: "FailedRewards"
+
+    @property
+    def scored(self) -> list[float]:
+        return [reward for reward in self.rewards if reward is not None]
+
+    @property
+    def mean(self) -> float | None:
+        """Return the mean of the rewards that did not fail; None without any."""
+        return fsum(self.scored) / len(self.scored) if self.scored else None
+
+
+def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) -> RewardTable:
+    """Return the table of rewards with the columns of these names, by default the components.
+
+    Raises `InputError` for an unknown column or agent.
+    """
+    from jurygraph.runs.reports.summary import JudgedParts  # lazily: it loads LangGraph
+
+    if names is None:
+        names = [*_FIXED, *_name_components(run)]
+    columns = [_find_column(run, "--columns", name) for name in dict.fromkeys(names)]
+    columns.sort(key=lambda column: not column.is_text)
+
+    def read_row(outline: TraceOutline) -> tuple[list[Any], TraceOutline]:
+        return [column.value(outline) for column in columns], outline
+
+    rows = []
+    rewards = []
+    parts = JudgedParts()
+    for row, outline in selection.select(run, read_row):
+        rows.append(row)
+        rewards.append(outline.value)
+        parts.add(outline.reward, outline.names)
+    return RewardTable(columns=columns, rows=rows, rewards=rewards, left_out=parts.failed)
+
+
+def _name_components(run: Run) -> dict[str, str]:
+    """Return the components by column; `component.NAME` is the column of one with the name of another column."""
+    return {
+        f"component.{name}" if name in (*_FIXED, *_CHOSEN) else name: name
+        for name in read_components(run)
+    }
+
+
+def _find_column(run: Run, option: str, name: str) -> RewardColumn:
+    if name in _FIXED:
+        return _FIXED[name]
+    if name == "gates":
+        return RewardColumn(name, _gates, True)
+    if name == "query":
+        query_of = lru_cache(maxsize=16)(
+            lambda seq: run.short_query(run.source.ledger.record_at(seq).key)
+        )
+        return RewardColumn(name, lambda outline: query_of(address_of(outline)[0]), True)
+    components = _name_components(run)
+    if name in components:
+        component = components[name]
+        return RewardColumn(name, lambda outline: ComponentValue(*outline.component(component)))
+    read = trace_reader(run)
+    questions = run.questions()
+    question = full_question(name.removeprefix("question."), questions)
+    if question in questions:
+        return RewardColumn(
+            name, lambda outline: question_scores(read(address_of(outline))).get(question)
+        )
+    labels = {f"label.{label}": label for trace in run.traces() for label in trace.labels}
+    if name in labels:
+        label = labels[name]
+        return RewardColumn(name, lambda outline: read(address_of(outline)).labels.get(label), True)
+    columns = [*_FIXED, *_CHOSEN, *components, *labels]
+    hint = did_you_mean(name, [*columns, *questions])
+    hint = hint or f"known: {', '.join(columns)}, and each question"
+    raise InputError(f"{option}: there is no column {name!r}; {hint}")
+
+
+def full_question(name: str, questions: Collection[str]) -> str:
+    """Return the question of this name, or the only one that ends in it, as `criteria@kind` in `kind`."""
+    matches = [question for question in questions if re.split("[@./]", question)[-1] == name]
+    return matches[0] if len(matches) == 1 and name not in questions else name
+
+
+def address_of(outline: TraceOutline) -> tuple[int, str]:
+    """Return where a trace is stored: the number of its group's record, and its response."""
+    return outline.record.seq - outline.body["group"], outline.response_id
+
+
+def trace_reader(run: Run) -> Callable[[tuple[int, str]], Trace]:
+    """Return a function that reads the trace at an address; the last groups are kept, since others often follow."""
+    group_at = lru_cache(maxsize=16)(lambda seq: run.group(run.source.ledger.record_at(seq)))
+
+    def read(address: tuple[int, str]) -> Trace:
+        seq, response = address
+        return next(trace for trace, _ in group_at(seq) if trace.response_id == response)
+
+    return read

@@ -1,0 +1,313 @@
+"""Views of the terms of a reward: their parts, the weights of stakeholders, the rubric graph, contrasts and votes."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from jurygraph.decision.table import NOT_APPLICABLE, OK, STOPPED, ScoreArrays
+from jurygraph.display import is_filled_in
+from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict
+from jurygraph.schema import ComponentInput, ComponentSpec, Trace
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartView:
+    """A part of a term: an input or a panel. Its `value` is None if it does not apply."""
+
+    name: str
+    value: float | None
+    is_judged: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class StakeholderView:
+    """A stakeholder's terms of the difficulty d, weight w, utility, and share of the full utility that is given up.
+
+    Terms of d are None where the weights do not come from constraints, and `utility`, in [0, 1], where it does not
+    apply.
+    """
+
+    name: str
+    hard: float | None
+    soft: float | None
+    conflict: float | None
+    difficulty: float | None
+    weight: float
+    utility: float | None
+
+    @property
+    def given_up(self) -> float | None:
+        return None if self.utility is None else 1.0 - self.utility
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensionView:
+    """A tension between two stakeholders, its strength, and the reasons; none if the task states it."""
+
+    first: str
+    second: str
+    strength: float
+    reasons: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightsView:
+    """The frozen weights of a term that aggregates utilities (DecompR Eq. 3 to 5).
+
+    `rule` says how utilities become one number. `calibration` has γ, β and the temperature; None without difficulties.
+    """
+
+    rule: str
+    calibration: tuple[float, float, float] | None
+    stakeholders: Sequence[StakeholderView]
+    tensions: Sequence[TensionView]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeView:
+    """A criterion in a rubric graph: p as judged, and q, what its prerequisites leave of it; None if not applicable."""
+
+    name: str
+    weight: float
+    p: float | None
+    q: float | None
+    is_judged: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeView:
+    """A prerequisite; `retention` λ is None where an unmet parent leaves nothing."""
+
+    parent: str
+    child: str
+    retention: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphView:
+    """The rubric graph of a term (GEAR), and how q was inferred."""
+
+    rule: str
+    nodes: Sequence[NodeView]
+    edges: Sequence[EdgeView]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContrastsView:
+    """The number of edited variants of a response, and those `missed`, which score no less, by name and edit."""
+
+    number: int
+    missed: Sequence[tuple[str, str]]
+
+    @property
+    def correct(self) -> int:
+        return self.number - len(self.missed)
+
+
+Prediction = float | Literal["unsupported", "discarded", "abstained", "failed", "not_applicable"]
+"""A vote: a score, or why it counts for nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VoteView:
+    """A majority vote on equal questions: the number of votes by prediction, the most frequent first, and the result.
+
+    `outcome` is `majority` with its `value`; `no_majority`, where the failure rule decides; `hopeless`, where no
+    missing vote could make one, so that the worst case counts; or `not_applicable`.
+    """
+
+    labels: Sequence[str]
+    predictions: Sequence[tuple[Prediction, int]]
+    outcome: Literal["majority", "no_majority", "hopeless", "not_applicable"]
+    value: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TermView:
+    """A term of a reward: contribution = weight × value.
+
+    `judged` is the value of the judged part alone; the term `is_filled_in` if the failure rule gave it another one.
+    """
+
+    name: str
+    weight: float
+    value: float | None
+    contribution: float | None
+    judged: float | None
+    rule: str
+    remarks: Sequence[str]
+    parts: Sequence[PartView]
+    weights: WeightsView | None
+    graph: GraphView | None
+    contrasts: ContrastsView | None
+    votes: Sequence[VoteView]
+
+    @property
+    def is_filled_in(self) -> bool:
+        return is_filled_in(self.judged, self.value)
+
+
+def view_term(explained: ExplainedTrace, term: ExplainedTerm) -> TermView:
+    trace = explained.trace
+    summand = term.term
+    has_criteria = term.combiner.counts_criteria
+    return TermView(
+        name=summand.name,
+        weight=summand.weight,
+        value=summand.value,
+        contribution=summand.contribution,
+        judged=trace.reward.components.get(summand.name, summand.value),
+        rule=term.combiner.describe_rule(term.params) if has_criteria else "",
+        remarks=term.combiner.describe_inputs(term.params),
+        parts=_view_parts(term),
+        weights=_view_weights(term),
+        graph=_view_graph(term) if has_criteria else None,
+        contrasts=_view_contrasts(trace, term) if term.combiner.ranks_contrasts else None,
+        votes=_view_votes(explained, term),
+    )
+
+
+def _view_parts(term: ExplainedTerm) -> list[PartView]:
+    """Return the parts by name; none where the combiner computes none."""
+    if not term.parts:
+        return []
+    values: dict[str, float | None] = dict.fromkeys(term.inapplicable)
+    values.update(term.parts)
+    return [
+        PartView(name=name, value=value, is_judged=not term.is_unjudged_part(name))
+        for name, value in sorted(values.items())
+    ]
+
+
+def _view_weights(term: ExplainedTerm) -> WeightsView | None:
+    spec = term.spec
+    if spec is None or not term.combiner.aggregates_utilities:
+        return None
+    difficulties: Any = spec.params.get("difficulty", {})
+    calibration: Any = spec.params.get("calibration")
+    if calibration is not None:
+        calibration = calibration["gamma"], calibration["beta"], calibration["temperature"]
+    return WeightsView(
+        rule=term.combiner.describe_rule(spec.params),
+        calibration=calibration,
+        stakeholders=list(_view_stakeholders(term, spec, difficulties)),
+        tensions=list(_view_tensions(difficulties)),
+    )
+
+
+def _view_stakeholders(
+    term: ExplainedTerm, spec: ComponentSpec, difficulties: Mapping[str, Any]
+) -> Iterator[StakeholderView]:
+    for name, use in spec.inputs.items():
+        difficulty = difficulties.get(name, {})
+        yield StakeholderView(
+            name=name,
+            hard=difficulty.get("hard"),
+            soft=difficulty.get("soft"),
+            conflict=difficulty.get("conflict"),
+            difficulty=difficulty.get("difficulty"),
+            weight=use.input_weight,
+            utility=term.parts.get(name),
+        )
+
+
+def _view_tensions(difficulties: Mapping[str, Any]) -> Iterator[TensionView]:
+    for name, difficulty in difficulties.items():
+        for other, tension in difficulty.get("tensions", {}).items():
+            if name < other:  # a tension is stored with both
+                yield TensionView(
+                    first=name, second=other, strength=tension["strength"], reasons=tension["why"]
+                )
+
+
+def _view_graph(term: ExplainedTerm) -> GraphView:
+    names = list(term.inputs)
+    nodes = []
+    for name, use in term.inputs.items():
+        nodes.append(
+            NodeView(
+                name=name,
+                weight=use.input_weight if use.weights[0] > 0 else -use.input_weight,
+                p=term.mean_of(name),
+                q=term.parts.get(name),
+                is_judged=name not in term.unjudged,
+            )
+        )
+    edges = [
+        EdgeView(parent=names[parent], child=names[child], retention=retention)
+        for parent, child, retention in term.combiner.prerequisites(term.params)
+    ]
+    return GraphView(rule=term.combiner.describe_rule(term.params), nodes=nodes, edges=edges)
+
+
+def _view_contrasts(trace: Trace, term: ExplainedTerm) -> ContrastsView:
+    """Return which variants of the response a term compares, and which of them it does not rank below it."""
+    edits: dict[str, Any] = {}
+    for material in trace.material:
+        for variant in material.variants:
+            edits[variant.response.id] = variant.edit
+    compared = {name for verdict in term.verdicts for name in verdict.verdict.responses}
+    names = sorted(compared & edits.keys())
+    missed = []
+    for number, name in enumerate(names, start=1):
+        margin = term.diagnostics.get(f"pair {number}")
+        if margin is not None and margin <= 0.0:
+            edit = edits[name] if isinstance(edits[name], Mapping) else {}
+            missed.append((name, edit.get("says", edit.get("kind", "an edit"))))
+    return ContrastsView(number=len(names), missed=missed)
+
+
+def _view_votes(explained: ExplainedTrace, term: ExplainedTerm) -> list[VoteView]:
+    """Return the majority votes of a term; those with equal predictions and results are one."""
+    labels: dict[tuple[Any, ...], list[str]] = {}
+    for use in term.inputs.values():
+        for voting, columns in _list_ballots(explained, use):
+            outcome = _outcome_of(columns)
+            value = float(columns.value[0, 0]) if outcome == "majority" else None
+            predictions = Counter(_predict(verdict, use.has_judges) for verdict in voting)
+            vote = tuple(predictions.most_common()), outcome, value
+            labels.setdefault(vote, []).append(voting[0].label)
+    return [
+        VoteView(labels=names, predictions=predictions, outcome=outcome, value=value)
+        for (predictions, outcome, value), names in labels.items()
+    ]
+
+
+def _list_ballots(
+    explained: ExplainedTrace, use: ComponentInput
+) -> Iterator[tuple[Sequence[ExplainedVerdict], ScoreArrays]]:
+    """Yield the votes of an input that is reduced by majority, with their result; gates leave nothing to vote on."""
+    if use.reduce != "majority":
+        return
+    for question in use.questions:
+        for voting, columns in explained.ballots(question, use):
+            is_gated = any(verdict.verdict.gated_by for verdict in voting)
+            if len(voting) > 1 and not is_gated:
+                yield voting, columns
+
+
+def _predict(verdict: ExplainedVerdict, has_judges: bool) -> Prediction:
+    """Return what a verdict votes for: met or not where several judges vote, else its score."""
+    if verdict.effect == "discarded":
+        return "discarded"
+    status = verdict.verdict.status
+    if verdict.effect in ("not_applicable", "unjudged") and status != "ok":
+        return status
+    if verdict.verdict.is_worst_case or verdict.score is None:
+        return "unsupported"
+    if has_judges and verdict.verdict.is_binary:
+        return float(bool(verdict.verdict.met))
+    return verdict.score
+
+
+def _outcome_of(
+    columns: ScoreArrays,
+) -> Literal["majority", "no_majority", "hopeless", "not_applicable"]:
+    """Return what a vote amounts to, by its only column."""
+    outcome = columns.outcome[0, 0]
+    if outcome == OK:
+        return "majority"
+    if outcome == STOPPED:
+        return "hopeless"
+    return "not_applicable" if outcome == NOT_APPLICABLE else "no_majority"

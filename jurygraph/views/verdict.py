@@ -1,0 +1,69 @@
+"""The view of a question: the verdicts on it about one response, and the calls of models behind them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jurygraph.errors import InputError
+from jurygraph.messages import did_you_mean
+from jurygraph.runs.run import Run
+from jurygraph.runs.writable_run import RecordedCall, read_calls
+from jurygraph.schema import RecordedVerdict
+from jurygraph.views.rewards import full_question
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionView:
+    """The verdicts on a question about a response; the calls behind them, those for material first."""
+
+    task_id: str
+    response_id: str
+    question: str
+    verdicts: Sequence[RecordedVerdict]
+    calls: Sequence[RecordedCall]
+
+    def verdicts_to_json(self) -> dict[str, Any]:
+        verdicts = [verdict.model_dump(mode="json") for verdict in self.verdicts]
+        return {**self._names(), "verdicts": verdicts}
+
+    def calls_to_json(self) -> dict[str, Any]:
+        calls = []
+        for recorded in self.calls:
+            bill = recorded.call.model_dump(mode="json")
+            calls.append({**recorded._asdict(), "call": bill})
+        return {**self._names(), "calls": calls}
+
+    def _names(self) -> dict[str, Any]:
+        return {
+            "task_id": self.task_id,
+            "response_id": self.response_id,
+            "question": self.question,
+        }
+
+
+def view_question(run: Run, response: str, name: str) -> QuestionView:
+    """Return the view of a question by its name, or the last part of it.
+
+    Raises:
+        InputError: the run has no such response, or the response no such question.
+        TraceMismatch: a stored text is not the one that was written.
+    """
+    trace = run.find_trace(response)
+    questions = dict.fromkeys(verdict.question for verdict in trace.verdicts)
+    question = full_question(name, questions)
+    verdicts = [
+        verdict.model_copy(update={"calls": tuple(verdict.named_calls)})
+        for verdict in trace.verdicts
+        if verdict.question == question
+    ]
+    if not verdicts:
+        hint = did_you_mean(question, questions) or f"known: {', '.join(questions)}"
+        problem = f"response {response!r} has no question {question!r}; {hint}"
+        raise InputError(f"{run.folder}: {problem}")
+    return QuestionView(
+        task_id=trace.task_id,
+        response_id=response,
+        question=question,
+        verdicts=verdicts,
+        calls=read_calls(run, trace, verdicts),
+    )

@@ -1,0 +1,47 @@
+"""The view of a trace has the numbers that are shown, before anybody lays them out."""
+
+import pytest
+
+from jurygraph.explanation import Explanation
+from jurygraph.schema import Decision, RecordedVerdict
+from jurygraph.views.trace import TraceView, view_trace
+from tests.explanation.test_sentences import chain, component, decide, verdict
+
+
+def view(decision: Decision, *verdicts: RecordedVerdict) -> TraceView:
+    return view_trace(Explanation(decide(decision, *verdicts), decision, ()))
+
+
+def test_a_graph_has_what_a_criterion_scored_and_what_its_prerequisite_left_of_it() -> None:
+    rubric = chain("gear", ("a", 1.0), ("bad", -0.5), kept=0.2)
+    (term,) = view(
+        Decision(specs=(rubric,)), verdict("a", score=0.25), verdict("bad", score=0.8)
+    ).terms
+    assert term.graph is not None
+    (edge,) = term.graph.edges
+    assert (edge.parent, edge.child, edge.retention) == ("a", "bad", 0.2)
+    nodes = {node.name: (node.weight, node.p, node.q) for node in term.graph.nodes}
+    left = 0.8 * (0.25 + 0.75 * 0.2)  # GEAR Eq. 11 for one parent
+    assert nodes == {"a": (1.0, 0.25, 0.25), "bad": (-0.5, 0.8, pytest.approx(left))}
+
+
+def test_a_stakeholder_to_whom_nothing_applies_gives_nothing_up() -> None:
+    people = component("people", "nash", ("ann", 0.5), ("ben", 0.5))
+    (term,) = view(
+        Decision(specs=(people,)),
+        verdict("ann", status="not_applicable"),
+        verdict("ben", score=0.4),
+    ).terms
+    assert term.weights is not None
+    given_up = {member.name: member.given_up for member in term.weights.stakeholders}
+    assert given_up == {"ann": None, "ben": pytest.approx(0.6)}
+
+
+def test_what_the_terms_lost_adds_up_to_the_reward() -> None:
+    specs = (component("short", "mean", ("a", 1.0)), component("kind", "mean", ("b", 1.0)))
+    shown = view(Decision(specs=specs), verdict("a", score=0.25), verdict("b", score=0.5))
+    assert [line.component for line in shown.lost] == ["short", "kind"]
+    best = sum(max(term.weight, 0.0) for term in shown.terms)
+    lost = sum(line.lost for line in shown.lost)
+    assert best - lost == pytest.approx(shown.trace.reward.value)
+    assert shown.counts.total == shown.counts.judged == 2
