@@ -35,7 +35,7 @@ from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed
 from jurygraph.errors import InputError, TimeLimitExceeded
 from jurygraph.graphs.events import Listener, RewardGiven
-from jurygraph.graphs.prepare_graph import plan_tasks
+from jurygraph.graphs.prepare_graph import is_planned_by_code, plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import GroupsInWork, run_machine
 from jurygraph.graphs.state import (
@@ -457,7 +457,13 @@ class Jury(Displayed):
         in_work: GroupsInWork,
         listener: Listener | None,
     ) -> "list[asyncio.Future[Outcome]]":
-        planned, errors = await self._plan_groups(groups, sink)
+        checked, errors = self._check_groups(groups)
+        if not in_work.has_begun and len(checked) == 1 and self._is_planned_by_code(checked[0]):
+            with redacted_errors():
+                self.open()
+            context = self.context.for_batch(1, self.gateways, sink, listener)
+            return [in_work.add_unplanned(checked[0], context.groups[0])]
+        planned, errors = await self._plan_groups(checked, errors, sink)
         outcomes: list[asyncio.Future[Outcome]] = []
         if planned:
             with redacted_errors():
@@ -466,24 +472,30 @@ class Jury(Displayed):
             outcomes = in_work.add(planned, context)
         return [*outcomes, *(_raised_after(outcomes, error) for error in errors)]
 
-    async def _plan_groups(
-        self, groups: Sequence[Group], sink: "CallSink | None"
-    ) -> tuple[list[PlannedGroup], list["Outcome"]]:
-        """Return the groups before the first that cannot begin with their plans, and the error of that one, if any.
-
-        Plans are made for those without one.
-        """
+    def _check_groups(self, groups: Sequence[Group]) -> tuple[list[Group], list["Outcome"]]:
+        """Return the groups before the first that cannot begin, with complete tasks, and the error of that one, if
+        any."""
         checked: list[Group] = []
-        errors: list[Outcome] = []
         for group in groups:
             try:
                 if (task := self.config.task_defaults.complete(group.task)) is not group.task:
                     group = replace(group, task=task)
                 check_group(group, self.context)
             except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
-                errors.append(error)
-                break
+                return checked, [error]
             checked.append(group)
+        return checked, []
+
+    def _is_planned_by_code(self, group: Group) -> bool:
+        return group.plan is None and is_planned_by_code(group.task, self.context)
+
+    async def _plan_groups(
+        self, checked: Sequence[Group], errors: list["Outcome"], sink: "CallSink | None"
+    ) -> tuple[list[PlannedGroup], list["Outcome"]]:
+        """Return checked groups with their plans, and the error of the first that cannot begin, if any.
+
+        Plans are made for those without one.
+        """
         unplanned = [(group.task, None) for group in checked if group.plan is None]
         made = iter(await self._prepare_batch(unplanned, sink) if unplanned else ())
         planned: list[PlannedGroup] = []

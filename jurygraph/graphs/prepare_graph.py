@@ -391,15 +391,34 @@ async def plan_tasks(
     Parts that a task lacks are those of the config's `task_defaults`.
     """
     defaults = context.groups[0].config.task_defaults
-    start = [
-        TaskPlanning(task=task, profiles_line=line, digest=task.content_digest)
-        for task, line in ((defaults.complete(task), line) for task, line in tasks)
-    ]
+    start = [_begin(defaults.complete(task), line) for task, line in tasks]
     output = await build().ainvoke(PrepareState(tasks=start), context=context)
     return [
         planning.get("plan") or _locate_error(planning["error"], began["task"], defaults)
         for planning, began in zip(output["tasks"], start, strict=True)
     ]
+
+
+def _begin(task: Task, line: ProfilesLine | None = None) -> TaskPlanning:
+    return TaskPlanning(task=task, profiles_line=line, digest=task.content_digest)
+
+
+def is_planned_by_code(task: Task, context: RunContext) -> bool:
+    """Return whether nothing about a complete task has to be read or annotated first: `plan_by_code` plans it."""
+    planning = _begin(task)
+    return not (_has_unread_profiles(planning, context) or _lacks_graph(planning, context))
+
+
+def plan_by_code(task: Task, context: RunContext) -> Plan | Exception:
+    """Return the plan of such a task, or its error, as the prepare graph would; the task is all that it sees."""
+    planning = _begin(task)
+    try:
+        if _has_weights(planning, context):
+            planning = cast(TaskPlanning, {**planning, **_weigh(planning, context)})
+        plan: Plan = _question(planning, context)["plan"]
+    except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
+        return _locate_error(error, task, context.config.task_defaults)
+    return plan
 
 
 def _locate_error(error: Exception, task: Task, defaults: TaskDefaults) -> Exception:

@@ -1,10 +1,11 @@
-"""The score graph: route ⇄ branches and decide, which gives rewards. No group waits for another's judge.
+"""The score graph: plan, then route ⇄ branches and decide, which gives rewards. No group waits for another's judge.
 
-A run of the graph has many groups, and takes turns as long as there are any. `route` waits until groups are new or have
-all answers of their wave, and finds their next work; the branches start the calls of that and await none; `decide` lets
-the groups out that are complete, those of a turn in one computation. A step of LangGraph costs as much CPU as a
-question: a run for each group would double the cost, and a batch that ends as a whole waits for its slowest reply. What
-is known of the groups lies in the context, `GroupsInWork`; the state, which each step copies, only names them.
+A run of the graph has many groups, and takes turns as long as there are any. `plan` is the first turn, and makes the
+plan of a group that came without one. `route` waits until groups are new or have all answers of their wave, and finds
+their next work; the branches start the calls of that and await none; `decide` lets the groups out that are complete,
+those of a turn in one computation. A step of LangGraph costs as much CPU as a question: a run for each group would
+double the cost, and a batch that ends as a whole waits for its slowest reply. What is known of the groups lies in the
+context, `GroupsInWork`; the state, which each step copies, only names them.
 """
 
 import asyncio
@@ -33,6 +34,7 @@ from jurygraph.graphs.calls import (
     evaluator_calls,
 )
 from jurygraph.graphs.events import QuestionSent, VerdictGiven
+from jurygraph.graphs.prepare_graph import plan_by_code
 from jurygraph.graphs.routing import (
     EvaluatorTask,
     WaveWork,
@@ -41,11 +43,13 @@ from jurygraph.graphs.routing import (
 )
 from jurygraph.graphs.state import (
     BatchContext,
+    Group,
     Outcome,
     PlannedGroup,
     RunContext,
     ScoreState,
     fresh_context,
+    plan_group,
 )
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.safety.redaction import Redactor
@@ -200,10 +204,20 @@ class GroupInWork:
                 self.verdicts += found
 
 
+class UnplannedGroup(NamedTuple):
+    """A group that the score graph plans at its first step: a run of another graph, for one task, costs as much."""
+
+    group: Group
+    context: RunContext
+    outcome: "asyncio.Future[Outcome]"
+
+
 @dataclass(slots=True, eq=False)
 class GroupsInWork:
     """The groups of a run of the score graph. Others may be added until `close`; the run ends when all are out."""
 
+    has_begun: bool = False
+    _unplanned: list[UnplannedGroup] = field(default_factory=list)
     _groups: dict[int, GroupInWork] = field(default_factory=dict)
     _ready: list[GroupInWork] = field(default_factory=list)
     _count: int = 0
@@ -216,7 +230,7 @@ class GroupsInWork:
 
     @property
     def is_over(self) -> bool:
-        return self._is_closed and not self._groups
+        return self._is_closed and not self._groups and not self._unplanned
 
     def add(
         self, groups: Iterable[PlannedGroup], context: BatchContext
@@ -226,12 +240,33 @@ class GroupsInWork:
         added = []
         for group, group_context in zip(groups, context.groups, strict=True):
             outcome: asyncio.Future[Outcome] = loop.create_future()
-            entry = GroupInWork(self._count, group, group_context, outcome, self._note_ready)
-            self._groups[self._count] = entry
-            self._count += 1
-            self._note_ready(entry)
+            self._enter(group, group_context, outcome)
             added.append(outcome)
         return added
+
+    def add_unplanned(self, group: Group, context: RunContext) -> "asyncio.Future[Outcome]":
+        """Let a group in whose task code can plan, before the run begins; return its future traces, or its error."""
+        outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._unplanned.append(UnplannedGroup(group, context, outcome))
+        return outcome
+
+    def plan_by_code(self) -> None:
+        """Make the plans of the unplanned groups, from their tasks alone; an error is the outcome of its group."""
+        for group, context, outcome in self._unplanned:
+            plan = plan_by_code(group.task, context)
+            if isinstance(plan, Exception):
+                outcome.set_result(plan)
+            else:
+                self._enter(plan_group(group, plan), context, outcome)
+        self._unplanned.clear()
+
+    def _enter(
+        self, group: PlannedGroup, context: RunContext, outcome: "asyncio.Future[Outcome]"
+    ) -> None:
+        entry = GroupInWork(self._count, group, context, outcome, self._note_ready)
+        self._groups[self._count] = entry
+        self._count += 1
+        self._note_ready(entry)
 
     def close(self) -> None:
         self._is_closed = True
@@ -298,6 +333,8 @@ class GroupsInWork:
         await asyncio.gather(*tasks, return_exceptions=True)
         for entry in self._groups.values():
             entry.outcome.cancel()
+        for unplanned in self._unplanned:
+            unplanned.outcome.cancel()
 
 
 ScoreNode = Callable[[ScoreState, Runtime[GroupsInWork]], Awaitable[Command[str]]]
@@ -319,6 +356,7 @@ async def run_machine(groups: GroupsInWork) -> None:
     """Run the score graph until the groups are closed and all of them are out."""
     limit = RunnableConfig(recursion_limit=3 * TURNS_A_RUN + 10)
     start = ScoreState(turn=0)
+    groups.has_begun = True
     try:
         while not groups.is_over:
             # what it finds is in the groups, and without a checkpointer nothing is streamed: not to
@@ -328,12 +366,21 @@ async def run_machine(groups: GroupsInWork) -> None:
         await groups.cancel()
 
 
+async def _plan(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[str]:
+    """Make the plans that are missing, and then route the groups, because another step costs as much as a question."""
+    runtime.context.plan_by_code()
+    return await _take_turn(runtime.context, state["turn"])
+
+
 async def _route(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[str]:
+    return await _take_turn(runtime.context, state["turn"])
+
+
+async def _take_turn(groups: GroupsInWork, turn: int) -> Command[str]:
     """Wait for groups, and choose their next work; those without any are complete.
 
     A Command makes a run a third cheaper than conditional edges, which copy every channel.
     """
-    groups = runtime.context
     arrived = await groups.wait()
     await _read_answers(arrived)
     # response gates read the whole text
@@ -351,7 +398,7 @@ async def _route(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[s
     branches = {branch for entry_work in work.values() for branch in entry_work.branches}
     nodes = [*sorted(branches), *(["decide"] if complete else [])]
     groups.begin_step(len(nodes))
-    update = {"turn": state["turn"] + 1, "work": work, "complete": tuple(complete)}
+    update = {"turn": turn + 1, "work": work, "complete": tuple(complete)}
     return Command(goto=nodes or END, update=update)
 
 
@@ -454,8 +501,10 @@ _BRANCH_NODES: Mapping[str, ScoreNode] = {
 def build() -> CompiledStateGraph[ScoreState, GroupsInWork, ScoreState, ScoreState]:
     """Return the compiled graph: the branches and `decide` lead back to `route`, which chooses the next nodes."""
     graph = StateGraph(ScoreState, context_schema=GroupsInWork)
-    graph.add_node("route", _route, destinations=("derive", *BRANCHES, "decide", END))
-    graph.add_edge(START, "route")
+    turns = ("derive", *BRANCHES, "decide", END)
+    graph.add_node("plan", _plan, destinations=turns)
+    graph.add_node("route", _route, destinations=turns)
+    graph.add_edge(START, "plan")
     for branch, node in _BRANCH_NODES.items():
         graph.add_node(branch, node, destinations=("route", "decide"))  # type: ignore[call-overload]
     graph.add_node("decide", _decide, destinations=("route", END))

@@ -3,13 +3,21 @@
 import asyncio
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jurygraph as jg
 from jurygraph.agents.roles import DeriverInput
-from jurygraph.graphs import prepare_graph
-from jurygraph.graphs.state import BatchContext, PlannedGroup, PrepareState, TaskPlanning
+from jurygraph.errors import PlanError
+from jurygraph.graphs import prepare_graph, score_graph
+from jurygraph.graphs.state import (
+    BatchContext,
+    PlannedGroup,
+    PrepareState,
+    RunContext,
+    TaskPlanning,
+)
 from jurygraph.schema import Constraint, Stakeholder, Task
 from tests.graphs.scripted import (
     SCRIPTED,
@@ -124,6 +132,33 @@ def test_a_response_cannot_reach_prepare() -> None:
         plan = made.prepare(task())
     assert given_one["tasks"][0]["plan"].digest == plan.digest
     assert "responses" not in {*given_one, *given_one["tasks"][0]}
+
+
+def test_a_plan_that_the_score_graph_makes_is_made_from_the_task_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It has the bits of `prepare`, with stakeholders and a rubric, too, and its errors."""
+    seen: list[tuple[Any, ...]] = []
+
+    def plan_by_code(*arguments: Any) -> Any:
+        seen.append(arguments)
+        return prepare_graph.plan_by_code(*arguments)
+
+    monkeypatch.setattr(score_graph, "plan_by_code", plan_by_code)
+    with jg.Jury.from_config(CONFIG) as made:
+        for item in (full_task(), full_task(reverse=True)):
+            (trace,) = made.score(item, [response("a")])
+            assert trace.plan is not None
+            assert trace.plan.digest == made.prepare(item).digest
+    waiting = {**evaluator_use("tone"), "when": {"question": "tune", "threshold": 0.1}}
+    messages = []
+    with jury(waiting) as made:
+        for work in (made.prepare, lambda item: made.score(item, ["x"])):
+            with pytest.raises(PlanError, match="did you mean") as refused:
+                work(task())
+            messages.append(str(refused.value))
+    assert messages[0] == messages[1]
+    assert [[type(argument) for argument in each] for each in seen] == 3 * [[Task, RunContext]]
 
 
 SCRIPT = {

@@ -153,4 +153,4 @@ def test_what_is_not_due_takes_no_step() -> None:
                 await steps(score_graph.build(), ScoreState(turn=0), in_work),
             )
 
-        assert asyncio.run(scene()) == (["question"], ["route", "checks", "decide"])
+        assert asyncio.run(scene()) == (["question"], ["plan", "checks", "decide"])
