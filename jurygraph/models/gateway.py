@@ -44,6 +44,7 @@ from jurygraph.models.request import (
 )
 from jurygraph.safety.redaction import Redactor, process_redactor
 from jurygraph.schema import Call, canonical_json
+from jurygraph.schema.frozen_model import split_evenly
 
 if TYPE_CHECKING:
     from jurygraph.models.cache import Cache
@@ -543,7 +544,11 @@ def request_size(request: Request) -> int:
 
 def size_of_messages(request: Request) -> int:
     """Return the bytes of the messages alone."""
-    return sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
+    return sum(
+        len(piece.encode("utf-8", "replace"))
+        for message in request.messages
+        for piece in split_evenly(message.content)
+    )
 
 
 def _time_left(timeout: float, until: float | None) -> float:

@@ -344,18 +344,33 @@ def encode_json(value: Any) -> bytes:
 
 
 def _replace_marks(text: str, marks: Sequence[str]) -> list[str | int]:
-    """Split a text at its marks and insert their numbers, so that no two different texts give the same list."""
-    pieces: list[Any] = [text]
-    for number, mark in enumerate(marks):
-        for index in (
-            range(len(pieces) - 1, -1, -2) if mark in text else ()
-        ):  # every other piece is a number
-            parts = pieces[index].split(mark)
-            if len(parts) > 1:
-                numbered: list[Any] = [number] * (2 * len(parts) - 1)
-                numbered[::2] = parts
-                pieces[index : index + 1] = numbered
+    """Split a text at its marks, which are hexadecimal, and insert their numbers.
+
+    No two different texts give the same list.
+    """
+    numbers = {mark: number for number, mark in enumerate(marks)}
+    pieces: list[str | int] = [text]
+    # One pass, as a conversation has a mark for each of its messages; marks of one backend have one length.
+    for length in sorted({len(mark) for mark in marks}):
+        candidates = re.compile(f"(?=([0-9a-f]{{{length}}}))")
+        unsplit = pieces
+        pieces = []
+        for piece in unsplit:
+            pieces += _split_at_marks(piece, candidates, numbers) if type(piece) is str else [piece]
     return pieces
+
+
+def _split_at_marks(
+    text: str, candidates: re.Pattern[str], numbers: Mapping[str, int]
+) -> list[str | int]:
+    pieces: list[str | int] = []
+    done = 0
+    for candidate in candidates.finditer(text):
+        start, end = candidate.span(1)
+        if start >= done and candidate[1] in numbers:
+            pieces += text[done:start], numbers[candidate[1]]
+            done = end
+    return [*pieces, text[done:]]
 
 
 class Token(FrozenModel):

@@ -10,11 +10,13 @@ import asyncio
 import re
 import unicodedata
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from io import StringIO
 from itertools import accumulate
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.safety.gates import fold_text, is_empty_talk, remove_invisible
 from jurygraph.schema.conversation import RenderedText
@@ -113,14 +115,17 @@ _MIN_WEIGHT = 8
 _MAX_MARKS = 8
 """Maximum number of marks on one letter; normalising them takes the square of their number."""
 
-_PLAIN_PUNCTUATION = str.maketrans("‘’ʼ“”‐‑‒–—―", "'''\"\"------")
-"""Quotation marks, apostrophes and dashes, for which quotations often contain other forms."""
+_PLAIN_PUNCTUATION = str.maketrans(
+    "‘’ʼ“”‐‑‒–—―\t\n\v\f\r\x1c\x1d\x1e\x1f", "'''\"\"------         "
+)
+"""Quotation marks, apostrophes and dashes, for which quotations often contain other forms, and ASCII's white space."""
 
-_PLAIN_ASCII = re.compile(r"[!-~\s]*")
+_PLAIN_RUN = re.compile(r"[ -~\t-\r\x1c-\x1f]{1,65536}(?=[\x00-\x7f]|\Z)")
+"""Printable ASCII and white space; without the last character before one that is no ASCII, which may join it."""
 _BLANKS_AND_DOTS = " .\u2026"
 _DOTS = re.compile(r"^(?:\.{3}|…)\s*|\s*(?:\.{3}|…)$")
 _SPACE = re.compile(r"\s+")
-_WIDE_SPACE = re.compile(r"\s\s+")
+_WIDE_SPACE = re.compile("  +")
 _WORD_BOUNDARY = "(?<![A-Za-z0-9](?=[A-Za-z0-9]))"
 """Matches unless an ASCII letter or digit is on both sides."""
 _SWALLOWED = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -336,45 +341,95 @@ def _fold_quotation(quotation: str) -> str:
 
 def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
     """Return a text in compatible forms with folded white space, and the original place of each of its characters."""
-    if not text.isascii():
-        text = text.translate(_PLAIN_PUNCTUATION)
-    if (
-        text.isascii() and (line := text.replace("\n", " ")).isprintable() and "  " not in line
-    ):  # faster than patterns
-        return line, range(len(line))
-    if _PLAIN_ASCII.fullmatch(text):
-        return _fold_spaces(text)
-    letters: list[str] = []
-    starts = array("I")
+    if text.isascii():
+        line = text.translate(_PLAIN_PUNCTUATION)
+        if line.isprintable() and "  " not in line:  # faster than patterns
+            return line, range(len(line))
+    folded = _FoldedPieces()
     place = 0
-    while place < len(text):
-        end = place + 1
-        while end < len(text) and end - place <= _MAX_MARKS and _is_joining(text[end]):
-            end += 1  # a part that normalises by itself: a character with the marks and jamo that join it
-        normalized = _compatible_form(text[place:end])
-        _add(letters, starts, normalized, [place] * len(normalized))
-        place = end
-    return "".join(letters), starts
+    for run in _PLAIN_RUN.finditer(text):
+        _fold_clusters(text, place, run.start(), folded)
+        _fold_plain_run(run[0].translate(_PLAIN_PUNCTUATION), run.start(), folded)
+        place = run.end()
+    _fold_clusters(text, place, len(text), folded)
+    return folded.join(), folded.offsets
 
 
-def _add(letters: list[str], starts: "array[int]", normalized: str, places: Sequence[int]) -> None:
-    if normalized and normalized[0] == " " and letters and letters[-1][-1] == " ":
-        normalized = normalized[1:]
-        places = places[1:]
-    if normalized:
-        letters.append(normalized)
-        starts.extend(places)
+class _Offsets(Sequence[int]):
+    """The original place of each character of a folded text, stored only where it is not one after that before it.
+
+    One number a character would take four times the memory of an English text.
+    """
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._places = array("I")
+        self._origins = array("I")
+        self._shift: int | None = None
+
+    def extend(self, count: int, origin: int) -> None:
+        """Add characters whose original places are consecutive, from `origin` on."""
+        if origin - self.length != self._shift:
+            self._shift = origin - self.length
+            self._places.append(self.length)
+            self._origins.append(origin)
+        self.length += count
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, place: Any) -> Any:
+        if not 0 <= place < self.length:
+            raise IndexError(place)
+        run = bisect_right(self._places, place) - 1
+        return self._origins[run] + place - self._places[run]
 
 
-def _fold_spaces(text: str) -> tuple[str, Sequence[int]]:
-    folded_text = _SPACE.sub(" ", text)
-    starts = array("I")
+class _FoldedPieces:
+    """A folded text in the making, with its offsets."""
+
+    def __init__(self) -> None:
+        self.offsets = _Offsets()
+        # A list of letters would take eight bytes for each of them.
+        self._text = StringIO(newline="")
+        self._ends_with_space = False
+
+    def add(self, piece: str, origin: int, *, is_consecutive: bool = True) -> None:
+        """Add characters; those of a cluster are all at one original place, so that none can be quoted alone."""
+        if self._ends_with_space and piece[:1] == " ":
+            piece = piece[1:]
+            origin += is_consecutive
+        if not piece:
+            return
+        self._text.write(piece)
+        self._ends_with_space = piece[-1] == " "
+        if is_consecutive:
+            self.offsets.extend(len(piece), origin)
+        else:
+            for _ in piece:
+                self.offsets.extend(1, origin)
+
+    def join(self) -> str:
+        return self._text.getvalue()
+
+
+def _fold_plain_run(text: str, origin: int, folded: _FoldedPieces) -> None:
+    """Add a run of printable ASCII, in which several spaces become one."""
     done = 0
     for space in _WIDE_SPACE.finditer(text):
-        starts.extend(range(done, space.start() + 1))
+        folded.add(text[done : space.start() + 1], origin + done)
         done = space.end()
-    starts.extend(range(done, len(text)))
-    return folded_text, starts
+    folded.add(text[done:], origin + done)
+
+
+def _fold_clusters(text: str, start: int, end: int, folded: _FoldedPieces) -> None:
+    """Add the compatible forms of the parts that normalise by themselves: a character with what joins it."""
+    while start < end:
+        stop = start + 1
+        while stop < end and stop - start <= _MAX_MARKS and _is_joining(text[stop]):
+            stop += 1  # marks and jamo
+        folded.add(_compatible_form(text[start:stop]), start, is_consecutive=False)
+        start = stop
 
 
 @lru_cache(maxsize=1 << 14)
@@ -389,7 +444,8 @@ def _is_joining(letter: str) -> bool:
 @lru_cache(maxsize=1 << 14)
 def _compatible_form(cluster: str) -> str:
     """Return the NFKC form except for `_NEVER_FOLDED`, with white space as one space, without invisible characters."""
-    normalized = unicodedata.normalize("NFC", "".join(map(_decompose, cluster)))
+    plain = cluster.translate(_PLAIN_PUNCTUATION)
+    normalized = unicodedata.normalize("NFC", "".join(map(_decompose, plain)))
     return remove_invisible(_SPACE.sub(" ", normalized))
 
 

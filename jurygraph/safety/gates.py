@@ -28,6 +28,7 @@ from rapidfuzz.distance import Indel
 
 from jurygraph.messages import quote
 from jurygraph.schema.conversation import RenderedText
+from jurygraph.schema.frozen_model import split_evenly
 from jurygraph.schema.verdict import RESPONSE_GATES, ResponseGate
 
 INVISIBLE = (
@@ -58,6 +59,7 @@ _UNUSUAL = re2.compile(
     f"[{INVISIBLE.replace(chr(0xD800) + '-' + chr(0xDFFF), '')}{''.join(_REPLACEMENTS)}]|{_STACK.pattern}"
 )
 _ACCENTS = re.compile("[\u0300-\u036f\u0640\u064b-\u065f\u0670]+")
+_PIECE = re.compile(r"(?s:.){1,65536}[^ \n]*")
 
 
 def remove_invisible(text: str) -> str:
@@ -69,6 +71,11 @@ def fold_text(text: str) -> str:
     with plain quotation marks and dashes. White space is kept. Takes time proportional to the length of the text."""
     if text.isascii():
         return text.translate(_CONTROLS).lower()
+    # In pieces, because Python lower-cases a text in twelve bytes a character. No mark joins a letter across a space.
+    return "".join(_fold_piece(piece[0]) for piece in _PIECE.finditer(text))
+
+
+def _fold_piece(text: str) -> str:
     text = text.encode("utf-8", "ignore").decode()
     if (
         _UNUSUAL.search(text) is not None
@@ -636,14 +643,16 @@ class Fence:
         if not self.is_enabled:
             return text
         if isinstance(text, RenderedText) and text.has_headers:
-            parts = [header + self._enclose(words, "message") for header, words in text.blocks()]
-            text = "".join(parts)
+            blocks = text.blocks()
+            text = "".join(header + self._enclose(words, "message") for header, words in blocks)
         return self._enclose(text, name)
 
     def _enclose(self, text: str, name: str) -> str:
         for turn in count():
-            content = f"{turn} {name} {text}".encode("utf-8", "backslashreplace")
-            mark = hmac.digest(self.key or _NO_KEY, content, "sha256").hex()[: self.mark_length]
+            content = hmac.new(self.key or _NO_KEY, f"{turn} {name} ".encode(), "sha256")
+            for piece in split_evenly(text):
+                content.update(piece.encode("utf-8", "backslashreplace"))
+            mark = content.hexdigest()[: self.mark_length]
             if mark not in text:
                 break
         if mark not in self.marks:

@@ -146,6 +146,9 @@ class ConstantObject(dict[str, Any]):
         return canonical_json(dict(self))
 
 
+_LONG_TEXT = 1 << 16
+"""Length in characters from which a text is encoded in pieces."""
+
 _PLAIN = frozenset((str, int, bool, type(None), ConstantObject))
 
 
@@ -223,7 +226,59 @@ def _has_plain_values(value: Any) -> bool:
 
 def digest_of(value: Any) -> str:
     """Return the SHA-256 of the canonical JSON of a plain JSON value, in hexadecimal."""
-    return hashlib.sha256(canonical_json(value)).hexdigest()
+    digest = hashlib.sha256()
+    for piece in _write_in_pieces(value):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _write_in_pieces(value: Any) -> Iterator[bytes]:
+    """Yield the canonical JSON: orjson takes eight bytes for each character of a long text, which a digest need not."""
+    kind = type(value)
+    if not _has_long_text(value):
+        yield canonical_json(value)
+    elif kind is str:
+        yield b'"'
+        for piece in split_evenly(value):
+            yield encode_basestring_ascii(piece)[1:-1].encode("ascii")
+        yield b'"'
+    elif kind is dict:
+        mark = b"{"
+        for key in sorted(value):
+            yield mark + canonical_json(key) + b":"
+            yield from _write_in_pieces(value[key])
+            mark = b","
+        yield b"}"
+    else:
+        mark = b"["
+        for part in value:
+            yield mark
+            yield from _write_in_pieces(part)
+            mark = b","
+        yield b"]"
+
+
+def split_evenly(text: str) -> Iterator[str]:
+    """Yield the pieces of a long text, so that its bytes are not in memory all at once."""
+    for start in range(0, len(text), _LONG_TEXT):
+        yield text[start : start + _LONG_TEXT]
+
+
+def _has_long_text(value: Any) -> bool:
+    """Return whether a plain JSON value has a text to be written in pieces; False for keys that are no text."""
+    values = [value]
+    has_long_text = False
+    for part in values:  # grows with the parts of its parts
+        kind = type(part)
+        if kind is str:
+            has_long_text = has_long_text or len(part) > _LONG_TEXT
+        elif kind is dict:
+            if not all(type(key) is str for key in part):
+                return False
+            values += part.values()
+        elif kind is list or kind is tuple:
+            values += part
+    return has_long_text
 
 
 class FrozenModel(Displayed, BaseModel):

@@ -566,7 +566,11 @@ class Response(FrozenModel):
             return self
         if sees not in self._views:
             text = render_view(self.messages, sees)
-            update = {"text": text, "messages": _drop_reasoning(self.messages)}
+            is_all = text == self.text  # then a long text is kept once
+            update = {
+                "text": self.text if is_all else text,
+                "messages": _drop_reasoning(self.messages),
+            }
             self._views[sees] = self.model_copy(update=update)
         return self._views[sees]
 

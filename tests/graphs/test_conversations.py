@@ -2,12 +2,15 @@
 
 import json
 import re
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import jurygraph as jg
+from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.request import Reply, Request
 from jurygraph.prompts import RenderOptions, load_prompt
 from jurygraph.schema.conversation import RenderedText
 from jurygraph.testing import ScriptedJudge
@@ -99,6 +102,40 @@ def test_no_fence_can_be_closed_from_a_result_or_from_arguments() -> None:
         assert not opened & {marks[0], marks[2]}
         assert opened <= closing
         assert turn.end <= len(text)
+
+
+class Satisfied(Backend):
+    """A judge for whom all is met, which keeps nothing of the request."""
+
+    provider = model = "satisfied"
+    capabilities = Capabilities("native")
+    costs_nothing = True
+
+    async def complete(self, request: Request, timeout: float) -> Reply:
+        assert request.answer is not None
+        item = {"reason": "yes", "quotes": ["Take a hat."], "met": True, "probability": 0.9}
+        return Reply(text=json.dumps(dict.fromkeys(request.answer["properties"], item)))
+
+
+def test_judging_a_long_conversation_takes_at_most_ten_times_its_memory() -> None:
+    """Digests of requests and offsets of quotations once took 24 times the size, and a second per megabyte."""
+    turns = [{"role": "user", "content": f"And on day {day}?"} for day in range(500)]
+    replies = [{"role": "assistant", "content": f"Take a hat on day {day}."} for day in range(500)]
+    result = {**WORK[1], "content": TOOL_RESULT.replace(" ", "\n") * 50_000}
+    first = {**WORK[0], "reasoning": None}
+    last = {"role": "assistant", "content": "Take a hat."}
+    chat = [message for pair in zip(turns, replies, strict=True) for message in pair]
+    with jg.Jury.from_config({"evaluators": ["criteria"]}, model=Satisfied()) as jury:
+        jury.score(TASK, [jg.Response(id="warm", messages=[*WORK, last])])
+        tracemalloc.start()
+        try:
+            response = jg.Response(id="r", messages=[*chat, first, result, last])
+            (trace,) = jury.score(TASK, [response])
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert trace.reward.value == 0.9
+    assert peak <= 10 * len(response.text)
 
 
 GATED = {

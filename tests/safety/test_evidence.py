@@ -137,6 +137,17 @@ def test_an_ascii_text_is_folded_as_it_is_among_other_letters(text: str) -> None
     assert (f"{folded}\u4e2d", [*starts, len(text)]) == (longer, list(more_starts))
 
 
+def test_a_long_text_is_folded_as_its_lines_are() -> None:
+    lines = "Ａ ﬁne\t “word” e\u0301  x"
+    folded, starts = _fold_with_offsets(lines)
+    all_folded, all_starts = _fold_with_offsets(f"{lines}\n" * 10_000 + f"{'a  b' * 40_000}é")
+    assert all_folded.startswith(f"{folded} " * 10_000)
+    place, size = 9_000 * (len(folded) + 1), len(folded)
+    offsets = [all_starts[place + index] - 9_000 * (len(lines) + 1) for index in range(size)]
+    assert offsets == list(starts)
+    assert all_starts[len(all_folded) - 1] == 10_000 * (len(lines) + 1) + 160_000
+
+
 WORDS = re.findall(r"\w+", PLAN)
 
 

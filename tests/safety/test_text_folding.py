@@ -30,6 +30,11 @@ def test_stacked_marks_on_a_letter_are_removed_except_those_of_its_script() -> N
     assert fold_text("x" + "\u05b0" * 8 + "y") == "x" + "\u05b0" * 8 + "y"
 
 
+@pytest.mark.parametrize("words", ["Café\u0301 “ﬁne”", "Ｔｗｏ\n\u0301x" + "\u05b0" * 9])
+def test_a_long_text_is_folded_as_its_lines_are(words: str) -> None:
+    assert fold_text(f"{words}\n" * 30_000) == fold_text(f"{words}\n") * 30_000
+
+
 def test_only_invisible_characters_are_removed_from_a_visible_text() -> None:
     assert remove_invisible("A\u200b b\n\ufe0f\u3164c") == "A b\nc"
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from hashlib import sha256
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,13 @@ def test_canonical_json_is_sorted_ascii_without_spaces() -> None:
 def test_canonical_json_refuses_values_that_json_does_not_have(number: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         canonical_json({"a": [number]})
+
+
+@pytest.mark.parametrize("long", ['\\"é😀\n\x7f\ud800' * 20_000, "a" * 65_536 + "é"])
+def test_so_is_that_of_a_long_text_which_is_written_in_pieces(long: str) -> None:
+    value = {"b": [long, 1.5, {"é": None}, long], "a": {}, "": long}
+    assert digest_of(value) == sha256(canonical_json(value)).hexdigest()
+    assert digest_of({1: long}) == sha256(canonical_json({1: long})).hexdigest()
 
 
 def test_a_digest_is_the_sha256_of_the_canonical_json() -> None:
