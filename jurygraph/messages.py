@@ -217,7 +217,7 @@ def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
         if in_list or (isinstance(value, Mapping) and step in value):
             value = value[step]
             path.append(step)
-    if error["type"] == "missing":
+    if error["type"] == "missing" and path[-1:] != [error["loc"][-1]]:  # it may be null
         path.append(error["loc"][-1])
     if error["loc"][-1:] == ("[key]",) and path[-1:] == [
         error["loc"][-2]

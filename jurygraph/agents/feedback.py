@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jurygraph.agents.roles import Answer, EvaluatorInput
+from jurygraph.agents.trajectory.calls import messages_of
 from jurygraph.messages import join_names
 from jurygraph.schema import Verdict
-from jurygraph.schema.conversation import ChatMessage
+from jurygraph.schema.conversation import ChatMessage, is_one_reply
 from jurygraph.schema.frozen_model import digest_of
 
 KEYWORDS = ("inputs", "outputs", "reference_outputs")
@@ -68,12 +69,17 @@ def missing_part(
 
 
 def keyword_values(inputs: EvaluatorInput) -> dict[str, Any]:
-    """Return the values of the keywords: messages as dicts, and texts where there are no messages."""
+    """Return the values of the keywords: messages as dicts, and texts where there are no messages.
+
+    A response of one reply is its text, also if it is written as `messages`, unless it is compared with messages.
+    """
     task = inputs.task
     response = inputs.response
+    messages = messages_of(response)
+    is_text = is_one_reply(messages) and task.reference_messages is None
     outputs: Any = response.text
-    if response.messages is not None and inputs.question.shown_part != "last_reply":
-        outputs = _to_dicts(response.messages)
+    if inputs.question.shown_part != "last_reply" and not is_text:
+        outputs = _to_dicts(messages)
     reference: Any = task.reference
     if task.reference_messages is not None:
         reference = _to_dicts(task.reference_messages)

@@ -32,7 +32,7 @@ from jurygraph.graphs.state import (
     TaskPlanning,
     call_within_limit,
 )
-from jurygraph.messages import name_type, nearest_name, shorten
+from jurygraph.messages import name_type, nearest_name, quote, shorten
 from jurygraph.schema import (
     Audience,
     Criterion,
@@ -211,6 +211,10 @@ def configure_questions(
         if uses[name].scope == "turn" and question.scope != "response":
             problem = f"is about a {question.scope} of responses, which has no turns"
             raise PlanError(f"question {question.id!r} {problem}; leave `scope` out")
+        if uses[name].scope == "turn" and evaluators[name].needs_the_end:
+            key = f"evaluators[{list(uses).index(name)}].scope"
+            problem = f"{quote(name)} judges a conversation at its end, and a turn may be before it"
+            raise ConfigError(f"{key}: {problem}; leave `scope` out")
         changes = _configured_changes(uses[name], question, f"evaluators[{list(uses).index(name)}]")
         if changes or needs != question.needs:
             question = question.model_copy(update={**changes, "needs": needs})

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from pydantic import Field, JsonValue, model_validator
 
+from jurygraph.messages import describe_value
 from jurygraph.schema.frozen_model import FrozenModel, canonical_json
 
 RENDERING = 1
@@ -83,6 +84,10 @@ class ChatMessage(FrozenModel):
             raise ValueError(
                 '`content` is null, and the message calls no tool; write its text, "" if it is empty'
             )
+        for index, part in enumerate(self.content if isinstance(self.content, tuple) else ()):
+            if part.get("type") == "text" and not isinstance(part.get("text"), str):
+                problem = f"`content[{index}].text` is {describe_value(part.get('text'))}"
+                raise ValueError(f'{problem}; write the text of the part, "" if it is empty')
         return self
 
     @property

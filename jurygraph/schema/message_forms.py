@@ -61,7 +61,9 @@ def _read_message(item: Any, index: int) -> list[Any]:
     if isinstance(item, BaseModel):
         item = _from_model(item)
     if not isinstance(item, Mapping):
-        return [item]
+        raise ValueError(
+            f"`[{index}]` is {describe_value(item)}; write an object with `role` and `content`"
+        )
     fields = {name: content for name, content in item.items() if content is not None}
     _refuse_slips(fields, index)
     message: Fields = {name: fields[name] for name in _KNOWN if name in fields}

@@ -346,7 +346,8 @@ class TableColumns(FrozenModel):
 
     With several `response` columns, each is an agent of that name. Rows with the same value in `group_by` are one task.
     Instead of prompts and responses, a column may have the `messages` of conversations: the response is what follows
-    the last message of a user, or begins with the message of index `response_from`.
+    the last message of a user, or begins with the message of index `response_from`. A row need not have the `tools` of
+    its task.
     """
 
     prompt: Id | None = None
@@ -359,6 +360,7 @@ class TableColumns(FrozenModel):
     messages: Id | None = Field(default=None, exclude_if=is_none)
     context: Id | None = Field(default=None, exclude_if=is_none)
     response_from: Count | None = Field(default=None, exclude_if=is_none)
+    tools: Id | None = Field(default=None, exclude_if=is_none)
 
     @model_validator(mode="after")
     def _require_prompts_and_responses(self) -> Self:
@@ -391,16 +393,23 @@ class TableColumns(FrozenModel):
 
     @property
     def by_role(self) -> Iterator[tuple[str, str]]:
-        """Yield the role and the name of every column; a role may have several."""
+        """Yield the role and the name of every column that a row needs; a role may have several."""
         for role in type(self).model_fields:
-            names = None if role == "response_from" else getattr(self, role)
+            names = None if role in ("response_from", "tools") else getattr(self, role)
             for name in names if isinstance(names, tuple) else filter(None, [names]):
                 yield role, name
 
     @property
     def shared(self) -> list[str]:
         """The columns whose cells all rows of a task share; none without `group_by`, where each row is a task."""
-        columns = (self.prompt, self.messages, self.reference, self.rubric, self.context)
+        columns = (
+            self.prompt,
+            self.messages,
+            self.reference,
+            self.rubric,
+            self.context,
+            self.tools,
+        )
         return [] if self.group_by is None else [name for name in columns if name is not None]
 
 
@@ -424,7 +433,8 @@ def columns_of_chats(path: str | Path) -> TableColumns | None:
         or {"query", "responses"} & first.keys()
     ):
         return None
-    return TableColumns(messages="messages", id="id" if isinstance(first.get("id"), str) else None)
+    id_column = "id" if isinstance(first.get("id"), str) else None
+    return TableColumns(messages="messages", id=id_column, tools="tools")
 
 
 class _TableLines(TextFile):
@@ -548,7 +558,7 @@ def _read_cells(
     A whole number is text where it is a name or a reference, and any number is where `is_text_as_number`: a spreadsheet
     makes numbers of texts such as 42.
     """
-    cells: dict[str | None, Any] = {None: None}
+    cells: dict[str | None, Any] = {None: None, columns.tools: values.get(str(columns.tools))}
     for role, column in columns.by_role:
         if column not in values:
             header = (
@@ -623,6 +633,8 @@ def _to_task(location: str, row_id: str, cells: Cells, columns: TableColumns) ->
     chat = cells[columns.messages]
     query = cells[columns.prompt] if chat is None else chat.query
     content |= {"query": query, "reference": cells[columns.reference]}
+    if columns.tools is not None:
+        content["tools"] = cells[columns.tools]
     if columns.context is not None:
         content["context"] = _to_context(cells[columns.context])
     if columns.rubric is not None:

@@ -53,13 +53,23 @@ def test_openevals_own_evaluators_judge_a_conversation(create: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("task", [TASK, TASK.model_copy(update={"reference_messages": None})])
+def test_a_conversation_of_one_reply_scores_as_its_text(task: jg.Task) -> None:
+    def is_reply(*, outputs: Any) -> float:
+        return float(outputs == (MESSAGES[2:] if task.reference_messages else "Three."))
+
+    for reply in (Response(id="r", text="Three."), Response(id="r", messages=MESSAGES[2:])):
+        assert judge(is_reply, task, reply).score == 1.0
+
+
 @all_rows(
     ("sees", "response", "outputs"),
     [
         (None, CHAT, SHOWN),
         ("full_trace", CHAT, MESSAGES),
         ("last_reply", CHAT, "Three."),
-        (None, Response(id="r", text="Three."), "Three."),
+        (None, Response(id="r", text="Three."), MESSAGES[2:]),
+        ("last_reply", Response(id="r", text="Three."), "Three."),
     ],
 )
 def test_it_gets_only_what_it_declares_and_sees(

@@ -199,6 +199,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"evaluators": [{**CRITERIA, "material": "x"}]}, "variant of a whole response"),
     ({"evaluators": [{"use": "pairwise", "scope": "turn"}]}, "which has no turns"),
     (
+        {"evaluators": [{"use": "tools.match", "scope": "turn"}]},
+        r"evaluators\[0\].scope: 'tools.match' judges a conversation at its end",
+    ),
+    ({"evaluators": [{"use": "goal_reached", "scope": "turn"}]}, "leave `scope` out"),
+    (
         {"evaluators": [CRITERIA], "calibration": {"criteria@kind": CALIBRATION}},
         "is about single turns",
     ),

@@ -179,6 +179,12 @@ BAD = {
         [{"role": "assistant", "tool_calls": [{"function": {"arguments": "{}"}}]}],
         "messages[0].tool_calls[0].function.name: is missing",
     ),
+    "no message": ([TRIP[2], None], "messages[1]: is null; write an object with `role` and"),
+    "no role": ([{"role": None, "content": "x"}], ".messages[0].role: is missing"),
+    "no text": (
+        [{"role": "user", "content": [{"type": "text", "text": "Hi."}, {"type": "input_text"}]}],
+        "messages[0].content[1].text: is null; write the text of the part",
+    ),
     "role": ([{"role": "critic", "content": "x"}], "messages[0].role: is the text 'critic'"),
     "slip": ([{"role": "assistant", "tool_call": []}], "did you mean tool_calls?"),
     "text": ("hello", "messages: is the text 'hello'; write a list"),

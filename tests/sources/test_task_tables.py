@@ -176,6 +176,18 @@ def test_a_damaged_or_boundless_spreadsheet_is_an_input_error(kind: str, tmp_pat
     assert refusal(path).startswith(f"t.xlsx: {problem}")
 
 
+def test_the_tools_of_a_chat_are_those_of_its_task(tmp_path: Path) -> None:
+    tools = [{"type": "function", "function": {"name": "look"}}]
+    chat = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
+    rows = [{"messages": chat, "by": "ann"}, {"messages": chat, "tools": tools}]
+    pairs = read_tasks(jsonl(tmp_path / "chats.jsonl", rows))
+    assert [task.tools for task, _ in pairs] == [None, tuple(tools)]
+    assert [response.labels for _, (response,) in pairs] == [{"by": "ann"}, {}]
+    wrong = jsonl(tmp_path / "wrong.jsonl", [{"messages": chat, "tools": "look"}])
+    with pytest.raises(InputError, match="line 1, column tools: is the text 'look'; write a list"):
+        read_tasks(wrong)
+
+
 def test_without_groups_each_row_is_a_task_and_ids_are_row_numbers(tmp_path: Path) -> None:
     found = read_tasks(write_table(tmp_path / "t.csv", ROWS), columns=COLUMNS)
     assert [(task.id, [one.id for one in group]) for task, group in found] == [

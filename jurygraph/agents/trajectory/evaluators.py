@@ -6,19 +6,21 @@ no JSON of an object are a mistake of the response: such a call matches none, an
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
+import jsonschema
 from jsonschema import Draft202012Validator, SchemaError
 from jsonschema.protocols import Validator
-from jsonschema.validators import validator_for
+from jsonschema.validators import extend, validator_for
 from pydantic import Field
 from pydantic_core import from_json
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from jurygraph.agents.extraction import IndexedText
+from jurygraph.agents.notation import compile_pattern
 from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
 from jurygraph.agents.trajectory.calls import (
     ArgumentsMode,
@@ -86,6 +88,7 @@ class ToolsMatch(TrajectoryEvaluator):
         """The only tools whose calls are compared; all without any."""
 
     name = "tools.match"
+    needs_the_end = True
     settings: Params
 
     def questions(self, view: TaskView) -> Sequence[Question]:
@@ -211,6 +214,8 @@ def _validators_of(task_id: str, tools: tuple[bytes, ...]) -> Mapping[str, Valid
         try:
             kind = validator_for(schema, default=Draft202012Validator)
             kind.check_schema(schema)
+            _check_patterns(schema, where)
+            kind = extend(kind, _LINEAR_KEYWORDS)
             # An empty registry: no schema is fetched from elsewhere. A call shows references that lead nowhere.
             validator = kind(schema, registry=Registry())
             next(validator.iter_errors({}), None)
@@ -223,6 +228,70 @@ def _validators_of(task_id: str, tools: tuple[bytes, ...]) -> Mapping[str, Valid
     return validators
 
 
+def _check_patterns(schema: Any, where: str) -> None:
+    """Refuse a pattern that RE2 cannot search, and a keyword that searches patterns by Python's engine."""
+    parts = [schema]
+    names: set[str] = set()
+    for part in parts:  # grows with the parts of its parts
+        if isinstance(part, list):
+            parts += part
+        if not isinstance(part, dict):
+            continue
+        parts += part.values()
+        names |= part.keys()
+        patterns = part.get("patternProperties")
+        for pattern in [part.get("pattern"), *(patterns if isinstance(patterns, dict) else ())]:
+            if isinstance(pattern, str):
+                try:
+                    compile_pattern(pattern)
+                except ValueError as error:
+                    problem = f"the pattern {quote(pattern)} {error}"
+                    raise PlanError(f"{where}: `parameters`: {problem}") from None
+    if names.issuperset({"unevaluatedProperties", "patternProperties"}):
+        problem = "`unevaluatedProperties` cannot be checked in time beside `patternProperties`"
+        raise PlanError(f"{where}: `parameters`: {problem}; write `additionalProperties`")
+
+
+def _pattern(
+    validator: Validator, pattern: str, value: Any, _: Any
+) -> Iterator[jsonschema.ValidationError]:
+    if validator.is_type(value, "string") and not compile_pattern(pattern).search(value):
+        yield jsonschema.ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+def _pattern_properties(
+    validator: Validator, patterns: Mapping[str, Any], value: Any, _: Any
+) -> Iterator[jsonschema.ValidationError]:
+    for pattern, schema in patterns.items():
+        for key in value if validator.is_type(value, "object") else ():
+            if compile_pattern(pattern).search(key):
+                yield from validator.descend(value[key], schema, path=key, schema_path=pattern)
+
+
+def _additional_properties(
+    validator: Validator, allowed: Any, value: Any, schema: Mapping[str, Any]
+) -> Iterator[jsonschema.ValidationError]:
+    """Hand the keys that no pattern matches to the library, which would search for them by Python's engine."""
+    if validator.is_type(value, "object"):
+        patterns = [compile_pattern(text) for text in schema.get("patternProperties", ())]
+        others = {
+            key: inner
+            for key, inner in value.items()
+            if not any(pattern.search(key) for pattern in patterns)
+        }
+        known = {"properties": schema.get("properties", {})}
+        check = Draft202012Validator.VALIDATORS["additionalProperties"]
+        yield from check(validator, allowed, others, known)
+
+
+_LINEAR_KEYWORDS = {
+    "pattern": _pattern,
+    "patternProperties": _pattern_properties,
+    "additionalProperties": _additional_properties,
+}
+"""Keywords with patterns, which authors of tools write, searched in linear time as those of configs and tasks are."""
+
+
 def _find_problem(call: MadeCall, validators: Mapping[str, Validator]) -> str | None:
     """Return what is wrong with a call; None if it is valid."""
     validator = validators.get(call.name)
@@ -232,7 +301,11 @@ def _find_problem(call: MadeCall, validators: Mapping[str, Validator]) -> str | 
         return "is no JSON of an object"
     try:
         error = next(iter(validator.iter_errors(call.arguments)), None)
-    except (OverflowError, RecursionError) as beyond:  # of a number or depth that no tool takes
+    except (
+        OverflowError,
+        RecursionError,
+        UnicodeError,
+    ) as beyond:  # of a number, depth or letter that no tool takes
         return f"cannot be validated: {shorten(str(beyond))}"
     if error is None:
         return None
