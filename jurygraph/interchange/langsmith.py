@@ -25,7 +25,8 @@ INNER = "runs inside another run are left out, since it has their messages"
 UNREAD_INPUTS = "rows whose inputs are neither messages nor one text are left out"
 UNREAD_OUTPUTS = "outputs that are neither messages nor one text are in the metadata alone"
 
-_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+_KINDS = ("human", "ai", "system", "tool", "function")
+"""LangChain's names of messages, which `read_messages` reads as roles."""
 
 
 class ExportedRow(ImportedRow):
@@ -164,8 +165,8 @@ def _plain(item: Any) -> Any:
     elif isinstance(fields.get("data"), Mapping):
         fields = dict(fields["data"])
     kind = kind.removesuffix("Chunk").removesuffix("Message").lower()
-    if "role" not in fields and kind in _ROLES:
-        fields["role"] = _ROLES[kind]
+    if "role" not in fields and kind in _KINDS:
+        fields["role"] = kind
     return fields
 
 

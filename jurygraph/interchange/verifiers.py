@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import Field, JsonValue
 
+from jurygraph.errors import InputError
 from jurygraph.interchange.rows import ImportedRow, Key, Note, nonempty_fields
 from jurygraph.interchange.trials import (
     AnyLine,
@@ -19,7 +20,6 @@ from jurygraph.interchange.trials import (
     read_located,
     read_trials,
 )
-from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.frozen_model import Count, Number, digest_of
 
 BRANCHES = "messages off the path to the last one are left out"
@@ -119,11 +119,13 @@ def _to_trial(
     if not path:
         return Note(NO_MESSAGES, trace.id)
     nodes = [trace.nodes[number] for number in path]
-    messages: list[ChatMessage] = []
-    for number, node in zip(path, nodes, strict=True):
-        messages += location.messages(
-            [*messages, node.message], "traces", index, "nodes", number, "message"
-        )[len(messages) :]
+    try:
+        messages = location.messages([node.message for node in nodes])
+    except InputError:
+        for end, number in enumerate(path, start=1):  # the first node that is wrong gives the place
+            earlier = [node.message for node in nodes[:end]]
+            location.messages(earlier, "traces", index, "nodes", number, "message")
+        raise
     sampled = [number for number, node in enumerate(nodes) if node.sampled]
     start = sampled[0] if sampled else len(nodes)
     notes = [Note(BRANCHES, trace.id)] if len(path) < len(trace.nodes) else []
@@ -138,8 +140,8 @@ def _to_trial(
     return Trial(
         location=location,
         task=trace.task.key or data.id or position or f"task-{digest_of(data.other)[:12]}",
-        query=tuple(messages[:start]),
-        answer=tuple(messages[start:]),
+        query=messages[:start],
+        answer=messages[start:],
         name=trace.id,
         about={
             "reference": data.answer,
