@@ -14,7 +14,7 @@ from time import perf_counter
 from benchmarks.figure import Figure, at_least, at_most
 from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
 from jurygraph.decision.decide import compute_rewards
-from jurygraph.graphs.score_graph import group_digest
+from jurygraph.graphs.traces import group_digest
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import Extent, Header
 from jurygraph.runs.store.ledger import Writer

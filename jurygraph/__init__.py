@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix
     from jurygraph.errors import *
     from jurygraph.explanation import Explanation, explain
-    from jurygraph.graphs.state import Group
+    from jurygraph.graphs.groups import Group
     from jurygraph.judges.criteria import Binary, Item, JudgeEvaluator, PartialCredit, Scale
     from jurygraph.jury import Jury
     from jurygraph.planner import Planner

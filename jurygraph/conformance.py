@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
-from jurygraph.graphs.state import GroupLike, read_groups
+from jurygraph.graphs.groups import GroupLike, read_groups
 from jurygraph.jury import Jury
 from jurygraph.schema import RecordedVerdict, Response, Task
 

@@ -34,23 +34,26 @@ from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed
 from jurygraph.errors import InputError, TimeLimitExceeded
+from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.events import Listener, RewardGiven
-from jurygraph.graphs.prepare_graph import is_planned_by_code, plan_tasks
-from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
-from jurygraph.graphs.score_graph import GroupsInWork, run_machine
-from jurygraph.graphs.state import (
+from jurygraph.graphs.groups import (
     TASK_HINT,
     Group,
     GroupLike,
     Outcome,
     PlannedGroup,
-    RunContext,
-    call_within_limit,
-    fresh_context,
-    may_take_long,
     plan_group,
     read_groups,
     split_into_batches,
+)
+from jurygraph.graphs.groups_in_work import GroupsInWork
+from jurygraph.graphs.prepare_graph import is_planned_by_code, plan_tasks
+from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
+from jurygraph.graphs.score_graph import run_machine
+from jurygraph.graphs.time_limits import (
+    call_within_limit,
+    fresh_context,
+    may_take_long,
     start_isolated,
 )
 from jurygraph.models.gateway import NO_GATEWAYS, Gateway, Gateways

@@ -8,17 +8,13 @@ from jurygraph.agents.profile import read_profiles
 from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError, ModelError
 from jurygraph.graphs import annotate_graph
+from jurygraph.graphs.context import RunContext
+from jurygraph.graphs.groups import TASK_HINT, Group, plan_group
 from jurygraph.graphs.prepare_graph import plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import score_groups
-from jurygraph.graphs.state import (
-    TASK_HINT,
-    AnnotateInput,
-    Group,
-    RunContext,
-    plan_group,
-    start_isolated,
-)
+from jurygraph.graphs.state import AnnotateInput
+from jurygraph.graphs.time_limits import start_isolated
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury, check_group
 from jurygraph.safety.redaction import redacted_errors
 from jurygraph.schema import Plan, Response, Rubric, Task

@@ -10,7 +10,7 @@ import pytest
 import jurygraph as jg
 from jurygraph import EvaluatorInput, Material, Question, Response, Task, TaskView, Verdict
 from jurygraph.conformance import ODD_TEXTS, check_evaluator
-from jurygraph.graphs import prepare_graph
+from jurygraph.graphs import survey
 
 TASK = Task.model_validate(
     {
@@ -232,10 +232,10 @@ def test_an_order_that_the_machine_hides_is_caught_where_the_machine_is_broken(
 ) -> None:
     """It shows every group in one order, and sorts what a view is about."""
     monkeypatch.setattr(
-        "jurygraph.graphs.state.sort_responses",
+        "jurygraph.graphs.groups.sort_responses",
         lambda given: tuple(r.strip_metadata() for r in given),
     )
-    monkeypatch.setattr(prepare_graph, "sort_by_id", tuple)
+    monkeypatch.setattr(survey, "sort_by_id", tuple)
     for faulty, message in (
         (
             AmongOthers(lambda one, others: one.id == others[0].id),

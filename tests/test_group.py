@@ -8,7 +8,8 @@ import pytest
 
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.errors import InputError
-from jurygraph.graphs.state import Group, RunContext, split_into_batches
+from jurygraph.graphs.context import RunContext
+from jurygraph.graphs.groups import Group, split_into_batches
 from jurygraph.jury import check_group
 from jurygraph.schema import Plan, Question, Response, Task
 from tests.graphs.scripted import (

@@ -14,7 +14,7 @@ import pytest
 
 from examples.panel.scripted_judge import NAME, replied
 from jurygraph import Config, Jury, jury
-from jurygraph.graphs.state import split_into_batches
+from jurygraph.graphs.groups import split_into_batches
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.request import Reply, Request
 from jurygraph.sources import open_tasks, read_config

@@ -157,7 +157,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             warnings.showwarning = _show_warning
             _run(argv)
     except SystemExit as end:
-        limits = sys.modules.get("jurygraph.graphs.state")
+        limits = sys.modules.get("jurygraph.graphs.time_limits")
         if (
             argv is None and limits is not None and limits.LEFT_ALONE
         ):  # the interpreter could not destroy these tasks

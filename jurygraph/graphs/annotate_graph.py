@@ -24,7 +24,8 @@ from jurygraph.agents.graph_annotator import (
     projection_rejections,
 )
 from jurygraph.errors import GraphCycleError, PlanError
-from jurygraph.graphs.state import AnnotateInput, AnnotateOutput, AnnotateState, RunContext
+from jurygraph.graphs.context import RunContext
+from jurygraph.graphs.state import AnnotateInput, AnnotateOutput, AnnotateState
 from jurygraph.schema import Annotation, AnnotationConfig, Rubric
 
 Update = dict[str, Any]

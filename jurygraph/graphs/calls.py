@@ -23,19 +23,13 @@ from jurygraph.agents.roles import (
 from jurygraph.concurrency import is_interrupt
 from jurygraph.errors import RUN_ENDING
 from jurygraph.graphs.answers import ReadVerdicts, catch_errors, validate_answer, validate_material
+from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.routing import (
     DerivationTask,
     EvaluatorTask,
     make_stamp,
 )
-from jurygraph.graphs.state import (
-    CallLimits,
-    Result,
-    RunContext,
-    clients_of,
-    fresh_context,
-    time_limit,
-)
+from jurygraph.graphs.time_limits import CallLimits, Result, clients_of, fresh_context, time_limit
 from jurygraph.models.request import DERIVE, CallLog
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (

@@ -16,7 +16,7 @@ from langgraph.config import get_stream_writer
 
 from jurygraph.errors import InputError
 from jurygraph.graphs.events import Event, Listener, RewardGiven, to_dict
-from jurygraph.graphs.state import Group
+from jurygraph.graphs.groups import Group
 from jurygraph.messages import did_you_mean, name_type
 from jurygraph.schema import Response, Task, Trace
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jurygraph.errors import InputError
+from jurygraph.graphs.groups import Group, Outcome
 from jurygraph.graphs.routing import ReusedResults
-from jurygraph.graphs.state import Group, Outcome
 from jurygraph.messages import quote
 from jurygraph.models.request import CallSink
 from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_run

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, get_args
 from jurygraph.decision.recipe import component_names, default_component
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import RUN_ENDING, ConfigError, InputError
-from jurygraph.graphs.prepare_graph import build_survey, list_derivations, list_questions, view_task
+from jurygraph.graphs.groups import Group
 from jurygraph.graphs.routing import required_material
-from jurygraph.graphs.state import Group, fresh_context
+from jurygraph.graphs.survey import build_survey, list_derivations, list_questions, view_task
+from jurygraph.graphs.time_limits import fresh_context
 from jurygraph.inference.clusters import share_interval
 from jurygraph.jury import Jury
 from jurygraph.models.request import AnsweredCall, Request

@@ -12,8 +12,8 @@ from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import GroupVerdicts, compute_rewards
 from jurygraph.decision.recipe import build_decision
 from jurygraph.decision.weighting import weigh_stakeholders
-from jurygraph.graphs.prepare_graph import build_survey, list_questions, view_task
 from jurygraph.graphs.routing import make_stamp
+from jurygraph.graphs.survey import build_survey, list_questions, view_task
 from jurygraph.schema import (
     Config,
     Decision,

@@ -13,7 +13,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.graphs import calls
 from jurygraph.graphs.answers import validate_answer
-from jurygraph.graphs.state import CallLimits, CallThreads
+from jurygraph.graphs.time_limits import CallLimits, CallThreads
 from tests.graphs.scripted import Half, Measure
 
 HERE = __name__

@@ -387,7 +387,7 @@ def test_a_model_that_is_too_slow_fails_the_verdict_and_the_response_is_not_to_b
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jurygraph.concurrency.uvloop.new_event_loop", HeldLoop)
-    for module in ("graphs.state", "concurrency"):
+    for module in ("graphs.time_limits", "concurrency"):
         monkeypatch.setattr(f"jurygraph.{module}.monotonic", held_time)
 
     def script(body: dict[str, Any], number: int) -> Answer:

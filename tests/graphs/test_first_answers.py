@@ -3,7 +3,7 @@
 import pytest
 
 from jurygraph.errors import EvaluatorError
-from jurygraph.graphs.state import FIRST_VERDICTS, FirstAnswers
+from jurygraph.graphs.context import FIRST_VERDICTS, FirstAnswers
 from jurygraph.schema import Cause, Failure, RecordedVerdict
 
 

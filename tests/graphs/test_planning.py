@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.graphs.prepare_graph import view_task
+from jurygraph.graphs.survey import view_task
 from jurygraph.schema import Question, Stakeholder, TaskView
 from tests.graphs.scripted import (
     DATA_READER,

@@ -10,14 +10,10 @@ from hypothesis import strategies as st
 import jurygraph as jg
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.errors import PlanError
-from jurygraph.graphs import prepare_graph, score_graph
-from jurygraph.graphs.state import (
-    BatchContext,
-    PlannedGroup,
-    PrepareState,
-    RunContext,
-    TaskPlanning,
-)
+from jurygraph.graphs import groups_in_work, prepare_graph
+from jurygraph.graphs.context import BatchContext, RunContext
+from jurygraph.graphs.groups import PlannedGroup
+from jurygraph.graphs.state import PrepareState, TaskPlanning
 from jurygraph.schema import Constraint, Stakeholder, Task
 from tests.graphs.scripted import (
     SCRIPTED,
@@ -144,7 +140,7 @@ def test_a_plan_that_the_score_graph_makes_is_made_from_the_task_alone(
         seen.append(arguments)
         return prepare_graph.plan_by_code(*arguments)
 
-    monkeypatch.setattr(score_graph, "plan_by_code", plan_by_code)
+    monkeypatch.setattr(groups_in_work, "plan_by_code", plan_by_code)
     with jg.Jury.from_config(CONFIG) as made:
         for item in (full_task(), full_task(reverse=True)):
             (trace,) = made.score(item, [response("a")])

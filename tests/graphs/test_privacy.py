@@ -19,7 +19,7 @@ from langgraph.runtime import get_runtime
 from langsmith.utils import tracing_is_enabled
 
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
-from jurygraph.graphs.state import RunContext
+from jurygraph.graphs.context import RunContext
 from jurygraph.schema import Response, TaskView
 from tests.graphs.scripted import score_responses, task
 

@@ -18,7 +18,7 @@ from langgraph.graph import END, START, StateGraph
 import jurygraph as jg
 from jurygraph.agents.roles import CODE_LIMIT
 from jurygraph.errors import TimeLimitExceeded
-from jurygraph.graphs.state import MAX_HANGING, OWN_MODEL_LIMIT, time_limit
+from jurygraph.graphs.time_limits import MAX_HANGING, OWN_MODEL_LIMIT, time_limit
 from jurygraph.schema import CallsConfig, Response, TaskView, Verdict
 from tests.rows import all_rows
 from tests.virtual_time import HeldLoop, held_time, pass_time
@@ -36,9 +36,9 @@ METHODS: SimpleQueue[Any] = SimpleQueue()  # what ended or hangs of the methods 
 def held_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let no time pass but by `pass_time`, and let what hangs in a thread end after each test."""
     monkeypatch.setattr("jurygraph.concurrency.uvloop.new_event_loop", HeldLoop)
-    monkeypatch.setattr("jurygraph.graphs.state.monotonic", held_time)
+    monkeypatch.setattr("jurygraph.graphs.time_limits.monotonic", held_time)
     monkeypatch.setattr("jurygraph.concurrency.monotonic", held_time)
-    monkeypatch.setattr("jurygraph.graphs.state.wait", wait_for_end_or_hang)
+    monkeypatch.setattr("jurygraph.graphs.time_limits.wait", wait_for_end_or_hang)
     monkeypatch.setattr(f"{HERE}.METHODS", SimpleQueue())
     RELEASE.clear()
     HANGING.clear()
@@ -195,7 +195,7 @@ class HangsOutside(jg.Evaluator):
 def test_other_methods_of_an_evaluator_have_the_default_limit(
     where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("jurygraph.graphs.state.CODE_LIMIT", LIMIT)
+    monkeypatch.setattr("jurygraph.graphs.time_limits.CODE_LIMIT", LIMIT)
     use = {"use": f"{HERE}.HangsOutside", "name": "it", "params": {"where": where}}
     problem = (
         f"`{where}` of 'it' ran past its time limit of 0.3 s; correct it, or raise its `timeout`"

@@ -11,8 +11,10 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.graphs import prepare_graph, score_graph
-from jurygraph.graphs.score_graph import GroupsInWork
-from jurygraph.graphs.state import BatchContext, PrepareState, ScoreState, TaskPlanning, plan_group
+from jurygraph.graphs.context import BatchContext
+from jurygraph.graphs.groups import plan_group
+from jurygraph.graphs.groups_in_work import GroupsInWork
+from jurygraph.graphs.state import PrepareState, ScoreState, TaskPlanning
 from tests.graphs.scripted import jury
 from tests.virtual_time import run
 

@@ -13,8 +13,9 @@ import pytest
 import jurygraph as jg
 from jurygraph.arrays import Bools, Floats
 from jurygraph.errors import PlanError
+from jurygraph.graphs.context import BatchContext
+from jurygraph.graphs.groups import plan_group
 from jurygraph.graphs.score_graph import score_groups
-from jurygraph.graphs.state import BatchContext, plan_group
 
 TASK = jg.Task(id="t", query="q")
 RESPONSES = [jg.Response(id="a", text="one"), jg.Response(id="b", text="two")]

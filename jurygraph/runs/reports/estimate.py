@@ -21,7 +21,7 @@ from jurygraph.schema import Plan, Question, RecordedVerdict, Response
 from jurygraph.schema.frozen_model import require_type
 
 if TYPE_CHECKING:
-    from jurygraph.graphs.state import Group, GroupLike
+    from jurygraph.graphs.groups import Group, GroupLike
     from jurygraph.jury import Jury
 
 ASSUMPTIONS = (
@@ -190,7 +190,7 @@ def estimate_costs(jury: "Jury", items: "Iterable[GroupLike]") -> CallEstimate:
     `score_many` does.
     """
     # Imported lazily: they load the graph library, which the summary of a stored run does not need.
-    from jurygraph.graphs.state import read_groups
+    from jurygraph.graphs.groups import read_groups
     from jurygraph.jury import Jury
 
     require_type("jury", jury, Jury, "give a jg.Jury")

@@ -13,7 +13,7 @@ from jurygraph.errors import (
     UnusableRepliesError,
 )
 from jurygraph.graphs.events import Listener
-from jurygraph.graphs.state import Group
+from jurygraph.graphs.groups import Group
 from jurygraph.messages import shell_quote
 from jurygraph.runs.recorder import RunRecorder
 from jurygraph.runs.workflows.planning import PlannedTasks

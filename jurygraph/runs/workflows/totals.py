@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from jurygraph.decision.decide import GroupVerdicts, PossibleRewards
-from jurygraph.graphs.state import Group
+from jurygraph.graphs.groups import Group
 from jurygraph.runs.outline import group_verdicts, read_groups
 from jurygraph.runs.reports.bill import ReplySource
 from jurygraph.runs.reports.summary import ReadTexts, Summary

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jurygraph import Question, RecordedVerdict, Response, Task, Trace
-from jurygraph.graphs.prepare_graph import view_task
+from jurygraph.graphs.survey import view_task
 from jurygraph.judges.examples import ReviewerHistory
 from jurygraph.judges.reviewers import Aggregate, Personalized, ReviewerJudge, ZeroShot
 from jurygraph.schema.rating import Rating

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from jurygraph import EvaluatorInput, Response, Task
-from jurygraph.graphs.prepare_graph import view_task
+from jurygraph.graphs.survey import view_task
 from jurygraph.judges import reviewers
 from jurygraph.judges.examples import Example
 from jurygraph.models.gateway import Gateway, RequestLimits

@@ -10,7 +10,7 @@ import pytest
 
 from jurygraph import Task, TaskView, conformance
 from jurygraph.agents.registry import load_evaluator
-from jurygraph.graphs.prepare_graph import view_task
+from jurygraph.graphs.survey import view_task
 from jurygraph.judges.protocols import TOKENS_PER_REASON, ScoringProtocol
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import EvaluatorUse

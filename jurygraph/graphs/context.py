@@ -1,0 +1,160 @@
+"""The context of the graphs: what a jury gives each run of them, and what the runs of a session share."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from jurygraph.agents.roles import Deriver, Evaluator
+from jurygraph.decision.combiners import Combiner
+from jurygraph.display import Displayed
+from jurygraph.errors import EvaluatorError
+from jurygraph.graphs.events import Listener
+from jurygraph.models.request import CallSink
+from jurygraph.safety.gates import project_key
+from jurygraph.safety.redaction import Redactor, process_redactor
+from jurygraph.schema import (
+    Call,
+    CallsConfig,
+    Config,
+    Decision,
+    RecordedVerdict,
+    SurveyOutline,
+)
+
+if TYPE_CHECKING:
+    from jurygraph.models.gateway import Gateways
+    from jurygraph.models.judge_client import JudgeClient
+from jurygraph.graphs.time_limits import CallThreads
+
+T = TypeVar("T")
+
+FIRST_VERDICTS = 10  # of an evaluator, of which one has to be no error of its code
+
+
+class FirstAnswers:
+    """The first verdicts of each evaluator in a session: whether its code failed at all of them."""
+
+    def __init__(self) -> None:
+        self._failed = Counter[str]()
+        self._working: set[str] = set()
+
+    def note(self, evaluator: str, verdicts: Iterable[RecordedVerdict]) -> None:
+        """Note verdicts of an evaluator. Raises EvaluatorError if its code failed at the first `FIRST_VERDICTS`."""
+        if evaluator in self._working:
+            return
+        for verdict in verdicts:
+            failure = verdict.failure
+            if failure is None or failure.cause != "evaluator":
+                self._working.add(evaluator)
+                return
+            self._failed[evaluator] += 1
+            if self._failed[evaluator] == FIRST_VERDICTS:
+                problem = (
+                    f"failed at each of its first {FIRST_VERDICTS} verdicts, with {failure.kind}"
+                )
+                raise EvaluatorError(
+                    f"evaluator {evaluator!r} {problem}: {failure.message}; mend its code"
+                )
+
+
+_MAX_SHARED = 512
+
+
+class SharedParts(dict[Hashable, T]):
+    """Parts that the plans of many tasks share, by what they are made from. When it is full, it begins anew."""
+
+    def keep(self, key: Hashable, part: T) -> None:
+        if len(self) >= _MAX_SHARED:
+            self.clear()
+        self[key] = part
+
+
+@dataclass(frozen=True, repr=False)
+class RunContext(Displayed):
+    """The context of the graphs: evaluators, derivers and combiners by name, and the config.
+
+    `clients` are those of the models: of the config's `model` under None, and of `models` by their names; `settings`
+    are those of their calls, and `judges` the names under which providers know them. `secrets` are known in addition
+    to those of the environment. Plain functions of evaluators and derivers run in `threads`. `first_answers` stops a
+    run whose evaluator is broken; None for a dry run, whose replies mean nothing. The `listener` gets the events. Tasks
+    that differ only in their texts share the `outlines` and `decisions` of their plans.
+    """
+
+    config: Config
+    evaluators: Mapping[str, Evaluator]
+    derivers: Mapping[str, Deriver]
+    combiners: Mapping[str, Combiner]
+    clients: "Mapping[str | None, JudgeClient]" = field(default_factory=dict)
+    settings: Mapping[str | None, CallsConfig] = field(default_factory=dict)
+    judges: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    threads: CallThreads = field(default_factory=CallThreads)
+    first_answers: FirstAnswers | None = field(
+        default_factory=FirstAnswers, compare=False, repr=False
+    )
+    listener: Listener | None = field(default=None, compare=False, repr=False)
+    outlines: SharedParts[SurveyOutline] = field(default_factory=SharedParts)
+    decisions: SharedParts[Decision] = field(default_factory=SharedParts)
+
+    def with_models(self, gateways: "Gateways", sink: CallSink | None = None) -> "RunContext":
+        """Return the context of one graph run, whose clients send to the `gateways` and keep replies in `sink`."""
+        if not gateways:
+            return self
+        from jurygraph.models.judge_client import (
+            JudgeClient,
+        )  # imported lazily: only needed with a model
+
+        calls: dict[str, Call] = {}
+        safety = self.config.safety
+        key = project_key()
+        clients = {
+            name: JudgeClient(
+                gateway,
+                self.settings[name].parameters,
+                safety,
+                key,
+                sink,
+                calls,
+                self.settings[name],
+            )
+            for name, gateway in gateways.items()
+        }
+        context = object.__new__(
+            RunContext
+        )  # a third of the time of `replace`, for each task of a batch
+        context.__dict__.update(self.__dict__, clients=clients)
+        return context
+
+    def for_batch(
+        self,
+        count: int,
+        gateways: "Gateways",
+        sink: CallSink | None = None,
+        listener: Listener | None = None,
+    ) -> "BatchContext":
+        """Return the contexts of a batch of groups or tasks, each with clients of its own."""
+        context = self if listener is None else replace(self, listener=listener)
+        return BatchContext([context.with_models(gateways, sink) for _ in range(count)])
+
+    @property
+    def judge_client(self) -> "JudgeClient | None":
+        """Return the client of the config's `model`; None without one."""
+        return self.clients.get(None)
+
+    @property
+    def calls(self) -> Mapping[str, Call]:
+        """Return all calls of the graph run so far, by id."""
+        return next((client.calls for client in self.clients.values()), {})
+
+    @property
+    def redactor(self) -> Redactor:
+        """Return the redactor of the process for the current environment, which user code may have changed."""
+        return process_redactor(self.secrets)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchContext:
+    """The contexts of a batch of groups or tasks: equal but for their clients, each with its deadline and calls."""
+
+    groups: Sequence[RunContext]

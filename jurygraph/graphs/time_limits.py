@@ -1,0 +1,241 @@
+"""User code isolated, in threads and with time limits.
+
+A coroutine that runs past its limit is cancelled. A thread cannot be ended, so its call is given up:
+`TimeLimitExceeded` is its answer, a late result is dropped, and another thread goes on. An evaluator with too many
+threads that hang is not called any more. A call that waits for the model at its limit ends with a `Fault`, because the
+response is not to blame for that.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future, wait
+from contextvars import Context, copy_context
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from langsmith import tracing_context
+
+from jurygraph.agents.roles import CODE_LIMIT, Deriver, Evaluator
+from jurygraph.concurrency import DaemonThreads, ThreadCall
+from jurygraph.decision.combiners import as_plan_error
+from jurygraph.errors import TimeLimitExceeded
+from jurygraph.models.request import Fault
+from jurygraph.schema import (
+    CallsConfig,
+)
+from jurygraph.schema.verdict import GATED_LAYERS, TIME_LIMIT
+
+if TYPE_CHECKING:
+    from jurygraph.models.judge_client import JudgeClient
+
+T = TypeVar("T")
+
+OWN_MODEL_LIMIT = 600.0
+"""Seconds for a call of user code with a model of its own."""
+MAX_HANGING = 4
+"""Number of hanging threads from which on an evaluator or deriver is not called any more."""
+_CANCELLING = 0.5  # seconds for a cancelled coroutine to end
+
+LEFT_ALONE: list["asyncio.Task[Any]"] = []
+"""Tasks that ignored their cancellation. They are kept, because to destroy one runs its code, which may hang again."""
+Result = tuple[Any, bool]
+"""The result or exception of a call, and true if it still has to be awaited."""
+
+
+def time_limit(component: Evaluator | Deriver, calls: CallsConfig) -> float | None:
+    """Return the seconds for one call of an evaluator or deriver; None without a limit.
+
+    One that uses the config's model has `CODE_LIMIT` on top of the deadline of a group, and without a deadline no limit
+    but those of its requests.
+    """
+    if component.timeout is not None:
+        return component.timeout
+    if component.bounds_its_time or (isinstance(component, Evaluator) and component.runs_inline):
+        return None
+    if component.uses_model:
+        return None if calls.deadline is None else calls.deadline + CODE_LIMIT
+    has_own_model = isinstance(component, Evaluator) and component.layer in GATED_LAYERS
+    return OWN_MODEL_LIMIT if has_own_model else CODE_LIMIT
+
+
+def may_take_long(component: Evaluator | Deriver) -> bool:
+    """Return whether its answers may take long and exist nowhere but in their traces, unlike the calls of a model."""
+    if component.uses_model:
+        return False
+    return component.may_take_long or time_limit(component, CallsConfig()) is not None
+
+
+def call_within_limit(
+    component: Evaluator | Deriver, method: Callable[..., T], *arguments: Any
+) -> T:
+    """Return the result of a method besides those that answer; in a thread, unless its class bounds its time.
+
+    Raises TimeLimitExceeded after the default limit of the component, or its own if that is longer; and PlanError with
+    the method and the component for any other exception in it.
+    """
+    with as_plan_error(f"`{method.__name__}` of {component.name!r}"):
+        if _bounds_its_time(method):
+            return method(*arguments)
+        context = copy_context()
+        seconds = max(CODE_LIMIT, time_limit(component, CallsConfig()) or 0.0)
+        future: Future[T] = DaemonThreads(1).submit(lambda: context.run(method, *arguments))
+        if not wait([future], seconds).not_done:
+            return future.result()
+    hint = "correct it, or raise its `timeout`"
+    problem = f"`{method.__name__}` of {component.name!r} ran past its time limit of {seconds:g} s"
+    raise TimeLimitExceeded(f"{problem}; {hint}")
+
+
+def _bounds_its_time(method: Any) -> bool:
+    """Return whether the class that defines a method bounds its time; the defaults of the roles do little."""
+    classes = type(getattr(method, "__self__", None)).__mro__
+    author: Any = next((each for each in classes if method.__name__ in vars(each)), None)
+    return author in (Evaluator, Deriver) or getattr(author, "bounds_its_time", False)
+
+
+def _copy_untraced_context() -> Context:
+    with tracing_context(enabled=False):
+        return copy_context()
+
+
+_UNTRACED = Context().run(_copy_untraced_context)
+"""An otherwise empty context with tracing off: copying it is cheaper than turning tracing off on every call."""
+
+
+def fresh_context(langsmith: bool) -> Context:
+    """Return an empty context, in which nothing is traced unless `langsmith` is true."""
+    return Context() if langsmith else _UNTRACED.copy()
+
+
+def start_isolated(function: Callable[[], Awaitable[T]], langsmith: bool) -> "asyncio.Task[T]":
+    """Start a function as an asyncio task in a fresh context, traced to LangSmith only if `langsmith` is true.
+
+    It inherits nothing: user code gets neither the package's clients nor its keys, and the package's graphs get
+    neither the callbacks nor the checkpointer of a graph that calls them.
+    """
+
+    async def run() -> T:
+        return await function()
+
+    return asyncio.create_task(run(), context=fresh_context(langsmith))
+
+
+def clients_of(inputs: Any) -> list["JudgeClient"]:
+    """Return the clients of an input, or of a batch of them; none where no model may be used."""
+    batch = inputs if isinstance(inputs, tuple) else (inputs,)
+    return [each.client for each in batch if each.client]
+
+
+class CallThreads(DaemonThreads):
+    """The threads of a jury's evaluators and derivers, which count those that hang, by the name of their owner."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._hanging: dict[str, list[ThreadCall]] = {}
+        self._refused: set[str] = set()
+
+    def give_up(self, owner: str, calls: Sequence[ThreadCall]) -> None:
+        """Abandon unfinished calls that ran past their time limit. With too many that hang, `owner` is refused."""
+        earlier = [call for call in self._hanging.get(owner, ()) if not call.future.done()]
+        self._hanging[owner] = [*earlier, *self.abandon(calls)]
+        if len(self._hanging[owner]) >= MAX_HANGING:
+            self._refused.add(owner)
+
+    def refusal(self, owner: str) -> Fault | None:
+        """Return the reason why `owner` is not called any more; None if it is."""
+        if owner not in self._refused:
+            return None
+        hint = "correct it, raise its `timeout`, or set `isolate: process` for an evaluator, which can then be ended"
+        problem = f"it is not called any more: {MAX_HANGING} of its calls ran past their time limit and still hang"
+        return Fault("hanging", f"{problem}; {hint}")
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """The limits of the calls of one evaluator or deriver, `owner`: seconds for each, or None, and their threads."""
+
+    owner: str
+    seconds: float | None
+    threads: CallThreads
+
+    def excess(self, inputs: Any) -> TimeLimitExceeded | Fault:
+        """Return the error that takes the place of the answer of a call with these inputs."""
+        problem = f"{self.owner!r} ran past its time limit of {self.seconds:g} s"
+        if any(client.is_waiting for client in clients_of(inputs)):
+            return Fault(
+                TIME_LIMIT, f"{problem} while it waited for the model; raise its `timeout`"
+            )
+        return TimeLimitExceeded(problem)
+
+    async def call_in_thread(
+        self, call: Callable[[Any], Result], inputs: Sequence[Any], finish: Callable[[Any], None]
+    ) -> list[Result]:
+        """Return the results of `call` for all inputs, made one after another in a thread, and in one context.
+
+        The input of a call that hangs is given to `finish`, and the next one gets another thread.
+        """
+        context = copy_context()
+        results: list[Result] = []
+        for each in inputs:
+            if (refusal := self.threads.refusal(self.owner)) is not None:
+                return results + [(refusal, False)] * (len(inputs) - len(results))
+            result, is_late = await self._call_in_time(partial(context.run, call, each))
+            if is_late:
+                result = (
+                    self.excess(each),
+                    False,
+                )  # before `finish`, after which no request is waited for
+                finish(each)
+                context = context.copy()  # the call that hangs is still in the other
+            results.append(result)
+        return results
+
+    async def _call_in_time(self, call: Callable[[], Result]) -> tuple[Any, bool]:
+        """Return the result of a call in a thread, and whether it ran past the limit, which begins when it does."""
+        with self.threads.record_calls() as made:
+            future = asyncio.get_running_loop().run_in_executor(self.threads, call)
+        own_call = made[0]
+        try:
+            while not (await asyncio.wait({future}, timeout=self._seconds_left(own_call)))[0]:
+                if self._seconds_left(own_call) == 0.0:
+                    self.threads.give_up(self.owner, made)
+                    return None, True
+            return future.result(), self.seconds is not None and own_call.duration >= self.seconds
+        finally:
+            future.cancel()
+            self.threads.abandon(made)
+
+    def _seconds_left(self, call: ThreadCall) -> float | None:
+        """Return the seconds until a call is late; None without a limit, and all of them before it begins."""
+        return None if self.seconds is None else max(0.0, self.seconds - call.duration)
+
+    async def await_result(self, result: Awaitable[Any], inputs: Any) -> Any:
+        """Return the awaited result, or `excess`; the work is cancelled then, and left alone if it goes on."""
+        with self.threads.record_calls() as made:
+            task = asyncio.ensure_future(_timed(result))
+        try:
+            if (await asyncio.wait({task}, timeout=self.seconds))[0]:
+                value, seconds = await task
+                if (
+                    self.seconds is None or seconds < self.seconds
+                ):  # one that never awaits is not cancelled
+                    return value
+            return self.excess(inputs)
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task}, timeout=_CANCELLING)
+                self.threads.give_up(self.owner, made)
+            if (
+                not task.done()
+            ):  # it caught the cancellation: asyncio would wait for it when the loop is closed
+                asyncio._unregister_task(task)
+                LEFT_ALONE.append(task)
+
+
+async def _timed(result: Awaitable[T]) -> tuple[T, float]:
+    """Return the awaited result, and the seconds since its first step."""
+    began = monotonic()
+    return await result, monotonic() - began

@@ -1,0 +1,85 @@
+"""The traces of a group, from what was found about it."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from jurygraph.graphs.context import RunContext
+from jurygraph.graphs.groups import PlannedGroup
+from jurygraph.schema import (
+    Call,
+    Material,
+    RecordedVerdict,
+    Response,
+    Reward,
+    Trace,
+    digest_of,
+)
+from jurygraph.schema.trace import group_statistics, group_verdicts_by_response, permitted_purpose
+
+
+class GroupFindings(NamedTuple):
+    """The findings about a group: verdicts and material in any order, and the rewards in canonical order."""
+
+    verdicts: Sequence[RecordedVerdict]
+    material: Sequence[Material]
+    rewards: Sequence[Reward]
+
+
+def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunContext) -> list[Trace]:
+    """Return one trace for each response, in the order in which they were submitted.
+
+    Raises ConfigError where the judge would evaluate what was trained on its own rewards, and that is refused.
+    """
+    plan = group.plan
+    questions = plan.survey.questions
+    calls = {**group.reused_results.calls, **context.calls}
+    counting = (
+        (verdict.question, verdict.score) for verdict in findings.verdicts if not verdict.superseded
+    )
+    statistics = group_statistics(questions, counting)
+    in_order = sorted(findings.verdicts, key=lambda verdict: verdict.key.sort_key)
+    by_response = group_verdicts_by_response(questions, [r.id for r in group.responses], in_order)
+    material_of: dict[str, list[Material]] = defaultdict(list)
+    for item in findings.material:
+        material_of[item.response].append(item)
+    reward_of = {
+        response.id: reward
+        for response, reward in zip(group.responses, findings.rewards, strict=True)
+    }
+    of_group = group_digest(group.responses)
+    traces = []
+    for response in group.submitted:
+        verdicts = tuple(by_response[response.id])
+        material = tuple(sorted(material_of[response.id], key=lambda item: item.name))
+        referenced = _referenced_calls(calls, (*verdicts, *material))
+        served = [call.served for call in referenced if call.served]
+        made = Trace(
+            task_id=plan.task_id,
+            response_id=response.id,
+            agent=response.agent,
+            group=of_group,
+            labels=response.labels,
+            plan_digest=plan.digest,
+            reward=reward_of[response.id],
+            verdicts=verdicts,
+            calls=referenced,
+            material=material,
+            statistics=statistics,
+            purpose=permitted_purpose(context.config.purpose, context.judges, served),
+            plan=plan,
+        )
+        traces.append(made)
+    return traces
+
+
+def _referenced_calls(
+    calls: Mapping[str, Call], users: Iterable[RecordedVerdict | Material]
+) -> tuple[Call, ...]:
+    referenced = {use.id for user in users for use in user.calls}
+    return tuple(calls[name] for name in sorted(referenced & calls.keys()))
+
+
+def group_digest(responses: Sequence[Response]) -> str:
+    """Return the digest of the group's members: their ids and contents, in canonical order."""
+    return digest_of([[r.id, r.content_digest] for r in responses])
