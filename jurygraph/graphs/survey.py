@@ -1,4 +1,4 @@
-"""The survey of a task: its views, and what is derived and asked of each response, in waves."""
+"""The survey of a task: its views, and the derivations and questions about each response, in waves."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
