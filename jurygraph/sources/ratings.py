@@ -7,9 +7,10 @@ formula, and restored on reading. A file of confusions has the digest of its con
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
@@ -119,18 +120,20 @@ def read_rated_texts(path: str | Path, columns: Mapping[str, str] = {}) -> FileR
 
 def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
     """Return the rows of a CSV file with their labels as numbers, if all are numerals."""
+    if not is_csv(Path(file.path)):
+        return file
     labels = [vote.label for _, vote in file.rows if vote.label is not None]
-    if not is_csv(Path(file.path)) or not all(NUMERAL.fullmatch(str(label)) for label in labels):
+    if not all(NUMERAL.fullmatch(str(label)) for label in labels):
         return file
     rows = []
-    for place, vote in file.rows:
+    for position, vote in file.rows:
         number = None if vote.label is None else float(vote.label)
         if number is not None and not math.isfinite(number):
-            problem = Problem(
-                (file.columns["label"],), f"is {quote(str(vote.label))}", "write a finite number"
-            )
-            _refuse(f"{file.path}, {place}", problem)
-        rows.append((place, vote.model_copy(update={"label": number})))
+            column = file.columns["label"]
+            problem = f"is {quote(str(vote.label))}"
+            hint = "write a finite number"
+            _refuse(f"{file.path}, {position}", Problem((column,), problem, hint))
+        rows.append((position, vote.model_copy(update={"label": number})))
     return replace(file, rows=tuple(rows))
 
 
@@ -140,13 +143,12 @@ def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str,
     Columns are `item`, `label`, and `agent`. Raises as `read_ratings` does, also if an item has two labels.
     """
     file = read_models(Path(path), LabelledItem, columns)
-    file = replace(
-        file, rows=tuple((place, row) for place, row in file.rows if row.label is not None)
-    )
-    return {
-        key: PlacedLabel(f"{path}, {place}", file.columns, label)
-        for key, (label, place) in _one_value_each(file, "label").items()
-    }
+    labelled = [(position, row) for position, row in file.rows if row.label is not None]
+    values = _one_value_each(replace(file, rows=tuple(labelled)), "label")
+    gold = {}
+    for key, (label, position) in values.items():
+        gold[key] = PlacedLabel(f"{path}, {position}", file.columns, label)
+    return gold
 
 
 def read_judged_labels(path: str | Path) -> FileRows[JudgedLabel]:
@@ -155,13 +157,15 @@ def read_judged_labels(path: str | Path) -> FileRows[JudgedLabel]:
     Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice.
     """
     file = read_models(Path(path), JudgedLabel, {})
-    places: dict[tuple[str | None, ...], str] = {}
-    for place, row in file.rows:
-        first = places.setdefault((row.id, row.other, row.question, row.reviewer), place)
-        if first != place:
+    first_positions: dict[tuple[str | None, ...], str] = {}
+    for position, row in file.rows:
+        subject = (row.id, row.other, row.question, row.reviewer)
+        first = first_positions.setdefault(subject, position)
+        if first != position:
             problem = f"{quote(row.id)} has a label in {first} already"
             hint = "keep one, or name who gave each in `reviewer`"
-            _refuse(f"{path}, {place}", Problem((file.columns["id"],), problem, hint))
+            column = file.columns["id"]
+            _refuse(f"{path}, {position}", Problem((column,), problem, hint))
     return file
 
 
@@ -180,24 +184,22 @@ def read_pairs(path: str | Path) -> dict[str, tuple[str, str]]:
     Columns are `item`, `first`, `second`, and `agent`. Raises as `read_texts` does.
     """
     file = read_models(Path(path), _ItemPair, {})
-    second = _one_value_each(file, "second")
-    return {
-        key: (first, second[key][0]) for key, (first, _) in _one_value_each(file, "first").items()
-    }
+    seconds = _one_value_each(file, "second")
+    firsts = _one_value_each(file, "first")
+    return {key: (first, seconds[key][0]) for key, (first, _) in firsts.items()}
 
 
 def _one_value_each(file: FileRows[T], name: str) -> dict[str, tuple[Any, str]]:
     """Return the value of each item and its place. Raises `InputError` for an item with two."""
     found: dict[str, tuple[Any, str]] = {}
-    for place, row in file.rows:
+    for position, row in file.rows:
         value = getattr(row, name)
-        known, first = found.setdefault(row.key, (value, place))
-        if value != known:
-            problem = f"is not the {name} that item {quote(row.key)} has in {first}"
-            _refuse(
-                f"{file.path}, {place}",
-                Problem((file.columns[name],), problem, f"give each item one {name}"),
-            )
+        first_value, first_position = found.setdefault(row.key, (value, position))
+        if value != first_value:
+            column = file.columns[name]
+            problem = f"is not the {name} that item {quote(row.key)} has in {first_position}"
+            hint = f"give each item one {name}"
+            _refuse(f"{file.path}, {position}", Problem((column,), problem, hint))
     return found
 
 
@@ -206,45 +208,51 @@ def read_models(path: Path, model: type[N], columns: Mapping[str, str] = {}) -> 
 
     In CSV, cells of the fields that the model names in `json_columns` are read as JSON. Raises as `read_ratings` does.
     """
-    known_names = model.model_fields
-    other_names = {
-        name: other
-        for name, other in _ALIASES.items()
-        if other in known_names and other not in columns
-    }
-    columns = {other_names.get(name, name): column for name, column in columns.items()}
-    for name in columns:
-        if name not in known_names:
-            hint = did_you_mean(name, known_names) or f"known here: {', '.join(known_names)}"
-            raise ConfigError(f"columns: {quote(name)} is not a column of such a file; {hint}")
+    columns = _columns_by_field(model, columns)
     rows = []
     csv = is_csv(path)
-    column_of: dict[
-        tuple[str, ...], Mapping[str, str]
-    ] = {}  # by the columns of a row: most files have one set
-    for place, values in read_rows(path):
+    # By the columns of a row: most files have one set.
+    column_of: dict[tuple[str, ...], Mapping[str, str]] = {}
+    for position, values in read_rows(path):
+        location = f"{path}, {position}"
         present = tuple(values)
         if present not in column_of:
-            column_of[present] = _match_columns(
-                f"{path}, {'line 1' if csv else place}", model, columns, present
-            )
-        rows.append((place, _to_model(f"{path}, {place}", model, values, column_of[present], csv)))
+            header = f"{path}, line 1" if csv else location
+            column_of[present] = _match_columns(header, model, columns, present)
+        rows.append((position, _to_model(location, model, values, column_of[present], csv)))
     if not rows:
         needed = " and ".join(f"`{name}`" for name in _required_fields(model))
         raise InputError(f"{path}: has no rows; write one a line, each with {needed}")
-    known = list(dict.fromkeys(column for present in column_of for column in present))
+    file_columns = list(dict.fromkeys(chain.from_iterable(column_of)))
     for column in columns.values():
-        if column not in known:
-            raise missing_column_error(str(path), (column,), known)
-    used = {name: column for fields in column_of.values() for name, column in fields.items()}
+        if column not in file_columns:
+            raise missing_column_error(str(path), (column,), file_columns)
+    used: dict[str, str] = {}
+    used_columns: set[str] = set()
+    for matches in column_of.values():
+        used.update(matches)
+        used_columns.update(matches.values())
     missing = [name for name in model.model_fields if name not in used]
-    unread = {
-        column: None if column in _COLUMNS else did_you_mean(column.casefold(), missing)
-        for column in sorted(
-            set(known).difference(*(fields.values() for fields in column_of.values()))
-        )
-    }
+    unread: dict[str, str | None] = {}
+    for column in sorted(set(file_columns) - used_columns):
+        is_ours = column in _COLUMNS
+        unread[column] = None if is_ours else did_you_mean(column.casefold(), missing)
     return FileRows(str(path), tuple(rows), used, unread)
+
+
+def _columns_by_field(model: type[FrozenModel], columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns by the names of fields. Raises ConfigError for a name that is no field's, nor its alias."""
+    fields = model.model_fields
+    renamed = {}
+    for name, column in columns.items():
+        alias = _ALIASES.get(name, "")
+        is_alias = alias in fields and alias not in columns
+        renamed[alias if is_alias else name] = column
+    for name in renamed:
+        if name not in fields:
+            hint = did_you_mean(name, fields) or f"known here: {', '.join(fields)}"
+            raise ConfigError(f"columns: {quote(name)} is not a column of such a file; {hint}")
+    return renamed
 
 
 def _required_fields(model: type[FrozenModel]) -> list[str]:
@@ -277,29 +285,30 @@ def _to_model(
     location: str, model: type[N], values: Row, columns: Mapping[str, str], csv: bool
 ) -> N:
     fields = {name: _normalize(name, values[column]) for name, column in columns.items()}
-    if csv:  # undo the escaping of exported tables
-        fields |= {
-            name: _parse_number(fields[name]) for name in ("score", "target") if name in fields
-        }
-        fields |= {
-            name: _parse_json(fields[name])
-            for name in getattr(model, "json_columns", ())
-            if name in fields
-        }
-        fields |= {
-            name: unescape_formulas(value)
-            for name, value in fields.items()
-            if isinstance(value, str)
-        }
-    nonempty = {
-        name: value
-        for name, value in fields.items()
-        if value != "" or model.model_fields[name].is_required()
-    }
+    if csv:
+        _parse_cells(fields, getattr(model, "json_columns", ()))
+    nonempty = {}
+    for name, value in fields.items():
+        if value != "" or model.model_fields[name].is_required():
+            nonempty[name] = value
     entry = validate(model, nonempty)
     if isinstance(entry, Problem):
-        _refuse(location, replace(entry, path=(columns[str(entry.path[0])], *entry.path[1:])))
+        field_name, *inner = entry.path
+        _refuse(location, replace(entry, path=(columns[str(field_name)], *inner)))
     return entry
+
+
+def _parse_cells(fields: dict[str, Any], json_columns: Iterable[str]) -> None:
+    """Parse numbers and JSON in the cells of a CSV file, and undo the escaping of exported tables in its texts."""
+    for name in ("score", "target"):
+        if name in fields:
+            fields[name] = _parse_number(fields[name])
+    for name in json_columns:
+        if name in fields:
+            fields[name] = _parse_json(fields[name])
+    for name, value in fields.items():
+        if isinstance(value, str):
+            fields[name] = unescape_formulas(value)
 
 
 def _normalize(name: str, value: Any) -> Any:
@@ -308,11 +317,8 @@ def _normalize(name: str, value: Any) -> Any:
         return value.strip() or None
     if name not in _TEXT_FIELDS:
         return value
-    if (
-        isinstance(value, int)
-        and not isinstance(value, bool)
-        and value.bit_length() <= MAX_INT_BITS
-    ):
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if is_number and value.bit_length() <= MAX_INT_BITS:
         return str(value)
     return "" if isinstance(value, str) and not value.strip() else value
 
@@ -367,10 +373,8 @@ _REWRITE_HINT = "have `jurygraph consensus --artifact` write it again"
 
 def confusions_to_json(confusions: Confusions) -> bytes:
     """Return the content of the file: the model's fields, and its digest."""
-    return (
-        json.dumps({**confusions.model_dump(mode="json"), "digest": confusions.digest}).encode()
-        + b"\n"
-    )
+    content = {**confusions.model_dump(mode="json"), "digest": confusions.digest}
+    return json.dumps(content).encode() + b"\n"
 
 
 def read_confusions(path: str | Path) -> Confusions:
@@ -391,10 +395,9 @@ def read_confusions(path: str | Path) -> Confusions:
 
 def calibrations_to_json(calibrations: Mapping[str, ScoreCalibration]) -> bytes:
     """Return the content of a file of calibrations by question, each with its digest."""
-    content = {
-        name: {**one.model_dump(mode="json"), "digest": one.digest}
-        for name, one in calibrations.items()
-    }
+    content = {}
+    for name, calibration in calibrations.items():
+        content[name] = {**calibration.model_dump(mode="json"), "digest": calibration.digest}
     return json.dumps(content).encode() + b"\n"
 
 

@@ -8,6 +8,7 @@ import csv
 import io
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from math import isfinite
 from pathlib import Path
 from typing import Self
@@ -95,11 +96,10 @@ class Assignment:
 def read_items(path: str | Path) -> list[SheetItem]:
     """Read items of a CSV, JSONL or Parquet file. Raises `InputError` with file, line and field, also for one twice."""
     found: dict[str, SheetItem] = {}
-    for place, item in read_models(Path(path), SheetItem).rows:
+    for position, item in read_models(Path(path), SheetItem).rows:
         if found.setdefault(item.key, item) is not item:
-            raise InputError(
-                f"{path}, {place}: item {quote(item.key)} is there above; give each item once"
-            )
+            problem = f"item {quote(item.key)} is there above; give each item once"
+            raise InputError(f"{path}, {position}: {problem}")
     return list(found.values())
 
 
@@ -117,26 +117,25 @@ def make_sheets(
     and of half of the pairs the second text first. The same arguments give the same sheets, in any order of items.
     """
     rng = np.random.default_rng(seed)
-    common = {one.key for one in gold}
-    dealt = sorted((one for one in items if one.key not in common), key=lambda one: one.key)
-    strata = [(one.author or one.agent or "", one.domain or "") for one in dealt]
+    gold_keys = {item.key for item in gold}
+    dealt = [item for item in items if item.key not in gold_keys]
+    dealt.sort(key=lambda item: item.key)
+    strata = [(item.author or item.agent or "", item.domain or "") for item in dealt]
     names = sorted(reviewers)
     assigned = assign_reviewers(strata, len(names), per_item, rng)
-    known = sorted(gold, key=lambda one: one.key)
-    rows = (int(assigned.sum()) + len(known) * len(names)) * max(1, len(dimensions))
-    ids = iter(rng.choice(16**7, rows, replace=False).tolist())
+    sorted_gold = sorted(gold, key=lambda item: item.key)
+    rated = int(assigned.sum()) + len(sorted_gold) * len(names)
+    row_count = rated * max(1, len(dimensions))
+    ids = iter(rng.choice(16**7, row_count, replace=False).tolist())
     key: list[KeyRow] = []
     sheets: dict[str, list[dict[str, str]]] = {}
     for column, reviewer in enumerate(names):
-        own = [
-            *known,
-            *(one for one, is_own in zip(dealt, assigned[:, column], strict=True) if is_own),
-        ]
-        swapped = rng.permutation(len(own)) % 2 == 1
+        reviewed = [*sorted_gold, *compress(dealt, assigned[:, column])]
+        swapped = rng.permutation(len(reviewed)) % 2 == 1
         sheets[reviewer] = []
-        for place in rng.permutation(len(own)).tolist():
-            item = own[place]
-            is_swapped = item.is_pair and bool(swapped[place])
+        for index in rng.permutation(len(reviewed)).tolist():
+            item = reviewed[index]
+            is_swapped = item.is_pair and bool(swapped[index])
             for dimension in dimensions or (None,):
                 # The letter keeps spreadsheets from reading an id such as 12e45 as a number.
                 identity = f"i{next(ids):07x}"
@@ -156,8 +155,10 @@ def _sheet_row(
     if item.is_pair:
         sides = (item.second, item.first) if is_swapped else (item.first, item.second)
         texts = {"first": sides[0] or "", "second": sides[1] or ""}
-    named = {} if dimension is None else {"dimension": dimension}
-    return {"item": identity, **named, **texts, "score": "", "reason": ""}
+    row = {"item": identity}
+    if dimension is not None:
+        row["dimension"] = dimension
+    return {**row, **texts, "score": "", "reason": ""}
 
 
 def sheet_to_csv(rows: Sequence[Mapping[str, str]]) -> Iterator[bytes]:
@@ -183,23 +184,21 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
         raise InputError(
             f"{key}: is the key alone; name it first and then the sheets that were returned"
         )
-    known = {row.id: row for _, row in read_models(Path(key), KeyRow).rows}
-    seen: dict[str, str] = {}
+    key_rows = {row.id: row for _, row in read_models(Path(key), KeyRow).rows}
+    first_locations: dict[str, str] = {}
     for path in sheets:
         file = read_models(Path(path), _FilledRow)
-        for place, filled in file.rows:
-            where = f"{path}, {place}"
-            row = known.get(filled.item)
+        for position, filled in file.rows:
+            where = f"{path}, {position}"
+            row = key_rows.get(filled.item)
             if row is None:
-                problem = f"{quote(filled.item)} is not in {key}"
-                raise InputError(
-                    f"{where}, field {file.columns['item']}: {problem}; name the key of these sheets"
-                )
-            if filled.item in seen:
-                raise InputError(
-                    f"{where}: row {quote(filled.item)} is also in {seen[filled.item]}; keep one of them"
-                )
-            seen[filled.item] = where
+                problem = f"{quote(filled.item)} is not in {key}; name the key of these sheets"
+                raise InputError(f"{where}, field {file.columns['item']}: {problem}")
+            if filled.item in first_locations:
+                first = first_locations[filled.item]
+                problem = f"row {quote(filled.item)} is also in {first}; keep one of them"
+                raise InputError(f"{where}: {problem}")
+            first_locations[filled.item] = where
             score = _parse_score(f"{where}, field {file.columns['label']}", row, filled.label)
             fields = row.model_dump(include={"item", "agent", "dimension", "domain", "group"})
             yield SheetVote(annotator=row.reviewer, label=score, reason=filled.reason, **fields)
@@ -222,7 +221,8 @@ def _parse_score(where: str, row: KeyRow, label: Label | None) -> float | None:
 def shared_items(assigned: Bools, gold: int) -> Iterable[int]:
     """Return the number of items that two reviewers both get, for each pair of reviewers."""
     shared = assigned.T.astype(np.int64) @ assigned.astype(np.int64)
-    return [int(one) + gold for one in shared[np.triu_indices(len(shared), 1)]]
+    pairs = np.triu_indices(len(shared), 1)
+    return [int(count) + gold for count in shared[pairs]]
 
 
 _ROUNDS = 30
@@ -240,13 +240,13 @@ def assign_reviewers(
 
     `strata` has the stratum of each item; all can be compared. 1 <= `per_item` <= `reviewers`.
     """
-    ranks = {one: rank for rank, one in enumerate(sorted(set(strata)))}  # type: ignore[type-var]
-    codes = np.array([ranks[one] for one in strata], dtype=np.intp)
+    ordered = sorted(set(strata))  # type: ignore[type-var]
+    ranks = {stratum: rank for rank, stratum in enumerate(ordered)}
+    codes = np.array([ranks[stratum] for stratum in strata], dtype=np.intp)
     order = np.lexsort((rng.random(len(codes)), codes))
     # Dealt round the table, any run of items is balanced: all of them, and each stratum.
-    seats = rng.permutation(reviewers)[
-        np.arange(len(codes) * per_item).reshape(-1, per_item) % reviewers
-    ]
+    seat_numbers = np.arange(len(codes) * per_item).reshape(-1, per_item) % reviewers
+    seats = rng.permutation(reviewers)[seat_numbers]
     assigned = np.zeros((len(codes), reviewers), dtype=np.bool_)
     assigned[order[:, None], seats] = True
     for _ in range(_ROUNDS):
@@ -270,7 +270,7 @@ def _trade(assigned: Bools, codes: Ints, rng: np.random.Generator) -> None:
     number = (assigned[first] & differs).sum(axis=1)
     keys = np.where(differs, rng.random(differs.shape), np.inf)
     ranks = keys.argsort(axis=1).argsort(axis=1)
-    taken = ranks < number[:, None]
+    goes_to_first = ranks < number[:, None]
     common = assigned[first] & ~differs
-    assigned[first] = common | taken
-    assigned[second] = common | (differs & ~taken)
+    assigned[first] = common | goes_to_first
+    assigned[second] = common | (differs & ~goes_to_first)
