@@ -45,9 +45,9 @@ class _TaskPlace:
     """
 
     line: int
-    place: ByteRange
+    span: ByteRange
     responses: int
-    places: list[ByteRange] = field(default_factory=list)
+    response_spans: list[ByteRange] = field(default_factory=list)
     pair: "Pair | None" = None
 
 
@@ -69,16 +69,13 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
     def check_unchanged(self, lines: Iterable[tuple[str, bytes]]) -> None:
         """Raise `InputError` if its tasks differ from these in more than their graphs, so that no edit is lost."""
         for name, line in lines:
-            if name in self._lines:
-                number, place = self._lines[name]
-                if _without_graph(self._file.read(place)) != _without_graph(line):
-                    problem = (
-                        f"task {quote(name)} differs from that in TASKS in more than its graph"
-                    )
-                    hint = (
-                        "name another --out, and this file with --edges-from; or annotate this one"
-                    )
-                    self._refuse(number, (), problem, hint)
+            if name not in self._lines:
+                continue
+            number, span = self._lines[name]
+            if _without_graph(self._file.read(span)) != _without_graph(line):
+                problem = f"task {quote(name)} differs from that in TASKS in more than its graph"
+                hint = "name another --out, and this file with --edges-from; or annotate this one"
+                self._refuse(number, (), problem, hint)
 
     def with_edges(self, task: Task) -> Task:
         """Return the task with its reviewed roles and edges; unchanged if there are none.
@@ -99,53 +96,57 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
             self._refuse(number, ("query",), problem, _REVIEW_HINT)
         self._refuse_other_criteria(task.id, number, rubric, reviewed)
         by_hand = {(edge.parent, edge.child): edge for edge in rubric.edges if not edge.model}
+        reviewed_ends = {(edge.parent, edge.child) for edge in reviewed.edges}
         for ends, edge in by_hand.items():
-            if not any(ends == (item.parent, item.child) for item in reviewed.edges):
+            if ends not in reviewed_ends:
                 problem = f"lacks {edge.parent} -> {edge.child}, which task {quote(task.id)} defines itself"
                 hint = "put it in here, or take it out of the task"
                 self._refuse(number, ("rubric", "edges"), problem, hint)
-        reviewed_criteria = {item.id: item for item in reviewed.criteria}
-        criteria = tuple(
-            item.model_copy(update={"role": item.role or reviewed_criteria[item.id].role})
-            for item in rubric.criteria
-        )
-        edges = tuple(
-            by_hand.get((item.parent, item.child), item) if item.model else item
-            for item in reviewed.edges
-        )
-        update = {"criteria": criteria, "edges": edges, "annotation": reviewed.annotation}
+        reviewed_roles = {criterion.id: criterion.role for criterion in reviewed.criteria}
+        criteria = []
+        for criterion in rubric.criteria:
+            role = criterion.role or reviewed_roles[criterion.id]
+            criteria.append(criterion.model_copy(update={"role": role}))
+        edges = []
+        for edge in reviewed.edges:
+            ends = (edge.parent, edge.child)
+            edges.append(by_hand.get(ends, edge) if edge.model else edge)
+        update = {
+            "criteria": tuple(criteria),
+            "edges": tuple(edges),
+            "annotation": reviewed.annotation,
+        }
         return task.model_copy(update={"rubric": rubric.model_copy(update=update)})
 
     def _refuse_other_criteria(
         self, task_id: str, number: int, rubric: Rubric, reviewed: Rubric
     ) -> None:
-        reviewed_criteria = {criterion.id: criterion for criterion in reviewed.criteria}
-        for name in sorted({*reviewed_criteria} ^ {criterion.id for criterion in rubric.criteria}):
-            side = "only this file has" if name in reviewed_criteria else "only the task has"
+        path = ("rubric", "criteria")
+        contents = {criterion.id: criterion.content for criterion in rubric.criteria}
+        reviewed_contents = {criterion.id: criterion.content for criterion in reviewed.criteria}
+        for name in sorted(reviewed_contents.keys() ^ contents.keys()):
+            side = "only this file has" if name in reviewed_contents else "only the task has"
             problem = f"criterion {quote(name)} of task {quote(task_id)} is one that {side}"
-            self._refuse(number, ("rubric", "criteria"), problem, _REVIEW_HINT)
-        for criterion in rubric.criteria:
-            if criterion.content != reviewed_criteria[criterion.id].content:
-                problem = (
-                    f"criterion {quote(criterion.id)} of task {quote(task_id)} differs in the task"
-                )
-                self._refuse(number, ("rubric", "criteria"), problem, _REVIEW_HINT)
+            self._refuse(number, path, problem, _REVIEW_HINT)
+        for name, content in contents.items():
+            if content != reviewed_contents[name]:
+                problem = f"criterion {quote(name)} of task {quote(task_id)} differs in the task"
+                self._refuse(number, path, problem, _REVIEW_HINT)
 
 
 def annotate_line(line: bytes, rubric: Rubric) -> bytes:
     """Return a line of TASKS with the roles, edges and record of its rubric's annotation; the rest is unchanged."""
     content = json.loads(line)
+    annotated = content["rubric"]
     roles = {criterion.id: criterion.role for criterion in rubric.criteria}
-    for criterion in content["rubric"]["criteria"]:
-        if roles[criterion["id"]] is not None:
-            criterion["role"] = roles[criterion["id"]]
-    content["rubric"]["edges"] = [
-        edge.model_dump(mode="json", exclude_none=True) for edge in rubric.edges
-    ]
-    if rubric.annotation is not None:
-        content["rubric"]["annotation"] = rubric.annotation.model_dump(
-            mode="json", exclude_none=True
-        )
+    for criterion in annotated["criteria"]:
+        role = roles[criterion["id"]]
+        if role is not None:
+            criterion["role"] = role
+    annotated["edges"] = [edge.model_dump(mode="json", exclude_none=True) for edge in rubric.edges]
+    record = rubric.annotation
+    if record is not None:
+        annotated["annotation"] = record.model_dump(mode="json", exclude_none=True)
     return json.dumps(content, ensure_ascii=False).encode()
 
 
@@ -197,14 +198,15 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             self._edges = None if edges is None else enter(closing(EdgesFile(edges)))
             self.columns = columns
             self.tasks_file: FileDigest = self._tasks.file_digest
-            apart = (
-                self._responses if columns is None else None
-            )  # those of a table have the table's digest
-            self.responses_file: FileDigest | None = None if apart is None else apart.file_digest
-            self.edges_file: FileDigest | None = (
-                None if self._edges is None else self._edges.file_digest
-            )
-            self.graphs = 0 if self._edges is None else len(self._edges)
+            self.responses_file: FileDigest | None = None
+            # The responses of a table have the table's digest.
+            if columns is None and self._responses is not None:
+                self.responses_file = self._responses.file_digest
+            self.edges_file: FileDigest | None = None
+            self.graphs = 0
+            if self._edges is not None:
+                self.edges_file = self._edges.file_digest
+                self.graphs = len(self._edges)
             self._index: dict[str, _TaskPlace] = {}
             self._response_lines: dict[str, int] = {}
             self._validate()
@@ -213,8 +215,8 @@ class TaskSource(AbstractContextManager["TaskSource"]):
 
     def _validate(self) -> None:
         for line, task in read_lines(self._tasks, TaskLine):
-            for problem in self._add_task(line, task):
-                raise_line_error(self._tasks.name, line.number, problem)
+            for error in self._add_task(line, task):
+                raise_line_error(self._tasks.name, line.number, error)
         if not self._index:
             raise InputError(f"{self._tasks.name}: the file is empty; {_EMPTY_HINT}")
         if self._responses is not None:
@@ -223,12 +225,11 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             self._edges.refuse_unknown(self._index.__contains__, self._index, "leave the line out")
         for name, entry in self._index.items():
             if not entry.responses:
-                problem = Problem(
-                    ("responses",),
-                    f"task {quote(name)} has no responses",
-                    "give it one, or leave it out",
+                problem = f"task {quote(name)} has no responses"
+                hint = "give it one, or leave it out"
+                raise_line_error(
+                    self._tasks.name, entry.line, Problem(("responses",), problem, hint)
                 )
-                raise_line_error(self._tasks.name, entry.line, problem)
 
     def _add_task(self, line: TextLine, task: TaskLine) -> Iterator[Problem]:
         """Add a task and its responses to the index, and yield its problems."""
@@ -236,16 +237,19 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             problem = "is set although --responses names a file with responses"
             yield Problem(("responses",), problem, "leave out one of the two")
         if task.id in self._index:
-            yield _taken("task", task.id, self._index[task.id].line, ("id",))
-        self._index[task.id] = entry = _TaskPlace(line.number, line.place, len(task.responses))
-        if self._responses is None and line.place.offset + line.place.length <= _MAX_KEPT:
+            yield _repeated_id("task", task.id, self._index[task.id].line, ("id",))
+        span = line.place
+        entry = _TaskPlace(line.number, span, len(task.responses))
+        self._index[task.id] = entry
+        if self._responses is None and span.offset + span.length <= _MAX_KEPT:
             entry.pair = task.split()
         for position, response in enumerate(task.responses):
             path = ("responses", position, "id")
             if not response.id:
                 yield Problem(path, "is missing", "every response needs it")
             elif response.id in self._response_lines:
-                yield _taken("response", response.id, self._response_lines[response.id], path)
+                earlier = self._response_lines[response.id]
+                yield _repeated_id("response", response.id, earlier, path)
             self._response_lines[response.id] = line.number
         if task.query == ():
             yield Problem(("query",), "is an empty list", "give it one message at least")
@@ -261,13 +265,12 @@ class TaskSource(AbstractContextManager["TaskSource"]):
                 raise_line_error(file.name, line.number, problem)
             if response.id in self._response_lines:
                 earlier = self._response_lines[response.id]
-                raise_line_error(
-                    file.name, line.number, _taken("response", response.id, earlier, ("id",))
-                )
+                problem = _repeated_id("response", response.id, earlier, ("id",))
+                raise_line_error(file.name, line.number, problem)
             self._response_lines[response.id] = line.number
             entry = self._index[response.task]
             entry.responses += 1
-            entry.places.append(line.place)
+            entry.response_spans.append(line.place)
         if not self._response_lines:
             raise InputError(
                 f"{file.name}: the file is empty; write one response a line, each a JSON object"
@@ -299,17 +302,20 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         """
         for entry in self._entries(start, stop, skipped):
             if entry.pair is None:
-                task, responses = reread_line(self._tasks, entry.place, TaskLine).split()
+                task, responses = reread_line(self._tasks, entry.span, TaskLine).split()
             else:
                 self._tasks.refuse_changed()
                 task, responses = entry.pair
             task = self._defaults.complete(task)
             if self._responses is not None:
-                lines = (
-                    reread_line(self._responses, place, ResponseLine) for place in entry.places
-                )
-                responses = tuple(line.split()[1] for line in lines)
-            yield (task if self._edges is None else self._edges.with_edges(task)), responses
+                reread = []
+                for span in entry.response_spans:
+                    _, response = reread_line(self._responses, span, ResponseLine).split()
+                    reread.append(response)
+                responses = tuple(reread)
+            if self._edges is not None:
+                task = self._edges.with_edges(task)
+            yield task, responses
 
     def place(self, task_id: str) -> str | None:
         """Return the line of a task in its file, or its row: "line 7"; None if there is no such task."""
@@ -383,12 +389,9 @@ def open_tasks(
     return TaskSource(path, responses, edges, columns=columns, folder=folder, defaults=defaults)
 
 
-def _taken(kind: str, name: str, earlier: int, path: FieldPath) -> Problem:
-    return Problem(
-        path,
-        f"{kind} {quote(name)} is already in line {earlier}",
-        f"give each {kind} an id of its own",
-    )
+def _repeated_id(kind: str, name: str, earlier: int, path: FieldPath) -> Problem:
+    problem = f"{kind} {quote(name)} is already in line {earlier}"
+    return Problem(path, problem, f"give each {kind} an id of its own")
 
 
 class TaskLines(TaskKeyedFile[TaskLine]):
@@ -424,19 +427,17 @@ class TaskLines(TaskKeyedFile[TaskLine]):
     def tasks(self) -> Iterator[tuple[int, Task]]:
         """Yield each wanted task, with its line."""
         for task_id in self._wanted:
-            number, place = self._lines[task_id]
-            yield (
-                number,
-                self._defaults.complete(reread_line(self._file, place, TaskLine).split()[0]),
-            )
+            number, span = self._lines[task_id]
+            task, _ = reread_line(self._file, span, TaskLine).split()
+            yield number, self._defaults.complete(task)
 
     def raw_lines(self) -> Iterator[tuple[str, bytes]]:
         """Yield every line, wanted or not, without its end, and the id of its task: as written unless completed."""
-        for task_id, (_, place) in self._lines.items():
-            entry = reread_line(self._file, place, TaskLine)
+        for task_id, (_, span) in self._lines.items():
+            entry = reread_line(self._file, span, TaskLine)
             completed = self._defaults.complete(entry)
             if completed is entry:
-                yield task_id, self._file.read(place).rstrip()
+                yield task_id, self._file.read(span).rstrip()
             else:
                 yield task_id, completed.model_dump_json(exclude_defaults=True).encode()
 
@@ -453,10 +454,9 @@ class ProfilesFile(TaskKeyedFile[ProfilesLine]):
 
     def __init__(self, path: str | Path, source: TaskSource) -> None:
         super().__init__(path, ProfilesLine, "task", "keep one of the two")
+        hint = f"name a task of {source.tasks_file.name}, or leave the line out"
         with close_on_error(self.close):
-            self.refuse_unknown(
-                source.place, (), f"name a task of {source.tasks_file.name}, or leave the line out"
-            )
+            self.refuse_unknown(source.place, (), hint)
 
     def line_of(self, task: Task) -> ProfilesLine | None:
         """Return the line of a task; None if there is none. Raises `InputError` if it does not fit the task."""
@@ -475,10 +475,10 @@ def open_profiles(
     """
     if path is None:
         return nullcontext()
-    if str(path) == "-" and "standard input" in (
-        source.tasks_file.name,
-        source.responses_file.name if source.responses_file else "",
-    ):
+    source_names = [source.tasks_file.name]
+    if source.responses_file is not None:
+        source_names.append(source.responses_file.name)
+    if str(path) == "-" and "standard input" in source_names:
         raise InputError(
             "tasks, responses and profiles cannot share standard input; put all but one in a file"
         )
@@ -488,11 +488,8 @@ def open_profiles(
 def profile_errors(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
     """Yield the errors of a line that does not fit the task."""
     if entry.task != task.id:
-        yield Problem(
-            ("task",),
-            f"is {quote(entry.task)}",
-            f"name task {quote(task.id)}, or give it the line of that",
-        )
+        hint = f"name task {quote(task.id)}, or give it the line of that"
+        yield Problem(("task",), f"is {quote(entry.task)}", hint)
     people = {stakeholder.id: stakeholder for stakeholder in task.stakeholders}
     for index, profile in enumerate(entry.stakeholders):
         if profile.id not in people:
@@ -501,11 +498,8 @@ def profile_errors(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
         person = people[profile.id]
         if person.constraints:
             problem = f"{quote(profile.id)} has constraints of its own in task {quote(task.id)}"
-            yield Problem(
-                ("stakeholders", index, "id"),
-                problem,
-                "leave them out there, or the stakeholder out here",
-            )
+            hint = "leave them out there, or the stakeholder out here"
+            yield Problem(("stakeholders", index, "id"), problem, hint)
         if profile.profile and profile.profile != person.profile:
             problem = f"is not the profile of {quote(profile.id)} in task {quote(task.id)}"
             hint = "see what follows from the new one and copy it here, or have it read again"
@@ -520,26 +514,21 @@ def profile_errors(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
 
 
 def _unknown_stakeholder(task: Task, path: tuple[str | int, ...], name: str) -> Problem:
-    hint = (
-        did_you_mean(name, (stakeholder.id for stakeholder in task.stakeholders))
-        or "name one that the task has"
-    )
-    return Problem(
-        path, f"names {quote(name)}, which is not a stakeholder of task {quote(task.id)}", hint
-    )
+    names = [stakeholder.id for stakeholder in task.stakeholders]
+    hint = did_you_mean(name, names) or "name one that the task has"
+    problem = f"names {quote(name)}, which is not a stakeholder of task {quote(task.id)}"
+    return Problem(path, problem, hint)
 
 
 def profiles_line(task: Task, profiles: Profiles) -> bytes:
     """Return a task's profiles as a line that a person can edit; the text of each profile is included."""
-    profile_text = {item.id: item.profile for item in task.stakeholders}
-    content = {
-        "task": task.id,
-        "stakeholders": [
-            {"id": item.id, "profile": profile_text[item.id]}
-            | item.model_dump(mode="json", include={"constraints"}, exclude_none=True)
-            for item in profiles.stakeholders
-        ],
-    }
+    profile_text = {stakeholder.id: stakeholder.profile for stakeholder in task.stakeholders}
+    stakeholders = []
+    for person in profiles.stakeholders:
+        constraints = person.model_dump(mode="json", include={"constraints"}, exclude_none=True)
+        text = {"id": person.id, "profile": profile_text[person.id]}
+        stakeholders.append({**text, **constraints})
+    content: dict[str, Any] = {"task": task.id, "stakeholders": stakeholders}
     if profiles.tensions_by is not None:
-        content["tensions"] = [item.model_dump(mode="json") for item in profiles.tensions]
+        content["tensions"] = [tension.model_dump(mode="json") for tension in profiles.tensions]
     return json.dumps(content, ensure_ascii=False).encode() + b"\n"

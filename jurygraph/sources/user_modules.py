@@ -18,6 +18,7 @@ from hashlib import sha256
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -41,12 +42,11 @@ class FolderModules:
     def __init__(self, folder: Path, *configs: Config) -> None:
         self.folder = folder
         self._home = str(folder.resolve())
-        self._package = (
-            _PACKAGE + sha256(repr([self._home, *_files_of_code(folder)]).encode()).hexdigest()[:16]
-        )
+        identity = repr([self._home, *_files_of_code(folder)])
+        self._package = _PACKAGE + sha256(identity.encode()).hexdigest()[:16]
         self._is_own: dict[str, bool] = {}
         self.named = set()
-        for key, name in (named for config in configs for named in modules_named_in(config)):
+        for key, name in chain.from_iterable(map(modules_named_in, configs)):
             spec = PathFinder.find_spec(name, [self._home])
             if spec is None:
                 continue
@@ -59,11 +59,8 @@ class FolderModules:
     def name_in_process(self, name: str) -> str:
         """Return the name that a module has in `sys.modules`: another one if it is a named module of the folder."""
         outermost = name.partition(".")[0]
-        return (
-            f"{self._package}.{name}"
-            if outermost in self.named and self._is_own[outermost]
-            else name
-        )
+        is_own = outermost in self.named and self._is_own[outermost]
+        return f"{self._package}.{name}" if is_own else name
 
     def import_module(self, name: str) -> ModuleType:
         self._install()
@@ -88,9 +85,10 @@ class FolderModules:
         Raises ImportError for a sibling with the name of another module, instead of running the wrong one.
         """
         outermost = name.partition(".")[0]
+        names = fromlist or ()
         if level or not self._is_sibling(outermost):
-            return builtins.__import__(name, globals, locals, fromlist or (), level)
-        module = builtins.__import__(f"{self._package}.{name}", globals, locals, fromlist or ())
+            return builtins.__import__(name, globals, locals, names, level)
+        module = builtins.__import__(f"{self._package}.{name}", globals, locals, names)
         return module if fromlist else sys.modules[f"{self._package}.{outermost}"]
 
     def _is_sibling(self, name: str) -> bool:
@@ -107,9 +105,8 @@ class FolderModules:
     def _install(self) -> None:
         """Let the folder's modules be found below a package of their own, which stands for the folder."""
         if not any(isinstance(finder, _FolderFinder) for finder in sys.meta_path):
-            sys.meta_path.insert(
-                0, _FolderFinder()
-            )  # the usual finder would find them, too, and execute them as usual
+            # First, as the usual finder would find them, too, and execute them as usual.
+            sys.meta_path.insert(0, _FolderFinder())
         if self._package not in sys.modules:
             package = ModuleType(self._package, f"The modules in {self._home}.")
             package.__path__ = [self._home]
@@ -137,10 +134,8 @@ class _FolderLoader(SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         package = sys.modules[module.__name__.partition(".")[0]]
-        vars(module)["__builtins__"] = {
-            **vars(builtins),
-            "__import__": vars(package)["import_sibling"],
-        }
+        import_sibling = vars(package)["import_sibling"]
+        vars(module)["__builtins__"] = {**vars(builtins), "__import__": import_sibling}
         super().exec_module(module)
 
 
@@ -180,32 +175,35 @@ def modules_named_in(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _paths(config: Config) -> Iterator[tuple[str, Any]]:
-    models = {
-        "model": config.model,
-        **{f"models.{name}": use.model for name, use in config.models.items()},
-    }
+    models = {"model": config.model}
+    for name, model_use in config.models.items():
+        models[f"models.{name}"] = model_use.model
     for key, model in models.items():
         if model.startswith("langchain:"):
             yield key, model.removeprefix("langchain:")
     for role in ("evaluators", "derivers"):
-        for place, use in enumerate(getattr(config, role)):
-            yield f"{role}[{place}]", use.use
-            for paths in map(use.params.get, CODE_PARAMS):
+        for index, use in enumerate(getattr(config, role)):
+            key = f"{role}[{index}]"
+            yield key, use.use
+            for param in CODE_PARAMS:
+                paths = use.params.get(param)
                 for path in paths.values() if isinstance(paths, dict) else [paths]:
-                    yield f"{role}[{place}]", path
+                    yield key, path
     for name, component in config.components.items():
         yield f"components.{name}.combiner", component.combiner
 
 
 def _files_of_code(folder: Path) -> list[tuple[str, int, int]]:
     """Return the files of the modules and packages in a folder, each with its time of change and its size."""
-    packages = sorted(path.parent for path in folder.glob("*/__init__.py"))
-    files = [
-        *folder.glob("*.py"),
-        *(path for package in packages for path in package.rglob("*.py")),
-    ]
-    stats = [(str(path), path.stat()) for path in sorted(files) if path.is_file()]
-    return [(path, stat.st_mtime_ns, stat.st_size) for path, stat in stats]
+    files = list(folder.glob("*.py"))
+    for initial in folder.glob("*/__init__.py"):
+        files += initial.parent.rglob("*.py")
+    states = []
+    for path in sorted(files):
+        if path.is_file():
+            status = path.stat()
+            states.append((str(path), status.st_mtime_ns, status.st_size))
+    return states
 
 
 def _is_importable(name: str, spec: ModuleSpec) -> bool:
@@ -224,9 +222,8 @@ def _is_importable(name: str, spec: ModuleSpec) -> bool:
         return True
     file = Path(str(spec.origin))
     module_file = f"{file.parent.name}/" if file.name == "__init__.py" else file.name
-    is_standard = name in sys.stdlib_module_names
-    owner = (
-        "a module of Python itself" if is_standard else f"an installed module ({existing.origin})"
-    )
+    owner = f"an installed module ({existing.origin})"
+    if name in sys.stdlib_module_names:
+        owner = "a module of Python itself"
     problem = f"{module_file} next to the config has the same name as {owner}, which would be imported in its place"
     raise ValueError(f"{problem}; rename {module_file}")
