@@ -17,6 +17,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,10 @@ class Document:
     def line_of_key(self, key: str) -> int | None:
         """Return the line of a key written as `gates[0].kind`, or of its nearest parent; None if there is neither."""
         lines = {format_path(path): line for path, line in self._lines.items() if path}
-        holders = [
-            name for name in lines if key == name or key.startswith((f"{name}.", f"{name}["))
-        ]
+        holders = []
+        for name in lines:
+            if key == name or key.startswith((f"{name}.", f"{name}[")):
+                holders.append(name)
         return lines[max(holders, key=len)] if holders else None
 
     def _compose(self, text: str) -> Node | None:
@@ -117,44 +119,38 @@ class Document:
         _refuse_tag(node, path, "map")
         values: dict[str, Any] = {}
         for key, item in node.value:
+            line = _line_number(key)
             if not isinstance(key, ScalarNode) or key.tag != f"{_TAG}str":
-                shown = (
-                    shorten(str(key.value)) if isinstance(key, ScalarNode) else "a list or mapping"
-                )
-                problem = f"{shown} is not text, as a key must be; put it in quotes"
-                raise YamlFault(_line_number(key), problem, path)
+                is_scalar = isinstance(key, ScalarNode)
+                text = shorten(str(key.value)) if is_scalar else "a list or mapping"
+                problem = f"{text} is not text, as a key must be; put it in quotes"
+                raise YamlFault(line, problem, path)
             name = str(key.value)
+            inner = (*path, name)
             if name in values:
-                first = self._lines[*path, name]
-                raise YamlFault(
-                    _line_number(key),
-                    f"is already in line {first}; keep one of them",
-                    (*path, name),
-                )
-            self._lines[*path, name] = _line_number(key)
-            values[name] = self._to_value(item, (*path, name))
+                problem = f"is already in line {self._lines[inner]}; keep one of them"
+                raise YamlFault(line, problem, inner)
+            self._lines[inner] = line
+            values[name] = self._to_value(item, inner)
         return values
 
     def _scalar_value(self, node: Node, path: FieldPath) -> Any:
         _refuse_tag(node, path, "null", "bool", "int", "float", "str", "timestamp")
         if node.tag in (f"{_TAG}str", f"{_TAG}timestamp"):
             return str(node.value)
+        line = _line_number(node)
+        text = shorten(str(node.value))
         try:
             value = self._yaml.constructor.construct_object(node)
         except ValueError:
-            problem = f"{shorten(str(node.value))} is not a valid number"
-            raise YamlFault(
-                _line_number(node), f"{problem}; write a shorter one, or put it in quotes", path
-            ) from None
+            problem = f"{text} is not a valid number; write a shorter one, or put it in quotes"
+            raise YamlFault(line, problem, path) from None
         if isinstance(value, int) and value.bit_length() > MAX_INT_BITS:
-            problem = f"{shorten(str(node.value))} is too large a number"
-            raise YamlFault(
-                _line_number(node), f"{problem}; a 64-bit float holds up to 1.7e308", path
-            )
+            problem = f"{text} is too large a number; a 64-bit float holds up to 1.7e308"
+            raise YamlFault(line, problem, path)
         if isinstance(value, float) and not math.isfinite(value):
-            raise YamlFault(
-                _line_number(node), f"{node.value} is not a finite number; write one", path
-            )
+            problem = f"{node.value} is not a finite number; write one"
+            raise YamlFault(line, problem, path)
         return value
 
 
@@ -162,9 +158,10 @@ def _line_number(node: Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _refuse_tag(node: Node, path: FieldPath, *known: str) -> None:
-    if not str(node.tag).startswith(_TAG) or str(node.tag).removeprefix(_TAG) not in known:
-        problem = f"has the tag {shorten(str(node.tag).replace(_TAG, '!!'))}, which is not read"
+def _refuse_tag(node: Node, path: FieldPath, *allowed: str) -> None:
+    tag = str(node.tag)
+    if not tag.startswith(_TAG) or tag.removeprefix(_TAG) not in allowed:
+        problem = f"has the tag {shorten(tag.replace(_TAG, '!!'))}, which is not read"
         raise YamlFault(_line_number(node), f"{problem}; write a plain value", path)
 
 
@@ -180,7 +177,7 @@ def _explain(error: MarkedYAMLError) -> str:
 SIGNALS = ("vanilla", "rerank", "emb")
 AGENTS = (2, 3, 4)
 PRESETS = (
-    *(f"macrm-{signal}-{agents}" for signal in SIGNALS for agents in AGENTS),
+    *(f"macrm-{signal}-{agents}" for signal, agents in product(SIGNALS, AGENTS)),
     "macrm-single",
     "macrm-multi-head",
 )
@@ -218,13 +215,11 @@ def expand_preset(use: PresetUse, settings: Mapping[str, Any]) -> dict[str, Any]
             value = {**config.get(key, {}), **value}
         elif key in ("evaluators", "derivers") and isinstance(value, list | tuple):
             names = [_identity(entry) for entry in value]
-            preset_entries = [
-                entry for entry in config.get(key, []) if _identity(entry) not in names
-            ]
-            value = [
-                *value,
-                *preset_entries,
-            ]  # the config's own first: an error names its index there
+            entries = list(value)  # the config's own first: an error names its index there
+            for entry in config.get(key, []):
+                if _identity(entry) not in names:
+                    entries.append(entry)
+            value = entries
         config[key] = value
     return config
 
@@ -232,7 +227,8 @@ def expand_preset(use: PresetUse, settings: Mapping[str, Any]) -> dict[str, Any]
 def _identity(entry: Any) -> tuple[Any, Any]:
     """Return the name of a used evaluator and its variants; two entries are the same if both are equal."""
     use = entry if isinstance(entry, Mapping) else {"use": entry}
-    return str(use.get("name", use.get("use"))), str(use.get("material"))
+    name = use.get("name", use.get("use"))
+    return str(name), str(use.get("material"))
 
 
 def _preset_config(use: PresetUse, model: str) -> dict[str, Any]:
@@ -241,29 +237,28 @@ def _preset_config(use: PresetUse, model: str) -> dict[str, Any]:
         return dict(parts[use.name])
     _, signal, agents = use.name.split("-")
     assessor = "assessor-without-model" if model == "none" else "assessor"
-    names = ["rules", "optimizer", assessor, "synthesizer"][: int(agents)] + [signal] * (
-        signal in parts
-    )
+    names = ["rules", "optimizer", assessor, "synthesizer"][: int(agents)]
+    if signal in parts:
+        names.append(signal)
     config: dict[str, Any] = {"evaluators": [], "derivers": [], "components": {}, "reward": {}}
-    for part in (parts[name] for name in names):
-        for key, value in part.items():
-            config[key] = (
-                {**config[key], **value} if isinstance(value, dict) else [*config[key], *value]
-            )
+    for name in names:
+        for key, value in parts[name].items():
+            if isinstance(value, dict):
+                config[key].update(value)
+            else:
+                config[key].extend(value)
+    evaluators = config["evaluators"]
     for field in _SIGNAL_MODELS:
-        if getattr(use, field) is not None:
-            config["evaluators"][-1] = {
-                **config["evaluators"][-1],
-                "params": {field: getattr(use, field)},
-            }
+        signal_model = getattr(use, field)
+        if signal_model is not None:  # a new entry: that of the preset is cached
+            evaluators[-1] = {**evaluators[-1], "params": {field: signal_model}}
     return config
 
 
 @cache
 def _preset_parts() -> dict[str, dict[str, Any]]:
-    return tomllib.loads(
-        files("jurygraph.sources").joinpath("presets.toml").read_text(encoding="utf-8")
-    )
+    file = files("jurygraph.sources").joinpath("presets.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 def read_config(path: str | Path, model: Any = None) -> Config:
@@ -274,6 +269,7 @@ def read_config(path: str | Path, model: Any = None) -> Config:
     paths.
     """
     name = Path(path).name
+    folder = Path(path).parent
     try:
         document = Document(_read_text(Path(path)))
     except YamlFault as fault:
@@ -281,9 +277,9 @@ def read_config(path: str | Path, model: Any = None) -> Config:
         raise _error(location, Problem(fault.path, str(fault))) from None
     if document.value is None:
         raise ConfigError(f"{name}: the file is empty; it needs `evaluators: [...]` at least")
-    result = _validate(document.value, model, Path(path).parent)
+    result = _validate(document.value, model, folder)
     if isinstance(result, Config):
-        return _with_confusions(_with_absolute_paths(result, Path(path).parent), Path(path).parent)
+        return _with_confusions(_with_absolute_paths(result, folder), folder)
     raise _error(f"{name}, line {document.line_of(result.path)}", result)
 
 
@@ -294,19 +290,17 @@ def _with_absolute_paths(config: Config, folder: Path) -> Config:
     """
     uses = []
     for use in config.evaluators:
-        absolute = {
-            name: _absolute_path(folder, use.params[name])
-            for name in _FILE_PARAMS
-            if name in use.params
-        }
-        uses.append(
-            use.model_copy(update={"params": {**use.params, **absolute}}) if absolute else use
-        )
+        names = [name for name in _FILE_PARAMS if name in use.params]
+        if names:
+            params = dict(use.params)
+            for name in names:
+                params[name] = _absolute_path(folder, params[name])
+            use = use.model_copy(update={"params": params})
+        uses.append(use)
     annotation = config.annotation
     if annotation is not None:
-        annotation = annotation.model_copy(
-            update={"domain": _absolute_path(folder, annotation.domain)}
-        )
+        domain = _absolute_path(folder, annotation.domain)
+        annotation = annotation.model_copy(update={"domain": domain})
     return config.model_copy(update={"evaluators": tuple(uses), "annotation": annotation})
 
 
@@ -319,22 +313,17 @@ def _with_confusions(config: Config, folder: Path) -> Config:
     for name, component in components.items():
         file = component.params.get(_CONFUSIONS)
         if component.combiner == "consensus" and isinstance(file, str):
-            content = {_CONFUSIONS: read_confusions(folder / file).model_dump(mode="json")}
-            components[name] = component.model_copy(
-                update={"params": {**component.params, **content}}
-            )
+            confusions = read_confusions(folder / file)
+            params = {**component.params, _CONFUSIONS: confusions.model_dump(mode="json")}
+            components[name] = component.model_copy(update={"params": params})
     return config.model_copy(update={"components": components})
 
 
 def _absolute_path(folder: Path, name: Any) -> Any:
     try:
         path = (folder / name).resolve(strict=True)
-    except (
-        OSError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-    ):  # missing, a cycle of links, no text, not a valid path
+    # Missing, a cycle of links, no text, not a valid path.
+    except (OSError, RuntimeError, TypeError, ValueError):
         return name
     return str(path) if path.is_file() else name
 
@@ -360,16 +349,12 @@ def line_of_key(path: str | Path, key: str) -> int | None:
 
 def _validate(value: Any, model: Any = None, folder: Path = Path()) -> Config | Problem:
     if not isinstance(value, Mapping):
-        return Problem(
-            (), f"is {describe_value(value)}", "write lines such as `evaluators: [maths.accuracy]`"
-        )
+        hint = "write lines such as `evaluators: [maths.accuracy]`"
+        return Problem((), f"is {describe_value(value)}", hint)
     version = value.get("version", 1)
     if version != 1 or isinstance(version, bool):
-        return Problem(
-            ("version",),
-            f"is {describe_value(version)}",
-            "this jurygraph reads configs of version 1",
-        )
+        hint = "this jurygraph reads configs of version 1"
+        return Problem(("version",), f"is {describe_value(version)}", hint)
     expanded_config = _with_preset(value if model is None else {**value, "model": model})
     if isinstance(expanded_config, Problem):
         return expanded_config
@@ -399,20 +384,18 @@ def config_schema() -> dict[str, Any]:
     """Return the JSON Schema of a config file, which may name a preset; `evaluators` may then be left out."""
     schema = Config.model_json_schema()
     preset = PresetUse.model_json_schema()
-    calibration = {"anyOf": [{"type": "string"}, schema["properties"][_CALIBRATION]]}
-    properties = {PRESET: preset, **schema["properties"], _CALIBRATION: calibration}
-    required = [{"required": [PRESET]}, {"required": schema["required"]}]
-    return {
-        **{k: v for k, v in schema.items() if k != "required"},
-        "properties": properties,
-        "anyOf": required,
-    }
+    properties = schema["properties"]
+    calibration = {"anyOf": [{"type": "string"}, properties[_CALIBRATION]]}
+    schema["properties"] = {PRESET: preset, **properties, _CALIBRATION: calibration}
+    required = schema.pop("required")
+    schema["anyOf"] = [{"required": [PRESET]}, {"required": required}]
+    return schema
 
 
 def _error(location: str, problem: Problem) -> ConfigError:
-    return ConfigError(
-        f"{location}, key {problem.field}: {problem}" if problem.path else f"{location}: {problem}"
-    )
+    if problem.path:
+        location = f"{location}, key {problem.field}"
+    return ConfigError(f"{location}: {problem}")
 
 
 def _read_text(path: Path) -> str:

@@ -41,12 +41,8 @@ GZIP = b"\x1f\x8b"
 UTF8_MARK = b"\xef\xbb\xbf"
 
 _CHUNK = 1 << 20
-_NO_ROOM = (
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EFBIG,
-    errno.ENOENT,
-)  # ENOENT: no folder for temporary files is usable
+# ENOENT: no folder for temporary files is usable.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)
 
 
 @contextmanager
@@ -79,10 +75,9 @@ def create_private_file(path: Path, hint: str) -> None:
     An existing file is not opened: closing it would drop the locks that this process holds on it. Raises `InputError`,
     whose message ends with the hint `hint`, if the path is a symbolic link, or not a file.
     """
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        os.close(
-            os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        )
+        os.close(os.open(path, flags, 0o600))
     except FileExistsError:
         if not stat.S_ISREG(path.lstat().st_mode):
             raise InputError(f"{path}: is a link, or no file; {hint}") from None
@@ -157,20 +152,17 @@ class TextFile:
             number += 1
             if len(content) > LONGEST_LINE:
                 problem = f"is longer than {LONGEST_LINE >> 20} MB"
-                raise_line_error(
-                    self.name,
-                    number,
-                    Problem((), problem, "write one object a line, ended with LF"),
-                )
+                hint = "write one object a line, ended with LF"
+                raise_line_error(self.name, number, Problem((), problem, hint))
             mark = len(UTF8_MARK) if number == 1 and content.startswith(UTF8_MARK) else 0
             text = self._decode(content[mark:], number)
             yield TextLine(number, text, ByteRange(offset + mark, len(content) - mark))
             offset += len(content)
         self.refuse_changed()
 
-    def read(self, place: ByteRange) -> bytes:
+    def read(self, span: ByteRange) -> bytes:
         """Return the bytes at a place. Raises `InputError` if the file has changed."""
-        content = os.pread(self._file.fileno(), place.length, place.offset)
+        content = os.pread(self._file.fileno(), span.length, span.offset)
         self.refuse_changed()
         return content
 
@@ -209,11 +201,10 @@ class TextFile:
             return content.decode()
         except UnicodeDecodeError as error:
             line = number + content.count(b"\n", 0, error.start)
-            place = error.start - content.rfind(b"\n", 0, error.start)
-            problem = f"byte {place} (0x{content[error.start]:02x}) is not UTF-8"
-            raise_line_error(
-                self.name, line, Problem((), problem, "save the file as UTF-8, gzipped or not")
-            )
+            column = error.start - content.rfind(b"\n", 0, error.start)
+            problem = f"byte {column} (0x{content[error.start]:02x}) is not UTF-8"
+            hint = "save the file as UTF-8, gzipped or not"
+            raise_line_error(self.name, line, Problem((), problem, hint))
 
 
 def _open(path: str | Path) -> IO[bytes]:
@@ -311,8 +302,8 @@ def parse_lines(file: TextFile, model: type[N]) -> Iterator[tuple[TextLine, N | 
     return ((line, _parse_line(line.text, model)) for line in file.lines())
 
 
-def reread_line(file: TextFile, place: ByteRange, model: type[N]) -> N:
-    return model.model_validate_json(file.read(place), strict=True)
+def reread_line(file: TextFile, span: ByteRange, model: type[N]) -> N:
+    return model.model_validate_json(file.read(span), strict=True)
 
 
 def validate_line(name: str, line: int, model: type[N], content: Any) -> N:
@@ -328,7 +319,8 @@ def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
 
 
 def describe_line_error(name: str, line: int, problem: Problem) -> str:
-    return f"{name}, line {line}{f', field {problem.field}' if problem.path else ''}: {problem}"
+    field = f", field {problem.field}" if problem.path else ""
+    return f"{name}, line {line}{field}: {problem}"
 
 
 class TaskKeyedFile(Generic[N]):
@@ -357,7 +349,8 @@ class TaskKeyedFile(Generic[N]):
             for line, entry in read_lines(self._file, model):
                 task_id = getattr(entry, key)
                 if task_id in self._lines:
-                    problem = f"task {quote(task_id)} is already in line {self._lines[task_id][0]}"
+                    first, _ = self._lines[task_id]
+                    problem = f"task {quote(task_id)} is already in line {first}"
                     self._refuse(line.number, (key,), problem, duplicate_hint)
                 self._lines[task_id] = line.number, line.place
                 self._check(line.number, entry)
@@ -373,12 +366,8 @@ class TaskKeyedFile(Generic[N]):
         """Raise `InputError`, with the hint `hint` if none of the `ids` is similar, for a task that is not known."""
         for name, (number, _) in self._lines.items():
             if not is_known(name):
-                self._refuse(
-                    number,
-                    (self._key,),
-                    f"there is no task {quote(name)}",
-                    did_you_mean(name, ids) or hint,
-                )
+                remedy = did_you_mean(name, ids) or hint
+                self._refuse(number, (self._key,), f"there is no task {quote(name)}", remedy)
 
     def _refuse(self, number: int, path: FieldPath, problem: str, remedy: str) -> NoReturn:
         raise_line_error(self._file.name, number, Problem(path, problem, remedy))
@@ -391,14 +380,13 @@ class TaskKeyedFile(Generic[N]):
         return len(self._lines)
 
     def __iter__(self) -> Iterator[N]:
-        return (reread_line(self._file, place, self._model) for _, place in self._lines.values())
+        return (reread_line(self._file, span, self._model) for _, span in self._lines.values())
 
     def get(self, task_id: str) -> N | None:
-        return (
-            reread_line(self._file, self._lines[task_id][1], self._model)
-            if task_id in self._lines
-            else None
-        )
+        if task_id not in self._lines:
+            return None
+        _, span = self._lines[task_id]
+        return reread_line(self._file, span, self._model)
 
     def close(self) -> None:
         self._file.close()
@@ -415,23 +403,24 @@ def _parse_line(text: str, model: type[N]) -> N | Problem:
     if isinstance(value, Problem):
         return value
     if not isinstance(value, dict):
-        return Problem(
-            (),
-            f"is {describe_value(value)}",
-            'each line is one JSON object, such as {"id": "a", …}',
-        )
+        hint = 'each line is one JSON object, such as {"id": "a", …}'
+        return Problem((), f"is {describe_value(value)}", hint)
     try:
         return model.model_validate_json(text, strict=True)
     except ValidationError as error:
-        if error.errors(include_url=False)[0]["type"] != "json_invalid":
+        first = error.errors(include_url=False)[0]
+        if first["type"] != "json_invalid":
             return describe_validation_error(error, model, value)
-        halves = (
-            path
-            for path, part in iter_parts(value)
-            if isinstance(part, str) and _SURROGATE.search(part)
-        )
         problem = "holds half of a surrogate pair, which is not a character"
-        return Problem(next(halves, ()), problem, "write the whole character")
+        return Problem(_surrogate_path(value), problem, "write the whole character")
+
+
+def _surrogate_path(value: Any) -> FieldPath:
+    """Return the path of the first text with half of a surrogate pair."""
+    for path, part in iter_parts(value):
+        if isinstance(part, str) and _SURROGATE.search(part):
+            return path
+    return ()
 
 
 def _parse_value(text: str) -> Any:
