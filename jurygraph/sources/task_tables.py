@@ -51,9 +51,8 @@ from jurygraph.sources.files import (
 _MAX_JSON = 256 << 20
 _MAX_WORKBOOK = 256 << 20  # bytes of an .xlsx file once unpacked
 _MAX_WORKBOOK_RATIO = 100  # of the bytes of a part, unpacked, to those of the file; a million rows of one value have 15
-_MAX_REPEATED_TAGS = (
-    1_000_000  # tags of a part beyond that ratio: each takes some hundred bytes of memory
-)
+# Tags of a part beyond that ratio: each takes some hundred bytes of memory.
+_MAX_REPEATED_TAGS = 1_000_000
 _MAX_SHEET_ROWS = 1_048_576  # as in Excel
 _MAX_SHEET_COLUMNS = 16_384
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
@@ -76,8 +75,8 @@ def read_rows(path: Path) -> Iterator[PlacedRow]:
     }
     suffix = _suffix_of(path)
     if suffix not in readers:
-        known = ".csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
-        raise InputError(f"{path}: has no table format in its name; give {known}")
+        formats = ".csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
+        raise InputError(f"{path}: has no table format in its name; give {formats}")
     if path.is_fifo():  # it would be read twice
         raise InputError(f"{path}: is not a regular file; name a file")
     return readers[suffix](path)
@@ -102,11 +101,13 @@ def missing_column_error(
     location: str, columns: Sequence[str], present: Sequence[str]
 ) -> InputError:
     """Return the error that a table lacks a column, or all of several, with the nearest of the `present` ones."""
-    hints = (did_you_mean(column, present) for column in columns)
-    choice = f"name one that is there: {shorten(', '.join(present), 200)}"
-    guess = next(filter(None, hints), None)
-    hint = choice if guess is None else f"{guess} If not, {choice}" if len(columns) > 1 else guess
-    return InputError(f"{location}: has no column {' or '.join(map(quote, columns))}; {hint}")
+    guesses = [did_you_mean(column, present) for column in columns]
+    guess = next(filter(None, guesses), None)
+    hint = f"name one that is there: {shorten(', '.join(present), 200)}"
+    if guess is not None:
+        hint = f"{guess} If not, {hint}" if len(columns) > 1 else guess
+    names = " or ".join(map(quote, columns))
+    return InputError(f"{location}: has no column {names}; {hint}")
 
 
 def to_json_values(row: Mapping[Any, Any]) -> Row:
@@ -127,9 +128,8 @@ def _to_json_value(value: Any) -> Any:
 
 
 def _read_csv(path: Path) -> Iterator[PlacedRow]:
-    csv.field_size_limit(
-        max(LONGEST_LINE, csv.field_size_limit())
-    )  # by default 128 KB, which long prompts exceed
+    # By default 128 KB, which long prompts exceed.
+    csv.field_size_limit(max(LONGEST_LINE, csv.field_size_limit()))
     with closing(TextFile(path, str(path))) as file:
         lines = (line.text for line in file.all_lines())
         header = next(lines, "")
@@ -144,13 +144,10 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
             for values in reader:
                 if values and len(values) != len(columns):
                     problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
-                    has_more = len(values) > len(columns)
                     sign = _SEPARATORS[separator]
-                    advice = (
-                        f"quote a value that holds {sign}"
-                        if has_more
-                        else f"write {sign} for each empty cell"
-                    )
+                    advice = f"write {sign} for each empty cell"
+                    if len(values) > len(columns):
+                        advice = f"quote a value that holds {sign}"
                     raise InputError(f"{path}, line {reader.line_num}: {problem}; {advice}")
                 if values:
                     yield f"line {last_line + 1}", dict(zip(columns, values, strict=True))
@@ -163,26 +160,27 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
 
 
 def _check_columns(path: Path, columns: list[str]) -> None:
-    known: set[str] = set()
+    names: set[str] = set()
     for name in columns:
-        if name in known or not name:
-            problem = (
-                f"names column {quote(name)} twice" if name else "leaves a column without a name"
-            )
+        if name in names or not name:
+            problem = "leaves a column without a name"
+            if name:
+                problem = f"names column {quote(name)} twice"
             raise InputError(f"{path}, line 1: {problem}; the first line names each column once")
         if "\0" in name:
             raise InputError(
                 f"{path}, line 1: holds a NUL byte, as UTF-16 does; save the file as UTF-8"
             )
-        known.add(name)
+        names.add(name)
 
 
 def _read_json_lines(path: Path) -> Iterator[PlacedRow]:
     with closing(TextFile(path, str(path))) as file:
         for line in file.lines():
-            place = f"line {line.number}"
-            location = f"{path}, {place}"
-            yield place, _require_object(_parse_json(line.text, location), location)
+            position = f"line {line.number}"
+            location = f"{path}, {position}"
+            value = _parse_json(line.text, location)
+            yield position, _require_object(value, location)
 
 
 def _parse_json(text: str | bytes, location: str) -> Any:
@@ -202,12 +200,13 @@ def _require_object(value: Any, location: str) -> Row:
 
 def _read_json(path: Path) -> Iterator[PlacedRow]:
     with closing(TextFile(path, str(path))) as file:
-        rows = _parse_json(file.read_whole(_MAX_JSON, "give it as JSON lines"), str(path))
+        text = file.read_whole(_MAX_JSON, "give it as JSON lines")
+        rows = _parse_json(text, str(path))
     if not isinstance(rows, list):
         raise InputError(f"{path}: is {describe_value(rows)}; a table is a list of rows")
-    for number, row in enumerate(rows):
-        place = f"[{number}]"
-        yield place, _require_object(row, f"{path}, {place}")
+    for index, row in enumerate(rows):
+        position = f"[{index}]"
+        yield position, _require_object(row, f"{path}, {position}")
 
 
 def _open_binary(path: Path, form: str, module: str, extra: str) -> tuple[Any, BinaryIO]:
@@ -216,9 +215,8 @@ def _open_binary(path: Path, form: str, module: str, extra: str) -> tuple[Any, B
         reader = importlib.import_module(module)
     except ImportError:
         library = module.partition(".")[0]
-        raise InputError(
-            f"{path}: reading {form} needs {library}: pip install 'jurygraph[{extra}]'"
-        ) from None
+        problem = f"reading {form} needs {library}: pip install 'jurygraph[{extra}]'"
+        raise InputError(f"{path}: {problem}") from None
     with refuse_unreadable(path):
         return reader, path.open("rb")
 
@@ -227,8 +225,8 @@ def _read_parquet(path: Path) -> Iterator[PlacedRow]:
     parquet, opened = _open_binary(path, "Parquet", "pyarrow.parquet", "parquet")
     try:
         with opened, parquet.ParquetFile(opened) as file:
-            rows = (row for batch in file.iter_batches(8192) for row in batch.to_pylist())
-            for number, row in enumerate(rows, start=1):
+            batches = (batch.to_pylist() for batch in file.iter_batches(8192))
+            for number, row in enumerate(chain.from_iterable(batches), start=1):
                 yield f"row {number}", to_json_values(row)
     except (OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"{path}: cannot be read as Parquet ({error}); copy it again") from None
@@ -249,9 +247,8 @@ def _read_xlsx(path: Path) -> Iterator[PlacedRow]:
             raise
         except Exception as error:  # noqa: BLE001 - openpyxl raises anything over a damaged file
             detail = shorten(f"{type(error).__name__}: {error}")
-            raise InputError(
-                f"{path}: cannot be read as Excel ({detail}); save it again as .xlsx"
-            ) from None
+            problem = f"cannot be read as Excel ({detail}); save it again as .xlsx"
+            raise InputError(f"{path}: {problem}") from None
 
 
 def _refuse_large_workbook(path: Path, file: BinaryIO) -> None:
@@ -263,19 +260,19 @@ def _refuse_large_workbook(path: Path, file: BinaryIO) -> None:
             problem = f"unpacks to {size:,} bytes, and {_MAX_WORKBOOK:,} are allowed"
             raise InputError(f"{path}: {problem}; save the table as CSV or Parquet")
         for part in parts:
-            if (
-                part.file_size > _MAX_WORKBOOK_RATIO * packed
-                and _count_tags(archive, part) > _MAX_REPEATED_TAGS
-            ):
+            is_dense = part.file_size > _MAX_WORKBOOK_RATIO * packed
+            if is_dense and _count_tags(archive, part) > _MAX_REPEATED_TAGS:
                 problem = f"{quote(part.filename)} repeats more than {_MAX_REPEATED_TAGS:,} tags"
-                raise InputError(
-                    f"{path}: {problem}, as damaged files do; save the table as CSV or Parquet"
-                )
+                advice = "as damaged files do; save the table as CSV or Parquet"
+                raise InputError(f"{path}: {problem}, {advice}")
 
 
 def _count_tags(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> int:
+    number = 0
     with archive.open(part) as opened:
-        return sum(chunk.count(b"<") for chunk in iter(lambda: opened.read(1 << 20), b""))
+        while chunk := opened.read(1 << 20):
+            number += chunk.count(b"<")
+    return number
 
 
 def _sheet_rows(path: Path, sheet: Any) -> Iterator[PlacedRow]:
@@ -292,12 +289,12 @@ def _sheet_rows(path: Path, sheet: Any) -> Iterator[PlacedRow]:
     )
     for number, values in enumerate(rows, start=2):
         if number > _MAX_SHEET_ROWS:
-            raise InputError(
-                f"{path}: has a row beyond {_MAX_SHEET_ROWS:,}, where Excel ends; save it again as .xlsx"
-            )
+            problem = f"has a row beyond {_MAX_SHEET_ROWS:,}, where Excel ends"
+            raise InputError(f"{path}: {problem}; save it again as .xlsx")
         if any(value is not None for value in values):
-            filled = [*values, *[None] * (len(columns) - len(values))]
-            yield f"row {number}", to_json_values(dict(zip(columns, filled, strict=True)))
+            missing = len(columns) - len(values)
+            row = dict(zip(columns, [*values, *[None] * missing], strict=True))
+            yield f"row {number}", to_json_values(row)
 
 
 def folder_of_tasks(path: str | Path) -> Path:
@@ -314,9 +311,14 @@ def check_table_files(facts: Mapping[str, Any] | None, folder: Path | None) -> P
     if facts is None or folder is None:
         return None
     tables = facts.get("tables")
-    for name, table in tables.items() if isinstance(tables, Mapping) else ():
+    if not isinstance(tables, Mapping):
+        return None
+    for name, table in tables.items():
         file = table.get("file") if isinstance(table, Mapping) else None
-        if isinstance(file, str) and not _is_below(file, root := folder.resolve()):
+        if not isinstance(file, str):
+            continue
+        root = folder.resolve()
+        if not _is_below(file, root):
             problem = f"is {quote(file)}, which is not below {root}"
             hint = "move the file there, or allow files elsewhere with --allow-files-outside"
             return Problem(("facts", "tables", name, "file"), problem, hint)
@@ -326,11 +328,8 @@ def check_table_files(facts: Mapping[str, Any] | None, folder: Path | None) -> P
 def _is_below(file: str, root: Path) -> bool:
     try:
         return Path(file).resolve().is_relative_to(root)
-    except (
-        OSError,
-        RuntimeError,
-        ValueError,
-    ):  # a cycle of links, or not a valid path: it cannot be opened either
+    # A cycle of links, or not a valid path: it cannot be opened either.
+    except (OSError, RuntimeError, ValueError):
         return True
 
 
@@ -396,7 +395,9 @@ class TableColumns(FrozenModel):
         """Yield the role and the name of every column that a row needs; a role may have several."""
         for role in type(self).model_fields:
             names = None if role in ("response_from", "tools") else getattr(self, role)
-            for name in names if isinstance(names, tuple) else filter(None, [names]):
+            if not isinstance(names, tuple):
+                names = (names,)
+            for name in filter(None, names):
                 yield role, name
 
     @property
@@ -427,14 +428,12 @@ def columns_of_chats(path: str | Path) -> TableColumns | None:
         first = {} if line is None else from_json(line.text)
     except ValueError:
         return None
-    if (
-        not isinstance(first, dict)
-        or "messages" not in first
-        or {"query", "responses"} & first.keys()
-    ):
+    if not isinstance(first, dict) or "messages" not in first:
         return None
-    id_column = "id" if isinstance(first.get("id"), str) else None
-    return TableColumns(messages="messages", id=id_column, tools="tools")
+    if {"query", "responses"} & first.keys():
+        return None
+    has_id = isinstance(first.get("id"), str)
+    return TableColumns(messages="messages", id="id" if has_id else None, tools="tools")
 
 
 class _TableLines(TextFile):
@@ -476,7 +475,8 @@ def open_table(path: str | Path, columns: TableColumns) -> Iterator[tuple[TextFi
     path = Path(path)
     with ExitStack() as files:
         with require_temporary_space():
-            tasks, responses = (files.enter_context(closing(_TableLines())) for _ in range(2))
+            tasks = files.enter_context(closing(_TableLines()))
+            responses = files.enter_context(closing(_TableLines()))
             before = path_state(path)
             unit = _write_rows(path, columns, tasks, responses)
             digest = FileDigest(name=path.name, sha256=sha256_of(path))
@@ -499,25 +499,21 @@ def _write_rows(
     groups: dict[str, _FirstRow] = {}
     has_texts_only = is_csv(path)
     is_text_as_number = _suffix_of(path) == ".xlsx"  # where a number may stand for a text
-    for count, (place, values) in enumerate(read_rows(path), start=1):
-        word, _, line = place.rpartition(" ")
+    for count, (position, values) in enumerate(read_rows(path), start=1):
+        word, _, line = position.rpartition(" ")
         unit, number = (word, int(line)) if word else ("row", count)
-        cells = _read_cells(path, place, values, columns, is_text_as_number)
-        location = f"{path}, {place}"
+        cells = _read_cells(path, position, values, columns, is_text_as_number)
+        location = f"{path}, {position}"
         row_id = cells[columns.id] or f"row-{count}"
         if ids.setdefault(row_id, number) != number:
             problem = f"is {quote(row_id)}, as in {unit} {ids[row_id]}"
             _refuse(location, columns.id, problem, "give each row an id of its own")
         task = _to_task(location, row_id, cells, columns)
-        own = _FirstRow(
-            number, task.id, {name: _shared_digest(cells[name]) for name in columns.shared}
-        )
-        first = (
-            own
-            if columns.group_by is None
-            else groups.setdefault(digest_of(cells[columns.group_by]), own)
-        )
-        for column, digest in own.cells.items():
+        digests = {name: _shared_digest(cells[name]) for name in columns.shared}
+        first = _FirstRow(number, task.id, digests)
+        if columns.group_by is not None:
+            first = groups.setdefault(digest_of(cells[columns.group_by]), first)
+        for column, digest in digests.items():
             if digest != first.cells[column]:
                 problem = (
                     f"is not that of {unit} {first.number}, which is the same task by --group-by"
@@ -551,7 +547,7 @@ class _FirstRow(NamedTuple):
 
 
 def _read_cells(
-    path: Path, place: str, values: Row, columns: TableColumns, is_text_as_number: bool
+    path: Path, position: str, values: Row, columns: TableColumns, is_text_as_number: bool
 ) -> Cells:
     """Return the cells of the named columns as text, prompts and rubrics also as lists; None for no column.
 
@@ -559,15 +555,10 @@ def _read_cells(
     makes numbers of texts such as 42.
     """
     cells: dict[str | None, Any] = {None: None, columns.tools: values.get(str(columns.tools))}
+    location = f"{path}, {position}"
     for role, column in columns.by_role:
         if column not in values:
-            header = (
-                f"{path}, line 1"
-                if is_csv(path)
-                else str(path)
-                if place.startswith("row ")
-                else f"{path}, {place}"
-            )
+            header = _header_location(path, position)
             raise missing_column_error(header, (column,), list(values))
         value = values[column]
         is_name = role not in ("prompt", "response") or is_text_as_number
@@ -578,21 +569,26 @@ def _read_cells(
         if role == "response" and value is None:
             value = ""
         if role != "response" and _is_empty(value):
-            _refuse(f"{path}, {place}", column, "is empty", "fill it, or leave the row out")
+            _refuse(location, column, "is empty", "fill it, or leave the row out")
         if role == "messages":
-            cells[column] = _read_exchange(f"{path}, {place}", column, value, columns.response_from)
+            cells[column] = _read_exchange(location, column, value, columns.response_from)
             continue
-        if not isinstance(value, str) and not (
-            column in (columns.prompt, columns.rubric, columns.context) and isinstance(value, list)
-        ):
-            several = role == "response" and isinstance(value, list)
-            remedy = (
-                "write text"
-                + ", one response a row, and name their common column with --group-by" * several
-            )
-            _refuse(f"{path}, {place}", column, f"is {describe_value(value)}", remedy)
+        is_list = isinstance(value, list)
+        may_be_list = column in (columns.prompt, columns.rubric, columns.context)
+        if not isinstance(value, str) and not (is_list and may_be_list):
+            remedy = "write text"
+            if role == "response" and is_list:
+                remedy += ", one response a row, and name their common column with --group-by"
+            _refuse(location, column, f"is {describe_value(value)}", remedy)
         cells[column] = value
     return cells
+
+
+def _header_location(path: Path, position: str) -> str:
+    """Return where the columns of a row are named: in the first line, in the file's header, or in the row itself."""
+    if is_csv(path):
+        return f"{path}, line 1"
+    return str(path) if position.startswith("row ") else f"{path}, {position}"
 
 
 def _read_exchange(location: str, column: str, value: Any, start: int | None) -> Exchange:
@@ -629,21 +625,20 @@ def _to_label(text: str) -> str | int | float:
 def _to_task(location: str, row_id: str, cells: Cells, columns: TableColumns) -> Task:
     """Return the task of a row: named by its group unless that is the prompt, else like the row."""
     is_named = columns.group_by not in (None, columns.prompt)
-    content = {"id": cells[columns.group_by] if is_named else row_id}
+    id_column = columns.group_by if is_named else columns.id
     chat = cells[columns.messages]
-    query = cells[columns.prompt] if chat is None else chat.query
-    content |= {"query": query, "reference": cells[columns.reference]}
+    content = {
+        "id": cells[id_column] if is_named else row_id,
+        "query": cells[columns.prompt] if chat is None else chat.query,
+        "reference": cells[columns.reference],
+    }
     if columns.tools is not None:
         content["tools"] = cells[columns.tools]
     if columns.context is not None:
         content["context"] = _to_context(cells[columns.context])
     if columns.rubric is not None:
         content["rubric"] = _to_rubric(location, columns.rubric, cells[columns.rubric])
-    names = {
-        "id": columns.group_by if is_named else columns.id,
-        "query": columns.prompt,
-        "rubric": columns.rubric,
-    }
+    names = {"id": id_column, "query": columns.prompt, "rubric": columns.rubric}
     return _validate(location, Task, content, names)
 
 
@@ -669,19 +664,12 @@ def _to_rubric(location: str, column: str, cell: str | list[Any]) -> Row:
         try:
             criteria = from_json(cell)
         except ValueError as error:
-            _refuse(
-                location,
-                column,
-                f"is not valid JSON ({error})",
-                "write a list of criteria, or a criterion a line",
-            )
+            hint = "write a list of criteria, or a criterion a line"
+            _refuse(location, column, f"is not valid JSON ({error})", hint)
     else:
         criteria = [line.strip() for line in cell.splitlines() if line.strip()]
-    return {
-        "criteria": [
-            _to_criterion(f"c{number}", one) for number, one in enumerate(criteria, start=1)
-        ]
-    }
+    numbered = enumerate(criteria, start=1)
+    return {"criteria": [_to_criterion(f"c{number}", value) for number, value in numbered]}
 
 
 def _to_criterion(name: str, value: Any) -> Any:
@@ -701,9 +689,12 @@ def _to_responses(
         content = {"task": task, "id": row_id, "messages": chat.response}
         content |= {"agent": cells[columns.agent], "labels": labels}
         yield _validate(location, ResponseLine, content, {"messages": columns.messages})
-    is_only = len(columns.response) == 1
     for column in columns.response:
-        name, agent = (row_id, cells[columns.agent]) if is_only else (f"{row_id}/{column}", column)
+        name = row_id
+        agent = cells[columns.agent]
+        if len(columns.response) > 1:
+            name = f"{row_id}/{column}"
+            agent = column
         content = {
             "task": task,
             "id": name,
@@ -718,13 +709,9 @@ def _validate(location: str, model: type[M], content: Row, columns: Mapping[str,
     """Return the content as a model. Raises `InputError` with the column of the field that is wrong."""
     entry = validate(model, content)
     if isinstance(entry, Problem):
-        field, *rest = entry.path
-        _refuse(
-            location,
-            format_path((columns.get(str(field)) or field, *rest)),
-            entry.problem,
-            entry.remedy,
-        )
+        field, *inner = entry.path
+        column = format_path((columns.get(str(field)) or field, *inner))
+        _refuse(location, column, entry.problem, entry.remedy)
     return entry
 
 
