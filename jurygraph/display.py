@@ -22,11 +22,9 @@ class Displayed:
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         """Return names and values; unless overridden the fields of a dataclass, or the name and version of code."""
-        names = (
-            [field.name for field in fields(self) if field.repr]
-            if is_dataclass(self)
-            else ["name", "version"]
-        )
+        names = ["name", "version"]
+        if is_dataclass(self):
+            names = [field.name for field in fields(self) if field.repr]
         return [(name, getattr(self, name)) for name in names if hasattr(self, name)]
 
     def __repr__(self) -> str:
@@ -42,12 +40,14 @@ class Displayed:
 def format_line(kind: str, parts: Iterable[tuple[str, Any]]) -> str:
     """Return `kind(name=value, …)`, without the parts that are too long for the line."""
     line = f"{format_value(kind, 50)[1:-1]}("
-    for place, (name, value) in enumerate(parts):
-        field = f"{', ' if place else ''}{name}={format_value(value)}"
+    separator = ""
+    for name, value in parts:
+        field = f"{separator}{name}={format_value(value)}"
         if len(line) + len(field) > MAX_LINE - len(", …)"):
-            line += ", …" if place else "…"
+            line += f"{separator}…"
             break
         line += field
+        separator = ", "
     return f"{line})"
 
 
@@ -55,9 +55,8 @@ def format_value(value: Any, limit: int = MAX_VALUE, is_inner: bool = False) -> 
     """Return a value as printable text of at most `limit` characters; an inner collection is only hinted at."""
     if isinstance(value, str):
         text = repr(value[:limit])
-        return (
-            text if len(value) <= limit and len(text) <= limit else f"{text[: limit - 2]}…{text[0]}"
-        )
+        is_short = len(value) <= limit and len(text) <= limit
+        return text if is_short else f"{text[: limit - 2]}…{text[0]}"
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, int):
@@ -81,15 +80,16 @@ def _name_type(value: Any) -> str:
 
 def _join(brackets: str, parts: Iterable[str], size: int, limit: int) -> str:
     text = ""
-    shown = 0
+    count = 0
     for part in parts:
         longer = f"{text}, {part}" if text else part
         if len(longer) > limit - len("{, …}"):
             break
         text = longer
-        shown = shown + 1
-    rest = "" if shown == size else ", …" if text else "…"
-    return f"{brackets[0]}{text}{rest}{brackets[1]}"
+        count = count + 1
+    if count != size:
+        text += ", …" if text else "…"
+    return f"{brackets[0]}{text}{brackets[1]}"
 
 
 def is_filled_in(judged: float | None, counted: float | None) -> bool:
@@ -102,16 +102,18 @@ def is_filled_in(judged: float | None, counted: float | None) -> bool:
 
 def html_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Return an HTML table of at most 12 rows; all texts are escaped, long ones cut, and None is a dash."""
-    more = len(rows) - MAX_ROWS
-    shown = [*rows[:MAX_ROWS], *([(f"… {more} more",)] if more > 0 else [])]
+    body = list(rows[:MAX_ROWS])
+    if len(rows) > MAX_ROWS:
+        body.append((f"… {len(rows) - MAX_ROWS} more",))
     lines = [f"<table><caption>{_cell(caption)}</caption>"]
     if head:
-        lines.append(f"<tr>{''.join(f'<th>{_cell(name)}</th>' for name in head)}</tr>")
-    for name, *values in shown:
-        lines.append(
-            f"<tr><th>{_cell(name)}</th>{''.join(f'<td>{_cell(value)}</td>' for value in values)}</tr>"
-        )
-    return "".join([*lines, "</table>"])
+        names = [f"<th>{_cell(name)}</th>" for name in head]
+        lines.append(f"<tr>{''.join(names)}</tr>")
+    for name, *values in body:
+        cells = [f"<td>{_cell(value)}</td>" for value in values]
+        lines.append(f"<tr><th>{_cell(name)}</th>{''.join(cells)}</tr>")
+    lines.append("</table>")
+    return "".join(lines)
 
 
 def _cell(value: Any) -> str:
@@ -131,17 +133,16 @@ def format_number(value: float | None, digits: int = 4) -> str:
         return "-"
     if value == inf:
         return "∞"
-    return (
-        f"{value:.{digits}e}"
-        if _MOST_DIGITS <= abs(value) < inf
-        else f"{round(value, digits) + 0.0:.{digits}f}"
-    )
+    if _MOST_DIGITS <= abs(value) < inf:
+        return f"{value:.{digits}e}"
+    return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def format_interval(
     value: float | None, low: float | None, high: float | None, digits: int = 4
 ) -> str:
     """Format an estimate with its interval in parentheses, if it has one."""
+    text = format_number(value, digits)
     if low is None or high is None:
-        return format_number(value, digits)
-    return f"{format_number(value, digits)} ({format_number(low, digits)} to {format_number(high, digits)})"
+        return text
+    return f"{text} ({format_number(low, digits)} to {format_number(high, digits)})"

@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from os import PathLike
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -41,9 +41,8 @@ class Problem:
     @property
     def field(self) -> str:
         """The path in its usual notation, with long steps shortened."""
-        return shorten(
-            format_path(tuple(s if isinstance(s, int) else shorten(s) for s in self.path)), 200
-        )
+        steps = [step if isinstance(step, int) else shorten(step) for step in self.path]
+        return shorten(format_path(tuple(steps)), 200)
 
 
 def validate(model: type[M], value: Any) -> M | Problem:
@@ -61,23 +60,22 @@ def describe_validation_error(
 ) -> Problem:
     """Describe why `value` is no valid `model`. An unknown key comes first: it often explains a missing field."""
     errors = error.errors(include_url=False)
-    first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
-    if (
-        first["type"] != "extra_forbidden"
-    ):  # of a union, the alternative that fits best has the deepest error
-        path = _locate(first, value)[0]
-        inner = [e for e in errors if _locate(e, value)[0][: len(path)] == path]
-        first = max(inner, key=lambda e: len(_locate(e, value)[0]))
+    unknown_keys = [e for e in errors if e["type"] == "extra_forbidden"]
+    first = (unknown_keys or errors)[0]
+    if not unknown_keys:
+        # Of a union, the alternative that fits best has the deepest error.
+        path = _path_of(first, value)
+        inner = [e for e in errors if _path_of(e, value)[: len(path)] == path]
+        first = max(inner, key=lambda e: len(_path_of(e, value)))
     path, invalid = _locate(first, value)
-    alternatives = [e for e in errors if _locate(e, value)[0] == path]
-    fitting = [
-        e for e in alternatives if e["type"] not in (*_EXPECTED, "is_instance_of", "literal_error")
-    ]
-    if not fitting and not isinstance(
-        invalid, str
-    ):  # the problem is not that it is none of some words
+    alternatives = [e for e in errors if _path_of(e, value) == path]
+    wrong_types = (*_EXPECTED, "is_instance_of", "literal_error")
+    fitting = [e for e in alternatives if e["type"] not in wrong_types]
+    if not fitting and not isinstance(invalid, str):
+        # The problem is not that it is none of some words.
         fitting = [e for e in alternatives if e["type"] != "literal_error"]
-    first = (fitting or [first])[0]
+    if fitting:
+        first = fitting[0]
     expected = dict.fromkeys(_EXPECTED[e["type"]] for e in alternatives if e["type"] in _EXPECTED)
     if len(expected) > 1:
         return Problem(path, f"is {describe_value(invalid)}", f"write {' or '.join(expected)}")
@@ -93,26 +91,27 @@ def first_validation_error(error: ValidationError) -> str:
 
 def format_path(path: Path) -> str:
     """Return a path in its usual notation: `responses[2].text`."""
-    return "".join(
-        f"[{step}]" if isinstance(step, int) else f".{step}" for step in path
-    ).removeprefix(".")
+    steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
+    return "".join(steps).removeprefix(".")
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     """Return a question for the nearest known name, "did you mean …?"; None if no name is near."""
-    similar = nearest_name(name, known)
+    similar = nearest_name(name, candidates)
     if similar is None:
         return None
-    return f"did you mean {shorten(similar) if similar == similar.strip() else quote(similar)}?"
+    text = shorten(similar) if similar == similar.strip() else quote(similar)
+    return f"did you mean {text}?"
 
 
-def nearest_name(name: str, known: Iterable[str]) -> str | None:
+def nearest_name(name: str, candidates: Iterable[str]) -> str | None:
     """Return the known name that differs only in case, else the most similar one; None if no name is near."""
-    names = list(islice(known, _MAX_COMPARED))
-    similar = (other for other in names if other.casefold() == name.casefold())
-    return next(similar, None) or next(
-        iter(difflib.get_close_matches(name, names, n=1, cutoff=0.5)), None
-    )
+    names = list(islice(candidates, _MAX_COMPARED))
+    for other in names:
+        if other.casefold() == name.casefold():
+            return other
+    similar = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return similar[0] if similar else None
 
 
 def describe_value(value: Any) -> str:
@@ -137,7 +136,8 @@ def describe_value(value: Any) -> str:
 def name_type(value: Any) -> str:
     """Return the name of the type of a Python value, with an article: "a dict", "an int"."""
     name = shorten(type(value).__name__)
-    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+    article = "an" if name[:1].lower() in "aeiou" else "a"
+    return f"{article} {name}"
 
 
 _MOST_NAMES = 5
@@ -145,8 +145,10 @@ _MOST_NAMES = 5
 
 def join_names(names: Sequence[str]) -> str:
     """Return the names in a row, with the number of those beyond the fifth."""
-    more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
-    return ", ".join([*names[:_MOST_NAMES], *more])
+    listed = list(names[:_MOST_NAMES])
+    if len(names) > _MOST_NAMES:
+        listed.append(f"{len(names) - _MOST_NAMES} more")
+    return ", ".join(listed)
 
 
 def quote(name: str) -> str:
@@ -211,45 +213,51 @@ _TEMPLATES = {
 
 def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
     """Return the path of an error in the value, without pydantic's names for parts of a union, and the value there."""
+    location = error["loc"]
     path: list[str | int] = []
-    for step in error["loc"]:
+    for step in location:
         in_list = isinstance(value, list | tuple) and isinstance(step, int) and step < len(value)
-        if in_list or (isinstance(value, Mapping) and step in value):
+        in_mapping = isinstance(value, Mapping) and step in value
+        if in_list or in_mapping:
             value = value[step]
             path.append(step)
-    if error["type"] == "missing" and path[-1:] != [error["loc"][-1]]:  # it may be null
-        path.append(error["loc"][-1])
-    if error["loc"][-1:] == ("[key]",) and path[-1:] == [
-        error["loc"][-2]
-    ]:  # the error is in a key itself
+    if error["type"] == "missing" and path[-1:] != [location[-1]]:  # it may be null
+        path.append(location[-1])
+    if location[-1:] == ("[key]",) and path[-1:] == [location[-2]]:  # the error is in a key itself
         value = path[-1]
     return tuple(path), value
 
 
+def _path_of(error: ErrorDetails, value: Any) -> Path:
+    path, _ = _locate(error, value)
+    return path
+
+
 def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]) -> Problem:
     kind = error["type"]
-    context = error.get("ctx", {})
-    places, in_path = (
-        [step for step in steps if isinstance(step, int)] for steps in (error["loc"], path)
-    )
-    if len(places) > len(in_path) and not isinstance(
-        value, list | tuple | Mapping
-    ):  # such as the fields of a model
+    location = error["loc"]
+    is_collection = isinstance(value, list | tuple | Mapping)
+    # Such as the fields of a model.
+    if _count_indices(location) > _count_indices(path) and not is_collection:
         return Problem(path, f"is {describe_value(value)}", "write a list")
-    if error["loc"][-1:] == ("[key]",) and isinstance(value, Mapping):  # a key that is an object
+    if location[-1:] == ("[key]",) and isinstance(value, Mapping):  # a key that is an object
         key = next(key for key in value if not isinstance(key, str | int))
-        return Problem(
-            path, f"has a key that is {describe_value(key)}", "write its name, in quotes"
-        )
+        problem = f"has a key that is {describe_value(key)}"
+        return Problem(path, problem, "write its name, in quotes")
     if kind in _EXPECTED:
         return Problem(path, f"is {describe_value(value)}", f"write {_EXPECTED[kind]}")
     if kind in _TEMPLATES:
+        context = error.get("ctx", {})
         parts = {**context, "value": describe_value(value), "characters": len(str(value))}
         problem, remedy = _TEMPLATES[kind]
         return Problem(path, problem.format(**parts), remedy.format(**parts))
     if kind in _DESCRIBERS:
         return _DESCRIBERS[kind](error, path, value, model)
     return Problem(path, f"is {describe_value(value)}", error["msg"])
+
+
+def _count_indices(path: Path) -> int:
+    return sum(isinstance(step, int) for step in path)
 
 
 def _describe_missing(
@@ -263,17 +271,15 @@ def _describe_missing(
         return Problem(path, "is missing", f"write it: {' '.join(field.description.split())}")
     words = re.findall(r"[A-Z][a-z]*", owner.__name__)
     name = " ".join(word for word in words if word not in _TECHNICAL_WORDS).lower() or "config"
-    return Problem(
-        path, "is missing", f"{name} need it" if name.endswith("s") else f"every {name} needs it"
-    )
+    need = f"{name} need it" if name.endswith("s") else f"every {name} needs it"
+    return Problem(path, "is missing", need)
 
 
 def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[BaseModel]) -> Problem:
-    known = dict.fromkeys(
-        name for owner in _owners(error, path, model) for name in owner.model_fields
-    )
-    listed = f"known here: {', '.join(known)}" if known else "leave it out"
-    return Problem(path, "unknown", did_you_mean(str(path[-1]), known) or listed)
+    fields = [owner.model_fields for owner in _owners(error, path, model)]
+    names = dict.fromkeys(chain.from_iterable(fields))
+    listed = f"known here: {', '.join(names)}" if names else "leave it out"
+    return Problem(path, "unknown", did_you_mean(str(path[-1]), names) or listed)
 
 
 def _describe_choice(error: ErrorDetails, path: Path, value: Any, _: type[BaseModel]) -> Problem:
@@ -297,7 +303,8 @@ def _describe_custom(error: ErrorDetails, path: Path, _: Any, __: type[BaseModel
     field = _FIELD_PREFIX.match(message)
     if field is None:
         return Problem(path, message)
-    steps = (int(step) if step.isdigit() else step for step in re.findall(r"\w+", field[1]))
+    words = re.findall(r"\w+", field[1])
+    steps = [int(word) if word.isdigit() else word for word in words]
     return Problem((*path, *steps), message[field.end() :])
 
 
@@ -314,18 +321,15 @@ _DESCRIBERS: dict[str, Callable[[ErrorDetails, Path, Any, type[BaseModel]], Prob
 def _owners(error: ErrorDetails, path: Path, model: type[BaseModel]) -> list[type[BaseModel]]:
     """Return the models that may have the field of an error: of a union, those that the error's location names."""
     models = _models_at(model, path[:-1]) or [model]
-    return [m for m in models if not {m.__name__, *_tags(m)}.isdisjoint(error["loc"])] or models
+    named = [m for m in models if not {m.__name__, *_tags(m)}.isdisjoint(error["loc"])]
+    return named or models
 
 
 def _tags(model: type[BaseModel]) -> Iterable[Any]:
     """Return the values of a model's literal fields, such as `kind`."""
-    annotations = (field.annotation for field in model.model_fields.values())
-    return (
-        tag
-        for annotation in annotations
-        if get_origin(annotation) is Literal
-        for tag in get_args(annotation)
-    )
+    for field in model.model_fields.values():
+        if get_origin(field.annotation) is Literal:
+            yield from get_args(field.annotation)
 
 
 def _models_at(annotation: Any, path: Path) -> list[type[BaseModel]]:
@@ -340,7 +344,7 @@ def _models_at(annotation: Any, path: Path) -> list[type[BaseModel]]:
     origin = get_origin(annotation)
     parts = get_args(annotation)
     if origin in (Union, UnionType):
-        return [model for part in parts for model in _models_at(part, path)]
+        return list(chain.from_iterable(_models_at(part, path) for part in parts))
     if origin in (tuple, dict) and path:
         return _models_at(parts[origin is dict], path[1:])
     return _models_at(parts[0], path) if hasattr(annotation, "__metadata__") else []

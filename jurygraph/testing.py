@@ -59,7 +59,8 @@ class ScriptedJudge(Displayed, Backend):
 
     @staticmethod
     def _check_answers(answers: Mapping[str, Answer] | Sequence[Answer]) -> None:
-        for key, answer in answers.items() if isinstance(answers, Mapping) else enumerate(answers):
+        entries = answers.items() if isinstance(answers, Mapping) else enumerate(answers)
+        for key, answer in entries:
             if isinstance(answers, Mapping):
                 require_type(f"answers, key {format_value(key)}", key, str, "write text")
             if not isinstance(answer, bool | int | float | str | Mapping | Sequence | Callable):
@@ -97,9 +98,8 @@ class ScriptedJudge(Displayed, Backend):
         response = _strip_message_fences(_fenced("response", text, request.marks), request.marks)
         properties: Any = (request.answer or {}).get("properties", {})
         items = {name: schema.get("properties", {}) for name, schema in properties.items()}
-        if not items or not all(
-            {"met", "value", "part_1"} & fields.keys() for fields in items.values()
-        ):
+        judgements = {"met", "value", "part_1"}
+        if not items or any(judgements.isdisjoint(fields) for fields in items.values()):
             last = format_value(request.messages[-1].content, 150)
             label = f"the prompt {request.prompt}" if request.prompt else last
             return self._answer(text, turn, response, f"a request with {label}")
@@ -120,12 +120,12 @@ class ScriptedJudge(Displayed, Backend):
             answers = list(self._answers[turn : turn + 1])
         if not answers:
             raise LookupError(label)
-        return answers[0](response) if callable(answers[0]) else answers[0]
+        answer = answers[0]
+        return answer(response) if callable(answer) else answer
 
 
-_HEADER = re.compile(
-    r"\[\d+\] (system|developer|user|assistant|tool)\b"
-)  # of a message: nobody's words
+# Of a message: nobody's words.
+_HEADER = re.compile(r"\[\d+\] (system|developer|user|assistant|tool)\b")
 
 
 def _fenced(name: str, text: str, marks: Sequence[str], before: str = "") -> str:
@@ -153,13 +153,11 @@ def _fill_in(fields: Mapping[str, Any], answer: Any, response: str) -> dict[str,
     if "met" in fields:
         filled |= {"met": answer >= 0.5, "probability": float(answer)}
     elif "value" in fields:
-        (bounds,) = (
-            schema
-            for schema in fields["value"].get("anyOf", [fields["value"]])
-            if "maximum" in schema
-        )
-        ends = {True: bounds["maximum"], False: bounds["minimum"]}
-        filled["value"] = ends[answer] if isinstance(answer, bool) else answer
+        schema = fields["value"]
+        (bounds,) = (choice for choice in schema.get("anyOf", [schema]) if "maximum" in choice)
+        if isinstance(answer, bool):
+            answer = bounds["maximum"] if answer else bounds["minimum"]
+        filled["value"] = answer
     else:
         parts = [name for name in fields if name.startswith("part_")]
         met = [answer] * len(parts) if isinstance(answer, bool) else answer
