@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
@@ -36,25 +36,30 @@ if TYPE_CHECKING:
     from jurygraph.sources import TableColumns
 
 
-@dataclass(frozen=True)
+def _option_name(option: str) -> dict[str, str]:
+    """Return the metadata of a field that a command repeats under the name of an option."""
+    return {"option": option}
+
+
+@dataclass(frozen=True, kw_only=True)
 class ScoreOptions:
     """The arguments and options of one `jurygraph score`, as typed; `revise` is how a study changes the config."""
 
     tasks: str
-    run: Path
     columns: "TableColumns | None" = None
-    responses: str | None = None
-    profiles_from: str | None = None
-    edges_from: str | None = None
-    allow_files_outside: bool = False
-    config: Path | None = None
-    model: str | None = None
+    config: Path | None = field(default=None, metadata=_option_name("--config"))
+    responses: str | None = field(default=None, metadata=_option_name("--responses"))
+    profiles_from: str | None = field(default=None, metadata=_option_name("--profiles-from"))
+    edges_from: str | None = field(default=None, metadata=_option_name("--edges-from"))
+    model: str | None = field(default=None, metadata=_option_name("--model"))
+    limit: int | None = field(default=None, metadata=_option_name("--limit"))
+    max_cost: float | None = field(default=None, metadata=_option_name("--max-cost"))
+    max_calls: int | None = field(default=None, metadata=_option_name("--max-calls"))
+    branch: Path | None = field(default=None, metadata=_option_name("--branch"))
+    run: Path = field(metadata=_option_name("--out"))
+    rewards_from: Sequence[Path] = field(default=(), metadata=_option_name("--rewards-from"))
+    allow_files_outside: bool = field(default=False, metadata=_option_name("--allow-files-outside"))
     dry_run: bool = False
-    limit: int | None = None
-    branch: Path | None = None
-    rewards_from: Sequence[Path] = ()
-    max_cost: float | None = None
-    max_calls: int | None = None
     revise: "Callable[[Config], Config] | None" = None
 
     @cached_property
@@ -62,28 +67,28 @@ class ScoreOptions:
         """Return the command that scores into a new run, and carries over from this one all that did not fail."""
         run = self.run if self.run.name not in ("", "..") else self.run.resolve()
         numbered = (run.with_name(f"{run.name}-{number}") for number in count(2))
-        names = (
-            "config",
-            "responses",
-            "profiles_from",
-            "edges_from",
-            "model",
-            "limit",
-            "max_cost",
-            "max_calls",
-        )
-        values = {name.replace("_", "-"): getattr(self, name) for name in names}
-        values |= {
-            "branch": self.run,
-            "out": next(folder for folder in numbered if not folder.exists()),
-        }
-        words = columns_words(self.columns)
-        words += [
-            f"--{name} {shell_quote(value)}" for name, value in values.items() if value is not None
-        ]
-        words += [f"--rewards-from {shell_quote(run)}" for run in self.rewards_from]
-        words += ["--allow-files-outside"] if self.allow_files_outside else []
-        return " ".join(["jurygraph score", shell_quote(self.tasks), *words])
+        unused = next(folder for folder in numbered if not folder.exists())
+        return replace(self, branch=self.run, run=unused)._command
+
+    @property
+    def _command(self) -> str:
+        words = ["jurygraph score", shell_quote(self.tasks), *columns_words(self.columns)]
+        for option_field in fields(self):
+            option = option_field.metadata.get("option")
+            if option is not None:
+                words += _option_words(option, getattr(self, option_field.name))
+        return " ".join(words)
+
+
+def _option_words(option: str, value: object) -> Iterator[str]:
+    """Yield an option with its value as a shell takes it, once for each value of a list; none if it is not given."""
+    if value is True:
+        yield option
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield f"{option} {shell_quote(item)}"
+    elif value is not None and value is not False:
+        yield f"{option} {shell_quote(value)}"
 
 
 class OpenedJob(NamedTuple):
@@ -102,9 +107,9 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
     """
     printed = set() if printed is None else printed
     path = options.config or find_config(options.tasks)
-    revise = (
-        partial(_as_evaluation, options.rewards_from) if options.rewards_from else options.revise
-    )
+    revise = options.revise
+    if options.rewards_from:
+        revise = partial(_as_evaluation, options.rewards_from)
     jury = open_jury(
         path,
         options.model,
@@ -139,9 +144,9 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
             open_profiles(options.profiles_from, source) as profiles,
         ):
             if source.graphs:
-                print_message(
-                    f"{source.graphs} of {source.extent()[0]} tasks take their graph from {options.edges_from}"
-                )
+                task_count, _ = source.extent()
+                graphs = f"{source.graphs} of {task_count} tasks take their graph"
+                print_message(f"{graphs} from {options.edges_from}")
             job = ScoringJob(
                 folder=options.run,
                 jury=jury,
@@ -153,9 +158,8 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
             with StoredWork(job) as stored:
                 yield OpenedJob(job, stored, RunTotals(job, stored.run))
         if branch is not None and not options.dry_run:
-            print_message(
-                f"verdicts: {branch.reused} reused from {options.branch}, {branch.requested} requested"
-            )
+            reused = f"{branch.reused} reused from {options.branch}"
+            print_message(f"verdicts: {reused}, {branch.requested} requested")
 
 
 def _as_evaluation(runs: Sequence[Path], config: "Config") -> "Config":
@@ -254,8 +258,8 @@ def print_plan_notes(notes: "Sequence[PlanNote]") -> None:
     """Print the note of the plan with the smallest checked share, for all plans that have one."""
     if notes:
         _, task, note = min(notes)
-        others = len(notes) - 1
-        print_message(f"task {quote(task)}{f' and {others} more' if others else ''}: {note}")
+        more = f" and {len(notes) - 1} more" if len(notes) > 1 else ""
+        print_message(f"task {quote(task)}{more}: {note}")
 
 
 def _print_interrupted(job: "ScoringJob", is_planned: bool, stored_calls: int) -> None:
@@ -265,10 +269,9 @@ def _print_interrupted(job: "ScoringJob", is_planned: bool, stored_calls: int) -
         kept = f"finished tasks are kept in {job.folder}. Run the same command again to continue"
         print_message(f"interrupted; {kept}")
     else:
-        replies = (
-            f" except {stored_calls} replies of the model; run the same command again to continue"
-        )
-        nothing = f"nothing was written{replies if stored_calls else ''}"
+        nothing = "nothing was written"
+        if stored_calls:
+            nothing += f" except {stored_calls} replies of the model; run the same command again to continue"
         print_message(f"interrupted before anything was scored; {nothing}")
     for line in request_lines(count_requests(job.jury)):
         print_message(line)
@@ -298,9 +301,11 @@ def score_study(
 
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout_to_stderr())
-        place = Path(stack.enter_context(TemporaryDirectory())) if options.dry_run else folder
+        task_folder = folder
+        if options.dry_run:
+            task_folder = Path(stack.enter_context(TemporaryDirectory()))
         runner = stack.enter_context(asyncio.Runner(loop_factory=uvloop.new_event_loop))
-        run_options = [_write_run_tasks(place, folder, run, options) for run in runs]
+        run_options = [_write_run_tasks(task_folder, folder, run, options) for run in runs]
         forecasts = {}
         printed: set[str] = set()
         for run, scoring in zip(runs, run_options, strict=True):
@@ -320,10 +325,10 @@ def score_study(
 
 
 def _write_run_tasks(
-    place: Path, folder: Path, run: StudyRun, options: ScoreOptions
+    task_folder: Path, folder: Path, run: StudyRun, options: ScoreOptions
 ) -> ScoreOptions:
-    place.mkdir(parents=True, exist_ok=True)
-    tasks = place / f"{run.name}.jsonl"
+    task_folder.mkdir(parents=True, exist_ok=True)
+    tasks = task_folder / f"{run.name}.jsonl"
     if tasks.exists() and tasks.read_bytes() != b"".join(run.lines):
         raise InputError(f"{tasks}: holds other tasks; name another --out, or remove {folder}")
     if not tasks.exists():
@@ -335,45 +340,22 @@ def _cost_table(forecasts: "Mapping[str, Forecast]") -> tuple[dict[str, object],
     from jurygraph.runs.reports.estimate import ASSUMPTIONS, CallEstimate
 
     rows: list[list[object]] = []
+    content = {}
     for name, forecast in forecasts.items():
         model = forecast.model or CallEstimate()
-        loads = (model.low, model.expected, model.worst)
-        cost = (
-            "unknown" if model.worst.cost is None and model.worst.calls else model.worst.cost or 0.0
-        )
-        rows.append(
-            [
-                name,
-                forecast.tasks,
-                forecast.responses,
-                forecast.verdicts,
-                *(load.calls for load in loads),
-                cost,
-            ]
-        )
-    header = [
-        "to score",
-        "tasks",
-        "responses",
-        "verdicts",
-        "requests",
-        "expected",
-        "worst",
-        "US dollars, worst",
-    ]
-    known = sum(
-        forecast.model.from_cache for forecast in forecasts.values() if forecast.model is not None
-    )
-    notes = (
-        [f"answered from the cache: {known}", ASSUMPTIONS]
-        if any(one.model for one in forecasts.values())
-        else []
-    )
-    content = {
-        name: {**asdict(one), "model": one.model and one.model.to_json()}
-        for name, one in forecasts.items()
-    }
-    return {"runs": content}, [*format_table(header, rows), *notes]
+        worst = model.worst
+        cost = "unknown" if worst.cost is None and worst.calls else worst.cost or 0.0
+        sizes = [forecast.tasks, forecast.responses, forecast.verdicts]
+        rows.append([name, *sizes, model.low.calls, model.expected.calls, worst.calls, cost])
+        requests = forecast.model and forecast.model.to_json()
+        content[name] = {**asdict(forecast), "model": requests}
+    header = ["to score", "tasks", "responses", "verdicts", "requests", "expected", "worst"]
+    lines = format_table([*header, "US dollars, worst"], rows)
+    estimates = [forecast.model for forecast in forecasts.values() if forecast.model is not None]
+    if estimates:
+        cached = sum(estimate.from_cache for estimate in estimates)
+        lines += [f"answered from the cache: {cached}", ASSUMPTIONS]
+    return {"runs": content}, lines
 
 
 def _score_run(options: ScoreOptions, runner: "asyncio.Runner", printed: set[str]) -> ScoreOptions:
@@ -390,9 +372,8 @@ def _score_run(options: ScoreOptions, runner: "asyncio.Runner", printed: set[str
         print_inconclusive(summary.error_rate, accepted)
     if summary.failed:
         counts = f"{summary.failed} of {summary.responses} rewards failed and have no value"
-        print_message(
-            f"{options.run}: {counts}; to repeat them, remove it and run the same command again"
-        )
+        advice = "to repeat them, remove it and run the same command again"
+        print_message(f"{options.run}: {counts}; {advice}")
     for line in request_lines(sent):
         print_message(line)
     return reduce_limits(options, sent)

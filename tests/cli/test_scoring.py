@@ -34,8 +34,8 @@ def test_the_retry_command_has_the_same_options_and_a_new_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ScoreOptions(
-        "tasks.jsonl",
-        Path("a run"),
+        tasks="tasks.jsonl",
+        run=Path("a run"),
         config=Path("jury.yaml"),
         model="gguf:a judge",
         limit=2,
@@ -49,9 +49,8 @@ def test_the_retry_command_has_the_same_options_and_a_new_folder(
     assert options.retry_command == f"jurygraph score tasks.jsonl {words}"
     Path("a run-2").mkdir()
     assert "--out 'a run-3'" in replace(options).retry_command, "the other is there now"
-    here = ScoreOptions(
-        "tasks.jsonl", Path("."), TableColumns(prompt="question", response=("one", "a b"))
-    )
+    table = TableColumns(prompt="question", response=("one", "a b"))
+    here = ScoreOptions(tasks="tasks.jsonl", run=Path("."), columns=table)
     columns = "--prompt-column question --response-column one --response-column 'a b'"
     assert (
         here.retry_command == f"jurygraph score tasks.jsonl {columns} --branch . --out {tmp_path}-2"
@@ -74,7 +73,7 @@ def test_the_progress_of_a_judge_is_also_in_verdicts(
         ):
             config.write_text(json.dumps(settings))
             run = StudyRun(f"run {len(progress)}", lines("a", "b"), as_it_is)
-            score_study(tmp_path, [run], ScoreOptions("", tmp_path, config=config))
+            score_study(tmp_path, [run], ScoreOptions(tasks="", run=tmp_path, config=config))
             assert f"scoring: {progress}\n" in capsys.readouterr().err
 
 
@@ -92,7 +91,7 @@ def test_the_cost_comes_first_and_what_is_scored_is_kept(
         use = {"use": "criteria", "params": {"criteria": ["It is kind."]}}
         path = tmp_path / "jury.yaml"
         path.write_text(json.dumps(judge_config(server, concurrency=1) | {"evaluators": [use]}))
-        options = ScoreOptions("", tmp_path, config=path)
+        options = ScoreOptions(tasks="", run=tmp_path, config=path)
         runs = [StudyRun("one", lines("a"), as_it_is), StudyRun("two", lines("b", "c"), as_it_is)]
         before = folder_contents(tmp_path)
         assert score_study(tmp_path / "out", runs, replace(options, dry_run=True)) == []

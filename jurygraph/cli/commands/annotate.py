@@ -105,12 +105,22 @@ def annotate(
         jurygraph score tasks.jsonl --config jury.yaml --edges-from graphs.jsonl --out run
     """
     refuse_unwritable(file, tasks)
-    overrides = {
-        name: value for name, value in (("domain", domain), ("votes", votes)) if value is not None
-    }
+    overrides: dict[str, Any] = {}
+    if domain is not None:
+        overrides["domain"] = domain
+    if votes is not None:
+        overrides["votes"] = votes
     with (
         redirect_stdout_to_stderr(),
-        _open_jury(config, tasks, model, dry_run, overrides, max_cost, max_calls) as jury,
+        _open_jury(
+            config,
+            tasks,
+            model=model,
+            dry_run=dry_run,
+            overrides=overrides,
+            max_cost=max_cost,
+            max_calls=max_calls,
+        ) as jury,
         TaskLines(tasks, lambda task: task.rubric is not None, jury.config.task_defaults) as lines,
     ):
         if not len(lines):
@@ -118,32 +128,31 @@ def annotate(
                 f"{lines.file_digest.name}: no task has a `rubric` to annotate; add criteria"
             )
         if dry_run:
-            forecast = _estimate_requests(
-                jury, lines, _read_existing_graphs(lines, edges_from, file)
-            )
+            existing = _read_existing_graphs(lines, edges_from, file)
+            forecast = _estimate_requests(jury, lines, existing)
         else:
             results = _annotate_tasks(jury, lines, edges_from, file)
     if dry_run:
         print_dry_run(json, *forecast)
         return
     statistics = graph_statistics(graph for _, graph in results.found)
-    graphs = [
-        {"task": task.id, "rubric": graph.model_dump(mode="json")} for task, graph in results.found
-    ]
+    graphs = []
+    for task, graph in results.found:
+        graphs.append({"task": task.id, "rubric": graph.model_dump(mode="json")})
     content = {"tasks_file": file, "statistics": statistics, "graphs": graphs}
     rows = [[name.replace("_", " "), value] for name, value in statistics.items()]
     results.print_report(json, content, format_table(["of a rubric, on average", ""], rows))
     missing = len(results.omitted) + _print_missing(results.found)
     if tasks != "-":
-        print_message(
-            f"next: jurygraph score {shell_quote(tasks)} --edges-from {shell_quote(file)} --out run"
-        )
+        command = f"jurygraph score {shell_quote(tasks)} --edges-from {shell_quote(file)}"
+        print_message(f"next: {command} --out run")
     raise typer.Exit(ExitCode.SOME_FAILED if missing else ExitCode.DONE)
 
 
 def _open_jury(
     config: Path | None,
     tasks: str,
+    *,
     model: str | None,
     dry_run: bool,
     overrides: dict[str, Any],
@@ -169,10 +178,8 @@ def _open_jury(
     except ConfigError:
         if model is None:
             raise
-        minimal = with_overrides(
-            Config.model_validate({"model": model, "evaluators": ["criteria"]})
-        )
-        jury = Jury(minimal, max_cost=max_cost, max_calls=max_calls)
+        minimal = Config.model_validate({"model": model, "evaluators": ["criteria"]})
+        jury = Jury(with_overrides(minimal), max_cost=max_cost, max_calls=max_calls)
     else:
         jury = open_jury(
             path, model, dry_run, with_overrides, max_cost=max_cost, max_calls=max_calls
@@ -206,12 +213,12 @@ def _read_existing_graphs(lines: TaskLines, edges_from: str | None, file: str) -
             raise InputError(
                 f"{file}: exists, and --edges-from names another file; name a new output file"
             )
-        entries = ((name, graphs.get(name)) for name in lines.ids)
-        return {
-            name: entry.rubric
-            for name, entry in entries
-            if entry is not None and entry.rubric is not None
-        }
+        rubrics = {}
+        for name in lines.ids:
+            entry = graphs.get(name)
+            if entry is not None and entry.rubric is not None:
+                rubrics[name] = entry.rubric
+        return rubrics
 
 
 def _estimate_requests(
@@ -225,24 +232,24 @@ def _estimate_requests(
     estimator = Estimator(jury.gateways)
     with asyncio.Runner() as runner:
         for _, task in lines.tasks():
-            _, requests = runner.run(
-                planner.aestimate_annotation(task, existing_graphs.get(task.id))
-            )
+            graph = existing_graphs.get(task.id)
+            _, requests = runner.run(planner.aestimate_annotation(task, graph))
             lacks_reply = estimator.add(requests)
-            without_roles += lacks_reply and all(
-                request.prompt == "graph-roles" for request in requests
-            )
+            asks_for_roles = all(request.prompt == "graph-roles" for request in requests)
+            if lacks_reply and asks_for_roles:
+                without_roles += 1
         runner.run(jury.gateways.close())
     estimate = estimator.estimate()
     text = [f"{len(lines)} tasks with a rubric", *estimate_lines(estimate)]
     if without_roles:
         excluded = "the requests for their pairs depend on these and are not included"
         text.append(f"{without_roles} rubrics need roles first; {excluded}")
-    return {
+    content = {
         "tasks": len(lines),
         "rubrics_without_roles": without_roles,
         "model": estimate.to_json(),
-    }, text
+    }
+    return content, text
 
 
 def _annotate_tasks(
@@ -257,19 +264,24 @@ def _annotate_tasks(
     is_new = not os.path.exists(file)
     planner = Planner(jury)
     existing = _read_existing_graphs(lines, edges_from, file)
-    results = _run_each(
-        jury, lines, lambda task: planner.aannotate(task, existing.get(task.id)), "annotating"
-    )
+
+    def annotate_task(task: Task) -> Awaitable[Rubric | None]:
+        return planner.aannotate(task, existing.get(task.id))
+
+    results = _run_each(jury, lines, annotate_task, "annotating")
     if results.omitted and not is_new:
         problem = "line {line} was omitted: {why}".format_map(results.omitted[0])
         raise InputError(f"{file}: not overwritten, because {problem}")
     graphs = {task.id: graph for task, graph in results.found}
-    content = (
-        annotate_line(raw, graphs[name]) if name in graphs else raw
-        for name, raw in lines.raw_lines()
-    )
-    write_output(file, compress_lines(file, (line + b"\n" for line in content)))
+    write_output(file, compress_lines(file, _annotated_lines(lines, graphs)))
     return results
+
+
+def _annotated_lines(lines: TaskLines, graphs: Mapping[str, Rubric]) -> Iterator[bytes]:
+    for name, line in lines.raw_lines():
+        if name in graphs:
+            line = annotate_line(line, graphs[name])
+        yield line + b"\n"
 
 
 def _print_missing(graphs: Sequence[tuple[Task, Rubric]]) -> int:
@@ -280,14 +292,12 @@ def _print_missing(graphs: Sequence[tuple[Task, Rubric]]) -> int:
         if record is None:
             continue
         entries = [f"{name} has no role: {why}" for name, why in record.unassigned.items()]
-        entries += [
-            f"{pair.parent} -> {pair.child} has no answer: {pair.why}" for pair in record.unanswered
-        ]
+        for pair in record.unanswered:
+            entries.append(f"{pair.parent} -> {pair.child} has no answer: {pair.why}")
         missing += len(entries)
-        entries += [
-            f"{edge.parent} -> {edge.child} ({edge.kind}) rejected: {edge.why}"
-            for edge in record.rejected
-        ]
+        for edge in record.rejected:
+            ends = f"{edge.parent} -> {edge.child}"
+            entries.append(f"{ends} ({edge.kind}) rejected: {edge.why}")
         for entry in entries[:_MAX_REASONS]:
             print_message(escape_line(f"{task.id}: {entry}", 300))
         if len(entries) > _MAX_REASONS:
@@ -323,47 +333,50 @@ def profiles(
     with (
         redirect_stdout_to_stderr(),
         open_jury(config or find_config(tasks), model) as jury,
-        TaskLines(
-            tasks, lambda task: any(map(is_text_only, task.stakeholders)), jury.config.task_defaults
-        ) as lines,
+        TaskLines(tasks, _has_profile_in_text, jury.config.task_defaults) as lines,
     ):
         results = _run_each(jury, lines, Planner(jury).aread_profiles, "reading profiles")
     write_output(file, [profiles_line(task, result) for task, result in results.found])
-    entries = [
-        {"task": task.id, **one.model_dump(mode="json"), "dropped": one.dropped}
-        for task, one in results.found
-    ]
-    results.print_report(
-        json, {"profiles_file": file, "profiles": entries}, _profile_lines(results.found)
-    )
+    entries = []
+    for task, result in results.found:
+        entry = {"task": task.id, **result.model_dump(mode="json"), "dropped": result.dropped}
+        entries.append(entry)
+    content = {"profiles_file": file, "profiles": entries}
+    results.print_report(json, content, _profile_lines(results.found))
     if not results.found and not results.omitted:
         print_message("no stakeholder has only a profile in text: there was nothing to read")
     elif tasks != "-":
-        print_message(
-            f"next: jurygraph score {shell_quote(tasks)} --profiles-from {shell_quote(file)} --out run"
-        )
+        command = f"jurygraph score {shell_quote(tasks)} --profiles-from {shell_quote(file)}"
+        print_message(f"next: {command} --out run")
     raise typer.Exit(ExitCode.SOME_FAILED if results.omitted else ExitCode.DONE)
 
 
+def _has_profile_in_text(task: Task) -> bool:
+    return any(map(is_text_only, task.stakeholders))
+
+
 def _profile_lines(results: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:
-    rows = [
-        [task.id, profile.id, f"{c.id}: {c.text}", c.quote, c.kind, c.restrictiveness]
-        for task, result in results
-        for profile in result.stakeholders
-        for c in profile.constraints
-    ]
+    rows = list(_constraint_rows(results))
     if rows:
-        yield from format_table(
-            ["task", "stakeholder", "constraint", "quote", "kind", "α"], rows, left=5
-        )
+        header = ["task", "stakeholder", "constraint", "quote", "kind", "α"]
+        yield from format_table(header, rows, left=5)
     for task, result in results:
         for tension in result.tensions:
             between = " and ".join(tension.between)
             strength = format_number(tension.strength)
-            yield escape_line(
-                f"{task.id}: tension between {between}: {strength}, {tension.reason}", 300
-            )
-        yield from (escape_line(f"{task.id}: dropped of {why}", 300) for why in result.dropped)
+            line = f"{task.id}: tension between {between}: {strength}, {tension.reason}"
+            yield escape_line(line, 300)
+        for reason in result.dropped:
+            yield escape_line(f"{task.id}: dropped of {reason}", 300)
+
+
+def _constraint_rows(results: Sequence[tuple[Task, Profiles]]) -> Iterator[list[object]]:
+    for task, result in results:
+        for profile in result.stakeholders:
+            for constraint in profile.constraints:
+                text = f"{constraint.id}: {constraint.text}"
+                strength = constraint.restrictiveness
+                yield [task.id, profile.id, text, constraint.quote, constraint.kind, strength]
 
 
 def _run_each(

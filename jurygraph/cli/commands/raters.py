@@ -116,25 +116,28 @@ def consensus(
     if artifact is not None and plot is not None and artifact.resolve() == plot.resolve():
         raise InputError(f"{plot}: --artifact and --plot name the same file; name two files")
     if artifact is not None:
-        refuse_unwritable(str(artifact), *map(str, [*ratings, *([gold] if gold else [])]))
+        sources = ratings if gold is None else [*ratings, gold]
+        refuse_unwritable(str(artifact), *map(str, sources))
     columns = named_columns(item=item, annotator=annotator, label=label, agent=agent, group=group)
     ballots = _read_ballots(ratings, columns, dimension, classes, gold)
-    credit = _parse_values(values) if values is not None else None
-    fitted = fit_consensus(ballots, Settings(preset, method, credit, subsets, seed, compare))
-    if (
-        artifact is not None and fitted.method == "majority" and method is None
-    ):  # the panel is small
-        print_message(
-            f"{artifact}: not written, because the majority vote has no confusions; use --method stableval"
-        )
+    settings = Settings(
+        preset=preset,
+        method=method,
+        values=_parse_values(values) if values is not None else None,
+        subsets=subsets,
+        seed=seed,
+        compare=compare,
+    )
+    fitted = fit_consensus(ballots, settings)
+    is_small_panel = fitted.method == "majority" and method is None
+    if artifact is not None and is_small_panel:
+        problem = "not written, because the majority vote has no confusions"
+        print_message(f"{artifact}: {problem}; use --method stableval")
     elif artifact is not None:
-        from jurygraph.judges.panel import (
-            to_confusions,
-        )  # lazily: `assign` and `power` do not need it
+        from jurygraph.judges.panel import to_confusions  # `assign` and `power` do not need it
 
-        write_output(
-            str(artifact), [confusions_to_json(to_confusions(fitted.model, ballots.classes))]
-        )
+        confusions = to_confusions(fitted.model, ballots.classes)
+        write_output(str(artifact), [confusions_to_json(confusions)])
     with progress("estimating again", fitted.estimates, "resamples") as advance:
         return report(fitted, advance)
 
@@ -151,20 +154,23 @@ def _read_ballots(
         for column, hint in file.unread.items():
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
-    gold_columns = {
-        name: column for name, column in columns.items() if name in ("item", "agent", "label")
-    }
+    gold_columns = {}
+    for name in ("item", "agent", "label"):
+        if name in columns:
+            gold_columns[name] = columns[name]
     gold_labels = read_gold(gold, gold_columns) if gold is not None else {}
     return collect_votes(files, dimension, split_names(classes), gold_labels)
 
 
 def _parse_values(text: str) -> list[float]:
+    values = []
     for value in split_names(text):
         if NUMERAL.fullmatch(value) is None or not math.isfinite(float(value)):
             raise InputError(
                 f"--values: expected the credit of each class, such as 0,0.5,1, got {value!r}"
             )
-    return [float(value) for value in split_names(text)]
+        values.append(float(value))
+    return values
 
 
 _POWER_JUDGES = ("own-history", "item-mean", "rater-offset")
@@ -229,15 +235,17 @@ def power(
         raise InputError(f"--power: is {chance:g}; write a number between 0 and 1")
     if difference is not None and not 0.0 < difference < math.inf:
         raise InputError(f"--difference: is {difference:g}; write a finite number above 0")
-    parts = read_parts(
-        [
-            read_ratings(
-                ratings, named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
-            )
-        ]
-    )
+    columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
+    parts = read_parts([read_ratings(ratings, columns)])
     questions = 1 if difference is None else 2
-    planning = PowerStudy(width, difference, (names[0], names[1]), chance, level, seed)
+    planning = PowerStudy(
+        width=width,
+        difference=difference,
+        judges=(names[0], names[1]),
+        power=chance,
+        level=level,
+        seed=seed,
+    )
     with progress("resampling", len(parts) * questions, "questions") as advance:
         return planning.report(parts, advance)
 
@@ -281,56 +289,67 @@ def assign(
         )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out}: exists; name a new folder, so that no sheet is replaced")
-    given = list(_read_responses(items)) if items.is_dir() else read_items(items)
+    sheet_items = list(_read_responses(items)) if items.is_dir() else read_items(items)
     common = [] if gold is None else read_items(gold)
-    made = make_sheets(given, common, names, per_item, split_names(dimensions or None), seed)
-    (out / "sheets").mkdir(parents=True, exist_ok=True)
+    dimension_names = split_names(dimensions or None)
+    made = make_sheets(sheet_items, common, names, per_item, dimension_names, seed)
+    sheets = out / "sheets"
+    key = out / "key.jsonl"
+    sheets.mkdir(parents=True, exist_ok=True)
     lines = (row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in made.key)
-    write_output(str(out / "key.jsonl"), lines)
+    write_output(str(key), lines)
     for name, rows in made.sheets.items():
         if rows:
-            write_output(str(out / "sheets" / f"{name}.csv"), sheet_to_csv(rows))
+            write_output(str(sheets / f"{name}.csv"), sheet_to_csv(rows))
     loads = made.assigned.sum(axis=0)
     shared = list(shared_items(made.assigned, len(common))) or [0]
-    counts = {
+    figures = {
         "items": len(made.assigned),
         "gold": len(common),
         "reviewers": len(names),
         "per_item": per_item,
+        "least_items": int(loads.min()),
+        "most_items": int(loads.max()),
+        "seed": seed,
+        "least_shared": min(shared),
+        "most_shared": max(shared),
     }
-    figures = {"least_items": int(loads.min()), "most_items": int(loads.max()), "seed": seed}
-    report = {**counts, **figures, "least_shared": min(shared), "most_shared": max(shared)}
     few = sum(count < LEAST_SHARED for count in shared)
-
-    def span(least: int, most: int) -> str:
-        return f"{least} to {most}" if least < most else str(most)
-
-    messages = [
-        f"{report['items']} items for {len(names)} reviewers, each item {per_item} times; "
-        f"{span(report['least_items'], report['most_items'])} for each, and {len(common)} gold items for everybody",
-        f"two reviewers share {span(min(shared), max(shared))} items; pairs with fewer than {LEAST_SHARED}: {few}",
-        f"next: send the sheets in {out / 'sheets'}, not the key; then jurygraph import sheets "
-        f"{shell_quote(out / 'key.jsonl')} SHEET... --out ratings.jsonl",
-    ]
-    print_report(json, report, messages)
+    command = f"jurygraph import sheets {shell_quote(key)} SHEET... --out ratings.jsonl"
+    next_step = f"next: send the sheets in {sheets}, not the key; then {command}"
+    print_report(json, figures, [*_assignment_lines(figures, few), next_step])
 
 
-def _read_names(given: str) -> list[str]:
+def _assignment_lines(figures: Mapping[str, int], few: int) -> Iterator[str]:
+    """Return lines on the items of a reviewer and of two; `few` pairs share too few of them."""
+    items = f"{figures['items']} items for {figures['reviewers']} reviewers"
+    load = _format_span(figures["least_items"], figures["most_items"])
+    gold = f"{figures['gold']} gold items for everybody"
+    yield f"{items}, each item {figures['per_item']} times; {load} for each, and {gold}"
+    shared = _format_span(figures["least_shared"], figures["most_shared"])
+    yield f"two reviewers share {shared} items; pairs with fewer than {LEAST_SHARED}: {few}"
+
+
+def _format_span(least: int, most: int) -> str:
+    return f"{least} to {most}" if least < most else str(most)
+
+
+def _read_names(text: str) -> list[str]:
     """Return the names of reviewers, which are names of files, too."""
-    if os.path.isfile(given):  # unlike `Path.is_file`, also false for what is too long to be a path
-        with closing(TextFile(given)) as file:
+    if os.path.isfile(text):  # unlike `Path.is_file`, also false for what is too long to be a path
+        with closing(TextFile(text)) as file:
             names = [line.text.strip() for line in file.lines()]
     else:
-        names = [name for name in split_names(given.replace("\n", ",")) if name]
-    known: set[str] = set()
+        names = [name for name in split_names(text.replace("\n", ",")) if name]
+    folded_names: set[str] = set()
     for name in names:
         if not _FILE_NAME.fullmatch(name):
             raise InputError(
                 f"--reviewers: {quote(name)} cannot name a file; use letters, digits, spaces, . _ and -"
             )
-        if name.casefold() in known:
+        if name.casefold() in folded_names:
             raise InputError(f"--reviewers: {quote(name)} is there twice; name each reviewer once")
-        known.add(name.casefold())
+        folded_names.add(name.casefold())
     if not names:
         raise InputError("--reviewers: names nobody; write names, such as ann,bob")
     return names

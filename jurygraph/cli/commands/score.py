@@ -135,10 +135,22 @@ def score(
         response_from=response_from,
         context=context_column,
     )
-    run = run or _choose_unused_folder(dry_run)
-    files = (tasks, run, columns, responses, profiles_from, edges_from, allow_files_outside)
     options = ScoreOptions(
-        *files, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls
+        tasks=tasks,
+        columns=columns,
+        config=config,
+        responses=responses,
+        profiles_from=profiles_from,
+        edges_from=edges_from,
+        model=model,
+        limit=limit,
+        max_cost=max_cost,
+        max_calls=max_calls,
+        branch=branch,
+        run=run or _choose_unused_folder(dry_run),
+        rewards_from=rewards_from or (),
+        allow_files_outside=allow_files_outside,
+        dry_run=dry_run,
     )
     raise typer.Exit(_score(options, gate, json))
 
@@ -203,29 +215,26 @@ def _print_result(
     possible: str | None,
     as_json: bool,
 ) -> None:
-    lines = [
-        *result_lines(summary),
-        *([possible, LEGEND] if possible else ()),
-        *request_lines(requests),
-    ]
+    lines = result_lines(summary)
+    if possible is not None:
+        lines += [possible, LEGEND]
+    lines += request_lines(requests)
     if summary.tasks < task_count:
         lines.append(f"{summary.tasks} of {task_count} tasks (--limit)")
-    retry_command = (
-        options.retry_command if any(row.is_transient for row in summary.failures) else None
-    )
+    has_transient = any(row.is_transient for row in summary.failures)
     content = {
         "run": str(options.run),
         **summary.to_json(),
         "requests": requests and requests.to_json(),
+        "retry_command": options.retry_command if has_transient else None,
     }
-    print_report(as_json, {**content, "retry_command": retry_command}, lines)
+    print_report(as_json, content, lines)
     if summary.lowest is not None:
         run = shell_quote(options.run)
         response = f"{run} --response {shell_quote(summary.lowest)}"
+        label = "a failed one:   " if summary.failed else "the lowest one: "
         print_message(f"all rewards:     jurygraph show {run}")
-        print_message(
-            f"{'a failed one:   ' if summary.failed else 'the lowest one: '} jurygraph show {response}"
-        )
+        print_message(f"{label} jurygraph show {response}")
         print_message(f"in sentences:    jurygraph explain {response}")
 
 
@@ -238,9 +247,8 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
     elif summary.failed:
         print_message(f"{summary.failed} of {summary.responses} rewards failed and have no value")
         print_left_out(summary.left_out)
-        if not jury.gateways and any(
-            evaluator.layer == "model" for evaluator in jury.evaluators.values()
-        ):
+        needs_model = any(evaluator.layer == "model" for evaluator in jury.evaluators.values())
+        if needs_model and not jury.gateways:
             print_message(
                 "model: none cannot answer questions for a model; name one in the config or with --model"
             )
@@ -249,25 +257,32 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         print_message(f"{problem}; then: {options.retry_command}")
     for row in summary.failures[:3]:
         example = shorten(row.message, 320)
-        by = ", ".join(f"{name} {number}" for name, number in sorted(row.evaluators.items()))
+        counts = [f"{name} {number}" for name, number in sorted(row.evaluators.items())]
         label = "evaluator errors" if row.cause == "evaluator" else "failed verdicts"
-        print_message(f"{label}: {row.verdicts} of kind {row.kind} ({by}), for example: {example}")
-    errors = sum(row.verdicts for row in summary.failures if row.cause == "evaluator")
-    if errors:
-        print_message(
-            f"once the code of the evaluator is mended, to repeat its {errors}:  {options.retry_command}"
-        )
-        return code
-    lasting = sum(
-        row.verdicts for row in summary.failures if row.is_transient and not row.may_succeed_now
-    )
-    may_succeed = sum(row.verdicts for row in summary.failures if row.may_succeed_now)
-    if may_succeed:
-        print_message(
-            f"to repeat the {may_succeed} failures that may succeed now:  {options.retry_command}"
-        )
-    elif lasting and not jury.gateways.problems:
-        print_message(
-            f"once what they name is changed, to repeat the {lasting} failures:  {options.retry_command}"
-        )
+        kind = f"{row.verdicts} of kind {row.kind} ({', '.join(counts)})"
+        print_message(f"{label}: {kind}, for example: {example}")
+    advice = _retry_advice(summary, has_problem=bool(jury.gateways.problems))
+    if advice is not None:
+        print_message(f"{advice}:  {options.retry_command}")
     return code
+
+
+def _retry_advice(summary: "Summary", has_problem: bool) -> str | None:
+    """Return which failures a retry repeats, and what comes before it; None if it would repeat none."""
+    errors = 0
+    may_succeed = 0
+    lasting = 0
+    for row in summary.failures:
+        if row.cause == "evaluator":
+            errors += row.verdicts
+        if row.may_succeed_now:
+            may_succeed += row.verdicts
+        elif row.is_transient:
+            lasting += row.verdicts
+    if errors:
+        return f"once the code of the evaluator is mended, to repeat its {errors}"
+    if may_succeed:
+        return f"to repeat the {may_succeed} failures that may succeed now"
+    if lasting and not has_problem:
+        return f"once what they name is changed, to repeat the {lasting} failures"
+    return None

@@ -48,11 +48,8 @@ def init(
         jurygraph init my-judge --template judge
     """
     source = files("jurygraph.cli") / "templates"
-    choose_names(
-        "unknown template",
-        [template],
-        sorted(entry.name for entry in source.iterdir() if entry.is_dir()),
-    )
+    templates = sorted(entry.name for entry in source.iterdir() if entry.is_dir())
+    choose_names("unknown template", [template], templates)
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists and was not overwritten; name another folder")
     with as_file(source / template) as content:
@@ -103,9 +100,10 @@ def doctor(
     with redirect_stdout(sys.stderr):  # output of user code must not mix with the result
         checks = list(_run_checks(config))
     marks = {True: "ok", False: "FAILED", None: "-"}
-    lines = (
-        f"{check.name:<14}{marks[check.works]:<8}{escape_line(check.detail)}" for check in checks
-    )
+    lines = []
+    for check in checks:
+        mark = marks[check.works]
+        lines.append(f"{check.name:<14}{mark:<8}{escape_line(check.detail)}")
     print_report(json, {"checks": [check._asdict() for check in checks]}, lines)
     if any(check.name == "config" and not check.works for check in checks):
         raise typer.Exit(ExitCode.WRONG_INPUT)
@@ -117,22 +115,10 @@ def _run_checks(config: Path | None) -> Iterator[SetupCheck]:
     yield SetupCheck("python", True, platform.python_version())
     yield SetupCheck("jurygraph", True, version("jurygraph"))
     yield SetupCheck("models", True, f"{model_forms('and')} (litellm)")
-    keys = sorted(
-        name for name, value in os.environ.items() if value and _KEY_PATTERN.fullmatch(name)
-    )
-    none = "no API key in the environment; none is required"
-    yield SetupCheck("keys", True if keys else None, ", ".join(keys) or none)
-    this = distribution("jurygraph")
-    for extra in this.metadata.get_all("Provides-Extra") or []:
-        needed = [
-            r
-            for r in this.requires or []
-            if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", r)
-        ]
-        names = [re.split(r"[^\w.-]", r, maxsplit=1)[0] for r in needed]
-        missing = [name for name in names if not any(Distribution.discover(name=name))]
-        detail = f"{extra}: missing {', '.join(missing)}" if missing else f"{extra}: installed"
-        yield SetupCheck("extra", None if missing else True, detail)
+    keys = [name for name, value in os.environ.items() if value and _KEY_PATTERN.fullmatch(name)]
+    listed = ", ".join(sorted(keys)) or "no API key in the environment; none is required"
+    yield SetupCheck("keys", True if keys else None, listed)
+    yield from _check_extras()
     try:
         with tempfile.TemporaryFile(dir=Path.cwd()):
             yield SetupCheck("write access", True, str(Path.cwd()))
@@ -140,6 +126,20 @@ def _run_checks(config: Path | None) -> Iterator[SetupCheck]:
         yield SetupCheck("write access", False, f"{Path.cwd()}: {error.strerror}")
     if config is not None:
         yield from _check_config(config)
+
+
+def _check_extras() -> Iterator[SetupCheck]:
+    package = distribution("jurygraph")
+    requirements = package.requires or []
+    for extra in package.metadata.get_all("Provides-Extra") or []:
+        marker = re.compile(rf"extra == ['\"]{re.escape(extra)}['\"]")
+        missing = []
+        for requirement in filter(marker.search, requirements):
+            name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
+            if not any(Distribution.discover(name=name)):
+                missing.append(name)
+        detail = f"{extra}: missing {', '.join(missing)}" if missing else f"{extra}: installed"
+        yield SetupCheck("extra", None if missing else True, detail)
 
 
 def _check_config(path: Path) -> Iterator[SetupCheck]:
@@ -165,34 +165,37 @@ def _example_task(jury: "Jury") -> Task:
     Without default reviewers, it has one whom all histories have. Its criteria and people include those that inputs of
     components name.
     """
-    known = [
-        set(evaluator.known_reviewers)
-        for evaluator in jury.evaluators.values()
-        if evaluator.known_reviewers
-    ]
-    reviewers = sorted(set.intersection(*known)) if known else ["reviewer"]
+    histories = []
+    for evaluator in jury.evaluators.values():
+        if evaluator.known_reviewers:
+            histories.append(set(evaluator.known_reviewers))
+    reviewers = sorted(set.intersection(*histories)) if histories else ["reviewer"]
+    members = {"one", "two"}
+    for component in jury.config.components.values():
+        for use in component.inputs.values():
+            _, _, member = use.verdicts_of.partition("@")  # of questions such as criteria@polite
+            if member:
+                members.add(member)
+    names = sorted(members)
+    criteria = []
+    for name in names:
+        text = f"The answer is correct ({name})."
+        criteria.append(Criterion(id=name, text=text, weight=1.0))
     constraint = Constraint(id="brief", text="The answer is brief.", kind="hard")
-    inputs = (
-        use for component in jury.config.components.values() for use in component.inputs.values()
-    )
-    members = {use.verdicts_of.partition("@")[2] for use in inputs} - {
-        ""
-    }  # of questions such as criteria@polite
-    names = sorted(members | {"one", "two"})
-    criteria = tuple(
-        Criterion(id=name, text=f"The answer is correct ({name}).", weight=1.0) for name in names
-    )
     people = tuple(jury.config.weights.fixed) or names
     example = Task(
         id="example",
         query="What is one half?",
         reference="1/2",
         stakeholders=tuple(Stakeholder(id=name, constraints=(constraint,)) for name in people),
-        rubric=Rubric(criteria=criteria),
+        rubric=Rubric(criteria=tuple(criteria)),
         reviewers=tuple(reviewers[:1]),
     )
-    defaults = jury.config.task_defaults
-    parts = {name: part for name in TaskDefaults.model_fields if (part := getattr(defaults, name))}
+    parts = {}
+    for name in TaskDefaults.model_fields:
+        part = getattr(jury.config.task_defaults, name)
+        if part:
+            parts[name] = part
     return example.model_copy(update=parts)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
@@ -124,20 +125,19 @@ def _refuse_contradictions(
     response: str | None, single: Options, many: Options, json: bool
 ) -> None:
     """Raise `InputError` for options about one response together with options about many, or without a response."""
-    of_one = [f"--{name}" for name, value in single.items() if value is not None]
-    of_many = [f"--{name}" for name, value in many.items() if value is not None]
-    if of_one and response is None:
-        raise InputError(f"{of_one[0]} is about one response; name it with --response ID")
-    if len(of_one) > 1:
-        raise InputError(f"expected one of {' and '.join(of_one)}")
-    if of_many and response is not None:
+    about_single = [f"--{name}" for name, value in single.items() if value is not None]
+    about_many = [f"--{name}" for name, value in many.items() if value is not None]
+    if about_single and response is None:
+        raise InputError(f"{about_single[0]} is about one response; name it with --response ID")
+    if len(about_single) > 1:
+        raise InputError(f"expected one of {' and '.join(about_single)}")
+    if about_many and response is not None:
         raise InputError(
-            f"{of_many[0]} is about many responses; leave it out, or leave out --response"
+            f"{about_many[0]} is about many responses; leave it out, or leave out --response"
         )
-    if json and (
-        printed := [name for name in (*of_one, *of_many) if name in ("--columns", "--texts")]
-    ):
-        raise InputError(f"{printed[0]} is about what --json does not print; leave it out")
+    for name in (*about_single, *about_many):
+        if json and name in ("--columns", "--texts"):
+            raise InputError(f"{name} is about what --json does not print; leave it out")
 
 
 def _show_question(run: Run, response: str, question: str, has_calls: bool, json: bool) -> None:
@@ -252,8 +252,7 @@ def _choose_exporter(to: str, output: str) -> Exporter:
     for form in forms:
         if form.suffix == suffix:
             return form
-    known = {form.suffix for others in EXPORTERS.values() for form in others}
-    if suffix in known:
+    if suffix in {form.suffix for form in chain.from_iterable(EXPORTERS.values())}:
         written = f"--to {to} writes {forms[0].suffix.removeprefix('.')}"
         raise InputError(f"{output}: {written}; name a file that ends in {forms[0].suffix}")
     return forms[0]

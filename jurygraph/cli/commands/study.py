@@ -194,8 +194,8 @@ def stability(
     from jurygraph.studies.presentations import read_sources, read_weights
     from jurygraph.studies.stability import measure_stability
 
-    own = None if weights is None else read_weights(weights)
-    choice = (split_names(quality or None), own)
+    fixed_weights = None if weights is None else read_weights(weights)
+    bands = split_names(quality or None)
     if config is None:
         limits = {"--dry-run": dry_run or None, "--max-cost": max_cost, "--max-calls": max_calls}
         for name, value in {"--out": out, "--model": model, "--writer": writer, **limits}.items():
@@ -203,17 +203,22 @@ def stability(
                 raise InputError(
                     f"{name}: is for the variants of TASKS; name the judge's config with --config"
                 )
-        return measure_stability(read_sources(sources, read_runs), *choice)
+        return measure_stability(read_sources(sources, read_runs), bands, fixed_weights)
     if len(sources) != 1 or out is None:
         raise InputError("--config: expects one file of TASKS, and --out FOLDER for the runs")
     options = ScoreOptions(
-        str(sources[0]), out, config=config, model=model, dry_run=dry_run, max_cost=max_cost
+        tasks=str(sources[0]),
+        run=out,
+        config=config,
+        model=model,
+        dry_run=dry_run,
+        max_cost=max_cost,
+        max_calls=max_calls,
     )
-    options = replace(options, max_calls=max_calls)
     made, runs = _score_presentations(options, config, repeats, versions, writer, json)
     if not runs:
         return None
-    report = measure_stability(read_sources(runs, read_runs), *choice)
+    report = measure_stability(read_sources(runs, read_runs), bands, fixed_weights)
     figures = {**report.figures, "presentations": made.to_json()}
     return replace(report, figures=figures, sections=[*report.sections, *made.tables])
 
@@ -238,11 +243,11 @@ def _score_presentations(
     written, options = _write_presentations(pairs, writer, versions, options)
     lines, made = generate_presentations(pairs, versions, repeats == 1, written)
     folder = config.resolve().parent
-    runs = [StudyRun("variants", lines, partial(repeating, samples=1, folder=folder))]
+    once = partial(repeating, samples=1, folder=folder)
+    runs = [StudyRun("variants", lines, once)]
     if repeats > 1:
-        runs.append(
-            StudyRun("repeats", originals, partial(repeating, samples=repeats, folder=folder))
-        )
+        several = partial(repeating, samples=repeats, folder=folder)
+        runs.append(StudyRun("repeats", originals, several))
     return made, score_study(options.run, runs, options, as_json)
 
 
@@ -304,7 +309,7 @@ def certify(
     """
     from jurygraph.studies.certificate import certify as certify_runs
 
-    output = ReportOutput(json, markdown=not json)
+    output = ReportOutput(json=json, markdown=not json)
     if html is not None:
         refuse_unwritable(html)
     report = certify_runs(runs, read_runs, labels, attacks)
@@ -348,9 +353,8 @@ def _write_presentations(
     jury = Jury(config, max_cost=options.max_cost, max_calls=options.max_calls)
     with jury, asyncio.Runner() as runner:
         with progress("writing", total, "responses") as advance:
-            work = Planner(jury).amake(
-                lambda client: rewrite_responses(pairs, client, versions, advance)
-            )
+            rewrite = partial(rewrite_responses, pairs, versions=versions, advance=advance)
+            work = Planner(jury).amake(rewrite)
             try:
                 written = run_interruptible(runner, work, jury.context.threads)
             except KeyboardInterrupt:
@@ -407,11 +411,12 @@ def judge(
     """
     from jurygraph.studies import judge as judge_study
 
-    output = ReportOutput(json, markdown)
+    output = ReportOutput(json=json, markdown=markdown)
     thresholds = parse_gate(gate, judge_study.GATE_NAMES, _GATE_EXAMPLE)
     judged = read_runs(runs, judge_study.read_judgements)
-    given = judge_study.read_labels(labels, judged)
-    report = judge_study.report(judge_study.join_labels(judged, given, split, consensus), need)
+    people_labels = judge_study.read_labels(labels, judged)
+    studies = judge_study.join_labels(judged, people_labels, split, consensus)
+    report = judge_study.report(studies, need)
     output.write(report)
     is_missed = False
     for row in report.figures["judges"]:
@@ -588,13 +593,23 @@ def reviewers(
     from jurygraph.cli.scoring import ScoreOptions
 
     columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
-    study = _ReviewerStudy(ratings, items, columns, judges, shots, seeds)
-    options = ScoreOptions(
-        "", out or Path(), config=config, dry_run=dry_run, max_cost=max_cost, max_calls=max_calls
+    study = _ReviewerStudy(
+        ratings=ratings, items=items, columns=columns, judges=judges, shots=shots, seeds=seeds
     )
-    folders = [*(run or ()), *study.score(options, model, out is not None, json)]
-    return (
-        None if dry_run else study.report(folders, min_confidence / 100.0, reduce, embedder, level)
+    options = ScoreOptions(
+        tasks="",  # each run has its own
+        run=out or Path(),
+        config=config,
+        dry_run=dry_run,
+        max_cost=max_cost,
+        max_calls=max_calls,
+    )
+    folders = list(run or ())
+    folders += study.score(options, model, out is not None, json)
+    if dry_run:
+        return None
+    return study.report(
+        folders, least=min_confidence / 100.0, reduce=reduce, embedder=embedder, level=level
     )
 
 
@@ -603,6 +618,7 @@ class _ReviewerStudy:
 
     def __init__(
         self,
+        *,
         ratings: Path,
         items: Path | None,
         columns: Mapping[str, str],
@@ -614,7 +630,8 @@ class _ReviewerStudy:
         from jurygraph.studies.reviewers import plan_runs, texts_of
 
         self._file = read_ratings(ratings, columns)
-        self._texts = texts_of(self._file, {} if items is None else read_texts(items))
+        item_texts = {} if items is None else read_texts(items)
+        self._texts = texts_of(self._file, item_texts)
         self._shots = [_parse_count(count) for count in split_names(shots)]
         self._seeds = seeds
         self._judges = _choose_judges(judges, self._texts)
@@ -636,29 +653,27 @@ class _ReviewerStudy:
                     "--out and --dry-run: are for judges with a model; name some with --judges"
                 )
             return []
+        problem = f"--judges {self._designs[0].judge}: asks a model"
         if not has_folder and not options.dry_run:
-            raise InputError(
-                f"--judges {self._designs[0].judge}: asks a model; name a folder for its runs with --out"
-            )
+            raise InputError(f"{problem}; name a folder for its runs with --out")
         if model is None and options.config is None:
-            raise InputError(
-                f"--judges {self._designs[0].judge}: asks a model; name it with --model"
-            )
+            raise InputError(f"{problem}; name it with --model")
         tasks = tasks_of(self._file, self._texts)
-        with TemporaryDirectory() as place:
+        runs = []
+        for design in self._designs:
+            revise = partial(design.revise, source=self._source)
+            runs.append(StudyRun(design.name, tasks, revise))
+        with TemporaryDirectory() as folder:
             if options.config is None:
-                path = Path(place, "jury.yaml")
+                path = Path(folder, "jury.yaml")
                 path.write_text(dumps(default_config(self._parts)), encoding="utf-8")
                 options = replace(options, config=path)
-            runs = [
-                StudyRun(one.name, tasks, partial(one.revise, source=self._source))
-                for one in self._designs
-            ]
             return score_study(options.run, runs, replace(options, model=model), as_json)
 
     def report(
         self,
         folders: Sequence[Path],
+        *,
         least: float,
         reduce: "SeedReduction",
         embedder: str | None,
@@ -683,11 +698,13 @@ class _ReviewerStudy:
             vectorize = (
                 tf_idf if embedder is None else EmbeddedTexts(open_embedder(embedder), advance)
             )
-            counts = (self._shots, self._seeds, self._texts, vectorize)
-            judged = [
-                (part, [*predict(part, self._judges, *counts), *predicted])
-                for part, predicted in zip(self._parts, joined, strict=True)
-            ]
+            judged = []
+            for part, predicted in zip(self._parts, joined, strict=True):
+                predictions = list(
+                    predict(part, self._judges, self._shots, self._seeds, self._texts, vectorize)
+                )
+                predictions += predicted
+                judged.append((part, predictions))
             report = compare_judges(judged, level, vectorize)
         report.notes = [*report.notes, *unrated]
         return report
