@@ -78,7 +78,7 @@ def attack(
         jurygraph attack --config jury.yaml --dry-run
         jurygraph attack --config jury.yaml --suite injection --gate "rate<=0.02, honest_rate>=0.9"
     """
-    output = ReportOutput(json, markdown, plot)
+    output = ReportOutput(json=json, markdown=markdown, plot=plot)
     thresholds = parse_gate(gate, THRESHOLD_NAMES, '"rate<=0.01" or "rate<=0.02, honest_rate>=0.9"')
     with (
         redirect_stdout_to_stderr(),
@@ -86,27 +86,28 @@ def attack(
     ):
         study = _create_study(jury, config, model, suite, tasks, allow_files_outside)
         doing = "estimating" if dry_run else "attacking"
+        threads = jury.context.threads
         total = (len(study.arms) if dry_run else study.passes) * study.responses
         with asyncio.Runner() as runner, progress(doing, total, "responses") as advance:
             if dry_run:
-                estimate = run_interruptible(runner, study.forecast(advance), jury.context.threads)
+                estimate = run_interruptible(runner, study.forecast(advance), threads)
             else:
-                report = _run_study(study, runner, jury.context.threads, advance)
+                report = _run_study(study, runner, threads, advance)
         requests = count_requests(jury)
     if dry_run:
         counts = {"arms": len(study.arms), "responses": study.responses}
-        lines = [
-            *format_table(["to judge", ""], list(counts.items())),
-            *summary.estimate_lines(estimate),
-        ]
+        lines = format_table(["to judge", ""], list(counts.items()))
+        lines += summary.estimate_lines(estimate)
         summary.print_dry_run(json, {**counts, "model": estimate.to_json()}, lines)
         return
-    report.figures = {**report.figures, "suite": suite, "requests": requests and requests.to_json()}
+    sent = requests and requests.to_json()
+    report.figures = {**report.figures, "suite": suite, "requests": sent}
     report.sections = [*report.sections, *summary.request_lines(requests)]
     output.write(report)
     missed = failed_thresholds(thresholds, threshold_figures(report))
     summary.print_missed_conditions(missed)
-    raise typer.Exit(_exit_code(report, jury.config.failure.max_error_rate, bool(missed)))
+    max_error_rate = jury.config.failure.max_error_rate
+    raise typer.Exit(_exit_code(report, max_error_rate, bool(missed)))
 
 
 def _create_study(
@@ -141,16 +142,15 @@ def _read_tasks(path: str, files_outside: bool) -> list[tuple[Task, tuple[Respon
 
     Raises InputError for a file without a task, and for a task that occurs twice: intervals would count it as two.
     """
-    with (
-        require_temporary_space(),
-        TaskLines(path, folder=None if files_outside else folder_of_tasks(path)) as file,
-    ):
+    folder = None if files_outside else folder_of_tasks(path)
+    with require_temporary_space(), TaskLines(path, folder=folder) as file:
         return [task.split() for task in file]
 
 
 def _exit_code(report: Report, max_error_rate: float, missed: bool) -> ExitCode:
-    if report.figures["error_rate"] > max_error_rate:
-        summary.print_inconclusive(report.figures["error_rate"], max_error_rate)
+    error_rate = report.figures["error_rate"]
+    if error_rate > max_error_rate:
+        summary.print_inconclusive(error_rate, max_error_rate)
         for kind, count in report.figures["lost"].items():
             print_message(f"failed verdicts: {count} of kind {kind}")
         return ExitCode.INCONCLUSIVE

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -65,7 +66,7 @@ def verify(
     ]
     contents = [content for content, _ in reports]
     content = {"run": str(run), "runs": contents} if members else contents[0]
-    lines = (line for _, own_lines in reports for line in own_lines)
+    lines = chain.from_iterable(member_lines for _, member_lines in reports)
     print_report(json, content, map(escape_line, lines))
     if json:
         return
@@ -102,26 +103,24 @@ def _verification_lines(
     run: Path, result: VerificationResult, deep_counts: dict[str, int] | None, has_head: bool
 ) -> Iterator[str]:
     content = f"{result.records} records, {result.texts} texts, {result.erased} erased"
-    is_whole = result.closed or result.sealed is not None or has_head
-    yield (
-        f"{run} is unchanged: {content}"
-        if is_whole
-        else f"{run}: what is there is unchanged: {content}"
-    )
+    is_complete = result.closed or result.sealed is not None or has_head
+    subject = f"{run} is" if is_complete else f"{run}: what is there is"
+    yield f"{subject} unchanged: {content}"
     yield f"{result.traces} rewards recomputed from their verdicts, bit for bit"
     if deep_counts is not None:
         counts = {name.replace("_", " "): count for name, count in deep_counts.items()}
         same = counts.pop("recomputed")
         quotations = counts.pop("quotations")
-        skipped = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        repeated = (
-            f"{same} verdicts are the same, {quotations} quotations are where they were recorded"
-        )
-        yield f"repeated: {repeated}{f'; not repeated: {skipped}' if skipped else ''}"
+        skipped = [f"{count} {name}" for name, count in counts.items() if count]
+        line = f"repeated: {same} verdicts are the same, {quotations} quotations are where they were recorded"
+        if skipped:
+            line += f"; not repeated: {', '.join(skipped)}"
+        yield line
     if result.base is not None:
         yield f"the verdicts are those of {result.base}, which was verified too"
     yield f"head    {result.head}"
-    yield f"sealed  {f'by {result.sealed}' if result.sealed else 'no'}"
+    signature = f"by {result.sealed}" if result.sealed else "no"
+    yield f"sealed  {signature}"
 
 
 def _verify_deeply(run: Run, allow_files_outside: bool) -> dict[str, int]:
@@ -138,16 +137,18 @@ def _verify_deeply(run: Run, allow_files_outside: bool) -> dict[str, int]:
             task = run.task(record.key)
             outside = None if task is None else check_table_files(task.facts, Path())
             if outside is not None:
-                raise InputError(
-                    f"{run.folder}: task {record.key!r}, field {outside.field}: {outside}"
-                )
+                location = f"{run.folder}: task {record.key!r}, field {outside.field}"
+                raise InputError(f"{location}: {outside}")
     try:
         with progress("repeating", run.ledger.count_records("trace"), "responses") as report:
             return verify_deep(run, report)._asdict()
     except ConfigError as error:
         advice = "the run records no folder of modules, so install them"
-        if run.source.code_folder is not None:
-            advice = f"modules are imported from {run.source.code_folder}, where they were when the run was scored"
+        code_folder = run.source.code_folder
+        if code_folder is not None:
+            advice = (
+                f"modules are imported from {code_folder}, where they were when the run was scored"
+            )
         raise ConfigError(f"{error}; {advice}") from None
 
 
@@ -173,11 +174,9 @@ def seal(
     ):
         written_seal = seal_run(stored_run, key, report)
     sealed = f"{written_seal.records} records, head {written_seal.head}"
-    lines = [
-        escape_line(f"{run} was sealed at {written_seal.signed_at}: {sealed}"),
-        f"by {written_seal.public_key}",
-    ]
-    print_report(json, {"run": str(run), **written_seal.model_dump(mode="json")}, lines)
+    first_line = escape_line(f"{run} was sealed at {written_seal.signed_at}: {sealed}")
+    content = {"run": str(run), **written_seal.model_dump(mode="json")}
+    print_report(json, content, [first_line, f"by {written_seal.public_key}"])
 
 
 def close(run: RunFolder, json: AsJson = False) -> None:
@@ -198,7 +197,8 @@ def close(run: RunFolder, json: AsJson = False) -> None:
         counts = f"{closed.traces} traces, {closed.records} records"
         lines += [escape_line(f"{member} is closed: {counts}"), f"head {closed.head}"]
         contents.append({"run": str(member), **closed._asdict()})
-    print_report(json, {"run": str(run), "runs": contents} if members else contents[0], lines)
+    content = {"run": str(run), "runs": contents} if members else contents[0]
+    print_report(json, content, lines)
 
 
 def erase(
@@ -228,17 +228,16 @@ def erase(
     """
     if (response is None) == (task is None):
         raise InputError("expected one of --response ID and --task ID")
-    result = erase_texts(
-        run, "response" if task is None else "task", response or task or "", reason
-    )
+    name = response or task or ""
+    result = erase_texts(run, "response" if task is None else "task", name, reason)
     print_report(json, {"run": str(run), **result._asdict()}, _erasure_lines(result))
     if (run / SEAL).exists():
         print_message(
             f"the seal does not cover this erasure; `jurygraph seal {shell_quote(run)} --key F` signs it"
         )
-    for name in result.tasks:
-        command = f"`jurygraph erase {shell_quote(run)} --task {shell_quote(name)}`"
-        print_message(f"task {name!r} also contains it; {command} erases that")
+    for task_id in result.tasks:
+        command = f"`jurygraph erase {shell_quote(run)} --task {shell_quote(task_id)}`"
+        print_message(f"task {task_id!r} also contains it; {command} erases that")
     for reason_why in result.unreached:
         print_message(f"it may still be in {reason_why}")
     if result.tasks or result.unreached:
@@ -247,9 +246,7 @@ def erase(
 
 def _erasure_lines(result: ErasureResult) -> Iterator[str]:
     yield f"erased {result.erased} texts, and {result.erased_in_others} others that contained it"
-    for number, where in (
-        (result.replies, "replies from the cache"),
-        (result.calls, "calls from recordings"),
-    ):
-        if number:
-            yield f"removed {number} {where}"
+    if result.replies:
+        yield f"removed {result.replies} replies from the cache"
+    if result.calls:
+        yield f"removed {result.calls} calls from recordings"

@@ -41,18 +41,17 @@ def compare(
     from jurygraph.runs.run import Run
     from jurygraph.studies import comparison
 
-    output = ReportOutput(json, markdown)
-    conditions = parse_gate(
-        gate, list(comparison.STATISTICS), comparison.GATE_EXAMPLE, [comparison.NO_WORSE]
-    )
-    margins = [condition.bound for condition in conditions if condition.name == comparison.NO_WORSE]
+    output = ReportOutput(json=json, markdown=markdown)
+    statistics = list(comparison.STATISTICS)
+    no_worse = comparison.NO_WORSE
+    conditions = parse_gate(gate, statistics, comparison.GATE_EXAMPLE, [no_worse])
+    margins = [condition.bound for condition in conditions if condition.name == no_worse]
+    thresholds = [condition for condition in conditions if condition.name in statistics]
     largest_loss = 1.0
     with closing(Run.open(run_a)) as a, closing(Run.open(run_b)) as b:
         if gate:
-            limits = [
-                *possible_rewards(a, a.load_combiners()),
-                *possible_rewards(b, b.load_combiners()),
-            ]
+            limits = list(possible_rewards(a, a.load_combiners()))
+            limits += possible_rewards(b, b.load_combiners())
             largest_loss = max((high - low for low, high in limits), default=0.0)
         report = comparison.compare(
             comparison.read_responses(a),
@@ -62,15 +61,10 @@ def compare(
             comparison.setting_notes(a.header, b.header),
         )
     output.write(report)
-    missed = failed_thresholds(
-        [one for one in conditions if one.name in comparison.STATISTICS], report.figures
-    )
+    missed = failed_thresholds(thresholds, report.figures)
     print_missed_conditions(missed)
-    messages = list(
-        comparison.evidence_messages(
-            report.figures, [threshold for threshold, _ in missed], largest_loss
-        )
-    )
+    unmet = [threshold for threshold, _ in missed]
+    messages = list(comparison.evidence_messages(report.figures, unmet, largest_loss))
     for message in messages:
         print_message(message)
     if missed or messages:

@@ -51,7 +51,8 @@ def graph(
         raise InputError("--id: needs a file of tasks; name it with --task")
     output = None if output == "-" else output
     if output is not None:
-        refuse_unwritable(output, *([] if task is None else [task]))
+        sources = [] if task is None else [task]
+        refuse_unwritable(output, *sources)
         if Path(output).suffix.lower() in (".svg", ".png", ".pdf"):
             raise InputError(
                 f"-o {output}: graphs are drawn as Mermaid; name a file that ends in .mmd"
@@ -65,9 +66,8 @@ def graph(
 
 
 def _draw_machine(machine: Machine) -> str:
-    module = import_module(
-        f"jurygraph.graphs.{machine}_graph"
-    )  # lazily: LangGraph is slow to import
+    # Lazily: LangGraph is slow to import.
+    module = import_module(f"jurygraph.graphs.{machine}_graph")
     return str(module.build().get_graph().draw_mermaid())
 
 
@@ -110,14 +110,16 @@ def schema(
     if document == "config":
         content = config_schema()
     elif document == "params":
-        content = {
-            role: {name: model.model_json_schema() for name, model in builtin_params(role).items()}
-            for role in ("evaluators", "derivers", "combiners")
-        }
+        content = {}
+        for role in ("evaluators", "derivers", "combiners"):
+            models = builtin_params(role)
+            content[role] = {name: model.model_json_schema() for name, model in models.items()}
     elif document == "trace":
         content = Trace.model_json_schema(mode="serialization")
+    elif document == "tasks":
+        content = TaskLine.model_json_schema()
     else:
-        content = (TaskLine if document == "tasks" else ResponseLine).model_json_schema()
+        content = ResponseLine.model_json_schema()
     print_result(json.dumps(content, indent=2))
 
 
@@ -136,37 +138,39 @@ def to_mermaid(task: str, rubric: Rubric) -> str:
 
     Nodes are named n1, n2, … in the rubric's order; the same rubric gives the same text.
     """
-    number = {criterion.id: place for place, criterion in enumerate(rubric.criteria, start=1)}
+    names = [criterion.id for criterion in rubric.criteria]
+    number = {name: index + 1 for index, name in enumerate(names)}
     parents = [number[edge.parent] - 1 for edge in rubric.edges]
     children = [number[edge.child] - 1 for edge in rubric.edges]
-    gear.compile(len(number), parents, children, list(number))  # refuses a cycle
+    gear.compile(len(names), parents, children, names)  # refuses a cycle
     title = _label(_wrap(f"Rubric of task {task}", 3 * _LINE_LENGTH, 2))
     lines = ["flowchart TD", f'  subgraph rubric["{title}"]', "    direction TB"]
     annotated_roles = {} if rubric.annotation is None else rubric.annotation.roles
+    penalties = []
     for criterion in rubric.criteria:
+        node = f"n{number[criterion.id]}"
         role = criterion.role or annotated_roles.get(criterion.id)
-        lines.append(f"    n{number[criterion.id]}{_node(criterion, role)}")
+        lines.append(f"    {node}{_node(criterion, role)}")
+        if criterion.weight < 0:
+            penalties.append(node)
     for edge in rubric.edges:
         arrow = f'{_ARROWS[edge.kind]}|"{_encode(_edge_label(edge))}"|'
         lines.append(f"    n{number[edge.parent]} {arrow} n{number[edge.child]}")
     lines.append("  end")
-    penalties = [
-        f"n{number[criterion.id]}" for criterion in rubric.criteria if criterion.weight < 0
-    ]
     if penalties:
         lines += ["  classDef penalty stroke:#8a1c2b", f"  class {','.join(penalties)} penalty"]
     return "\n".join([*lines, ""])
 
 
 def _node(criterion: Criterion, role: str | None) -> str:
-    name = f"<b>{_label(_wrap(criterion.id, _LINE_LENGTH, 2))}</b>"
-    sign = "+" * (criterion.weight > 0)
-    weight = f"weight {sign}{str(criterion.weight).removesuffix('.0')}".replace("-", "−")
-    text = [
-        f"{role}, {weight}" if role else weight,
-        *_wrap(criterion.text, _LINE_LENGTH, _MAX_LINES),
-    ]
-    label = f"{name}<br/>{_label(text)}"
+    name = _label(_wrap(criterion.id, _LINE_LENGTH, 2))
+    sign = "+" if criterion.weight > 0 else ""
+    number = str(criterion.weight).removesuffix(".0")
+    heading = f"weight {sign}{number}".replace("-", "−")
+    if role:
+        heading = f"{role}, {heading}"
+    text = _label([heading, *_wrap(criterion.text, _LINE_LENGTH, _MAX_LINES)])
+    label = f"<b>{name}</b><br/>{text}"
     return f'{{{{"{label}"}}}}' if criterion.weight < 0 else f'["{label}"]'
 
 
@@ -177,9 +181,8 @@ def _edge_label(edge: Edge) -> str:
 
 def _wrap(text: str, length: int, most: int) -> list[str]:
     """Return the text in at most `most` lines; "…" replaces the rest, and escapes replace what is invisible."""
-    return textwrap.wrap(
-        escape_hidden(" ".join(text.split())), length, max_lines=most, placeholder="…"
-    ) or [""]
+    line = escape_hidden(" ".join(text.split()))
+    return textwrap.wrap(line, length, max_lines=most, placeholder="…") or [""]
 
 
 def _label(lines: Iterable[str]) -> str:
@@ -187,5 +190,8 @@ def _label(lines: Iterable[str]) -> str:
 
 
 def _encode(text: str) -> str:
-    text = text.translate(_REPLACEMENTS)
-    return "".join(c if c.isalnum() or c in _SAFE else f"#{ord(c)};" for c in text)
+    encoded = ""
+    for letter in text.translate(_REPLACEMENTS):
+        is_safe = letter.isalnum() or letter in _SAFE
+        encoded += letter if is_safe else f"#{ord(letter)};"
+    return encoded

@@ -95,7 +95,8 @@ def import_(
         jurygraph import sheets assigned/key.jsonl assigned/sheets/ann.csv --out ratings.jsonl
         jurygraph import ratings people.csv --column label=stars --out tasks.jsonl --ratings ratings.jsonl
     """
-    tables = [name for name, value in (("--ratings", ratings), ("--column", column)) if value]
+    table_options = {"--ratings": ratings, "--column": column}
+    tables = [name for name, value in table_options.items() if value]
     _check_options(form, files, only, scale, tables)
     if target != "-":
         refuse_unwritable(target, *files)
@@ -145,11 +146,12 @@ def _import_ratings(
     refuse_unwritable(ratings, file)
     _write(tasks, _json_lines(table.tasks))
     _write(ratings, _json_lines(table.votes))
+    annotators = {vote.annotator for vote in table.votes}
     counts = {
         "tasks": len(table.tasks),
         "responses": sum(len(task.responses) for task in table.tasks),
         "votes": len(table.votes),
-        "annotators": len({vote.annotator for vote in table.votes}),
+        "annotators": len(annotators),
     }
     print_report(json, {"tasks_file": tasks, "ratings_file": ratings, **counts}, ())
     print_message(_format_counts(counts))
@@ -168,18 +170,19 @@ def _json_lines(entries: Iterable[FrozenModel]) -> Iterator[bytes]:
 def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
     name = target.removesuffix(".gz")
     if target != "-" and Path(name).suffix not in ("", ".jsonl"):
-        raise InputError(
-            f"{target}: RATINGS are written as JSONL; name the file {Path(name).with_suffix('.jsonl')}"
-        )
+        better = Path(name).with_suffix(".jsonl")
+        raise InputError(f"{target}: RATINGS are written as JSONL; name the file {better}")
     read = list(VOTE_READERS[form](files))
     votes = [vote for vote in read if vote.label is not None]
     if not votes:
         raise InputError(f"{', '.join(files)}: no row has a label; fill in at least one")
     _write(target, _json_lines(votes))
+    items = {vote.key for vote in votes}
+    annotators = {vote.annotator for vote in votes}
     counts = {
         "votes": len(votes),
-        "items": len({vote.key for vote in votes}),
-        "annotators": len({vote.annotator for vote in votes}),
+        "items": len(items),
+        "annotators": len(annotators),
         "omitted": len(read) - len(votes),
     }
     print_report(json and target != "-", {"ratings_file": target, **counts}, ())
@@ -196,19 +199,19 @@ def _import_tasks(
     counts = {"tasks": 0, "responses": 0, "tasks_with_responses": 0, "omitted": 0}
     notes: defaultdict[str, list[str]] = defaultdict(list)
     _write(target, _json_lines(_select_tasks(rows, only, counts, notes)))
-    noted = {what: len(places) for what, places in notes.items()}
+    noted = {what: len(locations) for what, locations in notes.items()}
     print_report(json and target != "-", {"tasks_file": target, **counts, "notes": noted}, ())
     print_message(_format_counts(counts))
-    for what, places in notes.items():
-        print_message(f"{what}: {len(places)} ({join_names(places)})")
+    for what, locations in notes.items():
+        print_message(f"{what}: {len(locations)} ({join_names(locations)})")
     if 0 < counts["tasks_with_responses"] < counts["tasks"]:
         advice = "import with --only answered, or with --only tasks to score your own responses"
         print_message(f"some tasks have no response, and `score` needs one for each: {advice}")
     elif target != "-":
-        responses_option = "" if counts["responses"] else " --responses RESPONSES"
-        print_message(
-            f"next: jurygraph score {shell_quote(target)} --config jury.yaml{responses_option} --out run"
-        )
+        command = f"jurygraph score {shell_quote(target)} --config jury.yaml"
+        if not counts["responses"]:
+            command += " --responses RESPONSES"
+        print_message(f"next: {command} --out run")
 
 
 def _select_tasks(
@@ -239,11 +242,10 @@ def _select_tasks(
 
 
 def _write(tasks: str, content: Iterator[bytes]) -> None:
-    content = chain(
-        list(islice(content, 1)), content
-    )  # an unreadable file fails before a draft is created
+    first = list(islice(content, 1))  # an unreadable file fails before a draft is created
+    lines = chain(first, content)
     if tasks == "-":
-        for line in list(content):
+        for line in list(lines):
             print_result(line.removesuffix(b"\n"))
     else:
-        write_output(tasks, compress_lines(tasks, content))
+        write_output(tasks, compress_lines(tasks, lines))

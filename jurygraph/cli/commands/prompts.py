@@ -38,14 +38,20 @@ def list_prompts(json: AsJson = False) -> None:
     entries = []
     rows = []
     for prompt in map(load_prompt, prompt_names()):
-        fields = {
-            name: getattr(prompt, name) for name in ("id", "version", "extends", "purpose", "paper")
-        }
-        entries.append({**fields, "edition": prompt.full_version, "variables": list(prompt.needs)})
+        entries.append(
+            {
+                "id": prompt.id,
+                "version": prompt.version,
+                "extends": prompt.extends,
+                "purpose": prompt.purpose,
+                "paper": prompt.paper,
+                "edition": prompt.full_version,
+                "variables": list(prompt.needs),
+            }
+        )
         rows.append([prompt.id, prompt.version, prompt.extends or "-", prompt.purpose])
-    print_report(
-        json, entries, format_table(["prompt", "version", "extends", "purpose"], rows, left=4)
-    )
+    header = ["prompt", "version", "extends", "purpose"]
+    print_report(json, entries, format_table(header, rows, left=4))
 
 
 @prompts.command("show")
@@ -92,22 +98,22 @@ def _render(prompt: Prompt, file: str) -> tuple[Message, ...]:
 
     needed = f"prompt {prompt.id!r} needs {', '.join(prompt.needs)} (null if there is none)"
     variables = read_json_object(file, "the variables are", needed)
-    if missing := [name for name in prompt.needs if name not in variables]:
-        raise InputError(f"{file}: missing variable {missing[0]!r}; {needed}")
+    for name in prompt.needs:
+        if name not in variables:
+            raise InputError(f"{file}: missing variable {name!r}; {needed}")
     for name in variables:
         if name not in prompt.needs:
-            raise InputError(
-                f"{file}: there is no variable {name!r}; {did_you_mean(name, prompt.needs) or needed}"
-            )
-    if isinstance(items := variables.get("items"), list):
+            hint = did_you_mean(name, prompt.needs) or needed
+            raise InputError(f"{file}: there is no variable {name!r}; {hint}")
+    items = variables.get("items")
+    if isinstance(items, list):
         optional = {"parts": False, "scale": None}
         variables["items"] = [optional | item if isinstance(item, dict) else item for item in items]
     if "kinds" in variables:
         params = validate(RecordParams, {"records": variables["kinds"]})
         if isinstance(params, Problem):
-            raise InputError(
-                f"{file}: variable kinds, as the params of extract: {params.field}: {params}"
-            )
+            location = f"{file}: variable kinds, as the params of extract"
+            raise InputError(f"{location}: {params.field}: {params}")
         variables["kinds"] = params.records
     try:
         if "examples" in variables:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -113,25 +114,31 @@ def rescore(
         calibrated = _calibrate(stored_run, calibrations or [], method, seed, false_positives)
         maps = {question: calibration for question, (calibration, _) in calibrated.items()}
         config = config.model_copy(update={"calibration": {**config.calibration, **maps}})
-        with progress(
-            "re-scoring", stored_run.ledger.count_records("trace"), "responses"
-        ) as report:
+        traces = stored_run.ledger.count_records("trace")
+        with progress("re-scoring", traces, "responses") as report:
             result = rescore_run(stored_run, folder, config, report)
     if artifact is not None:
-        confusions = [
-            panel.confusions for panel in learned.values() if panel.confusions is not None
-        ]
-        contents = (
-            [calibrations_to_json(maps)]
-            if maps
-            else [confusions_to_json(one) for one in confusions]
-        )
-        if contents:
-            write_output(str(artifact), contents)
+        _write_artifact(artifact, maps, learned)
     maps_made = [calibration_report for _, calibration_report in calibrated.values()]
-    ReportOutput(json).write(_report({"run": str(folder)}, result, learned, maps_made))
+    output = ReportOutput(json=json)
+    output.write(_report({"run": str(folder)}, result, learned, maps_made))
     if not json:
         print_message(f"compare:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
+
+
+def _write_artifact(
+    artifact: Path, maps: Mapping[str, ScoreCalibration], learned: Mapping[str, LearnedPanel]
+) -> None:
+    """Write the calibrations, or else the confusions, which may be none."""
+    contents = []
+    if maps:
+        contents.append(calibrations_to_json(maps))
+    else:
+        for panel in learned.values():
+            if panel.confusions is not None:
+                contents.append(confusions_to_json(panel.confusions))
+    if contents:
+        write_output(str(artifact), contents)
 
 
 def _calibrate(
@@ -153,9 +160,8 @@ def _calibrate(
                 f"--calibrate {setting!r}: expected QUESTION=LABEL, such as criteria@kind=people.csv"
             )
         studies = join_labels([judgements], read_labels(label, [judgements]))
-        calibrated[question] = calibration.report(
-            calibration.labelled_scores(studies, question), method, seed, rate
-        )
+        scores = calibration.labelled_scores(studies, question)
+        calibrated[question] = calibration.report(scores, method, seed, rate)
     return calibrated
 
 
@@ -167,17 +173,15 @@ def _report(
 ) -> Report:
     panels = {component: _learned_report(component, panel) for component, panel in learned.items()}
     figures = {**identity, **result._asdict()}
-    figures |= (
-        {"learned": {name: panel.figures for name, panel in panels.items()}} if panels else {}
-    )
-    figures |= {"calibrated": [report.figures for report in calibrated]} if calibrated else {}
+    if panels:
+        figures["learned"] = {name: panel.figures for name, panel in panels.items()}
+    if calibrated:
+        figures["calibrated"] = [report.figures for report in calibrated]
     rows = [[name.replace("_", " "), value] for name, value in result._asdict().items()]
     parts = [*panels.values(), *calibrated]
-    sections = [
-        ReportTable(["rewards", ""], rows),
-        *(section for part in parts for section in part.sections),
-    ]
-    return Report(figures, sections, [note for part in parts for note in part.notes])
+    sections = chain.from_iterable(part.sections for part in parts)
+    notes = chain.from_iterable(part.notes for part in parts)
+    return Report(figures, [ReportTable(["rewards", ""], rows), *sections], list(notes))
 
 
 def _learned_report(component: str, learned: LearnedPanel) -> Report:
@@ -191,18 +195,12 @@ def _learned_report(component: str, learned: LearnedPanel) -> Report:
     }
     notes = [f"{component}: {warning}" for warning in learned.warnings]
     if learned.confusions is None:
-        return Report(
-            figures,
-            notes=[
-                *notes,
-                f"{component}: the majority of the judges is used; there is no artifact",
-            ],
-        )
+        notes.append(f"{component}: the majority of the judges is used; there is no artifact")
+        return Report(figures, notes=notes)
     units = "" if learned.units == learned.responses else f", {learned.units} with each reviewer"
-    rows = [
-        [name, q.accuracy, q.leniency, q.strictness, q.labels] for name, q in learned.judges.items()
-    ]
+    title = f"{component}: learned from {learned.responses} responses{units}"
+    rows = []
+    for name, judge in learned.judges.items():
+        rows.append([name, judge.accuracy, judge.leniency, judge.strictness, judge.labels])
     table = ReportTable(["judge", "accuracy", "leniency", "strictness", "verdicts"], rows)
-    return Report(
-        figures, [f"{component}: learned from {learned.responses} responses{units}", table], notes
-    )
+    return Report(figures, [title, table], notes)

@@ -67,10 +67,13 @@ def watch(
     analyzer = Analyzer(arl, {"repetition", *monitor.penalty_components(run)})
     try:
         with closing(monitor.read_groups(run, wait)) as groups:
-            by_number = monitor.steps_by_number(groups, every or _EVERY)
-            steps = by_number if step_label is None else monitor.steps_by_label(groups, step_label)
-            for alert in chain.from_iterable(map(analyzer.observe, monitor.analyzer_steps(steps))):
-                line = f"{'ADVERSE' if alert.adverse else 'change '}  {escape_line(alert.sentence)}"
+            steps = monitor.steps_by_number(groups, every or _EVERY)
+            if step_label is not None:
+                steps = monitor.steps_by_label(groups, step_label)
+            alerts = map(analyzer.observe, monitor.analyzer_steps(steps))
+            for alert in chain.from_iterable(alerts):
+                mark = "ADVERSE" if alert.adverse else "change "
+                line = f"{mark}  {escape_line(alert.sentence)}"
                 print_report(json, {"alert": alert.model_dump(mode="json")}, [line])
         is_complete = True
     except KeyboardInterrupt:
@@ -81,8 +84,10 @@ def watch(
         _refuse_untested(run, report, can_split=step_label is None and every != 1)
     for note in report.notes:
         print_message(note)
-    lines = report_lines(report.sections)
-    print_report(json, {"report": report.to_json()}, ["", *lines] if analyzer.alerts else lines)
+    lines = list(report_lines(report.sections))
+    if analyzer.alerts:
+        lines.insert(0, "")
+    print_report(json, {"report": report.to_json()}, lines)
     output.draw(report.plots)
     if not is_complete:
         raise typer.Exit(ExitCode.INTERRUPTED)
@@ -97,7 +102,8 @@ def _refuse_untested(run: "Path", report: "Report", can_split: bool) -> None:
     if steps < MIN_STEPS:
         advice = "choose smaller steps with --every N" if can_split else "score more"
         raise InputError(f"{run}: steps: {steps}; the tests need at least {MIN_STEPS}; {advice}")
-    if not any(row["series"] == "reward" and row["steps"] for row in report.figures["series"]):
+    tested = [row["series"] for row in report.figures["series"] if row["steps"]]
+    if "reward" not in tested:
         raise InputError(
             f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`"
         )

@@ -3,11 +3,12 @@
 The same plot gives the same file.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -38,7 +39,7 @@ T = TypeVar("T")
 _FORMS = {"plot": (PlotFile, None), "markdown": (AsMarkdown, False), "json": (AsJson, False)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ReportOutput:
     """The forms in which a report is wanted. Raises `InputError`, before any work, if one of them is impossible."""
 
@@ -52,9 +53,8 @@ class ReportOutput:
             raise InputError("--json and --markdown: one result has one form; remove one of them")
         if self.plot is not None:
             if self.plot.suffix not in METADATA_BY_SUFFIX:
-                raise InputError(
-                    f"{self.plot}: pictures end in {', '.join(METADATA_BY_SUFFIX)}; name one of these"
-                )
+                suffixes = ", ".join(METADATA_BY_SUFFIX)
+                raise InputError(f"{self.plot}: pictures end in {suffixes}; name one of these")
             try:
                 import matplotlib  # noqa: F401 - only checks that it can be imported
             except ImportError:
@@ -92,10 +92,11 @@ def report_command(study: Callable[..., Report | None]) -> Callable[..., None]:
     What is impossible is refused before the study begins. A study that itself needs such an option has a parameter for
     it; one that returns None has printed its result.
     """
-    own = signature(study).parameters
-    parameters = [
-        one.replace(kind=Parameter.KEYWORD_ONLY) for name, one in own.items() if name not in _FORMS
-    ]
+    study_parameters = signature(study).parameters
+    parameters = []
+    for name, parameter in study_parameters.items():
+        if name not in _FORMS:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
     for name, (annotation, default) in _FORMS.items():
         parameters.append(
             Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
@@ -103,24 +104,27 @@ def report_command(study: Callable[..., Report | None]) -> Callable[..., None]:
 
     @wraps(study)
     def command(**arguments: Any) -> None:
-        inputs = [
-            item
-            for value in arguments.values()
-            for item in (value if isinstance(value, list) else [value])
-        ]
-        sources = tuple(
-            str(source)
-            for source in inputs
-            if isinstance(source, Path) and source != arguments["plot"]
+        output = ReportOutput(
+            json=arguments["json"],
+            markdown=arguments["markdown"],
+            plot=arguments["plot"],
+            sources=tuple(_source_files(arguments)),
         )
-        output = ReportOutput(arguments["json"], arguments["markdown"], arguments["plot"], sources)
-        report = study(**{name: arguments[name] for name in own})
+        report = study(**{name: arguments[name] for name in study_parameters})
         if report is not None:
             output.write(report)
 
     command.__dict__["__signature__"] = Signature(parameters)  # which typer reads
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
+
+
+def _source_files(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the paths among the arguments of a command, but for that of its plot."""
+    for value in arguments.values():
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, Path) and item != arguments["plot"]:
+                yield str(item)
 
 
 def report_lines(sections: Iterable[str | ReportTable]) -> Iterator[str]:
@@ -185,16 +189,14 @@ def _draw_heat_map(axes: "Axes", plot: Plot) -> None:
     lowest = min(0.0, float(np.nan_to_num(rows).min()))
     axes.imshow(rows, cmap="Greys", vmin=lowest, vmax=1.0, aspect="auto")
     axes.set(title=plot.title, xlabel=plot.x_label, ylabel=plot.y_label)
-    axes.set_xticks(
-        range(len(plot.series[0].x)), [str(name) for name in plot.series[0].x], rotation=45
-    )
+    columns = [str(name) for name in plot.series[0].x]
+    axes.set_xticks(range(len(columns)), columns, rotation=45)
     axes.set_yticks(range(len(rows)), [series.label for series in plot.series])
     for (row, column), value in np.ndenumerate(rows):
         text = f"{value:.2f}" if np.isfinite(value) else "-"
         is_dark = (value - lowest) / (1.0 - lowest) > 0.5
-        axes.text(
-            column, row, text, ha="center", va="center", color="white" if is_dark else "black"
-        )
+        color = "white" if is_dark else "black"
+        axes.text(column, row, text, ha="center", va="center", color=color)
 
 
 def _draw_panel(axes: "Axes", plot: Plot) -> None:
@@ -210,16 +212,17 @@ def _draw_panel(axes: "Axes", plot: Plot) -> None:
             _draw_points(axes, series, "none", "", "0.2")
         else:
             line, marker = _STYLES[index % len(_STYLES)]
-            _draw_points(
-                axes, series, line if plot.kind == "line" else "none", marker, f"C{index % 10}"
-            )
-    for place, label in plot.marks:
-        axes.axvline(place, color="0.5", linestyle=":", label=label)
+            if plot.kind != "line":
+                line = "none"
+            _draw_points(axes, series, line, marker, f"C{index % 10}")
+    for x, label in plot.marks:
+        axes.axvline(x, color="0.5", linestyle=":", label=label)
     axes.set(title=plot.title, xlabel=plot.x_label, ylabel=plot.y_label)
-    if any(isinstance(place, str) for series in plot.series for place in series.x):
+    ticks = chain.from_iterable(series.x for series in plot.series)
+    if any(isinstance(tick, str) for tick in ticks):
         axes.tick_params(axis="x", rotation=45)
-    labels = [series.label for series in plot.series] + [label for _, label in plot.marks]
-    if len(labels) > 1 and len(labels) <= _MAX_LABELS:
+    label_count = len(plot.series) + len(plot.marks)
+    if 1 < label_count <= _MAX_LABELS:
         axes.legend()
 
 

@@ -1,6 +1,7 @@
 """The table of rewards of `jurygraph show`, as lines of text."""
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from jurygraph.cli.render.summary import print_left_out
@@ -20,11 +21,8 @@ def print_reward_table(table: RewardTable) -> None:
     names = [column.name for column in table.columns]
     left = sum(column.is_text for column in table.columns)
     print_result_lines(format_table(names, _format_rows(table), left))
-    if any(
-        isinstance(value, ComponentValue) and value.is_filled_in
-        for row in table.rows
-        for value in row
-    ):
+    values = chain.from_iterable(table.rows)
+    if any(isinstance(value, ComponentValue) and value.is_filled_in for value in values):
         print_result_lines(["* filled in by the failure rule; --response shows what was judged"])
     print_message(_mean_line(table))
     if None in table.rewards:
