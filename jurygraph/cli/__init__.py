@@ -15,33 +15,34 @@ _INTERRUPTED = 130  # as in `streams`, which is imported later
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code; Ctrl-C ends it with code 130, also while modules are imported."""
-    interrupt = _Interrupt()
+    interrupt = _CommandInterrupt()
     if argv is None:
         # Searching for cycles takes a sixth of a command's start, and each search through all modules a quarter second.
         gc.set_threshold(100_000, 50, 100)
-        atexit.register(
-            gc.freeze
-        )  # a last search through all modules would find only what ends with the process
+        # A last search through all modules would find only what ends with the process.
+        atexit.register(gc.freeze)
     if argv is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
     try:
-        from jurygraph.cli.app import (
-            main as run_command,
-        )  # imported lazily: that takes a noticeable time
+        # Imported lazily: that takes a noticeable time.
+        from jurygraph.cli.app import main as run_command
 
         run_command(argv)
     except BaseException:
-        if (
-            interrupt.is_pressed
-        ):  # while the interpreter ends, a second Ctrl-C would kill it with another code
+        # While the interpreter ends, a second Ctrl-C would kill it with another code.
+        if interrupt.is_pressed:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(_INTERRUPTED)
         raise
 
 
-class _Interrupt:
-    """The handler of Ctrl-C outside of long work: the first ends the command in good order, the second at once."""
+class _CommandInterrupt:
+    """The handler of Ctrl-C outside of long work: the first ends the command in good order, the second at once.
+
+    Long work has a handler of its own (`interrupts.py`): it ends an event loop, which it must not do by raising, and
+    its imports take long.
+    """
 
     is_pressed = False
 

@@ -158,9 +158,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             _run(argv)
     except SystemExit as end:
         limits = sys.modules.get("jurygraph.graphs.time_limits")
-        if (
-            argv is None and limits is not None and limits.LEFT_ALONE
-        ):  # the interpreter could not destroy these tasks
+        # The interpreter could not destroy these tasks.
+        if argv is None and limits is not None and limits.LEFT_ALONE:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(int(end.code or 0))
@@ -173,28 +172,29 @@ def _run(argv: Sequence[str] | None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    command_line.set(shlex.join(["jurygraph", *(sys.argv[1:] if argv is None else argv)]))
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    command_line.set(shlex.join(["jurygraph", *arguments]))
     try:
         try:
-            root_command(None if argv is None else list(argv), prog_name="jurygraph")
+            root_command(None if argv is None else arguments, prog_name="jurygraph")
         finally:
             sys.stdout.flush()
     except JurygraphError as error:
-        code = next(
-            (code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)),
-            ExitCode.WRONG_INPUT,
-        )
-        _exit_with_message(str(error), code)
+        _exit_with_message(str(error), _exit_code(error))
     except OSError as error:
-        _exit_with_message(
-            f"{error.filename or 'a file'}: {error.strerror or error}", ExitCode.WRONG_INPUT
-        )
+        problem = f"{error.filename or 'a file'}: {error.strerror or error}"
+        _exit_with_message(problem, ExitCode.WRONG_INPUT)
     except Exception as error:  # noqa: BLE001 - the outermost handler: any other exception is a bug
         sys.stderr.write(_make_printable(traceback.format_exc()))
-        _exit_with_message(
-            f"this is a bug in jurygraph, please report it: {type(error).__name__}: {error}",
-            ExitCode.BUG,
-        )
+        detail = f"{type(error).__name__}: {error}"
+        _exit_with_message(f"this is a bug in jurygraph, please report it: {detail}", ExitCode.BUG)
+
+
+def _exit_code(error: JurygraphError) -> ExitCode:
+    for kind, code in _EXIT_CODES.items():
+        if isinstance(error, kind):
+            return code
+    return ExitCode.WRONG_INPUT
 
 
 def _make_printable(text: str) -> str:
@@ -211,9 +211,8 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     """Print a warning, which user code may have written with a key in it."""
-    sys.stderr.write(
-        _make_printable(warnings.formatwarning(message, category, filename, lineno, line))
-    )
+    text = warnings.formatwarning(message, category, filename, lineno, line)
+    sys.stderr.write(_make_printable(text))
 
 
 class _VisibleFormatter(logging.Formatter):

@@ -30,15 +30,13 @@ def run_interruptible(
     seconds later; without `stop` it cancels it at once. A second Ctrl-C ends the process, as does work that goes on.
     """
     runner.get_loop().set_default_executor(threads)
-    interrupt = _Interrupt(runner.get_loop(), stop)
+    interrupt = _WorkInterrupt(runner.get_loop(), stop)
 
     async def run() -> T:
         interrupt.task = asyncio.current_task()
         before = signal.getsignal(signal.SIGINT)
-        if (
-            before in (signal.SIG_IGN, None)
-            or threading.current_thread() is not threading.main_thread()
-        ):
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        if before in (signal.SIG_IGN, None) or not in_main_thread:
             return await work
         signal.signal(signal.SIGINT, interrupt)
         try:
@@ -53,7 +51,7 @@ def run_interruptible(
         raise KeyboardInterrupt from None
 
 
-class _Interrupt:
+class _WorkInterrupt:
     """The handler of Ctrl-C while `task` runs in a loop. It writes to the descriptor, as streams are not reentrant."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, stop: Callable[[], None] | None) -> None:
@@ -66,11 +64,9 @@ class _Interrupt:
         if self.is_pressed:
             _exit_now()
         self.is_pressed = True
-        limit = (
-            ""
-            if self._stop is None
-            else f" after the questions in flight, at most {STOP_SECONDS} s"
-        )
+        limit = ""
+        if self._stop is not None:
+            limit = f" after the questions in flight, at most {STOP_SECONDS} s"
         _write(f"stopping{limit}; press again to stop now")
         watchdog = threading.Timer(STOP_SECONDS + _CANCEL_SECONDS, _exit_now)
         watchdog.daemon = True
@@ -92,5 +88,7 @@ def _exit_now() -> NoReturn:
 
 
 def _write(message: str) -> None:
-    on_terminal = os.isatty(2)
-    os.write(2, f"{_SHOW_CURSOR}\n{message}\n".encode() if on_terminal else f"{message}\n".encode())
+    line = f"{message}\n"
+    if os.isatty(2):
+        line = f"{_SHOW_CURSOR}\n{line}"
+    os.write(2, line.encode())

@@ -31,22 +31,22 @@ def open_jury(
     from jurygraph.sources import read_config
 
     config = read_config(path, model)
-    config = config if revise is None else revise(config)
+    if revise is not None:
+        config = revise(config)
     if not config.langsmith:
         disable_tracing()
-    from jurygraph.jury import (
-        Jury,
-    )  # imported after tracing is disabled: its imports may read the environment
+    # Imported after tracing is disabled: its imports may read the environment.
+    from jurygraph.jury import Jury
 
     if dry_run:
         from jurygraph.models.cache import default_folder
 
-        calls = {"record": None, "cache": config.calls.cache and default_folder().is_dir()}
-        config = config.model_copy(update={"calls": config.calls.model_copy(update=calls)})
+        has_cache = config.calls.cache and default_folder().is_dir()
+        calls = config.calls.model_copy(update={"record": None, "cache": has_cache})
+        config = config.model_copy(update={"calls": calls})
+    folder = path.resolve().parent
     with locate_config_errors(path, model):
-        jury = Jury(
-            config, max_cost=max_cost, max_calls=max_calls, code_folder=path.resolve().parent
-        )
+        jury = Jury(config, max_cost=max_cost, max_calls=max_calls, code_folder=folder)
     add_secrets(jury.gateways.secrets)
     return jury
 
@@ -66,20 +66,19 @@ def locate_config_errors(path: Path, model: str | None = None) -> Iterator[None]
         if key == "model" and model is not None:
             raise ConfigError(f"--model: {reason}") from None
         line = line_of_key(path, key)
-        message = (
-            f"{path.name}: {error}"
-            if line is None
-            else f"{path.name}, line {line}, key {key}: {reason}"
-        )
-        raise ConfigError(message) from None
+        if line is None:
+            raise ConfigError(f"{path.name}: {error}") from None
+        raise ConfigError(f"{path.name}, line {line}, key {key}: {reason}") from None
 
 
 def jury_notes(jury: "Jury") -> list[str]:
     """Return the run's purpose, unless it is training, and the notes of evaluators, each note once."""
-    purpose = [] if jury.purpose is None else [f"purpose: {jury.purpose.description}"]
-    return list(
-        dict.fromkeys([*purpose, *(note for one in jury.evaluators.values() for note in one.notes)])
-    )
+    notes = []
+    if jury.purpose is not None:
+        notes.append(f"purpose: {jury.purpose.description}")
+    for evaluator in jury.evaluators.values():
+        notes += evaluator.notes
+    return list(dict.fromkeys(notes))
 
 
 def disable_tracing() -> None:
@@ -96,8 +95,9 @@ def find_config(tasks: str) -> Path:
 
     folders = [Path()] if tasks == "-" else [Path(tasks).parent, Path()]
     for folder in folders:
-        if (folder / "jury.yaml").is_file():
-            return folder / "jury.yaml"
+        config = folder / "jury.yaml"
+        if config.is_file():
+            return config
     if tasks != "-" and not os.path.exists(tasks):
         TextFile(tasks).close()  # if the tasks are missing too, that is the error to report
     raise ConfigError(

@@ -97,12 +97,12 @@ def split_names(text: str | None) -> list[str]:
     return [] if text is None else [name.strip() for name in text.split(",")]
 
 
-def choose_names(problem: str, names: Sequence[str], known: Sequence[T]) -> tuple[T, ...]:
+def choose_names(problem: str, names: Sequence[str], choices: Sequence[T]) -> tuple[T, ...]:
     for name in names:
-        if name not in known:
-            hint = did_you_mean(name, known) or f"name some of {', '.join(known)}"
+        if name not in choices:
+            hint = did_you_mean(name, choices) or f"name some of {', '.join(choices)}"
             raise InputError(f"{problem} {name!r}; {hint}")
-    return tuple(name for name in known if name in names)
+    return tuple(choice for choice in choices if choice in names)
 
 
 _COLUMN_OPTIONS = {
@@ -178,7 +178,9 @@ def choose_columns(**names: str | list[str] | int | None) -> "TableColumns | Non
 def columns_words(columns: "TableColumns | None") -> list[str]:
     if columns is None:
         return []
-    words = [f"{_COLUMN_OPTIONS[role]} {shell_quote(column)}" for role, column in columns.by_role]
+    words = []
+    for role, column in columns.by_role:
+        words.append(f"{_COLUMN_OPTIONS[role]} {shell_quote(column)}")
     if columns.response_from is not None:
         words.append(f"--response-from {columns.response_from}")
     return words

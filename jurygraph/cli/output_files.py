@@ -65,7 +65,8 @@ def refuse_unwritable(path: str, *sources: str) -> None:
         raise InputError(f"{path}: is a file of the run; name another file")
     _writable_mode(path)
     for source in sources:
-        if os.path.exists(source) and os.path.exists(path) and os.path.samefile(source, path):
+        both_exist = os.path.exists(source) and os.path.exists(path)
+        if both_exist and os.path.samefile(source, path):
             raise InputError(f"{path}: is an input file; name another file to write")
 
 
@@ -75,7 +76,10 @@ def compress_lines(path: str, lines: Iterable[bytes]) -> Iterator[bytes]:
         yield from lines
         return
     compressor = zlib.compressobj(wbits=31)  # 31: with a gzip header, which has no time
-    yield from (chunk for line in lines if (chunk := compressor.compress(line)))
+    for line in lines:
+        chunk = compressor.compress(line)
+        if chunk:
+            yield chunk
     yield compressor.flush()
 
 

@@ -15,68 +15,60 @@ from jurygraph.display import format_number
 
 if TYPE_CHECKING:
     from jurygraph.runs.reports.bill import Bill, CallCosts, ReplySource
-    from jurygraph.runs.reports.estimate import CallEstimate, Forecast
+    from jurygraph.runs.reports.estimate import CallEstimate, CallLoad, Forecast
     from jurygraph.runs.reports.gate import Threshold
     from jurygraph.runs.reports.summary import AgentRow, FailedRewards, Summary
     from jurygraph.schema.config import EvidenceRule
 
 
 def result_lines(summary: "Summary") -> list[str]:
-    rows = [
-        [
-            row.agent or "(no agent)",
-            row.responses,
-            _format_mean(row),
-            row.coverage,
-            row.ok,
-            row.degraded,
-            row.failed,
-        ]
-        for row in summary.agents.values()
-    ]
-    header = ["agent", "responses", "mean reward", "coverage", "ok", "degraded", "failed"]
-    outcomes = (
+    lines = _agent_table(summary)
+    outcomes = format_counts(
         summary.judged,
         summary.gated,
         summary.abstained,
         summary.failed_verdicts,
         summary.not_applicable,
     )
-    lines = [
-        *format_table(header, rows),
-        f"verdicts: {format_counts(*outcomes)} = {summary.verdicts} requested",
-    ]
+    lines.append(f"verdicts: {outcomes} = {summary.verdicts} requested")
     if summary.unsupported:
-        marks = ", ".join(
-            f"{number} {mark}" for mark, number in sorted(summary.unsupported.items())
-        )
-        lines.append(
-            f"unsupported: {summary.unsupported.total()} of {summary.quotable} that need a quotation ({marks})"
-        )
+        marks = [f"{number} {mark}" for mark, number in sorted(summary.unsupported.items())]
+        unsupported = f"{summary.unsupported.total()} of {summary.quotable}"
+        lines.append(f"unsupported: {unsupported} that need a quotation ({', '.join(marks)})")
     if summary.unanswered_tasks:
-        counts = ", ".join(
-            f"{name} {number}" for name, number in sorted(summary.unanswered_tasks.items())
-        )
-        lines.append(
-            escape_line(
-                f"tasks on which an evaluator always abstained, of {summary.tasks}: {counts}"
-            )
-        )
+        counts = _join_counts(sorted(summary.unanswered_tasks.items()))
+        title = f"tasks on which an evaluator always abstained, of {summary.tasks}"
+        lines.append(escape_line(f"{title}: {counts}"))
     if summary.superseded:
         lines.append(
             f"escalated: {summary.superseded} verdicts more are superseded by those of another judge"
         )
     if summary.discarded:
-        counts = ", ".join(f"{name} {number}" for name, number in summary.discarded.items())
-        lines.append(
-            escape_line(f"discarded, because their confidence is below min_confidence: {counts}")
-        )
+        counts = _join_counts(summary.discarded.items())
+        title = "discarded, because their confidence is below min_confidence"
+        lines.append(escape_line(f"{title}: {counts}"))
     bills = {"calls": summary.bill}
-    bills |= {f"calls of {name}": bill for name, bill in sorted(summary.bill.models.items())}
-    return [
-        *lines,
-        *(f"{label}: {text}" for label, bill in bills.items() if (text := _format_bill(bill))),
-    ]
+    for name, bill in sorted(summary.bill.models.items()):
+        bills[f"calls of {name}"] = bill
+    for label, bill in bills.items():
+        text = _format_bill(bill)
+        if text:
+            lines.append(f"{label}: {text}")
+    return lines
+
+
+def _agent_table(summary: "Summary") -> list[str]:
+    rows = []
+    for row in summary.agents.values():
+        name = row.agent or "(no agent)"
+        outcomes = [row.ok, row.degraded, row.failed]
+        rows.append([name, row.responses, _format_mean(row), row.coverage, *outcomes])
+    header = ["agent", "responses", "mean reward", "coverage", "ok", "degraded", "failed"]
+    return format_table(header, rows)
+
+
+def _join_counts(counts: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in counts)
 
 
 def _format_bill(bill: "Bill") -> str:
@@ -96,11 +88,13 @@ def possible_reward_line(limits: Sequence[tuple[float, float]], has_more: bool) 
     """Return a line with the highest and lowest possible reward, by the limits of each plan, or of the first."""
     if not limits:
         return None
-    highest = sorted(high for _, high in limits)
-    by_task = f", by task from {format_number(highest[0])}" if highest[0] < highest[-1] else ""
-    least = format_number(min(low for low, _ in limits))
+    lows = [low for low, _ in limits]
+    highs = [high for _, high in limits]
     scope = f" in the first {len(limits)} plans" if has_more else ""
-    return f"highest possible reward{scope}: {format_number(highest[-1])}{by_task}; lowest: {least}"
+    highest = format_number(max(highs))
+    if min(highs) < max(highs):
+        highest += f", by task from {format_number(min(highs))}"
+    return f"highest possible reward{scope}: {highest}; lowest: {format_number(min(lows))}"
 
 
 def _format_mean(row: "AgentRow") -> float | str | None:
@@ -132,8 +126,11 @@ def _format_cost(tally: "CallCosts", template: str) -> str:
         return "cost unknown"
     if tally.unpriced and not tally.cost:
         return f"{tally.unpriced} of unknown cost"
-    dollars = template.format("under $0.0001" if 0 < tally.cost < 0.0001 else f"${tally.cost:.4f}")
-    return f"{dollars}, and {tally.unpriced} of unknown cost" if tally.unpriced else dollars
+    amount = "under $0.0001" if 0 < tally.cost < 0.0001 else f"${tally.cost:.4f}"
+    text = template.format(amount)
+    if tally.unpriced:
+        text += f", and {tally.unpriced} of unknown cost"
+    return text
 
 
 _MAX_UNSUPPORTED = 0.1
@@ -147,21 +144,21 @@ _EVIDENCE_ADVICE = {
 def print_unsupported(summary: "Summary", rule: "EvidenceRule") -> None:
     """Print that many findings have no quotation, and which setting says how they count."""
     if rule != "off" and summary.unsupported_share > _MAX_UNSUPPORTED:
-        number = (
-            f"{summary.unsupported.total()} of {summary.quotable} findings that need a quotation"
-        )
-        print_message(
-            f"{number} have none that is in the response, although the model was asked twice"
-        )
+        number = summary.unsupported.total()
+        findings = f"{number} of {summary.quotable} findings that need a quotation"
+        problem = "have none that is in the response, although the model was asked twice"
+        print_message(f"{findings} {problem}")
         print_message(f"such a finding {_EVIDENCE_ADVICE[rule]}")
 
 
 def print_left_out(left_out: "FailedRewards") -> None:
     """Print that failed rewards, which the means leave out, differ from the others in what was judged of them."""
     if left_out.differ:
-        where = f"{left_out.judged} of the {left_out.failed} rewards that failed were judged on {left_out.component}"
-        means = f"with a mean of {format_number(left_out.mean_failed)}, and the others have one of"
-        print_message(f"means mislead: {where}, {means} {format_number(left_out.mean_others)}")
+        failed = f"{left_out.judged} of the {left_out.failed} rewards that failed"
+        mean_failed = format_number(left_out.mean_failed)
+        mean_others = format_number(left_out.mean_others)
+        means = f"with a mean of {mean_failed}, and the others have one of {mean_others}"
+        print_message(f"means mislead: {failed} were judged on {left_out.component}, {means}")
 
 
 def print_inconclusive(error_rate: float, max_error_rate: float) -> None:
@@ -175,9 +172,9 @@ def print_missed_conditions(
     """Print the conditions that do not hold, with the values found; `owner` is whose they are, of several."""
     prefix = f"{owner}: " if owner else ""
     for condition, value in missed:
-        actual = (
-            f"there is no {condition.name}" if value is None else f"{condition.name} is {value!r}"
-        )
+        actual = f"{condition.name} is {value!r}"
+        if value is None:
+            actual = f"there is no {condition.name}"
         print_message(f"{prefix}threshold missed: {condition}, but {actual}")
 
 
@@ -188,20 +185,19 @@ def print_dry_run(as_json: bool, content: dict[str, object], lines: Iterable[str
 
 def print_forecast(expected: "Forecast", tasks_needing_model: int, as_json: bool) -> None:
     """Print the remaining work; `tasks_needing_model` first need profiles or roles from the model."""
-    rows: list[list[object]] = [
-        ["tasks", expected.tasks],
-        ["responses", expected.responses],
-        ["questions about the responses of a task", expected.questions],
-        ["verdicts on them (maximum)", expected.verdicts],
-        [
-            f"... of a model{'' if expected.model else ' (they abstain: model is none)'}",
-            expected.model_verdicts,
-        ],
-    ]
-    lines = format_table(["to score", ""], rows)
+    remark = "" if expected.model else " (they abstain: model is none)"
+    counts = {
+        "tasks": expected.tasks,
+        "responses": expected.responses,
+        "questions about the responses of a task": expected.questions,
+        "verdicts on them (maximum)": expected.verdicts,
+        f"... of a model{remark}": expected.model_verdicts,
+    }
+    lines = format_table(["to score", ""], list(counts.items()))
     if expected.model is not None:
         lines += estimate_lines(expected.model)
-    content = {**asdict(expected), "model": expected.model and expected.model.to_json()}
+    requests = expected.model and expected.model.to_json()
+    content = {**asdict(expected), "model": requests}
     if tasks_needing_model:
         content["tasks_needing_model"] = tasks_needing_model
         lines += [
@@ -219,25 +215,24 @@ def estimate_lines(model: "CallEstimate") -> list[str]:
         ["calls", *(load.calls for load in loads)],
         ["input tokens", *(load.tokens_in for load in loads)],
         ["output tokens", *(load.tokens_out for load in loads)],
-        ["US dollars", *("unknown" if load.cost is None else load.cost for load in loads)],
+        ["US dollars", *map(_cost_cell, loads)],
     ]
+    is_escalated = False
     for name, cases in model.by_model.items():
-        costs = ("unknown" if load.cost is None else load.cost for load in cases)
         owner = "model" if name is None else f"judge {name}"
-        rows += [
-            [f"{owner}: calls", *(load.calls for load in cases)],
-            [f"{owner}: US dollars", *costs],
-        ]
-    is_escalated = any(cases[1].calls and not cases[0].calls for cases in model.by_model.values())
-    range_note = (
-        ["low: no question is escalated; expected and worst: all are"] if is_escalated else []
-    )
-    known = f"answered without a request: {model.from_cache} from the cache"
-    known += f", {model.from_run} from recorded calls" if model.from_run else ""
-    return [
-        "",
-        *format_table(["model requests", "low", "expected", "worst"], rows),
-        *range_note,
-        known,
-        ASSUMPTIONS,
-    ]
+        rows.append([f"{owner}: calls", *(load.calls for load in cases)])
+        rows.append([f"{owner}: US dollars", *map(_cost_cell, cases)])
+        low, expected, _ = cases
+        if expected.calls and not low.calls:
+            is_escalated = True
+    lines = ["", *format_table(["model requests", "low", "expected", "worst"], rows)]
+    if is_escalated:
+        lines.append("low: no question is escalated; expected and worst: all are")
+    answered = f"answered without a request: {model.from_cache} from the cache"
+    if model.from_run:
+        answered += f", {model.from_run} from recorded calls"
+    return [*lines, answered, ASSUMPTIONS]
+
+
+def _cost_cell(load: "CallLoad") -> float | str:
+    return "unknown" if load.cost is None else load.cost

@@ -50,12 +50,13 @@ def print_result(line: str | bytes) -> None:
         line = current_redactor().redact_text(line)
     elif is_terminal:
         line = line.decode(errors="backslashreplace")
+    if is_terminal and isinstance(line, str):
+        line = escape_lines(line)
     try:
-        typer.echo(escape_lines(line) if is_terminal and isinstance(line, str) else line)
+        typer.echo(line)
     except OSError as error:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # what is left of it is lost without an error
+        # What is left of it is lost without an error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             raise typer.Exit(ExitCode.NOBODY_READS) from None
         problem = f"cannot be written ({error.strerror}); send it to a place with room"
@@ -109,8 +110,13 @@ def format_counts(
     judged: int, gated: Mapping[str, int], abstained: int, failed: int, not_applicable: int
 ) -> str:
     """Format the numbers of verdicts as summands; scores set by a gate (`gated`) are not judged."""
-    by_gate = "".join(f" + {count} set by {name}" for name, count in sorted(gated.items()))
-    return f"{judged} judged{by_gate} + {abstained} abstained + {failed} failed + {not_applicable} not applicable"
+    counts = [f"{judged} judged"]
+    for name, count in sorted(gated.items()):
+        counts.append(f"{count} set by {name}")
+    counts.append(f"{abstained} abstained")
+    counts.append(f"{failed} failed")
+    counts.append(f"{not_applicable} not applicable")
+    return " + ".join(counts)
 
 
 def format_table(
@@ -121,43 +127,40 @@ def format_table(
     Floats have four decimals, and None is a dash. Columns that do not fit on the terminal follow below, after the
     first `left` columns once more.
     """
-    shown = [
-        [
-            format_number(cell) if cell is None or isinstance(cell, float) else str(cell)
-            for cell in row
-        ]
-        for row in rows
-    ]
-    return list(
-        _table_lines(
-            [list(map(escape_line, column)) for column in zip(header, *shown, strict=True)], left
-        )
-    )
+    columns = [[escape_line(name)] for name in header]
+    for row in rows:
+        for column, cell in zip(columns, row, strict=True):
+            column.append(escape_line(_format_cell(cell)))
+    return list(_table_lines(columns, left))
+
+
+def _format_cell(cell: object) -> str:
+    return format_number(cell) if cell is None or isinstance(cell, float) else str(cell)
 
 
 def _table_lines(columns: Sequence[Sequence[str]], left: int) -> Iterator[str]:
     available = terminal_width()
     widths = [max(map(cell_len, column)) for column in columns]
-    while (
-        available is not None
-        and len(widths) > left + 1
-        and sum(widths) + 2 * (len(widths) - 1) > available
-    ):
-        widths.pop()
+    if available is not None:
+        while len(widths) > left + 1 and sum(widths) + 2 * (len(widths) - 1) > available:
+            widths.pop()
+    fitting = columns[: len(widths)]
     padded = []
-    for place, (cells, width) in enumerate(zip(columns, widths, strict=False)):
-        gaps = (" " * (width - cell_len(cell)) for cell in cells)
-        padded.append(
-            [
-                cell + gap if place < left else gap + cell
-                for cell, gap in zip(cells, gaps, strict=True)
-            ]
-        )
+    for index, (cells, width) in enumerate(zip(fitting, widths, strict=True)):
+        padded.append([_pad(cell, width, is_left=index < left) for cell in cells])
     head, *body = ("  ".join(row).rstrip() for row in zip(*padded, strict=True))
-    yield from (head, "  ".join("─" * width for width in widths), *body)
-    if rest := columns[len(widths) :]:
+    yield head
+    yield "  ".join("─" * width for width in widths)
+    yield from body
+    others = columns[len(widths) :]
+    if others:
         yield ""
-        yield from _table_lines([*columns[:left], *rest], left)
+        yield from _table_lines([*columns[:left], *others], left)
+
+
+def _pad(cell: str, width: int, is_left: bool) -> str:
+    gap = " " * (width - cell_len(cell))
+    return cell + gap if is_left else gap + cell
 
 
 def terminal_width() -> int | None:
@@ -221,7 +224,8 @@ def _progress_lines(
         if done - reported >= _MIN_SHARE * total and now - reported_at >= _MIN_SECONDS:
             reported = done
             reported_at = now
-            share = f"{done} of {total} {what} ({done / total:.0%})"
-            print_message(f"{label}: {share}{'; ' if suffix() else ''}{suffix()}")
+            line = f"{label}: {done} of {total} {what} ({done / total:.0%})"
+            more = suffix()
+            print_message(f"{line}; {more}" if more else line)
 
     return advance

@@ -51,27 +51,25 @@ def trace_lines(view: TraceView, texts: Iterable[str] = ()) -> list[str]:
     for verdict in view.verdicts:
         lines.append(_verdict_heading(verdict))
         lines += _verdict_details(verdict)
-    return [
-        *lines,
-        "",
-        f"plan      {trace.plan_digest}",
-        f"digest    {trace.digest}",
-        f"previous  {trace.previous or '-'}",
-    ]
+    lines.append("")
+    lines.append(f"plan      {trace.plan_digest}")
+    lines.append(f"digest    {trace.digest}")
+    lines.append(f"previous  {trace.previous or '-'}")
+    return lines
 
 
-def text_lines(view: TraceView, texts: TextsView, whole: bool) -> Iterator[str]:
-    """Return lines on the labels of a trace, the query and the response's text: one each, or `whole` paragraphs."""
-    labels = view.trace.labels
+def text_lines(view: TraceView, texts: TextsView, in_full: bool) -> Iterator[str]:
+    """Return lines on the labels of a trace, the query and the response's text: one each, or paragraphs `in_full`."""
+    labels = [f"{name} {to_text(value)}" for name, value in view.trace.labels.items()]
     if labels:
-        listed = ", ".join(f"{name} {to_text(value)}" for name, value in labels.items())
-        yield f"labels    {escape_line(listed, _MAX_LINE)}"
+        yield f"labels    {escape_line(', '.join(labels), _MAX_LINE)}"
     for title, text in (("query", texts.query), ("text", texts.response)):
         content = ERASED if text is None else text
-        if whole:
+        if in_full:
             yield from _paragraphs(title, content, "")
         else:
-            yield f"{title:<9} {escape_line(' '.join(content.split()), _MAX_LINE)}"
+            line = " ".join(content.split())
+            yield f"{title:<9} {escape_line(line, _MAX_LINE)}"
 
 
 def _paragraphs(title: str, text: str, indent: str) -> Iterator[str]:
@@ -105,8 +103,8 @@ def _reward_lines(view: TraceView) -> Iterator[str]:
         if term.parts:
             yield _parts_line(term)
     for name, figures in reward.diagnostics.items():
-        listed = ", ".join(f"{figure} {format_number(value)}" for figure, value in figures.items())
-        yield f"diagnostics of {escape_line(name)}: {escape_line(listed)}"
+        values = [f"{figure} {format_number(value)}" for figure, value in figures.items()]
+        yield f"diagnostics of {escape_line(name)}: {escape_line(', '.join(values))}"
 
 
 def _term_table(terms: Sequence[TermView]) -> Iterator[str]:
@@ -124,10 +122,10 @@ def _term_table(terms: Sequence[TermView]) -> Iterator[str]:
 
 def _parts_line(term: TermView) -> str:
     """Return the parts of a term, with a dash for one that does not apply, and how its graph was used."""
-    parts = [
-        f"{part.name} {'' if part.is_judged else '*'}{format_number(part.value)}"
-        for part in term.parts
-    ]
+    parts = []
+    for part in term.parts:
+        mark = "" if part.is_judged else "*"
+        parts.append(f"{part.name} {mark}{format_number(part.value)}")
     rule = f"; {term.rule}" if term.rule else ""
     return f"{escape_line(term.name)} consists of {escape_line(', '.join(parts))}{rule}"
 
@@ -144,16 +142,9 @@ def _weight_lines(name: str, weights: WeightsView) -> Iterator[str]:
     rows = []
     for member in weights.stakeholders:
         difficulty = (member.hard, member.soft, member.conflict, member.difficulty)
+        terms = map(format_number, difficulty)
         given_up = "-" if member.given_up is None else f"{100.0 * member.given_up:.4g}%"
-        rows.append(
-            [
-                member.name,
-                *map(format_number, difficulty),
-                member.weight,
-                member.utility,
-                given_up,
-            ]
-        )
+        rows.append([member.name, *terms, member.weight, member.utility, given_up])
     header = ["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"]
     yield from format_table(header, rows)
     for tension in weights.tensions:
@@ -174,8 +165,10 @@ def _note_lines(view: TraceView) -> Iterator[str]:
     if view.annotation is not None:
         yield _annotation_line(view.annotation)
     for content, reader in view.profiles.items():
-        is_file = reader == READ_FROM_FILE
-        yield f"{content}: {'from a file of profiles' if is_file else f'profile parsed by {reader}'}"
+        origin = f"profile parsed by {reader}"
+        if reader == READ_FROM_FILE:
+            origin = "from a file of profiles"
+        yield f"{content}: {origin}"
     for material in view.materials:
         note = material.note if material.failure is None else _describe_failure(material.failure)
         yield f"material {material.name}: {note}"
@@ -204,10 +197,10 @@ def _vote_line(term: str, vote: VoteView) -> str:
     tally: Counter[str] = Counter()
     for prediction, number in vote.predictions:
         tally[_format_prediction(prediction)] += number
-    votes = ", ".join(f"{number} × {prediction}" for prediction, number in tally.most_common())
-    is_decided = vote.value is not None
-    result = f"the majority is {format_plain(vote.value)}" if is_decided else _RESULTS[vote.outcome]
-    return f"{term}: vote on {join_names(vote.labels)}: {votes}; {result}"
+    votes = [f"{number} × {prediction}" for prediction, number in tally.most_common()]
+    majority = f"the majority is {format_plain(vote.value)}"
+    result = _RESULTS[vote.outcome] if vote.value is None else majority
+    return f"{term}: vote on {join_names(vote.labels)}: {', '.join(votes)}; {result}"
 
 
 def _format_prediction(prediction: Prediction) -> str:
@@ -220,7 +213,8 @@ def _judge_line(judged: JudgedQuestion) -> str:
     answers = []
     for answer in judged.answers:
         score = answer.status if answer.score is None else f"{answer.score:.4f}"
-        answers.append(f"{answer.judge} {score}{' (superseded)' if answer.is_superseded else ''}")
+        remark = " (superseded)" if answer.is_superseded else ""
+        answers.append(f"{answer.judge} {score}{remark}")
     turn = "" if judged.turn is None else f" in turn {judged.turn}"
     return f"judges on {judged.question}{turn}: {'; '.join(answers)}"
 
@@ -296,8 +290,9 @@ def _prediction_details(verdict: RecordedVerdict) -> Iterator[str]:
     for use in verdict.examples:
         effect = "shown" if use.dropped is None else f"not shown, because {use.dropped}"
         yield f"example {use.item} ({use.reviewer}: {use.score:g}) {effect}"
-    if verdict.swap is not None:
-        yield f"judged in both orders: ({verdict.swap.given:.4f} + 1 - {verdict.swap.swapped:.4f}) / 2"
+    swap = verdict.swap
+    if swap is not None:
+        yield f"judged in both orders: ({swap.given:.4f} + 1 - {swap.swapped:.4f}) / 2"
 
 
 def _describe_failure(failure: Failure, reason: str = "") -> str:
@@ -360,10 +355,8 @@ def _texts(call: RecordedCall) -> Iterator[tuple[str, str]]:
         for number, message in enumerate(messages, start=1):
             yield f"message {number} of {len(messages)}, {message['role']}", message["content"]
         if request["answer"] is not None:
-            yield (
-                f"schema of the reply ({request['form']})",
-                json.dumps(request["answer"], ensure_ascii=False),
-            )
+            schema = json.dumps(request["answer"], ensure_ascii=False)
+            yield f"schema of the reply ({request['form']})", schema
     else:
         yield "messages", request
     if isinstance(reply, dict):
