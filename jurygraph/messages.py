@@ -41,7 +41,9 @@ class Problem:
     @property
     def field(self) -> str:
         """The path in its usual notation, with long steps shortened."""
-        steps = [step if isinstance(step, int) else shorten(step) for step in self.path]
+        steps: list[str | int] = []
+        for step in self.path:
+            steps.append(step if isinstance(step, int) else shorten(step))
         return shorten(format_path(tuple(steps)), 200)
 
 

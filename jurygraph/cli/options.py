@@ -80,6 +80,12 @@ SortColumn = Annotated[
 ]
 AsMarkdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+RatingsInput = Annotated[
+    Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")
+]
+RatingsInputs = Annotated[
+    list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")
+]
 ItemColumn = Annotated[str | None, option("C", "Column for `item`.")]
 ReviewerColumn = Annotated[
     str | None, option("C", "Column for `reviewer`.", "--reviewer", "--annotator")

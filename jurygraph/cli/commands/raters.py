@@ -15,6 +15,8 @@ from jurygraph.cli.options import (
     AsJson,
     ItemColumn,
     PlotFile,
+    RatingsInput,
+    RatingsInputs,
     ReviewerColumn,
     ScoreColumn,
     argument,
@@ -72,9 +74,7 @@ Seed = Annotated[
 
 @report_command
 def consensus(
-    ratings: Annotated[
-        list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")
-    ],
+    ratings: RatingsInputs,
     item: ItemColumn = None,
     annotator: Annotated[
         str | None, option("C", "Column for `annotator`.", "--annotator", "--reviewer")
@@ -155,9 +155,9 @@ def _read_ballots(
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
     gold_columns = {}
-    for name in ("item", "agent", "label"):
-        if name in columns:
-            gold_columns[name] = columns[name]
+    for name, column in columns.items():
+        if name in ("item", "agent", "label"):
+            gold_columns[name] = column
     gold_labels = read_gold(gold, gold_columns) if gold is not None else {}
     return collect_votes(files, dimension, split_names(classes), gold_labels)
 
@@ -178,9 +178,7 @@ _POWER_JUDGES = ("own-history", "item-mean", "rater-offset")
 
 @report_command
 def power(
-    ratings: Annotated[
-        Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")
-    ],
+    ratings: RatingsInput,
     width: Annotated[
         float, typer.Option(metavar="W", help="Wanted half-width of alpha's interval.", min=0.001)
     ] = 0.1,

@@ -25,6 +25,8 @@ from jurygraph.cli.options import (
     MaxCost,
     ModelName,
     PlotFile,
+    RatingsInput,
+    RatingsInputs,
     ReviewerColumn,
     RunFolder,
     ScoreColumn,
@@ -92,9 +94,7 @@ def preference(run: RunFolder) -> Report:
 
 @study_command
 def agreement(
-    ratings: Annotated[
-        list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")
-    ],
+    ratings: RatingsInputs,
     item: ItemColumn = None,
     reviewer: ReviewerColumn = None,
     score: ScoreColumn = None,
@@ -524,9 +524,7 @@ def credit(run: RunFolder) -> Report:
 
 @study_command
 def reviewers(
-    ratings: Annotated[
-        Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")
-    ],
+    ratings: RatingsInput,
     items: Annotated[
         Path | None, option("TEXTS", "File with the items' texts, if RATINGS has none.")
     ] = None,
