@@ -272,7 +272,8 @@ def _describe_missing(
     if field is not None and field.description is not None:
         return Problem(path, "is missing", f"write it: {' '.join(field.description.split())}")
     words = re.findall(r"[A-Z][a-z]*", owner.__name__)
-    name = " ".join(word for word in words if word not in _TECHNICAL_WORDS).lower() or "config"
+    plain_words = [word for word in words if word not in _TECHNICAL_WORDS]
+    name = " ".join(plain_words).lower() or "config"
     need = f"{name} need it" if name.endswith("s") else f"every {name} needs it"
     return Problem(path, "is missing", need)
 

@@ -10,7 +10,6 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from jurygraph.display import Displayed, format_value
@@ -143,10 +142,11 @@ def _strip_message_fences(text: str, marks: Sequence[str]) -> str:
 
 def _fill_in(fields: Mapping[str, Any], answer: Any, response: str) -> dict[str, Any]:
     """Return the reply to an item whose schema has these fields."""
-    lines = [line for line in response.splitlines() if line.strip()]
-    first = [line for line in lines if not _HEADER.match(line)][:1]
-    whole_words = partial(textwrap.wrap, width=200, break_long_words=False, break_on_hyphens=False)
-    quotes = [whole_words(line)[0][:1000] for line in first]
+    lines = [line for line in response.splitlines() if line.strip() and not _HEADER.match(line)]
+    quotes = []
+    if lines:
+        pieces = textwrap.wrap(lines[0], 200, break_long_words=False, break_on_hyphens=False)
+        quotes.append(pieces[0][:1000])
     filled: dict[str, Any] = {"reason": "scripted", "quotes": quotes, "confidence": 100}
     if isinstance(answer, Mapping):
         return {name: value for name, value in filled.items() if name in fields} | dict(answer)
