@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
+from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -106,17 +107,19 @@ def fuse(
     for gate in decision.gates:
         present = components[gate.component].present
         span = (spans or {}).get(gate.component, ())
+        # The component's value comes first, then the two ends of its span, if it has one.
         measures = [_clip(measure, 0.0, 1.0) for measure in (effective[gate.component], *span)]
         gated = [_apply_gate(gate, reward, effective, weights, measure) for measure in measures]
         least = reduce(np.minimum, gated)
         if span:
-            places = (
-                (2, 1, 0) if isinstance(gate, RepetitionControl) else (1, 2, 0)
-            )  # of equal ones, the bad end
-            used = np.select(
-                [gated[place] == least for place in places], [measures[place] for place in places]
-            )
-            gate_values[gate.kind] = np.where(present & (measures[1] < measures[2]), used, np.nan)
+            # Where several measures give the least reward, the one at the bad end is reported.
+            worst_first = (1, 2, 0)
+            if isinstance(gate, RepetitionControl):
+                worst_first = (2, 1, 0)
+            is_least = [gated[index] == least for index in worst_first]
+            used = np.select(is_least, [measures[index] for index in worst_first])
+            is_uncertain = present & (measures[1] < measures[2])
+            gate_values[gate.kind] = np.where(is_uncertain, used, np.nan)
         reward = advance(f"{gate.kind} gate", np.where(present, least, reward))
     if decision.scale != 1.0:
         reward = advance("scale", reward * decision.scale)
@@ -162,6 +165,7 @@ def fuse_bounds(
     least: dict[str, Floats] = {}
     most: dict[str, Floats] = {}
     for name, weight in weights.items():
+        # A penalty lowers the reward the most at the upper end of its span.
         low, high = spans[name] if weight >= 0 else reversed(spans[name])
         least[name] = np.where(present[name], low, 0.0)
         most[name] = np.where(present[name], high, 0.0)
@@ -191,11 +195,10 @@ def _bounds_after_gate(
     """Return the bounds after a gate whose component can have any value in `span`."""
     if isinstance(gate, RepetitionControl):
         factors = [np.where(s > gate.above, 1.0 - s, 1.0) for s in span]
-        return _hull(*(bound * factor for bound in bounds for factor in factors))
+        return _hull(*(bound * factor for bound, factor in product(bounds, factors)))
     zero = np.zeros_like(bounds[0])
-    shut = [
-        _apply_gate(gate, zero, values, weights, zero) for values in ends
-    ]  # a gate is shut at a measure of 0
+    # A gate is shut at a measure of 0.
+    shut = [_apply_gate(gate, zero, values, weights, zero) for values in ends]
     either = _hull(*bounds, *shut)
     surely_shut = span[1] < gate.below
     surely_open = span[0] >= gate.below
@@ -253,59 +256,73 @@ class RewardRow(NamedTuple):
 
     @classmethod
     def from_reward(cls, reward: Reward) -> "RewardRow":
-        fields = {
-            **vars(reward),
-            "components": list(reward.components.values()),
-            "terms": [term.value for term in reward.terms],
-            "adjustments": [(step.name, step.before, step.after) for step in reward.adjustments],
-            "gate_values": {gate.kind: gate.value for gate in reward.gates if gate.is_worst_case},
+        fields = dict(vars(reward))
+        fields["components"] = list(reward.components.values())
+        fields["terms"] = [term.value for term in reward.terms]
+        fields["adjustments"] = [
+            (step.name, step.before, step.after) for step in reward.adjustments
+        ]
+        fields["gate_values"] = {
+            gate.kind: gate.value for gate in reward.gates if gate.is_worst_case
         }
         return cls(**{name: fields[name] for name in cls._fields})
 
     def to_reward(self, decision: Decision) -> Reward:
+        names = [spec.name for spec in decision.specs]
+        terms = []
+        for spec, value in zip(decision.specs, self.terms, strict=True):
+            contribution = None if value is None else spec.weight * value
+            terms.append(
+                {
+                    "name": spec.name,
+                    "weight": spec.weight,
+                    "value": value,
+                    "contribution": contribution,
+                }
+            )
+        fields = self._asdict()
+        del fields["gate_values"]  # `gates` has them
+        fields["components"] = dict(zip(names, self.components, strict=True))
+        fields["terms"] = terms
+        fields["adjustments"] = [
+            {"name": name, "before": before, "after": after}
+            for name, before, after in self.adjustments
+        ]
+        fields["gates"] = list(self._gate_results(decision)) if decision.gates else ()
+        fields["weights_fixed"] = decision.weights_fixed
         # Validation of one mapping is faster than `model_construct`, and refuses values that are not numbers.
-        return Reward.model_validate(
-            {
-                **{name: value for name, value in self._asdict().items() if name != "gate_values"},
-                "components": dict(
-                    zip([spec.name for spec in decision.specs], self.components, strict=True)
-                ),
-                "terms": [
-                    {
-                        "name": spec.name,
-                        "weight": spec.weight,
-                        "value": value,
-                        "contribution": None if value is None else spec.weight * value,
-                    }
-                    for spec, value in zip(decision.specs, self.terms, strict=True)
-                ],
-                "adjustments": [
-                    {"name": name, "before": b, "after": a} for name, b, a in self.adjustments
-                ],
-                "gates": list(self._gate_results(decision)) if decision.gates else (),
-                "weights_fixed": decision.weights_fixed,
-            }
-        )
+        return Reward.model_validate(fields)
 
     def _gate_results(self, decision: Decision) -> Iterator[dict[str, Any]]:
         """Yield the result of every reward gate: they follow from the row."""
-        values = dict(zip([spec.name for spec in decision.specs], self.terms, strict=True))
         weights = {spec.name: spec.weight for spec in decision.specs}
-        changed = {name: after for name, _, after in self.adjustments}
-        reward = float(
-            aggregation.total([weights[name] * (values[name] or 0.0) for name in sorted(values)])
-        )
+        values = dict(zip(weights, self.terms, strict=True))
+        rewards_after = {name: after for name, _, after in self.adjustments}
+        # The terms are summed as in `fuse`: in the order of the names, 0 for a component that is not present.
+        terms = [weights[name] * (values[name] or 0.0) for name in sorted(values)]
+        reward = float(aggregation.total(terms))
         for gate in decision.gates:
-            value = self.gate_values.get(gate.kind, values[gate.component])
+            measure = self.gate_values.get(gate.kind, values[gate.component])
+            if measure is not None:
+                measure = min(max(measure, 0.0), 1.0)
+            if isinstance(gate, RepetitionControl):
+                op = ">"
+                threshold = gate.above
+            else:
+                op = "<"
+                threshold = gate.below
+            before = reward
+            # An adjustment is recorded only where the gate has changed the reward.
+            reward = rewards_after.get(f"{gate.kind} gate", before)
             yield {
                 "kind": gate.kind,
                 "component": gate.component,
-                "value": None if value is None else min(max(value, 0.0), 1.0),
+                "value": measure,
                 "is_worst_case": gate.kind in self.gate_values,
-                "op": ">" if isinstance(gate, RepetitionControl) else "<",
-                "threshold": gate.above if isinstance(gate, RepetitionControl) else gate.below,
-                "before": reward,
-                "after": (reward := changed.get(f"{gate.kind} gate", reward)),
+                "op": op,
+                "threshold": threshold,
+                "before": before,
+                "after": reward,
             }
 
 
@@ -328,14 +345,15 @@ def reward_rows(
         | bool(result.dropped)
     )
     status = np.where(is_failed, "failed", np.where(is_degraded, "degraded", "ok")).tolist()
-    why = zip(
-        status,
-        coverage.tolist(),
-        result.failed_by_rule.tolist(),
-        is_open.tolist(),
-        is_single,
-        strict=True,
-    )
+    failed_by_rule = result.failed_by_rule.tolist()
+    reasons = zip(coverage.tolist(), failed_by_rule, is_open.tolist(), is_single, strict=True)
+    notes = [
+        () if word == "ok" else _notes(decision, result.dropped, *row)
+        for word, row in zip(status, reasons, strict=True)
+    ]
+    parts = {name: component.parts for name, component in result.components.items()}
+    diagnostics = {name: component.diagnostics for name, component in result.components.items()}
+    gate_values = _named_rows({"": result.fused.gate_values}, rows)
     columns: dict[str, Iterable[Any]] = {
         "value": _to_numbers(result.fused.value, ~is_failed),
         "status": status,
@@ -345,24 +363,14 @@ def reward_rows(
         "components": _component_rows(decision, result.partial),
         "terms": _component_rows(decision, result.components),
         "counts": counts,
-        "parts": _named_rows(
-            {name: component.parts for name, component in result.components.items()}, rows
-        ),
-        "diagnostics": _named_rows(
-            {name: c.diagnostics for name, c in result.components.items()}, rows
-        ),
+        "parts": _named_rows(parts, rows),
+        "diagnostics": _named_rows(diagnostics, rows),
         "adjustments": _adjustments(result.fused, rows),
-        "gate_values": (
-            row.get("", {}) for row in _named_rows({"": result.fused.gate_values}, rows)
-        ),
-        "notes": (
-            () if word == "ok" else _notes(decision, result.dropped, *reasons)
-            for word, *reasons in why
-        ),
+        "gate_values": [row.get("", {}) for row in gate_values],
+        "notes": notes,
     }
-    return list(
-        map(RewardRow._make, zip(*(columns[name] for name in RewardRow._fields), strict=True))
-    )
+    ordered = [columns[name] for name in RewardRow._fields]
+    return [RewardRow._make(values) for values in zip(*ordered, strict=True)]
 
 
 def _transpose(columns: Mapping[str, Iterable[Any]]) -> Iterator[dict[str, Any]]:
@@ -384,40 +392,52 @@ def _to_numbers(values: Floats, is_present: Bools) -> list[float | None]:
 def _component_rows(
     decision: Decision, components: Mapping[str, Component]
 ) -> Iterable[tuple[float | None, ...]]:
-    ordered = (components[spec.name] for spec in decision.specs)
-    return zip(
-        *(_to_numbers(component.value, component.present) for component in ordered), strict=True
-    )
+    columns = []
+    for spec in decision.specs:
+        component = components[spec.name]
+        columns.append(_to_numbers(component.value, component.present))
+    return zip(*columns, strict=True)
 
 
 def _named_rows(
     components: Mapping[str, Mapping[str, Floats]], rows: int
 ) -> Iterable[dict[str, Any]]:
     """Return each row's named numbers by component, without NaN, which marks a value that is not available."""
-    columns = {
-        name: _transpose(
-            {key: np.asarray(value, dtype=np.float64).tolist() for key, value in numbers.items()}
-        )
-        for name, numbers in components.items()
-        if numbers
-    }
-    named = _transpose(columns) if columns else [{}] * rows
-    if not np.isnan([value for numbers in components.values() for value in numbers.values()]).any():
-        return named
-    cleaned = (
-        {n: {k: v for k, v in numbers.items() if v == v} for n, numbers in row.items()}
-        for row in named
-    )
-    return ({name: numbers for name, numbers in row.items() if numbers} for row in cleaned)
+    columns = {}
+    arrays: list[Floats] = []
+    for name, numbers in components.items():
+        if numbers:
+            arrays += numbers.values()
+            lists = {
+                key: np.asarray(array, dtype=np.float64).tolist() for key, array in numbers.items()
+            }
+            columns[name] = _transpose(lists)
+    if not columns:
+        return [{}] * rows
+    named_rows = _transpose(columns)
+    if not np.isnan(arrays).any():
+        return named_rows
+    return map(_without_nan, named_rows)
+
+
+def _without_nan(row: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Return a row without its NaNs, and without the components that have nothing else."""
+    cleaned = {}
+    for name, numbers in row.items():
+        numbers_left = {key: value for key, value in numbers.items() if value == value}
+        if numbers_left:
+            cleaned[name] = numbers_left
+    return cleaned
 
 
 def _adjustments(fused: FusedRewards, rows: int) -> Iterable[Sequence[tuple[str, float, float]]]:
+    if not fused.changes:
+        return [()] * rows
     steps = [
         zip([name] * rows, before.tolist(), after.tolist(), strict=True)
         for name, before, after in fused.changes
     ]
-    changed = ([step for step in row if step[1] != step[2]] for row in zip(*steps, strict=True))
-    return changed if steps else [()] * rows
+    return ([step for step in row if step[1] != step[2]] for row in zip(*steps, strict=True))
 
 
 def _notes(
@@ -468,9 +488,9 @@ class GroupVerdicts(NamedTuple):
         """Return a key that is equal for groups that can be decided together; None for one that is decided alone."""
         if not can_be_decided_together(self.decision, self.questions, combiners):
             return None
-        return self.decision.digest, tuple(
-            (question.id, question.samples, question.judges) for question in self.questions
-        )
+        # The table's columns follow from the seats of the questions.
+        seats = [(question.id, question.samples, question.judges) for question in self.questions]
+        return self.decision.digest, tuple(seats)
 
 
 def compute_rewards(
@@ -518,9 +538,8 @@ class PossibleRewards:
         self._combiners = combiners
         self._most = most
         self.has_more = False
-        self._first: dict[
-            PlanKey, tuple[int, GroupVerdicts]
-        ] = {}  # by plan: its first group, with the task's number
+        # By plan: its first group, with the task's number.
+        self._first: dict[PlanKey, tuple[int, GroupVerdicts]] = {}
 
     def add(self, number: int, plan: PlanKey, read_group: Callable[[], GroupVerdicts]) -> None:
         """Add the group of the task with this number; it is read only where its plan is new."""
@@ -549,15 +568,17 @@ def compute_rewards_of_each(
 
     Groups that allow it are decided together; the bits are those of `compute_rewards` for each group alone.
     """
-    together: dict[Any, list[int]] = defaultdict(list)
-    for place, group in enumerate(groups):
+    batches: dict[Any, list[int]] = defaultdict(list)
+    for index, group in enumerate(groups):
         key = group.batch_key(combiners) if len(groups) > 1 else None
-        together[(place,) if key is None else key].append(place)
+        if key is None:  # a batch of its own
+            key = (index,)
+        batches[key].append(index)
     outcomes: dict[int, tuple[B, ...] | Exception] = {}
-    for places in together.values():
-        decided = _try_together([groups[place] for place in places], combiners, build)
-        outcomes.update(zip(places, decided, strict=True))
-    return [outcomes[place] for place in range(len(groups))]
+    for batch in batches.values():
+        decided = _try_together([groups[index] for index in batch], combiners, build)
+        outcomes.update(zip(batch, decided, strict=True))
+    return [outcomes[index] for index in range(len(groups))]
 
 
 def _try_together(
@@ -567,11 +588,9 @@ def _try_together(
     try:
         return _decide_together(groups, combiners, build)
     except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
-        return (
-            [error]
-            if len(groups) == 1
-            else [_try_together([group], combiners, build)[0] for group in groups]
-        )
+        if len(groups) == 1:
+            return [error]
+        return [_try_together([group], combiners, build)[0] for group in groups]
 
 
 def _decide_together(
@@ -580,24 +599,25 @@ def _decide_together(
     """Return the rewards of groups of one batch key, or of a single group, each built from its row."""
     decision = groups[0].decision
     questions = groups[0].questions
-    names = [sorted(group.responses) for group in groups]
-    table = stack_groups(
-        questions, [(names[place], group.verdicts) for place, group in enumerate(groups)]
-    )
+    # The rows of the table: the groups in their order, the responses of a group in the sorted order of ids.
+    sorted_ids = [sorted(group.responses) for group in groups]
+    verdicts = [group.verdicts for group in groups]
+    table = stack_groups(questions, zip(sorted_ids, verdicts, strict=True))
     counts: list[Counts] = []
     is_alone: list[bool] = []
-    for of_group, group in zip(names, groups, strict=True):
-        by_response = group_verdicts_by_response(questions, of_group, group.verdicts)
-        counts += [_count(by_response[name]) for name in of_group]
-        is_alone += [
-            any(v.gated_by == GROUP_OF_ONE for v in by_response[name]) for name in of_group
-        ]
-    rows = iter(reward_rows(decision, _aggregate(decision, table, combiners), counts, is_alone))
-    rewards = [{name: build(next(rows), decision) for name in of_group} for of_group in names]
-    return [
-        tuple(its[name] for name in group.responses)
-        for its, group in zip(rewards, groups, strict=True)
-    ]
+    for response_ids, group in zip(sorted_ids, groups, strict=True):
+        by_response = group_verdicts_by_response(questions, response_ids, group.verdicts)
+        for response_id in response_ids:
+            response_verdicts = by_response[response_id]
+            counts.append(_count(response_verdicts))
+            is_alone.append(any(v.gated_by == GROUP_OF_ONE for v in response_verdicts))
+    result = _aggregate(decision, table, combiners)
+    rows = iter(reward_rows(decision, result, counts, is_alone))
+    rewards = []
+    for response_ids, group in zip(sorted_ids, groups, strict=True):
+        built = {response_id: build(next(rows), decision) for response_id in response_ids}
+        rewards.append(tuple(built[response_id] for response_id in group.responses))
+    return rewards
 
 
 def has_independent_rows(
@@ -639,28 +659,26 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
             none_failed,
             dropped,
         )
-    missing: Bools = np.any(
-        [lacks_score(outcome).any(axis=1) for outcome in _outcomes(decision, counted)], axis=0
-    )
-    partial = {  # a response that lacks no verdict has the counted value
-        name: replace(
-            component,
-            value=np.where(missing, component.value, components[name].value),
-            present=np.where(missing, component.present, components[name].present),
-        )
-        for name, component in _components(decision, counted, combiners, "partial").items()
-    }
+    lacking = [lacks_score(outcome).any(axis=1) for outcome in _outcomes(decision, counted)]
+    missing: Bools = np.any(lacking, axis=0)
+    partial = {}
+    for name, component in _components(decision, counted, combiners, "partial").items():
+        # A response that lacks no verdict has the counted value.
+        value = np.where(missing, component.value, components[name].value)
+        is_present = np.where(missing, component.present, components[name].present)
+        partial[name] = replace(component, value=value, present=is_present)
     spans = _spans(decision, counted, combiners, components, missing)
     fused = fuse(decision, components, spans)
+    # Where nothing is missing and no span has a width, the bounds are the reward itself.
     is_open = missing | np.any([np.less(*span) for span in spans.values()], axis=0)
-    bounds = fuse_bounds(
-        decision, spans, {name: component.present for name, component in components.items()}
-    )
+    present = {name: component.present for name, component in components.items()}
     low, high = (
         require_finite("a bound of the reward", np.where(is_open, bound, fused.value))
-        for bound in bounds
+        for bound in fuse_bounds(decision, spans, present)
     )
     requested = table.with_outcome(dropped, ABSTAINED) if dropped else table
+    # Failures of dropped questions fail the reward under `strict` too.
+    ruled = table if decision.rule == "strict" else counted
     return GroupResult(
         components=_without_unjudged_diagnostics(decision, counted, components),
         fused=fused,
@@ -669,30 +687,30 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
         low=low,
         high=high,
         coverage=_coverage(decision, requested),
-        failed_by_rule=_is_failed_by_rule(
-            decision, table if decision.rule == "strict" else counted
-        ),
+        failed_by_rule=_is_failed_by_rule(decision, ruled),
         dropped=dropped,
     )
 
 
 def _is_complete(decision: Decision, table: VerdictTable) -> bool:
     """Return whether all requested verdicts were judged; a response may have fewer variants than others."""
-    return all(
-        has_judgement.all()
-        or ((has_judgement | (outcome == ABSENT)).all() and has_judgement.any(axis=1).all())
-        for outcome in _outcomes(decision, table)
-        for has_judgement in [has_score(outcome)]
-    )
+    for outcome in _outcomes(decision, table):
+        is_judged = has_score(outcome)
+        if is_judged.all():
+            continue
+        is_unrequested = outcome == ABSENT
+        if not (is_judged | is_unrequested).all() or not is_judged.any(axis=1).all():
+            return False
+    return True
 
 
 def _outcomes(decision: Decision, table: VerdictTable) -> Iterator[NDArray[np.int8]]:
     """Return the outcomes of all requested verdicts, then those of inputs that may discard some, as they use them."""
     yield from (columns.outcome for columns in table.columns.values())
-    for spec_input in (
-        item for spec in decision.specs for item in spec.inputs.values() if _is_selective(item)
-    ):
-        yield table.outcomes(spec_input)[0]
+    for spec in decision.specs:
+        for spec_input in filter(_is_selective, spec.inputs.values()):
+            outcome, _ = table.outcomes(spec_input)
+            yield outcome
 
 
 def _is_selective(spec_input: ComponentInput) -> bool:
@@ -721,42 +739,36 @@ def _components(
             if any(array.shape != (table.rows,) for array in arrays):
                 problem = "every array of a component has one number for each response"
                 raise PlanError(f"combiner {spec.combiner!r} failed: {problem}")
-        counts = [
-            table.count_discarded(item) for item in spec.inputs.values() if _is_selective(item)
-        ]
+        diagnostics = dict(component.diagnostics)
+        selective = filter(_is_selective, spec.inputs.values())
+        counts = [table.count_discarded(spec_input) for spec_input in selective]
         if counts:
-            sums = (
-                np.asarray(aggregation.total(column, axis=0))
-                for column in zip(*counts, strict=True)
-            )
-            discarded = dict(zip(_DISCARD_COUNTS, sums, strict=True))
-            component = replace(component, diagnostics={**component.diagnostics, **discarded})
+            for name, column in zip(_DISCARD_COUNTS, zip(*counts, strict=True), strict=True):
+                diagnostics[name] = np.asarray(aggregation.total(column, axis=0))
         spread = table.sample_spread(spec.inputs.values())
         if spread is not None:
-            component = replace(component, diagnostics={**component.diagnostics, SPREAD: spread})
-        figures = [*component.parts.values(), *component.diagnostics.values()]
-        if (
-            not np.isfinite(np.where(component.present, component.value, 0.0)).all()
-            or np.isinf(figures).any()
-        ):
+            diagnostics[SPREAD] = spread
+        effective = np.where(component.present, component.value, 0.0)
+        figures = [*component.parts.values(), *diagnostics.values()]
+        # NaN is allowed in figures: there is nothing to report.
+        if not np.isfinite(effective).all() or np.isinf(figures).any():
             raise PlanError(
                 f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; fix the "
                 "combiner, or bring the weights of the component's inputs closer together"
             )
-        components[spec.name] = replace(
-            component, parts=_applicable_parts(component.parts, matrices)
-        )
+        parts = _applicable_parts(component.parts, matrices)
+        components[spec.name] = replace(component, parts=parts, diagnostics=diagnostics)
     return components
 
 
 def _applicable_parts(parts: Mapping[str, Floats], matrices: Matrices) -> dict[str, Floats]:
     """Return the parts with NaN where the input of that name does not apply, so that none of them reads as 0."""
-    return {
-        name: np.where(matrices[name].applicable.any(axis=1), part, np.nan)
-        if name in matrices
-        else part
-        for name, part in parts.items()
-    }
+    applicable_parts = dict(parts)
+    for name, part in parts.items():
+        if name in matrices:
+            applies = matrices[name].applicable.any(axis=1)
+            applicable_parts[name] = np.where(applies, part, np.nan)
+    return applicable_parts
 
 
 def _without_unjudged_diagnostics(
@@ -768,14 +780,13 @@ def _without_unjudged_diagnostics(
     """
     cleaned = {}
     for spec in decision.specs:
+        component = components[spec.name]
         share, _ = _judged_share(spec, table)
-        diagnostics = {
-            name: values
-            if name in (*_DISCARD_COUNTS, SPREAD, PREFERENCE_COMPLETENESS)
-            else np.where(share > 0.0, values, np.nan)
-            for name, values in components[spec.name].diagnostics.items()
-        }
-        cleaned[spec.name] = replace(components[spec.name], diagnostics=diagnostics)
+        diagnostics = dict(component.diagnostics)
+        for name, values in component.diagnostics.items():
+            if name not in (*_DISCARD_COUNTS, SPREAD, PREFERENCE_COMPLETENESS):
+                diagnostics[name] = np.where(share > 0.0, values, np.nan)
+        cleaned[spec.name] = replace(component, diagnostics=diagnostics)
     return cleaned
 
 
@@ -812,30 +823,28 @@ def _spans(
         value = components[spec.name].value
         is_open = np.full_like(missing, missing.any()) if combiner.uses_other_rows else missing
         with as_plan_error(f"combiner {spec.combiner!r}"):
-            least, most = (
-                np.where(is_open, bound, value) for bound in combiner.bounds(*matrices, spec.params)
-            )
+            bounds = combiner.bounds(*matrices, spec.params)
+            least, most = (np.where(is_open, bound, value) for bound in bounds)
         spans[spec.name] = least, most
     return spans
 
 
 def _coverage(decision: Decision, table: VerdictTable) -> Floats:
     """Return the judged share of the absolute weight of the components that apply, [R]; 0 if none applies."""
-    shares, applies = zip(*(_judged_share(spec, table) for spec in decision.specs), strict=True)
-    weights = np.where(
-        np.stack(applies, axis=1), [abs(spec.weight) for spec in decision.specs], 0.0
-    )
-    return weighted_mean(np.stack(shares, axis=1), weights)[0]
+    judged_shares = [_judged_share(spec, table) for spec in decision.specs]
+    shares, applies = zip(*judged_shares, strict=True)
+    sizes = [abs(spec.weight) for spec in decision.specs]
+    weights = np.where(np.stack(applies, axis=1), sizes, 0.0)
+    coverage, _ = weighted_mean(np.stack(shares, axis=1), weights)
+    return coverage
 
 
 def _judged_share(spec: ComponentSpec, table: VerdictTable) -> tuple[Floats, Bools]:
-    columns = zip(
-        *(table.settled_weight(spec_input) for spec_input in spec.inputs.values()), strict=True
-    )
-    settled, requested = (np.stack(column, axis=1) for column in columns)
-    weights = np.where(
-        requested > 0, [spec_input.input_weight for spec_input in spec.inputs.values()], 0.0
-    )
+    inputs = spec.inputs.values()
+    pairs = [table.settled_weight(spec_input) for spec_input in inputs]
+    settled, requested = (np.stack(column, axis=1) for column in zip(*pairs, strict=True))
+    input_weights = [spec_input.input_weight for spec_input in inputs]
+    weights = np.where(requested > 0, input_weights, 0.0)
     return weighted_mean(settled / np.where(requested > 0, requested, 1.0), weights)
 
 
@@ -848,26 +857,26 @@ def _is_failed_by_rule(decision: Decision, table: VerdictTable) -> Bools:
     is_failed = np.zeros(table.rows, dtype=np.bool_)
     if decision.rule == "gear":
         return is_failed
-    if decision.rule == "strict":  # includes failures that a majority of samples hides
+    specs = decision.counting_specs
+    if decision.rule == "strict":
+        specs = decision.specs
+        # The stored outcomes include failures that a majority of samples hides.
+        failures = [FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE]
         for columns in table.columns.values():
-            is_failed |= np.isin(
-                columns.outcome, [FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE]
-            ).any(axis=1)
-    for spec in decision.specs if decision.rule == "strict" else decision.counting_specs:
+            is_failed |= np.isin(columns.outcome, failures).any(axis=1)
+    for spec in specs:
         for spec_input in spec.inputs.values():
             outcome, weights = table.outcomes(spec_input)
-            is_fatal = (weights * spec.direction < 0) & np.isin(
-                outcome, [FAILED_BY_INFRASTRUCTURE, NO_MODEL]
-            )
+            is_penalty = weights * spec.direction < 0
+            is_fatal = is_penalty & np.isin(outcome, [FAILED_BY_INFRASTRUCTURE, NO_MODEL])
             is_failed |= is_fatal.any(axis=1)
     return is_failed
 
 
 def _count(verdicts: Sequence[RecordedVerdict]) -> Counts:
     statuses = [v.status for v in verdicts if not v.superseded]
-    return _counts(
-        *(statuses.count(status) for status in ("ok", "abstained", "failed", "not_applicable"))
-    )
+    reported = ("ok", "abstained", "failed", "not_applicable")
+    return _counts(*(statuses.count(status) for status in reported))
 
 
 @lru_cache(maxsize=4096)
