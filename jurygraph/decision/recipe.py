@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -38,14 +39,14 @@ ROUNDING = 1e-9
 
 def component_names(config: Config, records: Mapping[str, EvaluatorRecord]) -> list[str]:
     """Return every component of the config and of the evaluators by name. Raises ConfigError if two share a name."""
+    # All evaluators of criteria share a component, and so do all of stakeholders.
+    shared_by = ({"criterion"}, {"stakeholder"})
     evaluator_of: dict[str, str] = {}
     for name, record in records.items():
         component_name = default_component(name, record.audience)
         first = evaluator_of.setdefault(component_name, name)
-        if first != name and {records[first].audience, record.audience} not in (
-            {"criterion"},
-            {"stakeholder"},
-        ):
+        audiences = {records[first].audience, record.audience}
+        if first != name and audiences not in shared_by:
             raise ConfigError(
                 f"{first!r} and {name!r} would both give component {component_name!r}: `name` one otherwise"
             )
@@ -54,17 +55,21 @@ def component_names(config: Config, records: Mapping[str, EvaluatorRecord]) -> l
 
 def default_component(evaluator: str, audience: Audience) -> str:
     """Return the component that an evaluator's verdicts enter by default."""
+    if audience == "criterion":
+        return RUBRIC
+    if audience == "stakeholder":
+        return STAKEHOLDERS
     last_part = evaluator.rpartition(".")[2]
-    own = evaluator.replace(".", "-") if last_part in (RUBRIC, STAKEHOLDERS) else last_part
-    return {"criterion": RUBRIC, "stakeholder": STAKEHOLDERS}.get(audience, own)
+    # The last part may not take the name of a default component.
+    return evaluator.replace(".", "-") if last_part in (RUBRIC, STAKEHOLDERS) else last_part
 
 
 def check_recipe(config: Config, records: Mapping[str, EvaluatorRecord]) -> None:
     """Raise ConfigError for a recipe that cannot be planned for any task; `records` of its evaluators are by name."""
-    known = component_names(config, records)
+    names = component_names(config, records)
     for name in config.reward:
-        _refuse_unknown(f"reward.{name}", name, known)
-    weights = list(component_weights(config, known).values())
+        _refuse_unknown(f"reward.{name}", name, names)
+    weights = list(component_weights(config, names).values())
     if not any(weights):
         raise ConfigError(
             "reward: every weight is 0, so nothing would count; give one component a weight"
@@ -78,7 +83,7 @@ def check_recipe(config: Config, records: Mapping[str, EvaluatorRecord]) -> None
         if kinds.count(gate.kind) > 1:
             raise ConfigError(f"gates: there are two of kind {gate.kind!r}; keep one")
         for name in _gate_components(gate):
-            _refuse_unknown(f"gates[{index}]", name, known)
+            _refuse_unknown(f"gates[{index}]", name, names)
 
 
 @np.errstate(over="ignore")
@@ -87,13 +92,15 @@ def _overflows(weights: Sequence[float]) -> bool:
 
 
 def _gate_components(gate: RewardGate) -> tuple[str, ...]:
-    return (gate.component, *(gate.auxiliary if isinstance(gate, PrecisionShaping) else ()))
+    if isinstance(gate, PrecisionShaping):
+        return (gate.component, *gate.auxiliary)
+    return (gate.component,)
 
 
-def _refuse_unknown(where: str, name: str, known: Sequence[str]) -> None:
-    if name not in known:
-        near = nearest_name(name, known)
-        hint = f"did you mean {near!r}?" if near else f"there are {', '.join(known)}"
+def _refuse_unknown(where: str, name: str, components: Sequence[str]) -> None:
+    if name not in components:
+        near = nearest_name(name, components)
+        hint = f"did you mean {near!r}?" if near else f"there are {', '.join(components)}"
         raise ConfigError(f"{where}: there is no component {name!r}; {hint}")
 
 
@@ -122,20 +129,17 @@ def build_decision(
     `records` of the evaluators and `combiners` are by name; `weights` and `difficulty` are those of the task's
     stakeholders. Raises PlanError, and ConfigError for an input of a component that is no question of the task.
     """
+    builder = _SpecBuilder(task, survey, config, records, combiners)
+    specs = builder.build_all(weights, difficulty)
+    order = ("precision", "format", "repetition")
+    gates = sorted(config.gates, key=lambda gate: order.index(gate.kind))
+    failure = config.failure.model_dump(include={"rule", "min_coverage", "group_rule"})
     decision = Decision(
-        specs=_SpecBuilder(task, survey, config, records, combiners).build_all(weights, difficulty),
-        gates=tuple(
-            sorted(
-                config.gates,
-                key=lambda gate: ("precision", "format", "repetition").index(gate.kind),
-            )
-        ),
-        scale=config.scale,
-        clip=config.clip,
-        **config.failure.model_dump(include={"rule", "min_coverage", "group_rule"}),
+        specs=specs, gates=tuple(gates), scale=config.scale, clip=config.clip, **failure
     )
-    fixed = all(combiners[spec.combiner].has_fixed_weights for spec in decision.counting_specs)
-    return decision if fixed else decision.model_copy(update={"weights_fixed": False})
+    if all(combiners[spec.combiner].has_fixed_weights for spec in decision.counting_specs):
+        return decision
+    return decision.model_copy(update={"weights_fixed": False})
 
 
 def decision_key(
@@ -146,19 +150,22 @@ def decision_key(
     Numbers that may be 0 are compared as text, because 0.0 and -0.0 are equal and have different digests.
     """
     rubric = task.rubric
-    criteria = () if rubric is None else tuple((one.id, one.weight) for one in rubric.criteria)
-    edges = () if rubric is None else tuple(edge.model_dump_json() for edge in rubric.edges)
     # Texts of criteria and constraints are left out: no decision depends on them, so many tasks can share one.
-    people = tuple(
-        (one.id, tuple((each.id, each.kind) for each in one.constraints))
-        for one in task.stakeholders
-    )
+    criteria: list[tuple[str, float]] = []
+    edges: list[str] = []
+    if rubric is not None:
+        criteria = [(criterion.id, criterion.weight) for criterion in rubric.criteria]
+        edges = [edge.model_dump_json() for edge in rubric.edges]
+    people = []
+    for person in task.stakeholders:
+        constraints = [(constraint.id, constraint.kind) for constraint in person.constraints]
+        people.append((person.id, tuple(constraints)))
     return (
         survey.outline.digest,
         rubric is None,
-        criteria,
-        edges,
-        people,
+        tuple(criteria),
+        tuple(edges),
+        tuple(people),
         repr((weights, difficulty)),
     )
 
@@ -174,12 +181,12 @@ class _SpecBuilder:
     def __post_init__(self) -> None:
         self.by_id = {question.id: question for question in self.survey.questions}
         self.weight = component_weights(self.config, component_names(self.config, self.records))
+        # By evaluator, then by the criterion, stakeholder or reviewer that a question is about, in the survey's order.
         self.questions: dict[str, dict[str | None, list[Question]]] = {}
         for question in self.survey.questions:
+            by_member = self.questions.setdefault(question.evaluator, {})
             member = self.survey.views[question.view].member
-            self.questions.setdefault(question.evaluator, {}).setdefault(member, []).append(
-                question
-            )
+            by_member.setdefault(member, []).append(question)
 
     def build_all(
         self, weights: Mapping[str, float], difficulty: Mapping[str, Any]
@@ -195,34 +202,25 @@ class _SpecBuilder:
             specs.append(self._build_spec(name, component.combiner, inputs, component.params))
         evaluators_by_component: dict[str, list[str]] = defaultdict(list)
         for evaluator in self.questions:
-            evaluators_by_component[
-                default_component(evaluator, self.records[evaluator].audience)
-            ].append(evaluator)
-        for component_name in sorted(
-            evaluators_by_component.keys() - self.config.components.keys()
-        ):
-            audience = self.records[evaluators_by_component[component_name][0]].audience
+            name = default_component(evaluator, self.records[evaluator].audience)
+            evaluators_by_component[name].append(evaluator)
+        for name in sorted(evaluators_by_component.keys() - self.config.components.keys()):
+            evaluators = evaluators_by_component[name]
+            audience = self.records[evaluators[0]].audience
             if audience == "criterion":
-                specs.append(self._rubric_spec(evaluators_by_component[component_name]))
+                specs.append(self._rubric_spec(evaluators))
             elif audience == "stakeholder":
-                specs.append(
-                    self._stakeholder_spec(
-                        evaluators_by_component[component_name], weights, difficulty
-                    )
-                )
+                specs.append(self._stakeholder_spec(evaluators, weights, difficulty))
             else:
-                specs.append(
-                    self._evaluator_spec(component_name, evaluators_by_component[component_name][0])
-                )
+                specs.append(self._evaluator_spec(name, evaluators[0]))
         self._refuse_absent({spec.name for spec in specs})
         return tuple(sorted(specs, key=lambda spec: spec.name))
 
     def _refuse_absent(self, present: set[str]) -> None:
         counted = [name for name, weight in self.weight.items() if weight]
-        for name in [
-            *counted,
-            *(name for gate in self.config.gates for name in _gate_components(gate)),
-        ]:
+        for gate in self.config.gates:
+            counted += _gate_components(gate)
+        for name in counted:
             if name not in present:
                 kind = {RUBRIC: "rubric", STAKEHOLDERS: "stakeholders"}.get(name, "question")
                 remedy = "complete the task"
@@ -237,16 +235,13 @@ class _SpecBuilder:
         where = f"components.{name}.inputs.{key}"
         settings = component.inputs[key]
         if settings.if_skipped is None:
-            settings = settings.model_copy(
-                update={"if_skipped": self.combiners[component.combiner].if_skipped}
-            )
+            if_skipped = self.combiners[component.combiner].if_skipped
+            settings = settings.model_copy(update={"if_skipped": if_skipped})
         if settings.verdicts_of in self.questions:
-            questions = [
-                q for of_member in self.questions[settings.verdicts_of].values() for q in of_member
-            ]
-            weights = {
-                q.id: self._declared_weight(q) or 1.0 for q in questions
-            }  # also if it counts in no utility
+            by_member = self.questions[settings.verdicts_of]
+            questions = list(chain.from_iterable(by_member.values()))
+            # A question that counts in no utility counts here all the same.
+            weights = {q.id: self._declared_weight(q) or 1.0 for q in questions}
         elif settings.verdicts_of in self.by_id:
             questions = [self.by_id[settings.verdicts_of]]
             weights = {settings.verdicts_of: 1.0}
@@ -256,16 +251,12 @@ class _SpecBuilder:
             raise ConfigError(
                 f"{where}: task {self.task.id!r} has no question or evaluator {settings.verdicts_of!r}; {hint}"
             )
-        if (
-            settings.min_confidence is None
-            and self.records[questions[0].evaluator].audience == "reviewer"
-        ):
-            settings = settings.model_copy(
-                update={"min_confidence": self.config.panel.min_confidence}
-            )
-        return _build_input(
-            f"{where}.if_skipped", questions, self._with_fold(questions, settings), weights
-        )
+        audience = self.records[questions[0].evaluator].audience
+        if settings.min_confidence is None and audience == "reviewer":
+            min_confidence = self.config.panel.min_confidence
+            settings = settings.model_copy(update={"min_confidence": min_confidence})
+        settings = self._with_fold(questions, settings)
+        return _build_input(f"{where}.if_skipped", questions, settings, weights)
 
     def _refuse_lost_weights(
         self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]
@@ -275,11 +266,11 @@ class _SpecBuilder:
         A mean may have equal weights, but no penalty among gains; a penalty alone may have a negative weight elsewhere.
         """
         is_rubric = self.combiners[combiner].counts_criteria
-        weights = (
-            {one.id: one.weight for one in self.task.rubric.criteria} if self.task.rubric else {}
-        )
-        for key, one in inputs.items():
-            questions = [self.by_id[question] for question in one.questions]
+        weights = {}
+        if self.task.rubric:
+            weights = {criterion.id: criterion.weight for criterion in self.task.rubric.criteria}
+        for key, spec_input in inputs.items():
+            questions = [self.by_id[question] for question in spec_input.questions]
             criteria = {
                 self.survey.views[question.view].member
                 for question in questions
@@ -287,7 +278,12 @@ class _SpecBuilder:
             }
             is_lumped = len(criteria) > 1
             has_penalty = any(weights[str(criterion)] < 0 for criterion in criteria)
-            if (is_lumped or has_penalty) if is_rubric else (is_lumped and has_penalty):
+            # A rubric's combiner needs the weight of every criterion. Any other does without, unless a penalty is
+            # among several criteria.
+            loses_weights = is_lumped and has_penalty
+            if is_rubric:
+                loses_weights = is_lumped or has_penalty
+            if loses_weights:
                 raise PlanError(
                     f"task {self.task.id!r}, component {name!r}: combiner {combiner!r} cannot count input {key!r} by "
                     "the weights of the rubric's criteria, as the component 'rubric' does; use that, with "
@@ -300,47 +296,42 @@ class _SpecBuilder:
     def _evaluator_spec(self, component: str, evaluator_name: str) -> ComponentSpec:
         """Return the component of one evaluator: an input for each reviewer, for each of its shares, or one for all."""
         record = self.records[evaluator_name]
-        by_member = self.questions[evaluator_name]
-        counts = self.weight[component] != 0 or component in {
-            gate.component for gate in self.config.gates
-        }
-        settings = InputConfig(
-            verdicts_of=evaluator_name, if_skipped=None if counts else "left-out"
-        )
-        spec_input = f"{{verdicts_of: {evaluator_name}, if_skipped: ...}}"
-        where = f"write components: {{{component}: {{inputs: {{{component}: {spec_input}}}}}}}"
-        has_shares = bool(record.shares) and record.audience != "reviewer"
+        gated = {gate.component for gate in self.config.gates}
+        counts = self.weight[component] != 0 or component in gated
+        # The config has to say how skipped questions count only where they can change the reward.
+        if_skipped: SkippedRule | None = None if counts else "left-out"
+        settings = InputConfig(verdicts_of=evaluator_name, if_skipped=if_skipped)
+        example = f"{{verdicts_of: {evaluator_name}, if_skipped: ...}}"
+        where = f"write components: {{{component}: {{inputs: {{{component}: {example}}}}}}}"
+        predicts_reviewers = record.audience == "reviewer"
+        has_shares = bool(record.shares) and not predicts_reviewers
         groups: dict[str, list[Question]] = defaultdict(list)
-        for member, questions in by_member.items():
+        for member, questions in self.questions[evaluator_name].items():
             for question in questions:
-                key = str(member) if record.audience == "reviewer" else evaluator_name
-                groups[_subject_root(question) if has_shares else key].append(question)
-        if record.audience == "reviewer":
+                key = evaluator_name
+                if predicts_reviewers:
+                    key = str(member)
+                elif has_shares:
+                    key = _subject_root(question)
+                groups[key].append(question)
+        if predicts_reviewers:
             panel = self.config.panel
             where = "panel.if_skipped"
-            if_skipped = panel.if_skipped or settings.if_skipped
             update = {
                 "reduce": panel.reduce,
                 "min_confidence": panel.min_confidence,
-                "if_skipped": if_skipped,
+                "if_skipped": panel.if_skipped or if_skipped,
             }
             settings = settings.model_copy(update=update)
-        weights = {
-            question.id: self._declared_weight(question)
-            for group in groups.values()
-            for question in group
-        }
-        inputs = {
-            key: _build_input(
-                where, group, self._with_fold(group, settings, settings.reduce), weights
-            )
-            for key, group in sorted(groups.items())
-        }
+        inputs = {}
+        for key, group in sorted(groups.items()):
+            weights = {question.id: self._declared_weight(question) for question in group}
+            folded = self._with_fold(group, settings, settings.reduce)
+            inputs[key] = _build_input(where, group, folded, weights)
         if has_shares:
-            inputs = {
-                key: one.model_copy(update={"input_weight": float(aggregation.total(one.weights))})
-                for key, one in inputs.items()
-            }
+            for key, spec_input in inputs.items():
+                input_weight = float(aggregation.total(spec_input.weights))
+                inputs[key] = spec_input.model_copy(update={"input_weight": input_weight})
         return self._build_spec(component, record.combiner, inputs, {})
 
     def _rubric_spec(self, evaluator_names: Sequence[str]) -> ComponentSpec:
@@ -369,12 +360,9 @@ class _SpecBuilder:
             evaluator_names, "weights.if_skipped", weights, settings.if_skipped
         )
         if settings.layers:
-            inputs = {
-                member: spec_input.model_copy(
-                    update={"weights": self._layer_weights(member, spec_input)}
-                )
-                for member, spec_input in inputs.items()
-            }
+            for member, spec_input in inputs.items():
+                layer_weights = self._layer_weights(member, spec_input)
+                inputs[member] = spec_input.model_copy(update={"weights": layer_weights})
         params: dict[str, Any] = {}
         if difficulty:
             calibration = {
@@ -383,32 +371,32 @@ class _SpecBuilder:
                 "temperature": settings.temperature,
             }
             params = {"difficulty": difficulty, "calibration": calibration}
-        for kind in ("hard", "soft"):
-            ids = {
-                s.id: {c.id for c in s.constraints if c.kind == kind}
-                for s in self.task.stakeholders
-            }
-            positions = {
-                member: [
-                    i
-                    for i, name in enumerate(x.questions)
-                    if self.by_id[name].subject in ids[member]
-                ]
-                for member, x in inputs.items()
-            }
-            if any(positions.values()):
-                params[kind] = {member: places for member, places in positions.items() if places}
-        collected = {
-            member: [i for i, weight in enumerate(x.weights) if weight == 0]
-            for member, x in inputs.items()
+        positions = {
+            "hard": self._constraint_positions(inputs, "hard"),
+            "soft": self._constraint_positions(inputs, "soft"),
+            "collected": _uncounted_positions(inputs),
         }
-        if any(collected.values()):
-            params["collected"] = {member: places for member, places in collected.items() if places}
+        params |= {kind: by_member for kind, by_member in positions.items() if by_member}
         if "hard" in params and settings.cap != "none":
             params["cap"] = settings.cap
         if "floor" in self.combiners[settings.welfare].Params.model_fields:
             params["floor"] = settings.floor
         return self._build_spec(STAKEHOLDERS, settings.welfare, inputs, params)
+
+    def _constraint_positions(
+        self, inputs: Mapping[str, ComponentInput], kind: str
+    ) -> dict[str, list[int]]:
+        """Return the positions of the questions about constraints of a kind, by stakeholder that has any."""
+        constraints = {}
+        for person in self.task.stakeholders:
+            constraints[person.id] = {c.id for c in person.constraints if c.kind == kind}
+        positions = {}
+        for member, spec_input in inputs.items():
+            subjects = [self.by_id[name].subject for name in spec_input.questions]
+            found = [i for i, subject in enumerate(subjects) if subject in constraints[member]]
+            if found:
+                positions[member] = found
+        return positions
 
     def _member_inputs(
         self,
@@ -420,11 +408,9 @@ class _SpecBuilder:
         """Return the questions of these evaluators about each criterion or stakeholder as an input, sorted by id."""
         inputs = {}
         for member, weight in sorted(weights.items()):
-            questions = [
-                q
-                for evaluator in evaluator_names
-                for q in self.questions[evaluator].get(member, ())
-            ]
+            questions: list[Question] = []
+            for evaluator in evaluator_names:
+                questions += self.questions[evaluator].get(member, ())
             if not any(map(self._declared_weight, questions)):
                 raise PlanError(
                     f"task {self.task.id!r}: no evaluator has a question about {member!r}; add one of that audience, "
@@ -434,13 +420,13 @@ class _SpecBuilder:
                 verdicts_of=evaluator_names[0], input_weight=abs(weight), if_skipped=if_skipped
             )
             sign = 1.0 if weight > 0 else -1.0
+            # A question of weight 0 is recorded, and counts in no utility.
             signs = {
                 question.id: sign if self._declared_weight(question) else 0.0
                 for question in questions
             }
-            inputs[member] = _build_input(
-                where, questions, self._with_fold(questions, settings), signs
-            )
+            folded = self._with_fold(questions, settings)
+            inputs[member] = _build_input(where, questions, folded, signs)
         return inputs
 
     def _with_fold(
@@ -453,16 +439,16 @@ class _SpecBuilder:
 
         Raises PlanError if it has questions of evaluators with different folds.
         """
-        own = {use.known_as: use.fold for use in self.config.evaluators}
-        folds = {own[question.evaluator]: question.evaluator for question in questions}
-        given = [fold for fold in folds if fold is not None]
-        if not given or settings.reduce != default:
+        fold_of = {use.known_as: use.fold for use in self.config.evaluators}
+        folds = {fold_of[question.evaluator]: question.evaluator for question in questions}
+        configured = [fold for fold in folds if fold is not None]
+        if not configured or settings.reduce != default:
             return settings
         if len(folds) > 1:
             first, second = sorted(folds.values())[:2]
             problem = f"{first!r} and {second!r} count in one input and have different folds"
             raise PlanError(f"task {self.task.id!r}: {problem}; give both the same `fold`")
-        return settings.model_copy(update={"reduce": given[0]})
+        return settings.model_copy(update={"reduce": configured[0]})
 
     def _layer_weights(self, member: str, spec_input: ComponentInput) -> tuple[float, ...]:
         """Return the weight of each question: its layer's share, divided among the questions of it that count."""
@@ -476,44 +462,34 @@ class _SpecBuilder:
                     f"{member!r} has questions; add one"
                 )
         by_layer = {layer: shares[layer] / layers.count(layer) for layer in layers}
-        return tuple(
-            by_layer[self.by_id[question].layer] if weight else 0.0 for question, weight in columns
-        )
+        weights = []
+        for question, weight in columns:
+            layer = self.by_id[question].layer
+            weights.append(by_layer[layer] if weight else 0.0)
+        return tuple(weights)
 
     def _build_spec(
         self, name: str, combiner: str, inputs: dict[str, ComponentInput], params: Mapping[str, Any]
     ) -> ComponentSpec:
         implementation = self.combiners[combiner]
-        settings = (
-            {"reduce": None}
-            if implementation.needs_all_columns
-            else {"vote": self.config.panel.vote}
-        )
-        inputs = {
-            key: spec_input.model_copy(
-                update=settings
-                | self._calibration(key, spec_input)
-                | self._turns(combiner, spec_input)
-            )
-            for key, spec_input in inputs.items()
-        }
+        settings: dict[str, Any] = {"vote": self.config.panel.vote}
+        if implementation.needs_all_columns:
+            settings = {"reduce": None}
+        configured = {}
+        for key, spec_input in inputs.items():
+            calibration = self._calibration(key, spec_input)
+            turns = self._turns(combiner, spec_input)
+            configured[key] = spec_input.model_copy(update=settings | calibration | turns)
+        inputs = configured
         self._check_inputs(name, combiner, inputs)
         try:
             with as_plan_error(f"combiner {combiner!r}"):
                 if implementation.fuses_judges:
                     inputs = self._separate_judges(inputs)
-                inputs = dict(
-                    implementation.arrange_inputs(inputs, self._predicted_reviewers(inputs), params)
-                )
+                reviewers = self._predicted_reviewers(inputs)
+                inputs = dict(implementation.arrange_inputs(inputs, reviewers, params))
                 frozen = implementation.freeze(inputs, params)
-                implementation.check_questions(
-                    [
-                        self.by_id[question]
-                        for spec_input in inputs.values()
-                        for question in spec_input.questions
-                    ],
-                    frozen,
-                )
+                implementation.check_questions(self._questions_of(inputs), frozen)
         except PlanError as error:
             if error.args and not str(error).startswith("task "):
                 error.args = (f"task {self.task.id!r}, component {name!r}: {error}",)
@@ -523,10 +499,11 @@ class _SpecBuilder:
             isinstance(gate, RepetitionControl) and gate.component == name
             for gate in self.config.gates
         )
+        lowers_reward = weight < 0 or (weight == 0 and is_penalty)
         spec = ComponentSpec(
             name=name,
             weight=weight,
-            direction=-1 if weight < 0 or (weight == 0 and is_penalty) else 1,
+            direction=-1 if lowers_reward else 1,
             combiner=combiner,
             version=implementation.version,
             inputs=inputs,
@@ -538,28 +515,31 @@ class _SpecBuilder:
     def _separate_judges(self, inputs: Mapping[str, ComponentInput]) -> dict[str, ComponentInput]:
         """Return an input for each of an evaluator's judges, by their names, in the place of one for all of them."""
         separated: dict[str, ComponentInput] = {}
-        for key, one in inputs.items():
-            judges = self.by_id[one.questions[0]].judges
-            of_judge = {judge: one.model_copy(update={"judge": judge}) for judge in judges} or {
-                key: one
+        for key, spec_input in inputs.items():
+            by_judge = {
+                judge: spec_input.model_copy(update={"judge": judge})
+                for judge in self.by_id[spec_input.questions[0]].judges
             }
-            twice = separated.keys() & of_judge.keys()
+            if not by_judge:
+                by_judge = {key: spec_input}
+            twice = separated.keys() & by_judge.keys()
             if twice:
                 raise PlanError(
                     f"two inputs are the votes of {min(twice)!r}; leave one out, or rename it"
                 )
-            separated |= of_judge
+            separated |= by_judge
         return separated
 
     def _calibration(self, key: str, spec_input: ComponentInput) -> dict[str, Any]:
         """Return the calibration of an input's questions. Raises ConfigError where a calibrated score says nothing."""
         maps = {
-            name: one
-            for name, one in self.config.calibration.items()
+            name: calibration
+            for name, calibration in self.config.calibration.items()
             if name in spec_input.questions
         }
         for name in maps:
-            if (scope := self.by_id[name].scope) != "response":
+            scope = self.by_id[name].scope
+            if scope != "response":
                 judged = "single turns" if scope == "turn" else "several responses"
                 raise ConfigError(
                     f"calibration.{name}: is about {judged}; calibrate questions about one response"
@@ -573,12 +553,12 @@ class _SpecBuilder:
 
     def _turns(self, combiner: str, spec_input: ComponentInput) -> dict[str, Any]:
         """Return how an input's questions about turns are reduced. Raises PlanError where none can be reduced."""
-        given = {use.known_as: use.turns or "mean" for use in self.config.evaluators}
-        turns = {
-            name: given.get(self.by_id[name].evaluator, "mean")
-            for name in spec_input.questions
-            if self.by_id[name].scope == "turn"
-        }
+        reductions = {use.known_as: use.turns or "mean" for use in self.config.evaluators}
+        turns = {}
+        for name in spec_input.questions:
+            question = self.by_id[name]
+            if question.scope == "turn":
+                turns[name] = reductions.get(question.evaluator, "mean")
         if turns and self.combiners[combiner].needs_all_columns:
             problem = (
                 f"combiner {combiner!r} reads single verdicts, and the turns of {min(turns)!r}"
@@ -586,26 +566,35 @@ class _SpecBuilder:
             raise PlanError(f"{problem} become one value; leave `scope: turn` out")
         return {"turns": turns} if turns else {}
 
+    def _questions_of(self, inputs: Mapping[str, ComponentInput]) -> list[Question]:
+        names = chain.from_iterable(spec_input.questions for spec_input in inputs.values())
+        return [self.by_id[name] for name in names]
+
     def _predicted_reviewers(self, inputs: Mapping[str, ComponentInput]) -> dict[str, str | None]:
         """Return the reviewer whom each question predicts, None for nobody in particular."""
-        questions = [self.by_id[question] for one in inputs.values() for question in one.questions]
-        predicts = {name: record.audience == "reviewer" for name, record in self.records.items()}
-        views = self.survey.views
-        return {q.id: views[q.view].member if predicts[q.evaluator] else None for q in questions}
+        reviewers: dict[str, str | None] = {}
+        for question in self._questions_of(inputs):
+            predicts = self.records[question.evaluator].audience == "reviewer"
+            member = self.survey.views[question.view].member
+            reviewers[question.id] = member if predicts else None
+        return reviewers
 
     def _check_inputs(self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]) -> None:
         if _overflows([spec_input.input_weight for spec_input in inputs.values()]):
             problem = f"task {self.task.id!r}, component {name!r}: the sum of the weights is larger than any number"
             raise PlanError(f"{problem}; make them smaller")
-        for key, spec_input in inputs.items() if STAKEHOLDERS in (name, combiner) else ():
+        if STAKEHOLDERS not in (name, combiner):
+            return
+        for key, spec_input in inputs.items():
             questions = [self.by_id[question] for question in spec_input.questions]
             # a folded question counts once
             columns = [question.seats if spec_input.reduce is None else 1 for question in questions]
-            sizes = [abs(w) * n for w, n in zip(spec_input.weights, columns, strict=True)]
-            residual = [
-                size if q.layer == "residual" else 0.0
-                for q, size in zip(questions, sizes, strict=True)
-            ]
+            sizes = []
+            residual = []
+            for question, weight, seats in zip(questions, spec_input.weights, columns, strict=True):
+                size = abs(weight) * seats
+                sizes.append(size)
+                residual.append(size if question.layer == "residual" else 0.0)
             share = float(aggregation.total(residual) / aggregation.total(sizes))
             if share > MAX_RESIDUAL + ROUNDING:
                 raise PlanError(
@@ -615,27 +604,40 @@ class _SpecBuilder:
                 )
 
 
+def _uncounted_positions(inputs: Mapping[str, ComponentInput]) -> dict[str, list[int]]:
+    """Return the positions of the questions of weight 0, by stakeholder that has any."""
+    positions = {}
+    for member, spec_input in inputs.items():
+        found = [i for i, weight in enumerate(spec_input.weights) if weight == 0]
+        if found:
+            positions[member] = found
+    return positions
+
+
 def _build_input(
     where: str, questions: Iterable[Question], settings: InputConfig, weights: Mapping[str, float]
 ) -> ComponentInput:
     ordered = sorted(questions, key=lambda q: q.id)
-    if settings.if_skipped is None and any(q.when for q in ordered):
+    names = [question.id for question in ordered]
+    skippable = [question.id for question in ordered if question.when]
+    if settings.if_skipped is None and skippable:
         raise PlanError(
-            f"{where}: question {next(q.id for q in ordered if q.when)!r} may be left out by its `when`: say whether "
+            f"{where}: question {skippable[0]!r} may be left out by its `when`: say whether "
             "it is then `left-out`, or counts as `zero`"
         )
-    # A response without variants is not excused from questions about them.
-    if_skipped: SkippedRule = (
-        "zero" if any(q.material != SUBMITTED for q in ordered) else "left-out"
-    )
+    if_skipped = settings.if_skipped
+    if if_skipped is None:
+        # A response without variants is not excused from questions about them.
+        has_variants = any(question.material != SUBMITTED for question in ordered)
+        if_skipped = "zero" if has_variants else "left-out"
     return ComponentInput(
-        questions=tuple(q.id for q in ordered),
-        weights=tuple(weights[q.id] for q in ordered),
+        questions=tuple(names),
+        weights=tuple(weights[name] for name in names),
         reduce=settings.reduce,
         min_confidence=settings.min_confidence or 0.0,
         input_weight=settings.input_weight,
-        if_skipped=settings.if_skipped or if_skipped,
-        has_judges=any(q.judges for q in ordered),
+        if_skipped=if_skipped,
+        has_judges=any(question.judges for question in ordered),
     )
 
 
