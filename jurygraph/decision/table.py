@@ -8,6 +8,7 @@ decision's rule.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -83,6 +84,10 @@ class ScoreArrays(NamedTuple):
         nowhere = np.zeros(shape, dtype=np.bool_)
         return cls(np.zeros(shape), nowhere, codes, np.ones(shape), nowhere.copy(), nowhere.copy())
 
+    def replace_outcome(self, cells: Bools, outcome: int) -> "ScoreArrays":
+        """Return the arrays with this outcome in some cells, [R,K]."""
+        return self._replace(outcome=np.where(cells, outcome, self.outcome).astype(np.int8))
+
     def fill(self, cell: tuple[int, int], verdict: RecordedVerdict) -> None:
         self.value[cell], self.met[cell], self.outcome[cell] = score_entry(verdict)
         self.confidence[cell] = 1.0 if verdict.confidence is None else verdict.confidence
@@ -118,17 +123,17 @@ class VerdictTable:
         A score of `met_from` or more is met, in [0, 1], where its judge has not decided itself.
         """
         pieces = []
+        weights = []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
             is_penalty = weight * direction < 0
             turns = self.filled_turns(name, spec_input, is_penalty, rule, scenario, met_from)
             reduction = spec_input.turns.get(name)
-            pieces.append(
-                turns[0] if reduction is None else _reduce_turns(turns, reduction, is_penalty)
-            )
-        weights = [
-            np.full(piece.value.shape[1], weight)
-            for piece, weight in zip(pieces, spec_input.weights, strict=True)
-        ]
+            piece = turns[0]
+            if reduction is not None:
+                piece = _reduce_turns(turns, reduction, is_penalty)
+            pieces.append(piece)
+            # Every column of a question has the question's weight.
+            weights.append(np.full(piece.value.shape[1], weight))
         filled: Sequence[Any] = pieces[0]
         if len(pieces) > 1:
             filled = [np.concatenate(arrays, axis=1) for arrays in zip(*pieces, strict=True)]
@@ -186,35 +191,23 @@ class VerdictTable:
         self, columns: ScoreArrays, name: str, spec_input: ComponentInput, met_from: float
     ) -> ScoreArrays:
         if met_from != MET_THRESHOLD:
-            columns = columns._replace(
-                met=np.where(columns.decided, columns.met, columns.value >= met_from)
-            )
-        if (
-            name in spec_input.calibration
-        ):  # the value of any other cell than a judged one follows from its outcome
+            met = np.where(columns.decided, columns.met, columns.value >= met_from)
+            columns = columns._replace(met=met)
+        if name in spec_input.calibration:
+            # The value of any other cell than a judged one follows from its outcome.
             calibrated = calibrate(columns.value, spec_input.calibration[name])
             value = np.where(columns.outcome == OK, calibrated, columns.value)
             columns = columns._replace(value=value, met=value >= met_from)
         if (columns.outcome == NO_VARIANTS).any():
             counted = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
-            outcome = np.where(columns.outcome == NO_VARIANTS, counted, columns.outcome).astype(
-                np.int8
-            )
-            columns = columns._replace(outcome=outcome)
+            columns = columns.replace_outcome(columns.outcome == NO_VARIANTS, counted)
         if spec_input.min_confidence > 0.0:  # verdicts of gates are never discarded
-            is_unsure = _is_answered(columns.outcome) & (
-                columns.confidence < spec_input.min_confidence
-            )
-            columns = columns._replace(
-                outcome=np.where(is_unsure, ABSTAINED, columns.outcome).astype(np.int8)
-            )
+            columns = columns.replace_outcome(_is_unsure(columns, spec_input), ABSTAINED)
         if spec_input.reduce == "majority" and columns.value.shape[1] > 1:
             columns = _reduce_to_majority(columns, spec_input.vote, spec_input.has_judges)
+        # Only now: in a majority EXCLUDED is a vote.
         if (columns.outcome == EXCLUDED).any():
-            outcome = np.where(columns.outcome == EXCLUDED, NOT_APPLICABLE, columns.outcome).astype(
-                np.int8
-            )
-            columns = columns._replace(outcome=outcome)
+            columns = columns.replace_outcome(columns.outcome == EXCLUDED, NOT_APPLICABLE)
         return columns
 
     def _turns_of(self, name: str, judge: str | None) -> list[ScoreArrays]:
@@ -231,12 +224,11 @@ class VerdictTable:
         columns = self.columns[name]
         if judge is None and len(turn) == columns.value.shape[1]:
             return columns
-        seats = self.judges.get(name, ())
-        selected = [
-            index
-            for index in turn
-            if judge is None or (seats and seats[index % len(seats)] == judge)
-        ]
+        selected = list(turn)
+        if judge is not None:
+            # The seats repeat for each opponent or variant.
+            seats = self.judges.get(name, ())
+            selected = [index for index in turn if seats and seats[index % len(seats)] == judge]
         if not selected:
             return ScoreArrays.absent(self.rows, 1)
         return ScoreArrays._make(array[:, selected] for array in columns)
@@ -245,27 +237,19 @@ class VerdictTable:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
         discarded = []
         undecided = []
-        turns = [
-            pair
-            for name in spec_input.questions
-            for pair in zip(
-                self._turns_of(name, spec_input.judge),
-                self.effective_turns(name, spec_input),
-                strict=True,
-            )
-        ]
-        for columns, effective in turns:
-            is_discarded = _is_answered(columns.outcome) & (
-                columns.confidence < spec_input.min_confidence
-            )
-            discarded.append(aggregation.total(np.where(is_discarded, 1.0, 0.0)))
-            has_vote = _is_answered(columns.outcome) | (columns.outcome == STOPPED)
-            is_undecided = has_vote.any(axis=1) & lacks_score(effective.outcome).any(axis=1)
-            needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
-            undecided.append(np.where(is_undecided & needs_majority, 1.0, 0.0))
-        return np.asarray(aggregation.total(discarded, axis=0)), np.asarray(
-            aggregation.total(undecided, axis=0)
-        )
+        for name in spec_input.questions:
+            stored_turns = self._turns_of(name, spec_input.judge)
+            effective_turns = self.effective_turns(name, spec_input)
+            for columns, effective in zip(stored_turns, effective_turns, strict=True):
+                is_discarded = _is_unsure(columns, spec_input)
+                discarded.append(aggregation.total(np.where(is_discarded, 1.0, 0.0)))
+                has_vote = _is_answered(columns.outcome) | (columns.outcome == STOPPED)
+                is_undecided = has_vote.any(axis=1) & lacks_score(effective.outcome).any(axis=1)
+                needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
+                undecided.append(np.where(is_undecided & needs_majority, 1.0, 0.0))
+        discarded_counts = np.asarray(aggregation.total(discarded, axis=0))
+        undecided_counts = np.asarray(aggregation.total(undecided, axis=0))
+        return discarded_counts, undecided_counts
 
     def sample_spread(self, spec_inputs: Iterable[ComponentInput]) -> Floats | None:
         """Return the largest difference between two samples' scores on one of the inputs' questions, [R].
@@ -275,12 +259,13 @@ class VerdictTable:
         """
         if not self.sampled:
             return None
-        names = sorted(
-            self.sampled.intersection(name for one in spec_inputs for name in one.questions)
-        )
+        questions = chain.from_iterable(spec_input.questions for spec_input in spec_inputs)
+        names = sorted(self.sampled.intersection(questions))
         spread = np.full(self.rows, np.nan)
-        for value, _, outcome, *_ in (self.columns[name] for name in names):
-            is_judged = outcome == OK
+        for name in names:
+            value = self.columns[name].value
+            is_judged = self.columns[name].outcome == OK
+            # A cell that was not judged is replaced by the score that can change no maximum, or no minimum.
             highest = np.where(is_judged, value, 0.0).max(axis=1)
             lowest = np.where(is_judged, value, 1.0).min(axis=1)
             has_two = np.count_nonzero(is_judged, axis=1) > 1
@@ -305,29 +290,27 @@ class VerdictTable:
         requested = []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
             outcome = self.effective_columns(name, spec_input).outcome
-            judged_count = np.asarray(
-                aggregation.total(np.where(np.isin(outcome, settled), 1.0, 0.0))
-            )
-            requested_count = judged_count + aggregation.total(
-                np.where(lacks_score(outcome), 1.0, 0.0)
-            )
+            is_settled = np.isin(outcome, settled)
+            judged_count = np.asarray(aggregation.total(np.where(is_settled, 1.0, 0.0)))
+            open_count = aggregation.total(np.where(lacks_score(outcome), 1.0, 0.0))
+            requested_count = judged_count + open_count
             if spec_input.reduce is not None:
                 judged_count = judged_count / np.maximum(requested_count, 1.0)
                 requested_count = np.minimum(requested_count, 1.0)
             judged_weights.append(abs(weight) * judged_count)
             requested.append(abs(weight) * requested_count)
-        return np.asarray(aggregation.total(judged_weights, axis=0)), np.asarray(
-            aggregation.total(requested, axis=0)
-        )
+        judged_weight = np.asarray(aggregation.total(judged_weights, axis=0))
+        requested_weight = np.asarray(aggregation.total(requested, axis=0))
+        return judged_weight, requested_weight
 
     def outcomes(self, spec_input: ComponentInput) -> tuple[NDArray[np.int8], Floats]:
         """Return the outcome of every cell of an input, [R,K], and the cells' weights, [K]."""
-        outcomes = [
-            self.effective_columns(name, spec_input).outcome for name in spec_input.questions
-        ]
-        weights = [
-            np.full(o.shape[1], w) for o, w in zip(outcomes, spec_input.weights, strict=True)
-        ]
+        outcomes = []
+        weights = []
+        for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
+            outcome = self.effective_columns(name, spec_input).outcome
+            outcomes.append(outcome)
+            weights.append(np.full(outcome.shape[1], weight))
         return np.concatenate(outcomes, axis=1), np.concatenate(weights)
 
 
@@ -349,20 +332,21 @@ def stack_groups(
     materials = sorted({question.material for question in questions})
     rows = 0
     for names, verdicts in groups:
-        row = {name: place for place, name in enumerate(names, start=rows)}
+        row_of = {name: row for row, name in enumerate(names, start=rows)}
         rows += len(names)
         by_question: dict[str, list[RecordedVerdict]] = defaultdict(list)
         for verdict in verdicts:
             by_question[verdict.question].append(verdict)
-        shown = {
+        # All questions about a material have the same columns of variants.
+        variants = {
             material: _variant_columns(material, questions, by_question) for material in materials
         }
         for question in questions:
             _place_verdicts(
                 question,
-                row,
+                row_of,
                 by_question[question.id],
-                shown[question.material],
+                variants[question.material],
                 cells[question.id],
             )
     turns = {question.id: question.seats for question in questions if question.scope == "turn"}
@@ -370,13 +354,17 @@ def stack_groups(
         question.id: fill_columns(rows, cells[question.id], turns.get(question.id, 1))
         for question in questions
     }
-    # Several samples, by any judge, of one response as it was submitted.
-    sampled = (
-        q.id for q in questions if q.seats > 1 and q.scope == "response" and q.material == SUBMITTED
-    )
-    judges_of_seats = {
-        q.id: [judge for judge in q.judges for _ in range(q.samples)] for q in questions if q.judges
-    }
+    sampled = set()
+    judges_of_seats = {}
+    for question in questions:
+        # Several samples, by any judge, of one response as it was submitted.
+        is_submitted = question.scope == "response" and question.material == SUBMITTED
+        if question.seats > 1 and is_submitted:
+            sampled.add(question.id)
+        if question.judges:
+            # The samples of a judge follow each other.
+            repeated = [[judge] * question.samples for judge in question.judges]
+            judges_of_seats[question.id] = list(chain.from_iterable(repeated))
     return VerdictTable(rows, columns, frozenset(sampled), judges_of_seats, turns)
 
 
@@ -429,9 +417,9 @@ def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule, has_judges: bool) 
     value = np.where(columns.binary, columns.met, columns.value) if has_judges else columns.value
     value = np.where(columns.outcome == EXCLUDED, _DOES_NOT_APPLY, value)
     is_requested = has_vote | is_stopped | lacks_score(columns.outcome)
-    seats = (
-        is_requested & (columns.outcome != ABSTAINED) if vote == "discard-first" else is_requested
-    )
+    seats = is_requested
+    if vote == "discard-first":
+        seats = is_requested & (columns.outcome != ABSTAINED)
     majority = strict_majority(value, has_vote, seats)
     is_excluded = majority.decided & (majority.value == _DOES_NOT_APPLY)
     agrees = has_vote & (value == majority.value[:, None])
@@ -461,9 +449,8 @@ def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
     if verdict.score is None:
         cause = verdict.failure.cause if verdict.failure else None
         return 0.0, False, outcome_of(verdict.status, cause, verdict.gated_by)
-    score = (
-        verdict.score + 0.0
-    )  # never -0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU
+    # Never -0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU.
+    score = verdict.score + 0.0
     return score, verdict.counts_as_met, ok_outcome(verdict.gated_by, verdict.unsupported)
 
 
@@ -474,7 +461,7 @@ def ok_outcome(gated_by: str | None, unsupported: Unsupported | None) -> int:
 
 def _place_verdicts(
     question: Question,
-    row: Mapping[str, int],
+    row_of: Mapping[str, int],
     verdicts: Sequence[RecordedVerdict],
     variants: Variants,
     cells: Cells,
@@ -484,26 +471,27 @@ def _place_verdicts(
     A verdict without a judgement (of a gate, say) fills the cells of every variant of its response.
     """
     turn_columns = _turn_columns(verdicts) if question.scope == "turn" else {}
+    is_unordered = question.scope == "pair" and question.pairs == "unordered"
     for verdict in verdicts:
         if verdict.superseded:
             continue
-        own_row = row[verdict.about]
-        shown_variants = variants.get(verdict.about, {})
+        row = row_of[verdict.about]
+        variant_columns = variants.get(verdict.about, {})
         if question.scope == "turn":
             columns: Iterable[int] = (turn_columns[verdict.about, verdict.turn],)
         elif not verdict.responses:
-            columns = range(max(1, len(shown_variants)))
+            columns = range(max(1, len(variant_columns)))
         elif question.scope == "pair":
-            columns = (row[verdict.responses[1]],)
+            columns = (row_of[verdict.responses[1]],)
         else:
-            columns = (
-                shown_variants.get(verdict.responses[0], 0),
-            )  # a whole group is shown no variants: 0
+            # A question about a whole group has no variants: 0.
+            columns = (variant_columns.get(verdict.responses[0], 0),)
         for column in columns:
             seat = question.seat(verdict.judge, verdict.sample)
-            cells[own_row, column * question.seats + seat] = (verdict, False)
-            if question.scope == "pair" and question.pairs == "unordered" and verdict.responses:
-                cells[column, own_row * question.seats + seat] = (verdict, True)
+            cells[row, column * question.seats + seat] = (verdict, False)
+            if is_unordered and verdict.responses:
+                # The opponent's row has the same verdict, in the column of this response.
+                cells[column, row * question.seats + seat] = (verdict, True)
 
 
 def _turn_columns(
@@ -518,7 +506,8 @@ def _turn_columns(
         else:
             turns[verdict.about].add(verdict.turn)
     for about, messages in turns.items():
-        columns |= {(about, turn): place for place, turn in enumerate(sorted(messages))}
+        for column, turn in enumerate(sorted(messages)):
+            columns[about, turn] = column
     return columns
 
 
@@ -528,26 +517,23 @@ def _variant_columns(
     """Return the column of every variant that was shown: its position, by id, among those of its parent."""
     if material == SUBMITTED:
         return {}
-    shown: dict[str, set[str]] = defaultdict(set)
+    variants: dict[str, set[str]] = defaultdict(set)
     for question in questions:
-        for verdict in verdicts[question.id] if question.material == material else ():
-            shown[verdict.about].update(verdict.responses)
+        if question.material == material:
+            for verdict in verdicts[question.id]:
+                variants[verdict.about].update(verdict.responses)
     return {
         about: {name: column for column, name in enumerate(sorted(names))}
-        for about, names in shown.items()
+        for about, names in variants.items()
     }
 
 
 def outcome_of(status: Status, cause: Cause | None, gated_by: str | None) -> int:
     """Return the outcome of a verdict that is not ok, as a code; `cause` is that of its failure, if any."""
     if status == "not_applicable":
-        return (
-            EXCLUDED
-            if gated_by is None
-            else NO_VARIANTS
-            if gated_by == NO_VARIANT
-            else NOT_APPLICABLE
-        )
+        if gated_by is None:
+            return EXCLUDED
+        return NO_VARIANTS if gated_by == NO_VARIANT else NOT_APPLICABLE
     if status == "abstained":
         return NO_MODEL if cause == "infrastructure" else ABSTAINED
     return FAILED_BY_RESPONSE if cause == "response" else FAILED_BY_INFRASTRUCTURE
@@ -565,29 +551,33 @@ def _fill_cells(
     They are folded into one column if the input requires it. Under the rule, an unjudged cell is 0, and 1 for a penalty
     unless the rule is `gear`.
     """
-    if (
-        columns.value.shape[1] == 1 and (columns.outcome == OK).all()
-    ):  # most tables are only of such columns
+    # Most tables are only of such columns.
+    if columns.value.shape[1] == 1 and (columns.outcome == OK).all():
         return FilledCells(
-            columns.value.copy(),
-            columns.met.copy(),
-            np.ones_like(columns.met),
-            np.ones_like(columns.met),
+            value=columns.value.copy(),
+            met=columns.met.copy(),
+            judged=np.ones_like(columns.met),
+            applicable=np.ones_like(columns.met),
         )
     applies = (columns.outcome != ABSENT) & (columns.outcome != NOT_APPLICABLE)
-    is_applicable = columns.outcome != ABSENT if spec_input.if_skipped == "zero" else applies
+    is_applicable = applies
+    if spec_input.if_skipped == "zero":
+        is_applicable = columns.outcome != ABSENT
     is_stopped = columns.outcome == STOPPED
     is_settled = ~applies | has_score(columns.outcome)
     if scenario == "partial":
         is_applicable = is_applicable & is_settled
-    is_one = is_penalty and rule != "gear" if scenario == "counted" else scenario == "high"
-    value = np.where(
-        is_settled, np.where(is_stopped, float(is_penalty), columns.value), float(is_one)
-    )
-    met = np.where(is_settled, np.where(is_stopped, is_penalty, columns.met), is_one)
-    is_answered = (
-        is_settled & ~is_stopped
-    )  # a stopped response supports no gain and reduces no penalty
+    # Whether an unjudged cell is filled by 1.
+    is_one = scenario == "high"
+    if scenario == "counted":
+        is_one = is_penalty and rule != "gear"
+    # A stopped cell is the worst case: no gain, and the full penalty.
+    settled_value = np.where(is_stopped, float(is_penalty), columns.value)
+    settled_met = np.where(is_stopped, is_penalty, columns.met)
+    value = np.where(is_settled, settled_value, float(is_one))
+    met = np.where(is_settled, settled_met, is_one)
+    # A stopped response supports no gain and reduces no penalty.
+    is_answered = is_settled & ~is_stopped
     if spec_input.reduce is not None and value.shape[1] > 1:
         return _fold_columns(value, met, is_answered, is_applicable, spec_input.reduce)
     return FilledCells(value, met, is_answered, is_applicable)
@@ -613,6 +603,7 @@ def _reduce_turns(
     A penalty is the worse the higher it is, and a turn fails by it where it is met. `min` and `first_failure` are met
     only if no turn fails, the others if at least half of the turns are met.
     """
+    # Each is [T,R,K].
     value, met, judged, applicable = map(np.stack, zip(*turns, strict=True))
     count = np.asarray(aggregation.total(np.where(applicable, 1.0, 0.0), axis=0))
     has_turn = np.greater(count, 0.0)
@@ -679,9 +670,11 @@ def _fold_columns(
     if reduce == "mean":
         folded = aggregation.total(np.where(applicable, value, 0.0)) / divisor
     elif reduce == "median":
+        # Sorted behind all scores, a cell that does not apply is beyond the count.
         folded = _median(np.where(applicable, value, np.inf), count)
     elif reduce == "min":
-        folded = np.where(has_applicable, np.min(np.where(applicable, value, 1.0), axis=1), 0.0)
+        least = np.min(np.where(applicable, value, 1.0), axis=1)
+        folded = np.where(has_applicable, least, 0.0)
     else:
         folded = np.max(np.where(applicable, value, 0.0), axis=1)
     agreed = aggregation.total(np.where(applicable & met, 1.0, 0.0))
@@ -696,20 +689,27 @@ def _median(value: Floats, count: Floats) -> Floats:
     lower = np.maximum(count - 1, 0).astype(np.int64) // 2
     upper = np.maximum(count.astype(np.int64) // 2, lower)
     rows = np.arange(len(value))
-    return np.where(count > 0, (ordered[rows, lower] + ordered[rows, upper]) / 2.0, 0.0)
+    middle = (ordered[rows, lower] + ordered[rows, upper]) / 2.0
+    return np.where(count > 0, middle, 0.0)
 
 
 def dropped_questions(decision: Decision, table: VerdictTable) -> frozenset[str]:
     """Return the questions dropped for the group under `drop-criterion`: they count, and a response lacks a verdict."""
     if decision.group_rule != "drop-criterion":
         return frozenset()
-    inputs = [spec_input for spec in decision.counting_specs for spec_input in spec.inputs.values()]
-    return frozenset(
-        name
-        for spec_input in inputs
-        for name in spec_input.questions
-        if lacks_score(table.effective_columns(name, spec_input).outcome).any()
-    )
+    dropped = set()
+    for spec in decision.counting_specs:
+        for spec_input in spec.inputs.values():
+            for name in spec_input.questions:
+                outcome = table.effective_columns(name, spec_input).outcome
+                if lacks_score(outcome).any():
+                    dropped.add(name)
+    return frozenset(dropped)
+
+
+def _is_unsure(columns: ScoreArrays, spec_input: ComponentInput) -> Bools:
+    """Return which answers, [R,K], are less confident than an input requires."""
+    return _is_answered(columns.outcome) & (columns.confidence < spec_input.min_confidence)
 
 
 def _is_answered(outcome: NDArray[np.int8]) -> Bools:
