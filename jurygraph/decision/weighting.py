@@ -54,24 +54,23 @@ def weigh_stakeholders(
         weights = {name: config.fixed[name] / total for name in names}
     else:
         weights, terms = _calibrated_weights(task, people, config, find_tensions)
-    for name in (name for name, weight in weights.items() if weight == 0.0):
-        raise PlanError(
-            f"task {task.id!r}: stakeholder {name!r} would get weight 0 because the others weigh so much more; "
-            "set a higher weights.temperature, or weights.fixed that lie closer together"
-        )
+    for name, weight in weights.items():
+        if weight == 0.0:
+            raise PlanError(
+                f"task {task.id!r}: stakeholder {name!r} would get weight 0 because the others weigh so much more; "
+                "set a higher weights.temperature, or weights.fixed that lie closer together"
+            )
     return weights, terms
 
 
-def refuse_unknown_stakeholders(names: Iterable[str], known: Collection[str]) -> None:
-    """Raise ConfigError for the first of these names in `weights.fixed` that is not a `known` stakeholder."""
+def refuse_unknown_stakeholders(names: Iterable[str], stakeholders: Collection[str]) -> None:
+    """Raise ConfigError for the first of these names in `weights.fixed` that is none of the tasks' `stakeholders`."""
     for name in names:
-        if name not in known:
-            near = nearest_name(name, sorted(known))
-            hint = (
-                f"did you mean {near!r}?"
-                if near
-                else "leave it out, or add the stakeholder to a task"
-            )
+        if name not in stakeholders:
+            near = nearest_name(name, sorted(stakeholders))
+            hint = "leave it out, or add the stakeholder to a task"
+            if near:
+                hint = f"did you mean {near!r}?"
             raise ConfigError(f"weights.fixed.{name}: no task has a stakeholder {name!r}; {hint}")
 
 
@@ -86,33 +85,34 @@ def _calibrated_weights(
                 "name a model to read it; under weights.method uniform or fixed the difficulty is not needed, but "
                 "a model has to judge the profile"
             )
-    # α(c) of each stakeholder's constraints of a kind, in the order of their ids
-    hard, soft = (
-        [
-            [c.restrictiveness for c in sort_by_id(person.constraints) if c.kind == kind]
-            for person in people
-        ]
-        for kind in ("hard", "soft")
-    )
+    hard = [_restrictiveness(person, "hard") for person in people]
+    soft = [_restrictiveness(person, "soft") for person in people]
     tensions = _tensions_by_partner(task, people, find_tensions)
-    # s_i: the strengths of a stakeholder's tensions, summed in the order of the partners
-    conflict = [
-        float(aggregation.total([t["strength"] for t in tensions[person.id].values()]))
-        for person in people
-    ]
+    conflict = []
+    for person in people:
+        # s_i: the strengths of a stakeholder's tensions, summed in the order of the partners
+        strengths = [tension["strength"] for tension in tensions[person.id].values()]
+        conflict.append(float(aggregation.total(strengths)))
     d = aggregation.stakeholders.difficulty(hard, soft, conflict, config.gamma, config.beta)
     w = aggregation.stakeholders.weights(d, config.temperature)
-    terms = {
-        person.id: {
+    terms = {}
+    for i, person in enumerate(people):
+        person_terms: dict[str, Any] = {
             "hard": float(aggregation.total(hard[i])),
             "soft": float(aggregation.total(soft[i])),
             "conflict": conflict[i],
             "difficulty": float(d[i]),
-            **({"tensions": tensions[person.id]} if tensions[person.id] else {}),
         }
-        for i, person in enumerate(people)
-    }
+        if tensions[person.id]:
+            person_terms["tensions"] = tensions[person.id]
+        terms[person.id] = person_terms
     return {person.id: float(w[i]) for i, person in enumerate(people)}, terms
+
+
+def _restrictiveness(person: Stakeholder, kind: str) -> list[float]:
+    """Return α(c) of a stakeholder's constraints of a kind, in the order of their ids."""
+    ordered = sort_by_id(person.constraints)
+    return [constraint.restrictiveness for constraint in ordered if constraint.kind == kind]
 
 
 def _tensions_by_partner(
@@ -128,12 +128,12 @@ def _tensions_by_partner(
         declared[first_id, second_id].append(tension)
     by_partner: dict[str, dict[str, dict[str, Any]]] = {person.id: {} for person in people}
     for first, second in combinations(people, 2):
-        own = declared.get((first.id, second.id), [])
-        strengths = sorted(tension.strength for tension in own)
-        why = sorted(
-            tension.reason for tension in own if isinstance(tension, ReadTension) and tension.reason
-        )
-        if not own:
+        declared_tensions = declared.get((first.id, second.id), [])
+        # Sorted, so that the order in which they are declared changes no sum.
+        strengths = sorted(tension.strength for tension in declared_tensions)
+        read_tensions = [t for t in declared_tensions if isinstance(t, ReadTension)]
+        why = sorted(tension.reason for tension in read_tensions if tension.reason)
+        if not declared_tensions:
             found = find_tensions(first, second)
             strengths = [tension.strength for tension in found]
             why = [f"{tension.first} and {tension.second}: {tension.why}" for tension in found]
