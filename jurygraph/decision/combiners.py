@@ -205,17 +205,16 @@ def as_plan_error(owner: str) -> Iterator[None]:
 def input_means(matrices: Matrices) -> tuple[Floats, Bools]:
     """Return the mean of every input as columns [R,I], and a mask [R,I] of the inputs that apply."""
     inputs = matrices.values()
-    if all(matrix.value.shape[1] == 1 for matrix in inputs):  # all at once, to the same bits
-        value, applicable = (
-            np.concatenate(columns, axis=1)
-            for columns in zip(*((m.value, m.applicable) for m in inputs), strict=True)
-        )
-        weight = np.where(
-            applicable, np.abs(np.concatenate([matrix.weight for matrix in inputs])), 0.0
-        )
+    if all(matrix.value.shape[1] == 1 for matrix in inputs):
+        # All at once, to the same bits as `weighted_mean` of each: + 0.0 is the start of its sum.
+        value = np.concatenate([matrix.value for matrix in inputs], axis=1)
+        applicable = np.concatenate([matrix.applicable for matrix in inputs], axis=1)
+        sizes = np.abs(np.concatenate([matrix.weight for matrix in inputs]))
+        weight = np.where(applicable, sizes, 0.0)
         has_weight = weight > 0.0
         return (weight * value + 0.0) / np.where(has_weight, weight, 1.0), has_weight
-    values, present = zip(*(matrix.mean() for matrix in inputs), strict=True)
+    means = [matrix.mean() for matrix in inputs]
+    values, present = zip(*means, strict=True)
     return np.stack(values, axis=1), np.stack(present, axis=1)
 
 
@@ -225,7 +224,8 @@ def _parts(matrices: Matrices, values: Floats) -> dict[str, Floats]:
 
 def _input_weights(matrices: Matrices, has_value: Bools) -> Floats:
     """Return the weight of every input where it applies, else 0, [R,I]."""
-    return np.where(has_value, np.array([matrix.input_weight for matrix in matrices.values()]), 0.0)
+    input_weights = np.array([matrix.input_weight for matrix in matrices.values()])
+    return np.where(has_value, input_weights, 0.0)
 
 
 class Mean(Combiner):
@@ -294,10 +294,10 @@ class _Rubric(Combiner):
                 "positive weight"
             )
         names = list(inputs)
-        given = settings.edges if self.uses_edges else ()
-        edges = sorted(
-            given, key=lambda edge: (edge.parent, edge.child)
-        )  # their order in a file has no effect
+        edges = []
+        if self.uses_edges:
+            # Sorted, so that their order in a file has no effect.
+            edges = sorted(settings.edges, key=lambda edge: (edge.parent, edge.child))
         parents, children = gear.edges(names, [(edge.parent, edge.child) for edge in edges])
         try:
             gear.compile(len(names), parents, children, names)
@@ -305,9 +305,12 @@ class _Rubric(Combiner):
             error.args = (f"{error}; leave out one of these edges",)
             raise
         retention = []
-        for edge in edges:  # an edge's own retention replaces the base of its kind
-            base: dict[str, float] = {} if edge.retention is None else {edge.kind: edge.retention}
-            retention.append(float(gear.retention([edge.kind], settings.kappa, base)[0]))
+        for edge in edges:
+            base: dict[str, float] = {}
+            if edge.retention is not None:  # it replaces the base of the edge's kind
+                base[edge.kind] = edge.retention
+            (factor,) = gear.retention([edge.kind], settings.kappa, base)
+            retention.append(float(factor))
         return {"parents": parents.tolist(), "children": children.tolist(), "retention": retention}
 
     def combine(self, matrices: Matrices, params: PlainParams) -> Component:
@@ -322,19 +325,18 @@ class _Rubric(Combiner):
 
         The 1-fill is propagated, and never below the value that counts under the rule for unjudged parents.
         """
-        (p_low, has_value), (p_high, _) = input_means(low), input_means(high)
+        p_low, has_value = input_means(low)
+        p_high, _ = input_means(high)
         weights = signed_weights(low)
         positive = weights > 0
-        q_low = np.minimum(
-            self._support(low, has_value, p_low, params, positive),
-            # A criterion that a gate stopped supports no gain.
-            self._support(low, judged_criteria(low), p_low, params, positive),
-        )
+        filled = self._support(low, has_value, p_low, params, positive)
+        # A criterion that a gate stopped supports no gain.
+        doubted = self._support(low, judged_criteria(low), p_low, params, positive)
+        q_low = np.minimum(filled, doubted)
         propagated = self._support(high, has_value, p_high, params, positive)
-        counted = self._support(high, judged_criteria(high), p_high, params, positive)
-        trusted = self._support(
-            high, judged_criteria(high), p_high, params, np.zeros_like(positive)
-        )
+        judged = judged_criteria(high)
+        counted = self._support(high, judged, p_high, params, positive)
+        trusted = self._support(high, judged, p_high, params, np.zeros_like(positive))
         q_high = np.where(positive, np.maximum(propagated, counted), trusted)
         least, _ = _eq14(np.where(positive, q_low, q_high), weights, has_value)
         greatest, _ = _eq14(np.where(positive, q_high, q_low), weights, has_value)
@@ -418,14 +420,12 @@ def marginals(
     if judged.all():
         return graph.exact_marginals(p, retention) if is_exact else graph.marginals(p, retention)
     if is_exact:
-        doubted, trusted = (
-            graph.exact_marginals(p, retention, judged, event) for event in (0.0, 1.0)
-        )
+        doubted = graph.exact_marginals(p, retention, judged, 0.0)
+        trusted = graph.exact_marginals(p, retention, judged, 1.0)
     else:
-        doubted, trusted = (
-            graph.marginals(p, retention, judged, np.full(positive.shape, is_doubted))
-            for is_doubted in (True, False)
-        )
+        everywhere = np.full(positive.shape, True)
+        doubted = graph.marginals(p, retention, judged, everywhere)
+        trusted = graph.marginals(p, retention, judged, ~everywhere)
     return np.where(positive, doubted, trusted)
 
 
@@ -436,10 +436,10 @@ class _Hard(_Rubric):
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
         met_from = self.read_params(params).met_from
-        own = (
-            {} if met_from == MET_THRESHOLD else {"met_from": met_from}
-        )  # plans without it keep their digests
-        return {**super().freeze(inputs, params), **own}
+        frozen = super().freeze(inputs, params)
+        if met_from != MET_THRESHOLD:  # plans without it keep their digests
+            frozen["met_from"] = met_from
+        return frozen
 
     def _support(
         self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools
@@ -470,20 +470,19 @@ _graph = lru_cache(maxsize=256)(gear.compile)
 
 def signed_weights(matrices: Matrices) -> Floats:
     """Return the signed weights of the criteria, [C]."""
-    return np.array(
-        [
-            each.input_weight if each.weight[0] > 0 else -each.input_weight
-            for each in matrices.values()
-        ]
-    )
+    weights = [
+        criterion.input_weight if criterion.weight[0] > 0 else -criterion.input_weight
+        for criterion in matrices.values()
+    ]
+    return np.array(weights)
 
 
 def judged_criteria(matrices: Matrices) -> Bools:
     """Return which criteria were judged, [R,C]: every applicable cell is judged, and at least one cell applies."""
-    columns = [
-        (criterion.judged | ~criterion.applicable).all(axis=1) & criterion.applicable.any(axis=1)
-        for criterion in matrices.values()
-    ]
+    columns = []
+    for criterion in matrices.values():
+        is_complete = (criterion.judged | ~criterion.applicable).all(axis=1)
+        columns.append(is_complete & criterion.applicable.any(axis=1))
     return np.stack(columns, axis=1)
 
 
@@ -492,9 +491,8 @@ def _met_decisions(matrices: Matrices) -> Bools:
     columns = []
     for criterion in matrices.values():
         applicable = np.where(criterion.applicable, 1.0, 0.0)
-        columns.append(
-            aggregation.total(applicable * criterion.met) * 2 >= aggregation.total(applicable)
-        )
+        met_count = aggregation.total(applicable * criterion.met)
+        columns.append(met_count * 2 >= aggregation.total(applicable))
     return np.stack(columns, axis=1)
 
 
@@ -535,7 +533,8 @@ class _Welfare(Combiner):
         return "the sum of w × û"
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
-        total = float(aggregation.total([one.input_weight for one in inputs.values()]))
+        weights = [spec_input.input_weight for spec_input in inputs.values()]
+        total = float(aggregation.total(weights))
         if abs(total - 1.0) > stakeholders.SUM_TOLERANCE:
             problem = f"has inputs whose weights sum to {total}; choose weights that sum to 1"
             raise PlanError(f"combiner {self.name!r} {problem}")
@@ -545,13 +544,16 @@ class _Welfare(Combiner):
     def combine(self, matrices: Matrices, params: PlainParams) -> Component:
         hard = params.get("hard", {})
         cap = params.get("cap")
-        columns = [
-            _utility(matrix, list(hard.get(name, ())), cap) for name, matrix in matrices.items()
-        ]
+        columns = []
+        for name, matrix in matrices.items():
+            hard_positions = list(hard.get(name, ()))
+            columns.append(_utility(matrix, hard_positions, cap))
         utility, has_utility = (np.stack(arrays, axis=1) for arrays in zip(*columns, strict=True))
         weight = _input_weights(matrices, has_utility)
         present = np.asarray(has_utility.any(axis=1))
-        scale = np.where(has_utility.all(axis=1) | ~present, 1.0, aggregation.total(weight))
+        # Weights of all members sum to 1 already: dividing by their rounded sum would change bits.
+        is_unscaled = has_utility.all(axis=1) | ~present
+        scale = np.where(is_unscaled, 1.0, aggregation.total(weight))
         value = self._welfare(weight / scale[:, None], utility, has_utility, params)
         diagnostics = _group_diagnostics(utility, has_utility, matrices, params)
         return Component(value, present, _parts(matrices, utility), diagnostics)
@@ -619,7 +621,8 @@ def _utility(matrix: ScoreMatrix, hard: list[int], cap: float | None) -> tuple[F
     applicable = matrix.applicable[:, hard]
     mean_hard, _ = weighted_mean(matrix.value[:, hard], np.where(applicable, 1.0, 0.0))
     violated = (applicable & ~matrix.met[:, hard]).any(axis=1)
-    return np.where(violated, np.minimum(utility, cap * mean_hard), utility), has_utility
+    capped = np.minimum(utility, cap * mean_hard)
+    return np.where(violated, capped, utility), has_utility
 
 
 PREFERENCE_COMPLETENESS = "preference completeness"
@@ -641,41 +644,43 @@ def _group_diagnostics(
     too high, and a verdict that is missing makes utilities more alike where it lowers the highest.
     """
     diagnostics = {name: np.full(len(utility), np.nan) for name in _GROUP_STATISTICS}
-    is_same = (
-        has_utility.all()
-    )  # then there is no need to look for the different groups, which takes long
-    for members in has_utility[:1] if is_same else np.unique(has_utility, axis=0):
+    # Rows with the same members are computed at once. Where every row has all of them, there is no need to look for
+    # the different groups, which takes long.
+    member_masks = has_utility[:1] if has_utility.all() else np.unique(has_utility, axis=0)
+    for members in member_masks:
+        if not members.any():
+            continue
         rows = np.flatnonzero((has_utility == members).all(axis=1))
-        for name, compute in _GROUP_STATISTICS.items() if members.any() else ():
-            diagnostics[name][rows] = compute(utility[np.ix_(rows, np.flatnonzero(members))])
+        utilities = utility[np.ix_(rows, np.flatnonzero(members))]
+        for name, compute in _GROUP_STATISTICS.items():
+            diagnostics[name][rows] = compute(utilities)
     # By input: the rows [R] in which every cell that counts was judged.
     is_judged = [
         (matrix.judged | ~matrix.applicable | (matrix.weight == 0.0)).all(axis=1)
         for matrix in matrices.values()
     ]
-    is_known = np.all([has_utility.all(axis=1), *is_judged], axis=0)
-    diagnostics["group fairness"] = np.where(is_known, stakeholders.group_fairness(utility), np.nan)
+    is_complete = np.all([has_utility.all(axis=1), *is_judged], axis=0)
+    fairness = stakeholders.group_fairness(utility)
+    diagnostics["group fairness"] = np.where(is_complete, fairness, np.nan)
     if params.get("soft"):
         met, applicable = map(aggregation.total, _count_met(matrices, params["soft"]))
         share = np.where(np.greater(applicable, 0.0), met / np.maximum(applicable, 1.0), np.nan)
         diagnostics["preferences addressed"] = share
     if params.get("collected"):
-        diagnostics[PREFERENCE_COMPLETENESS] = np.asarray(
-            stakeholders.preference_completeness(*_count_met(matrices, params["collected"]))
-        )
+        met, applicable = _count_met(matrices, params["collected"])
+        completeness = stakeholders.preference_completeness(met, applicable)
+        diagnostics[PREFERENCE_COMPLETENESS] = np.asarray(completeness)
     return diagnostics
 
 
 def _count_met(matrices: Matrices, columns: Mapping[str, Sequence[int]]) -> tuple[Floats, Floats]:
     """Return how many of these columns are met, and how many apply, by input, [R,n] each."""
-    applicable = [matrices[name].applicable[:, list(places)] for name, places in columns.items()]
-    met = [
-        cells & matrices[name].met[:, list(columns[name])]
-        for name, cells in zip(columns, applicable, strict=True)
-    ]
-    counts = (
-        [aggregation.total(np.where(cells, 1.0, 0.0)) for cells in masks]
-        for masks in (met, applicable)
-    )
-    met_counts, applicable_counts = (np.stack(arrays, axis=1) for arrays in counts)
-    return met_counts, applicable_counts
+    met_counts = []
+    applicable_counts = []
+    for name, positions in columns.items():
+        selected = list(positions)
+        applicable = matrices[name].applicable[:, selected]
+        met = applicable & matrices[name].met[:, selected]
+        met_counts.append(aggregation.total(np.where(met, 1.0, 0.0)))
+        applicable_counts.append(aggregation.total(np.where(applicable, 1.0, 0.0)))
+    return np.stack(met_counts, axis=1), np.stack(applicable_counts, axis=1)
