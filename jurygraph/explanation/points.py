@@ -22,6 +22,8 @@ _LEAST = 0.5e-4
 _MAX_REASON = 300
 _MAX_QUOTE = 120
 _MOST_REASONS = 3
+_OPPOSITE = {"<": "≥", ">": "≤"}
+"""The sign of a gate that is passed, by the one that closes it."""
 
 
 class PointsLine(FrozenModel):
@@ -52,19 +54,28 @@ class PointsLine(FrozenModel):
         """Describe the line so that its points follow from the numbers in it."""
         is_penalty = self.weight < 0
         is_gain = not self.has_loss and (self.points > 0 or not is_penalty)
-        points = (
-            f"Gained {format_plain(self.points)}" if is_gain else f"Lost {format_plain(self.lost)}"
-        )
-        names = f"{'penalty ' if is_penalty else ''}{join_names(self.names)}"
+        points = f"Lost {format_plain(self.lost)}"
+        if is_gain:
+            points = f"Gained {format_plain(self.points)}"
+        names = join_names(self.names)
+        if is_penalty:
+            names = f"penalty {names}"
         value = format_plain(self.value)
-        shown = f"{value}{'' if is_penalty or self.value > 1 else ' of 1'}"
+        answer = value
         if self.answer:
-            shown = f"{self.answer} ({value})"
-        times = f" × {len(self.names)}" if len(self.names) > 1 else ""
-        return (
-            f"{points}: {names}{', each' if times else ''} {shown}, weight {format_factor(self.weight)}"
-            f"{times}{f'; {self.note}' if self.note else ''}{f' ({self.reason})' if self.reason else ''}"
-        )
+            answer = f"{self.answer} ({value})"
+        elif not (is_penalty or self.value > 1):
+            answer = f"{value} of 1"
+        times = ""
+        if len(self.names) > 1:
+            names += ", each"
+            times = f" × {len(self.names)}"
+        text = f"{points}: {names} {answer}, weight {format_factor(self.weight)}{times}"
+        if self.note:
+            text += f"; {self.note}"
+        if self.reason:
+            text += f" ({self.reason})"
+        return text
 
 
 class _Part(NamedTuple):
@@ -82,22 +93,23 @@ def term_line(component: ExplainedTerm) -> PointsLine:
     parts = _split(component)
     only = parts[0] if len(parts) == 1 else None
     notes = [] if component.is_judged else ["not judged"]
-    notes += [only.note] if only else [] if parts else _rule_notes(component)
-    notes += (
-        [component.combiner.describe_rule(component.params)]
-        if component.combiner.counts_criteria
-        else []
-    )
-    verdicts = only.verdicts if only else () if parts else component.verdicts
-    whole = _Part(
-        term.name,
-        term.value or 0.0,
-        1.0,
-        verdicts if component.is_judged else (),
-        "; ".join(filter(None, notes)),
-    )
-    line = _line(component, whole, (term.name,))
-    return line if only else line.model_copy(update={"parts": _part_lines(component, parts)})
+    verdicts: Sequence[ExplainedVerdict] = ()
+    if only:
+        notes.append(only.note)
+        verdicts = only.verdicts
+    elif not parts:
+        notes += _rule_notes(component)
+        verdicts = component.verdicts
+    if component.combiner.counts_criteria:
+        notes.append(component.combiner.describe_rule(component.params))
+    if not component.is_judged:
+        verdicts = ()
+    note = "; ".join(filter(None, notes))
+    summand = _Part(term.name, term.value or 0.0, 1.0, verdicts, note)
+    line = _line(component, summand, (term.name,))
+    if only:
+        return line
+    return line.model_copy(update={"parts": _part_lines(component, parts)})
 
 
 def by_cost(line: PointsLine) -> tuple[float, float, Sequence[str]]:
@@ -109,10 +121,13 @@ def _line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> Poin
     weight = component.term.weight * part.share
     points = weight * part.value
     lost = max(weight, 0.0, points) - points
+    effects = {verdict.effect for verdict in part.verdicts}
+    answer = ""
+    reason = ""
     # Without a loss nothing is explained, so that lossless parts are alike, whatever their scales are.
-    is_explained = lost >= _LEAST or any(
-        verdict.effect in ("unjudged", "discarded") for verdict in part.verdicts
-    )
+    if lost >= _LEAST or effects & {"unjudged", "discarded"}:
+        answer = _answer(part)
+        reason = describe_losses(part.verdicts)
     return PointsLine(
         component=component.term.name,
         names=names,
@@ -120,79 +135,74 @@ def _line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> Poin
         lost=lost,
         value=part.value,
         weight=weight,
-        answer=_answer(part) if is_explained else "",
+        answer=answer,
         note=part.note,
-        reason=describe_losses(part.verdicts) if is_explained else "",
+        reason=reason,
     )
 
 
 def _answer(part: _Part) -> str:
     """Return the judge's own answer if the part has the value of its only verdict."""
-    verdict = part.verdicts[0] if len(part.verdicts) == 1 else None
-    return (
-        verdict.native or ""
-        if verdict and verdict.effect != "discarded" and part.value == verdict.score
-        else ""
-    )
+    if len(part.verdicts) != 1:
+        return ""
+    verdict = part.verdicts[0]
+    if verdict.effect == "discarded" or part.value != verdict.score:
+        return ""
+    return verdict.native or ""
 
 
 def _part_lines(component: ExplainedTerm, parts: Sequence[_Part]) -> tuple[PointsLine, ...]:
     """Return a line for each part of a component; parts that are alike in everything but their names share one."""
-    labels = [{verdict.name for verdict in part.verdicts} for part in parts]
-    names = [
-        part.name if len(own) != 1 else min(own) for part, own in zip(parts, labels, strict=True)
-    ]
+    names = []
+    for part in parts:
+        labels = {verdict.name for verdict in part.verdicts}
+        names.append(min(labels) if len(labels) == 1 else part.name)
     counts = Counter(names)
     groups: dict[PointsLine, list[str]] = {}
     for part, name in zip(parts, names, strict=True):
-        groups.setdefault(_line(component, part, ()), []).append(
-            name if counts[name] == 1 else part.name
-        )
-    lines = [
-        line.model_copy(
-            update={
-                "names": tuple(sorted(alike)),
-                "points": line.points * len(alike),
-                "lost": line.lost * len(alike),
-            }
-        )
-        for line, alike in groups.items()
-    ]
+        line = _line(component, part, ())
+        # Parts whose verdicts have the same name are told apart by their own.
+        unique_name = name if counts[name] == 1 else part.name
+        groups.setdefault(line, []).append(unique_name)
+    lines = []
+    for line, alike in groups.items():
+        update = {
+            "names": tuple(sorted(alike)),
+            "points": line.points * len(alike),
+            "lost": line.lost * len(alike),
+        }
+        lines.append(line.model_copy(update=update))
     return tuple(sorted(lines, key=by_cost))
 
 
 def _split(component: ExplainedTerm) -> list[_Part]:
     """Return the summands of a component; empty if it is not a sum of its inputs."""
-    if component.term.value is None or not (
-        component.combiner.is_sum or len(component.inputs) == 1
-    ):
+    term = component.term
+    is_sum = component.combiner.is_sum or len(component.inputs) == 1
+    if term.value is None or not is_sum:
         return []
-    values = component.parts or dict.fromkeys(
-        component.inputs.keys() - component.inapplicable, component.term.value
-    )
-    weights = {name: use.input_weight for name, use in component.inputs.items() if name in values}
-    if component.combiner.counts_criteria:
-        weights = {
-            name: weight if component.inputs[name].weights[0] > 0 else -weight
-            for name, weight in weights.items()
-        }
+    values = component.parts
+    if not values:
+        applicable = component.inputs.keys() - component.inapplicable
+        values = dict.fromkeys(applicable, term.value)
+    weights = {}
+    for name, use in component.inputs.items():
+        if name in values:
+            is_negative = component.combiner.counts_criteria and use.weights[0] <= 0
+            weights[name] = -use.input_weight if is_negative else use.input_weight
     total = sum(weight for weight in weights.values() if weight > 0)
-    if total <= 0 or (
-        component.term.weight < 0 and min(weights.values()) < 0
-    ):  # nothing may lower a penalty
+    if total <= 0:
         return []
-    parts = [
-        part
-        for name, weight in weights.items()
-        for part in _split_input(component, name, values[name], weight / total)
-    ]
+    # Nothing may lower a penalty.
+    if term.weight < 0 and min(weights.values()) < 0:
+        return []
+    parts: list[_Part] = []
+    for name, weight in weights.items():
+        parts += _split_input(component, name, values[name], weight / total)
     value = sum(part.share * part.value for part in parts)
     best = sum(part.share for part in parts if part.share > 0)
-    return (
-        parts
-        if isclose(value, component.term.value, abs_tol=1e-9) and isclose(best, 1.0, abs_tol=1e-9)
-        else []
-    )
+    adds_up = isclose(value, term.value, abs_tol=1e-9) and isclose(best, 1.0, abs_tol=1e-9)
+    return parts if adds_up else []
 
 
 def _split_input(component: ExplainedTerm, name: str, value: float, share: float) -> list[_Part]:
@@ -200,23 +210,20 @@ def _split_input(component: ExplainedTerm, name: str, value: float, share: float
     questions = list(component.questions_of(name))
     verdicts = component.verdicts_of(name)
     total = sum(weight for _, weight, _ in questions)
-    own = sum(weight * mean for _, weight, mean in questions) / total if total else value
-    if not isclose(own, value, abs_tol=1e-9):
-        return [
-            _Part(name, value, share, verdicts, _describe_reduction(component, name, own, value))
-        ]
+    unreduced = value
+    if total:
+        unreduced = sum(weight * mean for _, weight, mean in questions) / total
+    if not isclose(unreduced, value, abs_tol=1e-9):
+        note = _describe_reduction(component, name, unreduced, value)
+        return [_Part(name, value, share, verdicts, note)]
     if len(questions) < 2:
         return [_Part(name, value, share, verdicts, _describe_turns(component, name))]
-    return [
-        _Part(
-            question,
-            mean,
-            share * weight / total,
-            component.verdicts_of(name, question),
-            _describe_turns(component, name, question),
-        )
-        for question, weight, mean in questions
-    ]
+    parts = []
+    for question, weight, mean in questions:
+        note = _describe_turns(component, name, question)
+        question_verdicts = component.verdicts_of(name, question)
+        parts.append(_Part(question, mean, share * weight / total, question_verdicts, note))
+    return parts
 
 
 _TURNS: Mapping[TurnReduction, str] = {
@@ -234,29 +241,36 @@ def _describe_turns(component: ExplainedTerm, name: str, question: str | None = 
     return _TURNS[reductions.pop()] if len(reductions) == 1 else ""
 
 
-def _describe_reduction(component: ExplainedTerm, name: str, own: float, value: float) -> str:
-    """Describe what reduced an input's own value: the prerequisites of a criterion, or the cap of a utility."""
+def _describe_reduction(component: ExplainedTerm, name: str, unreduced: float, value: float) -> str:
+    """Describe what reduced the mean of an input: the prerequisites of a criterion, or the cap of a utility."""
     names = list(component.inputs)
-    shown = []
-    for parent, child, retention in sorted(
-        component.combiner.prerequisites(component.params), key=lambda edge: edge[:2]
-    ):
-        if names[child] == name:
-            held = component.parts.get(names[parent])
-            state = "without a value" if held is None else f"at {format_plain(held)}"
-            state = "not judged" if names[parent] in component.unjudged else state
-            shown.append(
-                f"{names[parent]} {state}{'' if retention is None else f', λ {format_plain(retention)}'}"
-            )
-    if shown:
-        factor = format_plain(value / own if own else 1.0)
-        judged = component.verdicts_of(name)
-        native = f" ({judged[0].native})" if len(judged) == 1 and judged[0].native else ""
-        return (
-            f"{format_plain(value)} = {format_plain(own)}{native} × {factor}, by {'; '.join(shown)}"
-        )
-    is_capped = component.params.get("cap") and value < own
-    return f"{format_plain(own)}, capped by its hard constraints" if is_capped else ""
+    edges = component.combiner.prerequisites(component.params)
+    parents = [
+        _describe_parent(component, names[parent], retention)
+        for parent, child, retention in sorted(edges, key=lambda edge: edge[:2])
+        if names[child] == name
+    ]
+    if parents:
+        factor = format_plain(value / unreduced if unreduced else 1.0)
+        verdicts = component.verdicts_of(name)
+        native = ""
+        if len(verdicts) == 1 and verdicts[0].native:
+            native = f" ({verdicts[0].native})"
+        product = f"{format_plain(unreduced)}{native} × {factor}"
+        return f"{format_plain(value)} = {product}, by {'; '.join(parents)}"
+    is_capped = component.params.get("cap") and value < unreduced
+    return f"{format_plain(unreduced)}, capped by its hard constraints" if is_capped else ""
+
+
+def _describe_parent(component: ExplainedTerm, name: str, retention: float | None) -> str:
+    """Describe a prerequisite: its value, and how much of a child it leaves where it is not met."""
+    value = component.parts.get(name)
+    state = "without a value" if value is None else f"at {format_plain(value)}"
+    if name in component.unjudged:
+        state = "not judged"
+    if retention is not None:
+        state += f", λ {format_plain(retention)}"
+    return f"{name} {state}"
 
 
 def _rule_notes(component: ExplainedTerm) -> Iterator[str]:
@@ -265,22 +279,20 @@ def _rule_notes(component: ExplainedTerm) -> Iterator[str]:
         return
     combiner = component.combiner
     is_weighted = combiner.aggregates_utilities and not combiner.is_product
-    total = (
-        sum(component.inputs[name].input_weight for name in component.parts) if is_weighted else 1.0
-    )
-    shown = []
+    total = 1.0
+    if is_weighted:
+        total = sum(component.inputs[name].input_weight for name in component.parts)
+    values = []
     for name, value in component.parts.items():
-        weight = (
-            component.inputs[name].input_weight / total
-            if is_weighted
-            else component.diagnostics.get(f"weight of {name}")
-        )
+        weight = component.diagnostics.get(f"weight of {name}")
+        if is_weighted:
+            weight = component.inputs[name].input_weight / total
         remarks = [] if weight is None else [f"weight {format_plain(weight)}"]
         remarks += ["not judged"] if component.is_unjudged_part(name) else []
-        shown.append(
-            f"{name} {format_plain(value)}" + (f" ({', '.join(remarks)})" if remarks else "")
-        )
-    yield f"{' × ' if combiner.is_product else ', '}".join(shown)
+        suffix = f" ({', '.join(remarks)})" if remarks else ""
+        values.append(f"{name} {format_plain(value)}{suffix}")
+    separator = " × " if combiner.is_product else ", "
+    yield separator.join(values)
     if component.inapplicable:
         yield f"{', '.join(component.inapplicable)} not applicable"
     if is_weighted:
@@ -295,35 +307,43 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
     """Return why these verdicts are not at their best, each different reason once, with its count if there are more."""
     labels: dict[str, list[str]] = {}
     for verdict in verdicts:
-        if text := _describe_loss(verdict):
+        text = _describe_loss(verdict)
+        if text:
             labels.setdefault(text, []).append(verdict.label)
-    several = len({verdict.label for verdict in verdicts}) > 1
-    shown = []
+    has_several = len({verdict.label for verdict in verdicts}) > 1
+    losses = []
     for text, concerned in labels.items():
-        names = dict.fromkeys(concerned)
-        times = f", {len(concerned)} times" if len(concerned) > len(names) else ""
-        shown.append(f"{f'{join_names(list(names))}: ' if several else ''}{text}{times}")
-    more = [f"and {len(shown) - _MOST_REASONS} more"] if len(shown) > _MOST_REASONS else []
-    return "; ".join([*shown[:_MOST_REASONS], *more])
+        names = list(dict.fromkeys(concerned))
+        loss = text
+        if has_several:
+            loss = f"{join_names(names)}: {text}"
+        if len(concerned) > len(names):
+            loss += f", {len(concerned)} times"
+        losses.append(loss)
+    if len(losses) > _MOST_REASONS:
+        losses[_MOST_REASONS:] = [f"and {len(losses) - _MOST_REASONS} more"]
+    return "; ".join(losses)
 
 
 def _describe_loss(verdict: ExplainedVerdict) -> str:
-    if verdict.effect in ("unjudged", "discarded"):
-        return "not judged" if verdict.effect == "unjudged" else "discarded"
+    if verdict.effect == "unjudged":
+        return "not judged"
+    if verdict.effect == "discarded":
+        return "discarded"
     if verdict.effect == "gated":
         return f"stopped by {verdict.verdict.gated_by}"
     if verdict.effect != "deduction":
         return ""
-    calibrated = f"{format_plain(verdict.score)}, calibrated to {format_plain(verdict.counted)}"
     reason = shorten(verdict.verdict.reason.rstrip(" ."), _MAX_REASON)
-    quotes = [
-        shorten(e.quote, _MAX_QUOTE)
-        for e in verdict.verdict.evidence
-        if e.verified or e.source != "response"
-    ]
-    new = ", ".join(f"“{quote}”" for quote in quotes[:3] if quote not in reason)
-    quoted = ", as in ".join(filter(None, (reason, new)))
-    return ": ".join(filter(None, (calibrated if verdict.counted != verdict.score else "", quoted)))
+    # Quotations of the response that were not found in it are left out.
+    evidence = [e for e in verdict.verdict.evidence if e.verified or e.source != "response"]
+    quotes = [shorten(e.quote, _MAX_QUOTE) for e in evidence[:3]]
+    new = ", ".join(f"“{quote}”" for quote in quotes if quote not in reason)
+    loss = ", as in ".join(filter(None, (reason, new)))
+    if verdict.counted == verdict.score:
+        return loss
+    calibrated = f"{format_plain(verdict.score)}, calibrated to {format_plain(verdict.counted)}"
+    return ": ".join(filter(None, (calibrated, loss)))
 
 
 def to_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iterator[str]:
@@ -336,11 +356,13 @@ def to_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iter
     yield from _verdict_sentences(explained.verdicts)
     counts = reward.counts
     gated = explained.trace.gated
+    judged = f"{counts.judged - gated.total()} judged"
     discarded = sum(verdict.effect == "discarded" for verdict in explained.verdicts)
+    if discarded:
+        judged += f" ({discarded} of them discarded)"
+    set_by_gates = "".join(f"{count} set by {name}, " for name, count in gated.items())
     yield (
-        f"Verdicts: {counts.total} requested; {counts.judged - gated.total()} judged"
-        f"{f' ({discarded} of them discarded)' if discarded else ''}, "
-        f"{''.join(f'{count} set by {name}, ' for name, count in gated.items())}{counts.abstained} abstained, "
+        f"Verdicts: {counts.total} requested; {judged}, {set_by_gates}{counts.abstained} abstained, "
         f"{counts.failed} failed, {counts.not_applicable} not applicable."
     )
     effects = {verdict.effect for verdict in explained.verdicts}
@@ -357,15 +379,14 @@ def to_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iter
 
 def _reward_sentence(trace: Trace) -> str:
     reward = trace.reward
-    subject = f"Response {trace.response_id}{f' by {trace.agent}' if trace.agent else ''} to task {trace.task_id}"
+    agent = f" by {trace.agent}" if trace.agent else ""
+    subject = f"Response {trace.response_id}{agent} to task {trace.task_id}"
     if reward.value is not None:
         status = "" if reward.status == "ok" else ", a degraded reward"
         return f"{subject} gets {format_plain(reward.value)}{status}."
-    partial = (
-        ""
-        if reward.partial is None
-        else f"; the judged part alone would give {format_plain(reward.partial)}"
-    )
+    partial = ""
+    if reward.partial is not None:
+        partial = f"; the judged part alone would give {format_plain(reward.partial)}"
     return f"{subject} gets no reward: it failed{partial}."
 
 
@@ -376,22 +397,21 @@ def _point_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> 
     if lines:
         best = format_plain(sum(line.points + line.lost for line in lines))
         losses = "".join(f" - {format_plain(line.lost)}" for line in lines if line.has_loss)
-        total = f"{best} at best{losses} = {format_plain(sum(line.points for line in lines))}"
-        yield (
-            f"Sum: {total}."
-            if explained.trace.reward.value is not None
-            else f"The sum would be {total}."
-        )
-    absent = [
-        component.term.name for component in explained.terms if component.term.contribution is None
-    ]
+        points = format_plain(sum(line.points for line in lines))
+        has_reward = explained.trace.reward.value is not None
+        start = "Sum:" if has_reward else "The sum would be"
+        yield f"{start} {best} at best{losses} = {points}."
+    absent = []
+    weightless = []
+    for component in explained.terms:
+        term = component.term
+        if term.contribution is None:
+            absent.append(term.name)
+        elif term.weight == 0:
+            value = format_plain(term.value) if component.is_judged else "not judged"
+            weightless.append(f"{term.name} {value}")
     if absent:
         yield f"Not applicable, no effect: {', '.join(absent)}."
-    weightless = [
-        f"{component.term.name} {format_plain(component.term.value) if component.is_judged else 'not judged'}"
-        for component in explained.terms
-        if component.term.weight == 0 and component.term.name not in absent
-    ]
     if weightless:
         yield f"Weight 0, no points: {', '.join(weightless)}."
 
@@ -418,14 +438,18 @@ def _describe_gate(gate: GateResult, terms: Mapping[str, ExplainedTerm]) -> str:
     name = f"{gate.kind.capitalize()} gate: {gate.component}"
     if gate.value is None:
         return f"{name} not applicable: no effect."
-    shown = f"{name} {format_plain(gate.value)}{' at worst (verdicts are missing)' if gate.is_worst_case else ''}"
+    state = f"{name} {format_plain(gate.value)}"
+    if gate.is_worst_case:
+        state += " at worst (verdicts are missing)"
     threshold = format_factor(gate.threshold)
     is_reached = gate.value < gate.threshold if gate.op == "<" else gate.value > gate.threshold
     if not is_reached:
-        return f"{shown} {'≤' if gate.op == '>' else '≥'} {threshold}: no effect."
-    reason = describe_losses(terms[gate.component].verdicts)
+        return f"{state} {_OPPOSITE[gate.op]} {threshold}: no effect."
     effect = f"reward {format_plain(gate.after)} (before: {format_plain(gate.before)})"
-    return f"{shown} {gate.op} {threshold} → {effect}{f' ({reason})' if reason else ''}."
+    reason = describe_losses(terms[gate.component].verdicts)
+    if reason:
+        effect += f" ({reason})"
+    return f"{state} {gate.op} {threshold} → {effect}."
 
 
 def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:
@@ -433,17 +457,24 @@ def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:
     groups: dict[tuple[str, str], list[str]] = {}
     for verdict in verdicts:
         for heading, detail in _describe_effects(verdict):
-            names = groups.setdefault((heading, shorten(detail.rstrip(" ."), _MAX_REASON)), [])
+            reason = shorten(detail.rstrip(" ."), _MAX_REASON)
+            names = groups.setdefault((heading, reason), [])
             names.append(f"{verdict.label} ({verdict.verdict.evaluator})")
-    for (heading, detail), names in groups.items():
-        count = f" ({len(names)})" if len(names) > 1 else ""
-        yield f"{heading}{count}: {join_names(list(dict.fromkeys(names)))}{f': {detail}' if detail else ''}."
+    for (heading, reason), names in groups.items():
+        sentence = heading
+        if len(names) > 1:
+            sentence += f" ({len(names)})"
+        sentence += f": {join_names(list(dict.fromkeys(names)))}"
+        if reason:
+            sentence += f": {reason}"
+        yield f"{sentence}."
 
 
 def _describe_effects(explained: ExplainedVerdict) -> Iterator[tuple[str, str]]:
     verdict = explained.verdict
+    reason = verdict.reason
     if explained.effect == "gated":
-        yield f"Response gate {verdict.gated_by}, the worst score", verdict.reason
+        yield f"Response gate {verdict.gated_by}, the worst score", reason
     if explained.effect == "discarded":
         yield (
             "Discarded",
@@ -452,17 +483,18 @@ def _describe_effects(explained: ExplainedVerdict) -> Iterator[tuple[str, str]]:
     if verdict.unsupported is not None:
         yield "Unsupported", UNSUPPORTED[verdict.unsupported]
     if explained.effect == "not_applicable":
-        is_named = verdict.gated_by is None or verdict.gated_by in verdict.reason
-        cause = ": ".join(filter(None, (f"because of {verdict.gated_by}", verdict.reason)))
-        yield "Not applicable", verdict.reason if is_named else cause
+        gate = verdict.gated_by
+        if gate is not None and gate not in reason:
+            reason = ": ".join(filter(None, (f"because of {gate}", reason)))
+        yield "Not applicable", reason
     if explained.effect == "unjudged":
+        heading = f"Not judged, {verdict.status}"
         failure = verdict.failure
-        cause = f" ({failure.cause})" if failure else ""
-        # a reason given before the failure may say something else than the failure
-        yield (
-            f"Not judged, {verdict.status}{cause}",
-            (failure and failure.message) or verdict.reason,
-        )
+        if failure:
+            heading += f" ({failure.cause})"
+            # a reason given before the failure may say something else than the failure
+            reason = failure.message or reason
+        yield heading, reason
 
 
 ChangeKind = Literal["verdict", "response gate", "reward gate"]
@@ -504,38 +536,28 @@ def find_changes(
     reward of the trace.
     """
     trace = explained.trace
-    is_independent = has_independent_rows(explained.decision, questions, combiners)
-    group = (trace,) if is_independent else read_group()
-    if not is_independent:
+    group: Sequence[Trace] = (trace,)
+    if not has_independent_rows(explained.decision, questions, combiners):
+        group = read_group()
         _require_group(trace, group, questions)
     names = [member.response_id for member in group]
-    own = [
-        verdict
-        for member in group
-        for verdict in member.verdicts
-        if verdict.about == member.response_id
-    ]
+    # A verdict on a pair is in the traces of both responses, and is about one of them.
+    recorded: list[RecordedVerdict] = []
+    for member in group:
+        recorded += [verdict for verdict in member.verdicts if verdict.about == member.response_id]
 
     def decide(decision: Decision, key: _Key = (), scores: _Scores | None = None) -> float | None:
-        verdicts = (
-            own
-            if scores is None
-            else [_revise(one, scores) if _key(one) == key else one for one in own]
-        )
-        return compute_rewards(decision, questions, names, verdicts, combiners)[
-            names.index(trace.response_id)
-        ].value
+        verdicts = recorded
+        if scores is not None:
+            verdicts = [_revise(v, scores) if _key(v) == key else v for v in recorded]
+        rewards = compute_rewards(decision, questions, names, verdicts, combiners)
+        return rewards[names.index(trace.response_id)].value
 
     now = decide(explained.decision)
     if now != trace.reward.value:
         expected = f"has reward {format_plain(trace.reward.value)}, and its verdicts give {format_plain(now)}"
         problem = f"the trace of response {trace.response_id!r} {expected}"
         raise TraceMismatch(f"{problem} under this decision; give the plan of its run")
-    groups: dict[_Key, list[ExplainedVerdict]] = defaultdict(list)
-    for verdict in explained.verdicts:
-        if verdict.verdict.status != "not_applicable":
-            groups[_key(verdict.verdict)].append(verdict)
-    labels = Counter(verdicts[0].label for verdicts in groups.values())
     changes: list[Change] = []
 
     def add(
@@ -548,37 +570,54 @@ def find_changes(
             )
         )
 
+    groups = _changeable_verdicts(explained.verdicts)
+    labels = Counter(verdicts[0].label for verdicts in groups.values())
     for key, verdicts in groups.items():
         tried = [(decide(explained.decision, key, scores), scores) for scores in _options(verdicts)]
         value, scores = max(tried, key=lambda option: (option[0] is not None, option[0] or 0.0))
         first = verdicts[0]
-        question = first.verdict.question
         if first.verdict.gated_by in RESPONSE_GATES:
-            text = f"{key[1]} had not stopped it, and all {len(verdicts)} verdicts that it settled were at their best"
-            add("response gate", key[1], text, value)
-        else:
-            shown = first.verdict.responses
-            where = (
-                question if len(shown) != 1 or shown[0] == key[0] else f"{question} of {shown[0]}"
-            )  # of a variant
-            label = first.label if labels[first.label] == 1 else f"{first.label} ({where})"
-            add(
-                "verdict",
-                first.label,
-                f"{label} were {_describe_score(first, scores[question])}",
-                value,
-                question,
+            gate_name = key[1]
+            condition = (
+                f"{gate_name} had not stopped it, and all {len(verdicts)} verdicts that it settled "
+                "were at their best"
             )
+            add("response gate", gate_name, condition, value)
+        else:
+            question = first.verdict.question
+            label = first.label if labels[first.label] == 1 else _unique_label(first)
+            condition = f"{label} were {_describe_score(first, scores[question])}"
+            add("verdict", first.label, condition, value, question)
     for gate, result in zip(explained.decision.gates, trace.reward.gates, strict=True):
         rest = tuple(other for other in explained.decision.gates if other is not gate)
         value = decide(explained.decision.model_copy(update={"gates": rest}))
-        limit = f"{'≤' if result.op == '>' else '≥'} {format_plain(result.threshold)}"
-        text = f"the {gate.kind} gate were passed ({result.component} {limit})"
-        add("reward gate", f"{gate.kind} gate", text, value)
+        limit = f"{_OPPOSITE[result.op]} {format_plain(result.threshold)}"
+        condition = f"the {gate.kind} gate were passed ({result.component} {limit})"
+        add("reward gate", f"{gate.kind} gate", condition, value)
     return sorted(
         changes,
         key=lambda change: (-(change.gain or 0.0), -(change.value or 0.0), change.condition),
     )
+
+
+def _changeable_verdicts(
+    verdicts: Sequence[ExplainedVerdict],
+) -> dict[_Key, list[ExplainedVerdict]]:
+    """Return the verdicts that one change changes, by their key; those that do not apply are left out."""
+    groups: dict[_Key, list[ExplainedVerdict]] = defaultdict(list)
+    for verdict in verdicts:
+        if verdict.verdict.status != "not_applicable":
+            groups[_key(verdict.verdict)].append(verdict)
+    return groups
+
+
+def _unique_label(explained: ExplainedVerdict) -> str:
+    """Return the label of a verdict with its question, and with the variant that it is about."""
+    verdict = explained.verdict
+    where = verdict.question
+    if len(verdict.responses) == 1 and verdict.responses[0] != verdict.about:
+        where = f"{where} of {verdict.responses[0]}"
+    return f"{explained.label} ({where})"
 
 
 def change_sentences(changes: Sequence[Change]) -> Iterator[str]:
@@ -592,16 +631,13 @@ def change_sentences(changes: Sequence[Change]) -> Iterator[str]:
 
 
 def _require_group(trace: Trace, group: Sequence[Trace], questions: Sequence[Question]) -> None:
-    submitted = {
-        question.id for question in questions if question.material == SUBMITTED
-    }  # not on variants
-    compared = {
-        name
-        for one in trace.verdicts
-        if one.question in submitted
-        for name in (one.about, *one.responses)
-    }
-    if not {trace.response_id, *compared} <= {member.response_id for member in group}:
+    # Verdicts on variants compare no responses of the group.
+    submitted = {question.id for question in questions if question.material == SUBMITTED}
+    needed = {trace.response_id}
+    for verdict in trace.verdicts:
+        if verdict.question in submitted:
+            needed |= {verdict.about, *verdict.responses}
+    if not needed <= {member.response_id for member in group}:
         raise InputError(
             f"the reward of response {trace.response_id!r} depends on the other responses of its group; "
             "write `trace.explain(group=traces)` with the traces of all of them"
@@ -641,4 +677,6 @@ def _describe_score(verdict: ExplainedVerdict, score: float) -> str:
     scale = verdict.verdict.scale
     if verdict.native is not None and scale is not None:
         return f"{scale[best]:g} on a scale of {scale[0]:g} to {scale[1]:g}"
-    return ("not met", "met")[best] if verdict.verdict.met is not None else str(best)
+    if verdict.verdict.met is None:
+        return str(best)
+    return "met" if best else "not met"
