@@ -60,12 +60,11 @@ class Explanation(Displayed):
 
         The points are those before gates, scale and clip.
         """
-        counted = (
-            term
-            for term in self.explained.terms
-            if term.term.contribution is not None and term.term.weight
-        )
-        return tuple(sorted(map(term_line, counted), key=by_cost))
+        lines = []
+        for component in self.explained.terms:
+            if component.term.contribution is not None and component.term.weight:
+                lines.append(term_line(component))
+        return tuple(sorted(lines, key=by_cost))
 
     def what_if(self) -> list[Change]:
         """Return all single changes of a verdict or gate with the reward they lead to, those that gain most first.
@@ -82,12 +81,14 @@ class Explanation(Displayed):
     def sentences(self, what_if: bool = False) -> list[str]:
         """Return the explanation as sentences, or the changes that would raise the reward."""
         sentences = to_sentences(self.explained, self.lines)
-        return [next(sentences), *change_sentences(self._changes)] if what_if else list(sentences)
+        if what_if:
+            return [next(sentences), *change_sentences(self._changes)]
+        return list(sentences)
 
     def to_dict(self, what_if: bool = False) -> dict[str, Any]:
         """Return the explanation as a JSON value: lines, gates and sentences, and on request all changes."""
         reward = self.trace.reward
-        content = {
+        content: dict[str, Any] = {
             "task_id": self.trace.task_id,
             "response_id": self.trace.response_id,
             "reward": reward.value,
@@ -95,11 +96,9 @@ class Explanation(Displayed):
             "gates": [gate.model_dump(mode="json") for gate in reward.gates],
             "sentences": self.sentences(what_if),
         }
-        return content | (
-            {"what_if": [change.model_dump(mode="json") for change in self._changes]}
-            if what_if
-            else {}
-        )
+        if what_if:
+            content["what_if"] = [change.model_dump(mode="json") for change in self._changes]
+        return content
 
     def __str__(self) -> str:
         return "\n".join(map(escape_hidden, self.sentences()))
@@ -146,11 +145,11 @@ def explain(trace: Trace, plan: Plan | None = None, *, group: Sequence[Trace] = 
     require_type("trace", trace, Trace, "give one of jury.score(task, responses)")
     require_type("plan", plan, Plan | None, "give jury.prepare(task), or none")
     require_type("group", group, Sequence, _GROUP_HINT)
-    for place, member in enumerate(group):
-        require_type(f"group[{place}]", member, Trace, _GROUP_HINT)
+    for index, member in enumerate(group):
+        require_type(f"group[{index}]", member, Trace, _GROUP_HINT)
         if member.group != trace.group:
             raise InputError(
-                f"group[{place}]: belongs to another group of responses; {_GROUP_HINT}"
+                f"group[{index}]: belongs to another group of responses; {_GROUP_HINT}"
             )
     name = repr(trace.response_id)
     plan = trace.plan if plan is None else plan

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -59,11 +60,13 @@ def combiner_of(spec: ComponentSpec) -> Combiner:
 
     A stored run is read without running code that it names by a dotted path.
     """
-    is_installed = spec.combiner in BUILTIN_COMBINERS or spec.combiner in installed_plugins(
-        "combiner"
-    )
     combiner: Combiner | None = spec.implementation
-    return combiner or (load_combiner(spec.combiner) if is_installed else UnknownCombiner())
+    if combiner is not None:
+        return combiner
+    # The plugins are looked up only for a name that is not built in.
+    if spec.combiner in BUILTIN_COMBINERS or spec.combiner in installed_plugins("combiner"):
+        return load_combiner(spec.combiner)
+    return UnknownCombiner()
 
 
 @dataclass(frozen=True)
@@ -89,11 +92,8 @@ class ExplainedVerdict:
         verdict = self.verdict
         is_gated = verdict.gated_by in RESPONSE_GATES
         is_answer = verdict.status in ("ok", "not_applicable") and not is_gated
-        if (
-            is_answer
-            and verdict.confidence is not None
-            and verdict.confidence < self.required_confidence
-        ):
+        confidence = 1.0 if verdict.confidence is None else verdict.confidence
+        if is_answer and confidence < self.required_confidence:
             return "discarded"
         if verdict.status == "not_applicable":
             return "not_applicable"
@@ -102,11 +102,8 @@ class ExplainedVerdict:
         if is_gated:
             return "gated"
         best = 0.0 if self.direction < 0 else 1.0
-        return (
-            "deduction"
-            if self.direction and (verdict.is_worst_case or self.counted != best)
-            else "none"
-        )
+        is_best = self.counted == best and not verdict.is_worst_case
+        return "none" if is_best or not self.direction else "deduction"
 
     @property
     def label(self) -> str:
@@ -118,10 +115,12 @@ class ExplainedVerdict:
     def name(self) -> str:
         """Return the label without the turn."""
         member = self.verdict.stakeholder or self.verdict.reviewer
-        owner = f" of {member}" if member and member != self.verdict.subject else ""
-        return (
-            f"{self.verdict.subject}{owner}{f' against {self.opponent}' if self.opponent else ''}"
-        )
+        name = self.verdict.subject
+        if member and member != self.verdict.subject:
+            name += f" of {member}"
+        if self.opponent:
+            name += f" against {self.opponent}"
+        return name
 
     @property
     def is_mirrored(self) -> bool:
@@ -152,40 +151,43 @@ class ExplainedTrace:
         for verdict in self.verdicts:
             self._by_question.setdefault(verdict.verdict.question, []).append(verdict)
         specs = {spec.name: spec for spec in decision.specs}
-        self.terms = [
-            ExplainedTerm(self, term, specs.get(term.name)) for term in trace.reward.terms
-        ]
+        terms = trace.reward.terms
+        self.terms = [ExplainedTerm(self, term, specs.get(term.name)) for term in terms]
 
     def of_questions(
         self, questions: Iterable[str], judge: str | None = None
     ) -> list[ExplainedVerdict]:
         """Return the verdicts on these questions, in their order; with a `judge` only those of that one."""
-        verdicts = (
-            verdict for question in questions for verdict in self._by_question.get(question, ())
-        )
-        return [verdict for verdict in verdicts if judge in (None, verdict.verdict.judge)]
+        found = []
+        for question in questions:
+            for explained in self._by_question.get(question, ()):
+                if judge in (None, explained.verdict.judge):
+                    found.append(explained)
+        return found
 
     def _build_table(self, recorded: Iterable[RecordedVerdict]) -> VerdictTable:
         """Return the row of this response in the table from which its reward was decided."""
-        counted = (
-            name
-            for spec in self.decision.specs
-            for use in spec.inputs.values()
-            for name in use.questions
-        )
-        cells: dict[str, Cells] = {name: {} for name in counted}
-        judges: dict[str, list[str | None]] = {name: [] for name in cells}
+        cells: dict[str, Cells] = {}
+        judges: dict[str, list[str | None]] = {}
+        for spec in self.decision.specs:
+            for use in spec.inputs.values():
+                for name in use.questions:
+                    cells[name] = {}
+                    judges[name] = []
         sizes = {name: max(turns.values()) for name, turns in self._turns.items()}
-        placed: Counter[tuple[str, int | None]] = Counter()
+        # Verdicts by question and turn: they fill the columns from the left.
+        counts: Counter[tuple[str, int | None]] = Counter()
         for verdict in recorded:
             name = verdict.question
             row = cells.setdefault(name, {})
-            column = placed[name, verdict.turn]
-            placed[name, verdict.turn] += 1
+            column = counts[name, verdict.turn]
+            counts[name, verdict.turn] += 1
             if name in self._turns:
                 # Turns have equal numbers of columns; one that a gate stopped has a single verdict.
-                column += list(self._turns[name]).index(verdict.turn) * sizes[name]
-            row[0, column] = verdict, verdict.about != self.trace.response_id
+                turn_index = list(self._turns[name]).index(verdict.turn)
+                column += turn_index * sizes[name]
+            is_mirrored = verdict.about != self.trace.response_id
+            row[0, column] = verdict, is_mirrored
             seats = judges.setdefault(name, [])
             seats += [None] * (column - len(seats))
             seats.append(verdict.judge)
@@ -200,22 +202,29 @@ class ExplainedTrace:
         turns = self._turns.get(question, {None: 0})
         results = self.table.effective_turns(question, use)
         for turn, columns in zip(turns, results, strict=True):
-            if (columns.outcome != ABSENT).any():  # else another turn counts alone
-                of_turn = [verdict for verdict in voting if verdict.verdict.turn == turn]
-                yield of_turn if question in self._turns else voting, columns
+            if (columns.outcome == ABSENT).all():  # another turn counts alone
+                continue
+            if question in self._turns:
+                yield [verdict for verdict in voting if verdict.verdict.turn == turn], columns
+            else:
+                yield voting, columns
 
     def _explain_verdicts(self, recorded: Iterable[RecordedVerdict]) -> Iterator[ExplainedVerdict]:
         confidences, directions = _read_inputs(self.decision)
-        inputs = (use for spec in self.decision.specs for use in spec.inputs.values())
-        maps = {
-            name: calibration for use in inputs for name, calibration in use.calibration.items()
-        }
+        maps: dict[str, ScoreCalibration] = {}
+        for spec in self.decision.specs:
+            for use in spec.inputs.values():
+                maps.update(use.calibration)
         irrelevant = self._irrelevant_turns()
         for verdict in recorded:
             is_own = verdict.about == self.trace.response_id
-            score = verdict.score if is_own or verdict.score is None else 1.0 - verdict.score
-            is_pair = len(verdict.responses) == 2 and verdict.about == verdict.responses[0]
-            opponent = verdict.responses[is_own] if is_pair else None
+            score = verdict.score
+            if score is not None and not is_own:
+                score = 1.0 - score
+            opponent = None
+            if len(verdict.responses) == 2 and verdict.about == verdict.responses[0]:
+                first, second = verdict.responses
+                opponent = second if is_own else first
             confidence = confidences.get(verdict.question, 0.0)
             counted = _calibrate(verdict, score, maps.get(verdict.question))
             direction = directions.get(verdict.question, 0)
@@ -225,7 +234,9 @@ class ExplainedTrace:
 
     def _irrelevant_turns(self) -> set[tuple[str, int | None]]:
         """Return the turns of questions whose verdicts do not decide the value of the response."""
-        deciding: set[tuple[str, int | None]] = set()
+        irrelevant: set[tuple[str, int | None]] = set()
+        for question, turns in self._turns.items():
+            irrelevant |= {(question, turn) for turn in turns}
         for spec in self.decision.counting_specs:
             for use in spec.inputs.values():
                 for question, weight in zip(use.questions, use.weights, strict=True):
@@ -234,11 +245,12 @@ class ExplainedTrace:
                         filled = self.table.filled_turns(
                             question, use, is_penalty, self.decision.rule, "counted", spec.met_from
                         )
+                        # [T]: the table has one row, that of this response.
                         mask = deciding_turns(filled, use.turns[question], is_penalty)[:, 0]
-                        turns = zip(self._turns[question], mask, strict=True)
-                        deciding |= {(question, turn) for turn, is_deciding in turns if is_deciding}
-        asked = {(question, turn) for question, turns in self._turns.items() for turn in turns}
-        return asked - deciding
+                        for turn, is_deciding in zip(self._turns[question], mask, strict=True):
+                            if is_deciding:
+                                irrelevant.discard((question, turn))
+        return irrelevant
 
 
 class ExplainedTerm:
@@ -259,9 +271,8 @@ class ExplainedTerm:
         counted = {name: self._mean(use, "counted") for name, use in self.inputs.items()}
         judged = {name: self._mean(use, "partial") for name, use in self.inputs.items()}
         self.inapplicable = [name for name, mean in counted.items() if mean is None]
-        self.unjudged = {
-            name for name, mean in judged.items() if mean is None and name not in self.inapplicable
-        }
+        without_judgement = {name for name, mean in judged.items() if mean is None}
+        self.unjudged = without_judgement.difference(self.inapplicable)
         self.is_filled_in = counted != judged
         parts = explained.trace.reward.parts.get(term.name, {})
         self.parts = {name: value for name, value in parts.items() if name not in self.inapplicable}
@@ -272,8 +283,8 @@ class ExplainedTerm:
 
     @cached_property
     def verdicts(self) -> list[ExplainedVerdict]:
-        questions = dict.fromkeys(name for use in self.inputs.values() for name in use.questions)
-        return self._explained.of_questions(questions)
+        names = chain.from_iterable(use.questions for use in self.inputs.values())
+        return self._explained.of_questions(dict.fromkeys(names))
 
     def mean_of(self, name: str) -> float | None:
         """Return the mean of an input as the combiner got it, before prerequisites or caps; None if not applicable."""
@@ -282,22 +293,21 @@ class ExplainedTerm:
 
     def is_unjudged_part(self, name: str) -> bool:
         """Return True if no verdict of a part counts: of an input, or of all judges in a reviewer's panel."""
-        return self.unjudged.issuperset(self.combiner.part_inputs(self.params).get(name, [name]))
+        inputs = self.combiner.part_inputs(self.params).get(name, [name])
+        return self.unjudged.issuperset(inputs)
 
     def verdicts_of(self, name: str, question: str | None = None) -> list[ExplainedVerdict]:
         """Return the verdicts of an input, or on one of its questions."""
         use = self.inputs[name]
-        return self._explained.of_questions(
-            use.questions if question is None else (question,), use.judge
-        )
+        questions = use.questions if question is None else (question,)
+        return self._explained.of_questions(questions, use.judge)
 
     def questions_of(self, name: str) -> Iterator[tuple[str, float, float]]:
         """Yield each question of an input that counts, its weight over all its verdicts, and the mean of its values."""
         use = self.inputs[name]
         for question, weight in zip(use.questions, use.weights, strict=True):
-            measured = self._mean(
-                use.model_copy(update={"questions": (question,), "weights": (weight,)}), "counted"
-            )
+            single = use.model_copy(update={"questions": (question,), "weights": (weight,)})
+            measured = self._mean(single, "counted")
             if measured is not None:
                 mean, cells = measured
                 yield question, abs(weight) * cells, mean
@@ -305,9 +315,8 @@ class ExplainedTerm:
     def _mean(self, use: ComponentInput, scenario: Scenario) -> tuple[float, int] | None:
         """Return the mean value of an input's cells, as the combiner got them, and their number; None without any."""
         direction = 1 if self.spec is None else self.spec.direction
-        matrix = self._explained.table.score_matrix(
-            use, self._explained.decision.rule, direction, scenario
-        )
+        rule = self._explained.decision.rule
+        matrix = self._explained.table.score_matrix(use, rule, direction, scenario)
         cells = matrix.value[matrix.applicable & (matrix.weight != 0.0)]
         return (float(cells.mean()), len(cells)) if len(cells) else None
 
@@ -315,7 +324,8 @@ class ExplainedTerm:
 def _list_turns(recorded: Iterable[RecordedVerdict]) -> dict[str, Counter[int | None]]:
     """Return the turns of each question about turns, in their order, with the number of their verdicts."""
     turns: dict[str, Counter[int | None]] = {}
-    for verdict in sorted((one for one in recorded if one.turn is not None), key=_turn):
+    about_turns = [verdict for verdict in recorded if verdict.turn is not None]
+    for verdict in sorted(about_turns, key=_turn):
         turns.setdefault(verdict.question, Counter())[verdict.turn] += 1
     return turns
 
@@ -328,11 +338,9 @@ def _calibrate(
     verdict: RecordedVerdict, score: float | None, calibration: ScoreCalibration | None
 ) -> float | None:
     """Return the score as it counts. What a gate or a missing quotation has decided is not calibrated."""
-    if (
-        calibration is None
-        or score is None
-        or ok_outcome(verdict.gated_by, verdict.unsupported) != OK
-    ):
+    if calibration is None or score is None:
+        return score
+    if ok_outcome(verdict.gated_by, verdict.unsupported) != OK:
         return score
     return float(calibrate(np.array(score), calibration))
 
@@ -350,7 +358,7 @@ def _read_inputs(decision: Decision) -> tuple[dict[str, float], dict[str, int]]:
             for question, weight in zip(use.questions, use.weights, strict=True):
                 confidences[question] = min(confidences.get(question, 1.0), use.min_confidence)
                 if weight and combiner.has_direction(name):
-                    directions[question] = max(
-                        directions.get(question, -1), spec.direction * (1 if weight > 0 else -1)
-                    )
+                    direction = spec.direction if weight > 0 else -spec.direction
+                    # A question that raises the reward anywhere is at its best at 1.
+                    directions[question] = max(directions.get(question, -1), direction)
     return confidences, directions
