@@ -60,16 +60,20 @@ def kappa_interval(
         PlanError: as `cohen_kappa`, or a list of tasks of another length.
     """
     codes, other_codes, distances = _encode(first, second, weights)
-    clusters = (
-        np.arange(len(codes))
-        if tasks is None
-        else np.unique(np.asarray(tasks), return_inverse=True)[1]
-    )
+    clusters = _cluster_codes(tasks, len(codes))
     if clusters.shape != codes.shape:
         raise PlanError(
             f"tasks has shape {clusters.shape} and first {codes.shape}: give each item its task"
         )
     return kappa_estimate(codes, other_codes, distances, clusters)
+
+
+def _cluster_codes(tasks: ArrayLike | None, items: int) -> Ints:
+    """Return the code of each item's task; without tasks, each item is a cluster of its own."""
+    if tasks is None:
+        return np.arange(items)
+    _, codes = np.unique(np.asarray(tasks), return_inverse=True)
+    return codes
 
 
 def krippendorff_alpha(ratings: ArrayLike, level: AlphaLevel = "ordinal") -> float:
@@ -106,11 +110,7 @@ def alpha_interval(
         PlanError: as `krippendorff_alpha`, or a list of tasks of another length.
     """
     counts, levels = _count_ratings(ratings, level)
-    clusters = (
-        np.arange(len(counts))
-        if tasks is None
-        else np.unique(np.asarray(tasks), return_inverse=True)[1]
-    )
+    clusters = _cluster_codes(tasks, len(counts))
     if clusters.shape != counts.shape[:1]:
         raise PlanError(
             f"tasks has shape {clusters.shape}, and there are {len(counts)} items: give each item its task"
@@ -124,17 +124,18 @@ def _count_ratings(ratings: ArrayLike, level: AlphaLevel) -> tuple[Floats, Float
         raise PlanError(f"level is {level!r}: one of {', '.join(get_args(AlphaLevel))} is needed")
     values = np.asarray(ratings)
     if level == "nominal" and values.dtype.kind in "UO":
-        words, codes = np.unique(
-            ["" if word is None else f"={word}" for word in values.ravel()], return_inverse=True
-        )
+        # The sign keeps an empty word apart from a gap.
+        marked = ["" if word is None else f"={word}" for word in values.ravel()]
+        words, codes = np.unique(marked, return_inverse=True)
         numbers = np.where(words == "", np.nan, np.arange(float(len(words))))
         values = numbers[codes].reshape(values.shape)
     table = as_ratings(values)
-    given = ~np.isnan(table)
-    levels, codes = np.unique(table[given], return_inverse=True)
-    items = np.nonzero(given)[1]
+    is_rated = ~np.isnan(table)
+    levels, codes = np.unique(table[is_rated], return_inverse=True)
+    _, items = np.nonzero(is_rated)
     shape = (table.shape[1], len(levels))
-    counts = np.bincount(items * len(levels) + codes, minlength=shape[0] * shape[1]).reshape(shape)
+    cells = items * len(levels) + codes
+    counts = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
     return counts.astype(np.float64), levels
 
 
@@ -157,7 +158,8 @@ def strict_majority(value: Floats, has_vote: Bools, seats: Bools) -> Majority:
     decided = np.zeros(len(value), dtype=np.bool_)
     for column in range(value.shape[1]):
         vote = value[:, column]
-        votes = total(np.where(voted & (value == vote[:, None]), 1.0, 0.0))
+        agrees = voted & (value == vote[:, None])
+        votes = total(np.where(agrees, 1.0, 0.0))
         wins = voted[:, column] & np.greater(votes, half)
         winner = np.where(wins, vote, winner)
         decided = decided | wins
@@ -165,7 +167,7 @@ def strict_majority(value: Floats, has_vote: Bools, seats: Bools) -> Majority:
 
 
 def _encode(first: ArrayLike, second: ArrayLike, weights: Weights) -> tuple[Ints, Ints, Floats]:
-    """Return the places of both lists of labels, [N], in the order of the labels, and the distances, [K, K]."""
+    """Return the codes of both lists of labels, [N], in the order of the labels, and the distances, [K, K]."""
     if weights not in get_args(Weights):
         raise PlanError(f"weights is {weights!r}: one of {', '.join(get_args(Weights))} is needed")
     rows = np.asarray(first)
@@ -178,16 +180,19 @@ def _encode(first: ArrayLike, second: ArrayLike, weights: Weights) -> tuple[Ints
         raise PlanError(
             f"first holds {rows.dtype} and second {columns.dtype}: labels of one kind are needed"
         )
-    known = np.union1d(rows, columns)
-    if weights != "equal" and known.dtype.kind not in "iufb":
+    labels = np.union1d(rows, columns)
+    if weights != "equal" and labels.dtype.kind not in "iufb":
         raise PlanError(
-            f"{weights} weights need numbers, and the labels are {', '.join(map(str, known))}"
+            f"{weights} weights need numbers, and the labels are {', '.join(map(str, labels))}"
         )
-    places = np.arange(float(len(known))) if weights == "equal" else known.astype(np.float64)
-    apart = np.abs(places[:, None] - places)
+    # Equal weights allow words, so that these are numbered.
+    numbers = np.arange(float(len(labels))) if weights == "equal" else labels.astype(np.float64)
+    apart = np.abs(numbers[:, None] - numbers)
     distances = {
         "equal": np.where(apart > 0.0, 1.0, 0.0),
         "linear": apart,
         "quadratic": apart * apart,
     }
-    return np.searchsorted(known, rows), np.searchsorted(known, columns), distances[weights]
+    row_codes = np.searchsorted(labels, rows)
+    column_codes = np.searchsorted(labels, columns)
+    return row_codes, column_codes, distances[weights]

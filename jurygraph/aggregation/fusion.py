@@ -56,18 +56,16 @@ def precision_shaping(
     """
     scores = _scores(components, weights)
     names = set(auxiliary)
-    if names - scores.keys():
-        raise PlanError(
-            f"auxiliary names {', '.join(sorted(names - scores.keys()))}, which no component has"
-        )
+    unknown = sorted(names - scores.keys())
+    if unknown:
+        raise PlanError(f"auxiliary names {', '.join(unknown)}, which no component has")
     accuracies = as_unit_interval("accuracy", accuracy)
     check_shape("accuracy", accuracies, next(iter(scores.values())).shape)
     is_wrong = accuracies < as_probability("threshold", threshold)
     factor = np.where(is_wrong, as_probability("fraction", fraction), 1.0)
-    return _signed_sum(
-        {name: score * factor if name in names else score for name, score in scores.items()},
-        weights,
-    )
+    for name in sorted(names):
+        scores[name] = scores[name] * factor
+    return _signed_sum(scores, weights)
 
 
 def format_gate(r: ArrayLike, fmt: ArrayLike, threshold: float) -> np.float64 | Floats:
@@ -77,7 +75,8 @@ def format_gate(r: ArrayLike, fmt: ArrayLike, threshold: float) -> np.float64 | 
     anything else. A reward below 0 becomes 0 as well, so use the gate where rewards are at least 0.
     """
     rewards, formats = _check_pair(r, "fmt", fmt)
-    gated: Floats = np.where(formats < as_probability("threshold", threshold), 0.0, rewards)
+    is_below = formats < as_probability("threshold", threshold)
+    gated: Floats = np.where(is_below, 0.0, rewards)
     return gated[()]
 
 
@@ -109,15 +108,18 @@ def disagreement(components: ArrayLike) -> np.float64 | Floats:
         raise PlanError(f"disagreement is between components, and there are {m}; give 2 or more")
     gaps = np.diff(np.sort(values))
     lower = np.arange(1, m)
-    return total(gaps * (lower * (m - lower) * 2.0 / (m * (m - 1))))
+    share = lower * (m - lower) * 2.0 / (m * (m - 1))
+    return total(gaps * share)
 
 
 def _scores(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> dict[str, Floats]:
     if not components:
         raise PlanError("there is no component: a reward needs one at least")
-    if unknown := sorted(weights.keys() - components.keys()):
+    unknown = sorted(weights.keys() - components.keys())
+    if unknown:
         raise PlanError(f"no component for the weights of {', '.join(unknown)}")
-    if unweighted := sorted(components.keys() - weights.keys()):
+    unweighted = sorted(components.keys() - weights.keys())
+    if unweighted:
         raise PlanError(f"no weight for the components {', '.join(unweighted)}")
     scores = {name: as_finite(name, components[name]) for name in sorted(components)}
     first, *others = scores

@@ -62,9 +62,8 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Floats:
         PlanError: no square matrix, an entry below 0 or above `MOST`, a win over oneself, or a prior out of range.
     """
     win_counts = as_nonnegative("wins", wins)
-    check_shape(
-        "wins", win_counts, (len(win_counts), len(win_counts)) if win_counts.ndim else (0, 0)
-    )
+    size = len(win_counts) if win_counts.ndim else 0
+    check_shape("wins", win_counts, (size, size))
     if win_counts.diagonal().any():
         raise PlanError("wins has a number on its diagonal: no response is compared with itself")
     if not LEAST <= prior <= MOST:
@@ -82,9 +81,9 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Floats:
         if largest_step <= TOLERANCE:
             break
         half = step * min(0.5, 0.25 / largest_step)
-        strength = strength * (
-            (1.0 + half) / (1.0 - half)
-        )  # e^step to the third order, exact where the step is 0
+        # e^step to the third order, exact where the step is 0
+        growth = (1.0 + half) / (1.0 - half)
+        strength = strength * growth
     return strength
 
 
@@ -95,7 +94,8 @@ def _newton_step(
     share = strength[:, None] / (strength[:, None] + strength)  # the probability to win
     slope = wins_with_prior - total(compared * share) - prior * strength
     pair_curvature = compared * share * share.T
-    curvature = np.diag(np.asarray(total(pair_curvature)) + prior * strength) - pair_curvature
+    diagonal = np.asarray(total(pair_curvature)) + prior * strength
+    curvature = np.diag(diagonal) - pair_curvature
     return _solve(curvature, slope)
 
 
@@ -115,7 +115,7 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
 
 
 def _check_preferences(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
-    of_first = as_unit_interval("first", first)
-    of_second = as_unit_interval("second", second)
-    check_shape("second", of_second, of_first.shape)
-    return of_first, of_second
+    shown_first = as_unit_interval("first", first)
+    shown_second = as_unit_interval("second", second)
+    check_shape("second", shown_second, shown_first.shape)
+    return shown_first, shown_second

@@ -65,9 +65,10 @@ def _sum_restrictiveness(name: str, restrictiveness: Sequence[ArrayLike]) -> Flo
     for i, row in enumerate(restrictiveness):
         if np.ndim(row) != 1:
             raise PlanError(f"{name}[{i}] is not a list of α: give each stakeholder one")
-    return np.array(
-        [total(as_nonnegative(f"{name}[{i}]", row)) for i, row in enumerate(restrictiveness)]
-    )
+    sums = []
+    for i, row in enumerate(restrictiveness):
+        sums.append(total(as_nonnegative(f"{name}[{i}]", row)))
+    return np.array(sums)
 
 
 def weights(d: ArrayLike, temperature: float = 5.0) -> Floats:
@@ -142,8 +143,10 @@ def gini(u: ArrayLike) -> np.float64 | Floats:
     u [n] or [R, n], finite and at least 0 -> scalar or [R]. It depends on the zero point of the scale.
     """
     utilities = _check_members(as_nonnegative("u", u))
-    gaps = total(total(np.abs(utilities[..., :, None] - utilities[..., None, :])))
-    return _divide(gaps, 2.0 * utilities.shape[-1] * total(utilities), empty=0.0)
+    # Every member against every other, [..., n, n].
+    gaps = np.abs(utilities[..., :, None] - utilities[..., None, :])
+    largest = 2.0 * utilities.shape[-1] * total(utilities)
+    return _divide(total(total(gaps)), largest, empty=0.0)
 
 
 def jain(u: ArrayLike) -> np.float64 | Floats:
@@ -153,7 +156,8 @@ def jain(u: ArrayLike) -> np.float64 | Floats:
     """
     utilities = _check_members(as_nonnegative("u", u))
     summed = total(utilities)
-    return _divide(summed * summed, utilities.shape[-1] * total(utilities * utilities), empty=1.0)
+    squares = total(utilities * utilities)
+    return _divide(summed * summed, utilities.shape[-1] * squares, empty=1.0)
 
 
 def group_fairness(u: ArrayLike) -> np.float64 | Floats:
@@ -167,9 +171,9 @@ def group_fairness(u: ArrayLike) -> np.float64 | Floats:
     low = np.min(utilities, axis=-1)
     high = np.max(utilities, axis=-1)
     positive = high > 0.0
-    ratio = _divide(
-        np.where(positive, np.maximum(low, 0.0), -high), np.where(positive, high, -low), empty=1.0
-    )
+    smaller = np.where(positive, np.maximum(low, 0.0), -high)
+    larger = np.where(positive, high, -low)
+    ratio = _divide(smaller, larger, empty=1.0)
     fairness: np.float64 | Floats = 100.0 * ratio + 0.0  # + 0.0 as in `minimum`
     return fairness
 
@@ -209,8 +213,8 @@ def _check_members(u: Floats, name: str = "u") -> Floats:
 
 
 def _divide(
-    part: np.float64 | Floats, whole: np.float64 | Floats, empty: float
+    part: np.float64 | Floats, total_size: np.float64 | Floats, empty: float
 ) -> np.float64 | Floats:
-    is_empty = np.equal(whole, 0.0)
-    shares: Floats = np.where(is_empty, empty, part / np.where(is_empty, 1.0, whole))
+    is_empty = np.equal(total_size, 0.0)
+    shares: Floats = np.where(is_empty, empty, part / np.where(is_empty, 1.0, total_size))
     return shares[()]
