@@ -10,7 +10,7 @@ The module's functions check the graph on each call; `compile` checks it once fo
 missing λ or a cycle could each become false credit, so each raises a `GraphError`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
@@ -84,9 +84,8 @@ def edges(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[Ints, I
     """
     index_of = {name: index for index, name in enumerate(ids)}
     if len(index_of) < len(ids):
-        raise GraphError(
-            f"criterion {next(i for i in ids if list(ids).count(i) > 1)} is there twice"
-        )
+        repeated = [name for name in ids if list(ids).count(name) > 1]
+        raise GraphError(f"criterion {repeated[0]} is there twice")
     for parent, child in edges:
         for end in (parent, child):
             if end not in index_of:
@@ -241,16 +240,14 @@ class Graph:
         """
         scores = self._check_scores(p)
         factors = self._check_factors(retention)
-        known, credit = self._unjudged_parents(scores, judged, positive)
+        is_judged, credit = self._unjudged_parents(scores, judged, positive)
         q = np.array(np.atleast_2d(scores).T, order="C")  # one contiguous row a criterion
         factor = np.empty(q.shape[1])
         for child, incoming in self._incoming:
             for parent, edge in incoming:
-                parent_score = (
-                    q[parent]
-                    if known is None
-                    else np.where(known[:, parent], q[parent], credit[child])
-                )
+                parent_score = q[parent]
+                if is_judged is not None:
+                    parent_score = np.where(is_judged[:, parent], q[parent], credit[child])
                 # λ + (1 - λ) q: exactly 1 at λ = 1, exactly q at λ = 0
                 np.multiply(parent_score, 1.0 - factors[edge], out=factor)
                 np.add(factor, factors[edge], out=factor)
@@ -286,22 +283,21 @@ class Graph:
             raise GraphError(f"unjudged is {unjudged}: 0 or 1 is needed")
         scores = self._check_scores(p)
         factors = self._check_factors(retention)
-        known = None
+        rows = np.atleast_2d(scores)
+        is_judged = None
         if judged is not None:
             mask = as_booleans("judged", judged, GraphError)
             check_shape("judged", mask, (self.n,), scores.shape, error=GraphError)
-            known = np.broadcast_to(mask, np.atleast_2d(scores).shape)
+            is_judged = np.broadcast_to(mask, rows.shape)
         expectations = _expectations(self, tuple(factors))
-        rows = np.atleast_2d(scores)
         states = max(expectation.states for expectation in expectations)
         q = np.empty(rows.shape)
         at_once = max(1, STATES_PER_BATCH // states)
         for start in range(0, len(rows), at_once):
             block = slice(start, start + at_once)
             part = np.array(rows[block].T, order="C")  # one contiguous row a criterion
-            q[block] = _infer(
-                part, expectations, None if known is None else known[block].T, unjudged
-            ).T
+            judged_part = None if is_judged is None else is_judged[block].T
+            q[block] = _infer(part, expectations, judged_part, unjudged).T
         return q.reshape(scores.shape)
 
     def hard_gating(
@@ -349,13 +345,14 @@ class Graph:
             return None, []
         if judged is None or positive is None:
             raise GraphError("judged and positive belong together: give both or neither")
-        known = as_booleans("judged", judged, GraphError)
+        mask = as_booleans("judged", judged, GraphError)
         signs = as_booleans("positive", positive, GraphError)
-        check_shape("judged", known, (self.n,), scores.shape, error=GraphError)
+        check_shape("judged", mask, (self.n,), scores.shape, error=GraphError)
         check_shape("positive", signs, (self.n,), error=GraphError)
-        return np.broadcast_to(known, np.atleast_2d(scores).shape), np.where(
-            signs, 0.0, 1.0
-        ).tolist()
+        is_judged = np.broadcast_to(mask, np.atleast_2d(scores).shape)
+        # So a missing verdict never helps: it supports no gain, and does not hold a penalty back.
+        credit = np.where(signs, 0.0, 1.0)
+        return is_judged, credit.tolist()
 
 
 class _Expectation(NamedTuple):
@@ -382,52 +379,74 @@ def _expectations(graph: Graph, factors: tuple[float, ...]) -> tuple[_Expectatio
     A criterion that all paths from its ancestors to the child pass through is drawn by its own marginal, and its
     ancestors are left out. Of a tree, or of independent parents, nothing is enumerated.
     """
-    place = {criterion: index for index, criterion in enumerate(graph.order)}
-    kept = {
-        (parent, child): factors[edge]
-        for child, incoming in graph._incoming
-        for parent, edge in incoming
-    }
+    position_of = {criterion: position for position, criterion in enumerate(graph.order)}
+    retention_of: dict[tuple[int, int], float] = {}
     ancestors: dict[int, set[int]] = {}
     children: dict[int, set[int]] = {criterion: set() for criterion in graph.order}
     expectations = []
+    # In topological order, so that the ancestors of all parents are there.
     for child, incoming in graph._incoming:
-        parents = {parent for parent, _ in incoming}
-        ancestors[child] = own = parents.union(*(ancestors[parent] for parent in parents))
-        for parent in parents:
+        above: set[int] = set()
+        for parent, edge in incoming:
+            retention_of[parent, child] = factors[edge]
             children[parent].add(child)
-        within = own | {child}
-        separating = {
-            one
-            for one in own
-            if all(children[above] & within <= ancestors[one] | {one} for above in ancestors[one])
+            above |= {parent} | ancestors[parent]
+        ancestors[child] = above
+        separating = _separating_criteria(above, child, ancestors, children)
+        needed = above.difference(*(ancestors[criterion] for criterion in separating))
+        enumerated = sorted(needed - separating, key=position_of.__getitem__)
+        independent = sorted(needed & separating)
+        states = {
+            criterion: _retention_by_state(criterion, child, enumerated, retention_of)
+            for criterion in needed
         }
-        needed = own.difference(*(ancestors[one] for one in separating))
-        enumerated = sorted(needed - separating, key=place.__getitem__)
-        states = [
-            (one, _retention_by_state(one, child, enumerated, kept))
-            for one in (*enumerated, *sorted(needed & separating))
-        ]
-        expectations.append(
-            _Expectation(child, tuple(states[: len(enumerated)]), tuple(states[len(enumerated) :]))
+        expectation = _Expectation(
+            child,
+            enumerated=tuple((criterion, states[criterion]) for criterion in enumerated),
+            independent=tuple((criterion, states[criterion]) for criterion in independent),
         )
+        expectations.append(expectation)
     return tuple(expectations)
 
 
+def _separating_criteria(
+    above: Collection[int],
+    child: int,
+    ancestors: Mapping[int, set[int]],
+    children: Mapping[int, set[int]],
+) -> set[int]:
+    """Return the criteria `above` a child that all paths from their ancestors to the child pass through."""
+    within = {*above, child}
+    separating = set()
+    for criterion in above:
+        inside = ancestors[criterion] | {criterion}
+        # No edge may lead from an ancestor past the criterion towards the child.
+        if all(children[ancestor] & within <= inside for ancestor in ancestors[criterion]):
+            separating.add(criterion)
+    return separating
+
+
 def _retention_by_state(
-    criterion: int, child: int, enumerated: Sequence[int], kept: Mapping[tuple[int, int], float]
+    criterion: int,
+    child: int,
+    enumerated: Sequence[int],
+    retention_of: Mapping[tuple[int, int], float],
 ) -> Floats:
     """Return λ of a criterion for each set of the criteria enumerated after it that hold; the last is the lowest
     bit."""
-    after = enumerated[enumerated.index(criterion) + 1 :] if criterion in enumerated else enumerated
-    factors = np.array([kept.get((criterion, child), 1.0)])
+    after = enumerated
+    if criterion in enumerated:
+        after = enumerated[enumerated.index(criterion) + 1 :]
+    factors = np.array([retention_of.get((criterion, child), 1.0)])
     for later in reversed(after):
-        factors = np.concatenate([factors, factors * kept.get((criterion, later), 1.0)])
+        # First all sets without the later one, then the same sets with it.
+        with_later = factors * retention_of.get((criterion, later), 1.0)
+        factors = np.concatenate([factors, with_later])
     return factors[:, None]
 
 
 def _infer(
-    p: Floats, expectations: Iterable[_Expectation], known: Bools | None, unjudged: float
+    p: Floats, expectations: Iterable[_Expectation], judged: Bools | None, unjudged: float
 ) -> Floats:
     """Return exact marginals [C, R] of local scores p [C, R].
 
@@ -438,14 +457,18 @@ def _infer(
         # by state of the enumerated criteria, [S, R]; without any, q is multiplied as in Eq. 12, to the bit
         factor = np.ones((1 << len(enumerated), p.shape[1])) if enumerated else q[child : child + 1]
         for parent, kept in independent:
-            held = q[parent] if known is None else np.where(known[parent], q[parent], unjudged)
-            factor *= held * (1.0 - kept) + kept
+            parent_score = q[parent]
+            if judged is not None:
+                parent_score = np.where(judged[parent], q[parent], unjudged)
+            factor *= parent_score * (1.0 - kept) + kept
         for parent, kept in enumerated:
+            # The parent is the highest bit of a state: in the second half it holds.
             fails = factor[: len(kept)]
             holds = factor[len(kept) :]
             factor = fails * kept + (1.0 - kept) * (p[parent] * holds)
-            if known is not None:
-                factor = np.where(known[parent], factor, fails if unjudged else fails * kept)
+            if judged is not None:
+                unjudged_factor = fails if unjudged else fails * kept
+                factor = np.where(judged[parent], factor, unjudged_factor)
         if enumerated:
             q[child] *= factor[0]
     return q
@@ -479,18 +502,18 @@ def compile(  # noqa: A001 - read as `gear.compile`; the builtin is not used her
     incoming: list[list[tuple[int, int]]] = [[] for _ in range(n)]
     for edge, (parent, child) in enumerate(pairs):
         incoming[child].append((parent, edge))
-    return Graph(
-        n, len(pairs), order, tuple((child, tuple(sorted(incoming[child]))) for child in order)
-    )
+    # Sorted, so that the order of the edges changes no bit.
+    sorted_incoming = tuple((child, tuple(sorted(incoming[child]))) for child in order)
+    return Graph(n, len(pairs), order, sorted_incoming)
 
 
 def _check_edges(pairs: Sequence[tuple[int, int]], names: Sequence[str]) -> None:
     """Refuse an edge from a criterion to itself, and a second edge between the same two criteria, of any kind."""
-    seen: dict[tuple[int, int], int] = {}
+    first_index: dict[tuple[int, int], int] = {}
     for index, (parent, child) in enumerate(pairs):
         if parent == child:
             raise GraphError(f"edge {index} leads from criterion {names[parent]} to itself")
-        first = seen.setdefault((parent, child), index)
+        first = first_index.setdefault((parent, child), index)
         if first != index:
             pair = f"{names[parent]} -> {names[child]}"
             raise GraphError(
@@ -508,11 +531,11 @@ def _topological_order(
     try:
         sorter.prepare()
     except CycleError as error:
+        # The cycle, whose first node stands at both ends, is turned to begin with its smallest node.
         nodes = error.args[1][1:]
         start = nodes.index(min(nodes))
-        raise GraphCycleError(
-            [*nodes[start:], *nodes[: start + 1]], names=list(names) if names else None
-        ) from None
+        cycle = [*nodes[start:], *nodes[: start + 1]]
+        raise GraphCycleError(cycle, names=list(names) if names else None) from None
     ready: list[int] = []
     order: list[int] = []
     while sorter.is_active():
