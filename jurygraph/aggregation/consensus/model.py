@@ -108,13 +108,22 @@ def encode(
         raise PlanError(
             "there is no label: nothing but abstentions" if len(has_label) else "there are no rows"
         )
-    of_row, items = _encode_values("item", rows["item"])
-    by, annotators = _encode_values("annotator", rows["annotator"])
+    item_codes, items = _encode_values("item", rows["item"])
+    annotator_codes, annotators = _encode_values("annotator", rows["annotator"])
     if classes is not None:
         _refuse_large(len(annotators), len(classes))
-    labels, known, ranked = _encode_labels(rows["label"], has_label, classes)
-    _refuse_large(len(annotators), len(known))
-    return Votes(items, annotators, known, ranked, of_row[has_label], by[has_label], labels, of_row)
+    label_codes, scale, ranked = _encode_labels(rows["label"], has_label, classes)
+    _refuse_large(len(annotators), len(scale))
+    return Votes(
+        items=items,
+        annotators=annotators,
+        classes=scale,
+        ranked=ranked,
+        item=item_codes[has_label],
+        annotator=annotator_codes[has_label],
+        label=label_codes,
+        item_of_row=item_codes,
+    )
 
 
 def _refuse_large(annotators: int, classes: int) -> None:
@@ -136,9 +145,9 @@ def _column(name: str, values: Any) -> list[Any]:
 
 
 def _are_missing(values: Sequence[Any]) -> Bools:
-    return np.array(
-        [x is None or x in ("", b"") or x != x for x in values], dtype=np.bool_
-    )  # NaN is not itself
+    # NaN is not itself.
+    is_missing = [value is None or value in ("", b"") or value != value for value in values]
+    return np.array(is_missing, dtype=np.bool_)
 
 
 def _encode_values(name: str, values: Sequence[Any]) -> tuple[Ints, list[Any]]:
@@ -157,24 +166,26 @@ def _encode_values(name: str, values: Sequence[Any]) -> tuple[Ints, list[Any]]:
 def _encode_labels(
     label: Sequence[Any], has_label: Bools, classes: Sequence[Key] | None
 ) -> tuple[Ints, Sequence[Key], bool]:
-    codes, seen = _encode_values("label", list(compress(label, has_label)))
+    codes, names = _encode_values("label", list(compress(label, has_label)))
     if classes is None:
-        known = _sort_labels(seen)
-        ranked = all(isinstance(name, int | float) for name in seen)
+        scale = _sort_labels(names)
+        ranked = all(isinstance(name, int | float) for name in names)
     else:
-        known = list(classes)
+        scale = list(classes)
         ranked = True
-    if len(set(known)) < len(known):
-        raise PlanError(f"classes: one is there twice in {known}; name each once, from low to high")
-    class_codes = {name: class_code for class_code, name in enumerate(known)}
-    for code, name in enumerate(seen):
+    if len(set(scale)) < len(scale):
+        raise PlanError(f"classes: one is there twice in {scale}; name each once, from low to high")
+    class_codes = {name: class_code for class_code, name in enumerate(scale)}
+    for code, name in enumerate(names):
         if name not in class_codes:
             row = int(np.flatnonzero(has_label)[np.argmax(codes == code)])
-            names = ", ".join(map(repr, known[:20])) + (
-                f", … ({len(known)})" if len(known) > 20 else ""
-            )
-            raise PlanError(f"label[{row}] is {name!r}, which is none of the classes {names}")
-    return np.array([class_codes[name] for name in seen])[codes], known, ranked
+            listed = ", ".join(map(repr, scale[:20]))
+            if len(scale) > 20:
+                listed += f", … ({len(scale)})"
+            raise PlanError(f"label[{row}] is {name!r}, which is none of the classes {listed}")
+    # From codes by first appearance to codes by the order of the classes.
+    recoded = np.array([class_codes[name] for name in names])
+    return recoded[codes], scale, ranked
 
 
 def _sort_labels(labels: Sequence[Any]) -> list[Any]:
@@ -255,23 +266,20 @@ PRESETS: Mapping[Preset, FitSettings] = {
 real votes, and `paper-synthetic` that of its simulations."""
 
 
-def settings_with(preset: Preset, **own: Any) -> FitSettings:
+def settings_with(preset: Preset, **overrides: Any) -> FitSettings:
     """Return a preset with the settings that are not None. PlanError for an unknown preset or a value out of range."""
     if preset not in PRESETS:
         raise PlanError(f"preset {preset!r} is none of {', '.join(PRESETS)}")
-    settings = PRESETS[preset]._replace(
-        **{name: value for name, value in own.items() if value is not None}
-    )
+    changes = {name: value for name, value in overrides.items() if value is not None}
+    settings = PRESETS[preset]._replace(**changes)
     for name in ("prior_mu", "prior_confusion"):
-        if not 1.0 <= getattr(settings, name) < np.inf:
-            raise PlanError(
-                f"{name} is {getattr(settings, name)}: at least 1 is needed, which is no prior"
-            )
+        value = getattr(settings, name)
+        if not 1.0 <= value < np.inf:
+            raise PlanError(f"{name} is {value}: at least 1 is needed, which is no prior")
     for name in ("diagonal", "tol"):
-        if not 0.0 < getattr(settings, name) < 1.0:
-            raise PlanError(
-                f"{name} is {getattr(settings, name)}: more than 0 and less than 1 is needed"
-            )
+        value = getattr(settings, name)
+        if not 0.0 < value < 1.0:
+            raise PlanError(f"{name} is {value}: more than 0 and less than 1 is needed")
     if settings.max_iter < 1:
         raise PlanError(f"max_iter is {settings.max_iter}: at least 1 is needed")
     return settings
@@ -295,11 +303,11 @@ class _Expected(NamedTuple):
 
 
 def fit_items(
-    votes: Votes, weight: Floats, settings: FitSettings, known: Ints, start: Model | None = None
+    votes: Votes, weight: Floats, settings: FitSettings, gold: Ints, start: Model | None = None
 ) -> Fitted:
     """Fit the items that count; `weight` [N] is how often each does, 0 for one without a label.
 
-    `known` [N] is the class of a gold item, -1 for any other; `start` replaces the usual start.
+    `gold` [N] is the class of a gold item, -1 for any other; `start` replaces the usual start.
     """
     if len(votes.classes) < 2:
         raise PlanError(
@@ -307,7 +315,7 @@ def fit_items(
         )
     counted = np.flatnonzero(weight)
     problem = FitProblem(
-        votes.matrix[counted], votes.counts[counted], weight[counted], settings, known[counted]
+        votes.matrix[counted], votes.counts[counted], weight[counted], settings, gold[counted]
     )
     return problem.run(start)
 
@@ -316,31 +324,30 @@ class FitProblem:
     """EM by given settings.
 
     `matrix` [N, A·K] has the labels of the items, `counts` [N,K] their sums over annotators, `weight` [N] how often
-    each item counts, and `known` [N] the class of a gold item, -1 for any other.
+    each item counts, and `gold` [N] the class of a gold item, -1 for any other.
     """
 
     def __init__(
-        self, matrix: Any, counts: Ints, weight: Floats, settings: FitSettings, known: Ints
+        self, matrix: Any, counts: Ints, weight: Floats, settings: FitSettings, gold: Ints
     ) -> None:
         self._matrix = matrix
         self._counts = counts
         self._weight = weight
         self._settings = settings
-        self._known = known
-        self._gold = np.flatnonzero(known >= 0)
-        self._truth = known[self._gold]
+        self._gold_class = gold
+        self._gold = np.flatnonzero(gold >= 0)
+        self._truth = gold[self._gold]
 
     def run(self, start: Model | None = None) -> Fitted:
         """Run steps from the usual start, or another one, to convergence or `max_iter`."""
         majority = self._counts.argmax(axis=1)  # ties to the lowest class
-        winner = np.where(self._known >= 0, self._known, majority)
-        voted = np.asarray(np.arange(self._counts.shape[1])[:, None] == winner, dtype=np.float64)
+        winner = np.where(self._gold_class >= 0, self._gold_class, majority)
+        classes = np.arange(self._counts.shape[1])
+        voted = np.asarray(classes[:, None] == winner, dtype=np.float64)  # [K,N]
         model = start or self._near_identity(voted)
-        return (
-            self._run_accelerated(model)
-            if self._settings.accelerated
-            else self._run_plain(model, voted)
-        )
+        if self._settings.accelerated:
+            return self._run_accelerated(model)
+        return self._run_plain(model, voted)
 
     def _near_identity(self, voted: Floats) -> Model:
         """Return μ by the settings, and near-identity confusions, which weigh as much as one label, with gold labels.
@@ -352,14 +359,12 @@ class FitProblem:
         np.fill_diagonal(identity, self._settings.diagonal)
         confusion = np.tile(identity, self._matrix.shape[1] // k)
         if len(self._gold):
-            weighted = voted * self._weight * (self._known >= 0)
+            weighted = voted * self._weight * (self._gold_class >= 0)
             confusion += np.stack([self._matrix.T @ row for row in weighted])
-        is_uniform = self._settings.prior_start == "uniform"
-        prior = (
-            np.full(k, 1.0 / k)
-            if is_uniform
-            else np.asarray(voted @ self._weight / self._weight.sum())
-        )
+        if self._settings.prior_start == "uniform":
+            prior = np.full(k, 1.0 / k)
+        else:
+            prior = np.asarray(voted @ self._weight / self._weight.sum())
         return Model(prior, _scale_rows(confusion))
 
     def e_step(self, model: Model) -> _Expected:
@@ -370,8 +375,9 @@ class FitProblem:
         for index, log_confusion in enumerate(np.log(model.confusion + floor)):
             np.add(self._matrix @ log_confusion, shares[index], out=joint[index])
         peak = joint.max(axis=0)
-        known = joint[self._truth, self._gold]
-        joint -= peak
+        # A copy, since `joint` is changed in place below.
+        gold_evidence = joint[self._truth, self._gold]
+        joint -= peak  # so that no power overflows, and one of each item is 1
         np.exp(joint, out=joint)
         normaliser = joint.sum(axis=0)
         joint /= normaliser
@@ -379,10 +385,9 @@ class FitProblem:
         if len(self._gold):
             joint[:, self._gold] = 0.0
             joint[self._truth, self._gold] = 1.0
-            evidence[self._gold] = known
-        fit = float(
-            (self._weight * evidence).sum()
-        )  # a dot product would start BLAS threads on every core
+            evidence[self._gold] = gold_evidence
+        # A dot product would start BLAS threads on every core.
+        fit = float((self._weight * evidence).sum())
         return _Expected(joint, fit, fit + self._log_prior(model))
 
     def m_step(self, posterior: Floats) -> Model:
@@ -451,6 +456,8 @@ def _largest_change(new: Floats, old: Floats) -> float:
 def _extrapolate(origin: Model, first: Model, second: Model) -> Model | None:
     """Return the extrapolation of two steps, or None if it goes no further than they do. An entry that would not be
     positive keeps its value after the second step."""
+    # Of both arrays of a model: a is at the origin, b after one step and c after two, d and t the first and second
+    # differences.
     step = [b - a for a, b in zip(origin, first, strict=True)]
     turn = [c - b - d for b, c, d in zip(first, second, step, strict=True)]
     step_length = np.sqrt(sum(float((delta * delta).sum()) for delta in step))
@@ -664,23 +671,22 @@ def score_agents(
     order = labelled[np.argsort(grouping.agent[labelled], kind="stable")]
     ends = np.cumsum(np.bincount(grouping.agent[labelled], minlength=len(grouping.agents)))
     scores = {}
-    for index, (name, items) in enumerate(
-        zip(grouping.agents, np.split(order, ends[:-1]), strict=True)
-    ):
+    items_of_agents = np.split(order, ends[:-1])
+    for index, (name, items) in enumerate(zip(grouping.agents, items_of_agents, strict=True)):
         if len(items):
-            _, unit, size = np.unique(
-                grouping.prompt[items], return_inverse=True, return_counts=True
-            )
-            low, high = bounds(index, np.bincount(unit, credit[items]).astype(np.float64), size)
+            prompts = grouping.prompt[items]
+            _, unit, size = np.unique(prompts, return_inverse=True, return_counts=True)
+            sums = np.bincount(unit, credit[items]).astype(np.float64)
+            low, high = bounds(index, sums, size)
             scores[name] = AgentScore(float(credit[items].mean()), low, high, len(items))
     return scores
 
 
 def t_bounds(values: Floats, sums: Floats, sizes: Ints, more_variance: float = 0.0) -> Bounds:
     """Return the interval of an agent's mean credit from its prompts; `values` [K] bound the credit of an item."""
-    estimate = bounded_interval(
-        sums, sizes, float(values.min()), float(values.max()), more_variance
-    )
+    lowest = float(values.min())
+    highest = float(values.max())
+    estimate = bounded_interval(sums, sizes, lowest, highest, more_variance)
     if estimate is None or estimate.low is None or estimate.high is None:
         return None, None
     return estimate.low, estimate.high
@@ -697,11 +703,9 @@ class Grouping(NamedTuple):
 def grouped_by_agent(votes: Votes, agent: ArrayLike, prompt: ArrayLike | None = None) -> Grouping:
     """Return the agent and the prompt of every item, from columns row by row. PlanError if an item has two."""
     agent_codes, agents = _codes_of_items(votes, "agent", agent)
-    prompt_codes = (
-        np.arange(len(votes.items))
-        if prompt is None
-        else _codes_of_items(votes, "prompt", prompt)[0]
-    )
+    prompt_codes: Ints = np.arange(len(votes.items))  # each item is a prompt of its own
+    if prompt is not None:
+        prompt_codes, _ = _codes_of_items(votes, "prompt", prompt)
     return Grouping(agents, agent_codes, prompt_codes)
 
 
@@ -712,6 +716,7 @@ def _codes_of_items(votes: Votes, name: str, column: ArrayLike) -> tuple[Ints, S
             f"{name} has {len(codes)} rows where the labels have {len(votes.item_of_row)}; give one for each"
         )
     code_of_item = np.empty(len(votes.items), dtype=np.intp)
+    # Backwards, so that the first row of an item decides.
     code_of_item[votes.item_of_row[::-1]] = codes[::-1]
     wrong = codes != code_of_item[votes.item_of_row]
     if wrong.any():
