@@ -3,6 +3,7 @@ by majority, the baseline; and estimates on parts of the votes: stability of ran
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -121,15 +122,19 @@ def _label_scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequen
     return range(int(n_classes))
 
 
-def estimate(votes: Votes, settings: FitSettings, known: Ints) -> Consensus:
-    """Fit rows that are already codes. `known` [N] is the class of a gold item, -1 for any other."""
+def estimate(votes: Votes, settings: FitSettings, gold: Ints) -> Consensus:
+    """Fit rows that are already codes. `gold` [N] is the class of a gold item, -1 for any other."""
     k = len(votes.classes)
-    fitted = fit_items(votes, votes.has_label.astype(np.float64), settings, known)
+    fitted = fit_items(votes, votes.has_label.astype(np.float64), settings, gold)
+    # An item without a label has the class shares, a gold item its class.
     posterior = np.tile(fitted.model.prior, (len(votes.items), 1))
     posterior[votes.has_label] = fitted.posterior.T
-    posterior[known >= 0] = np.eye(k)[known[known >= 0]]
+    _set_gold(posterior, gold)
+    # From [K,A·K] to [A,K,K].
     confusion = np.ascontiguousarray(fitted.model.confusion.reshape(k, -1, k).transpose(1, 0, 2))
-    stop = f"not converged after {fitted.iterations} steps: the figures still move by more than {settings.tol:g}"
+    failure = None
+    if not fitted.converged:
+        failure = f"not converged after {fitted.iterations} steps: the figures still move by more than {settings.tol:g}"
     return Consensus(
         votes=votes,
         posterior=posterior,
@@ -139,9 +144,16 @@ def estimate(votes: Votes, settings: FitSettings, known: Ints) -> Consensus:
         converged=fitted.converged,
         iterations=fitted.iterations,
         settings=settings,
-        gold=known,
-        warnings=tuple(doubts(votes, confusion, None if fitted.converged else stop)),
+        gold=gold,
+        warnings=tuple(doubts(votes, confusion, failure)),
     )
+
+
+def _set_gold(posterior: Floats, gold: Ints) -> None:
+    """Make the class of each gold item certain, in place."""
+    is_gold = gold >= 0
+    certain = np.eye(posterior.shape[1])
+    posterior[is_gold] = certain[gold[is_gold]]
 
 
 def majority_vote(
@@ -164,30 +176,34 @@ def majority_vote(
     return vote(votes, ties, known_classes(votes, gold or {}))
 
 
-def vote(votes: Votes, ties: Ties, known: Ints) -> MajorityVote:
-    """Apply `majority_vote` to encoded rows. `known` [N] is the class of a gold item, -1 for any other."""
+def vote(votes: Votes, ties: Ties, gold: Ints) -> MajorityVote:
+    """Apply `majority_vote` to encoded rows. `gold` [N] is the class of a gold item, -1 for any other."""
     if ties not in get_args(Ties):
         raise PlanError(f"ties is {ties!r}: one of {', '.join(get_args(Ties))} is needed")
     k = len(votes.classes)
     ranked = np.sort(votes.counts, axis=1)
-    margin = ranked[:, -1] - (ranked[:, -2] if k > 1 else 0)
+    second = ranked[:, -2] if k > 1 else 0
+    margin = ranked[:, -1] - second
     is_leading = votes.counts == ranked[:, -1:]
     posterior = is_leading / is_leading.sum(axis=1, keepdims=True)
     if ties != "shared":
         posterior = np.eye(k)[_break_ties(votes, is_leading, ties)]
     unlabelled = ~votes.has_label
     posterior[unlabelled] = 1.0 / k
-    posterior[known >= 0] = np.eye(k)[known[known >= 0]]
-    return MajorityVote(votes, posterior, (is_leading.sum(axis=1) > 1) & ~unlabelled, margin)
+    _set_gold(posterior, gold)
+    is_tied = is_leading.sum(axis=1) > 1
+    return MajorityVote(votes, posterior, is_tied & ~unlabelled, margin)
 
 
 def _break_ties(votes: Votes, is_leading: Bools, ties: Ties) -> Ints:
     n, k = is_leading.shape
     if ties == "highest":
         return np.asarray(k - 1 - is_leading[:, ::-1].argmax(axis=1))
-    first_row = np.full((n, k), len(votes.item))
-    first_row[votes.item[::-1], votes.label[::-1]] = np.arange(len(votes.item) - 1, -1, -1)
-    return np.asarray(np.where(is_leading, first_row, len(votes.item)).argmin(axis=1))
+    rows = len(votes.item)
+    # Backwards, so that the first row of an item and a label is the one that stays.
+    first_row = np.full((n, k), rows)
+    first_row[votes.item[::-1], votes.label[::-1]] = np.arange(rows - 1, -1, -1)
+    return np.asarray(np.where(is_leading, first_row, rows).argmin(axis=1))
 
 
 class VoteAgreement(NamedTuple):
@@ -203,10 +219,10 @@ def agreement(votes: Votes) -> VoteAgreement:
     counts = votes.counts[votes.has_label]
     size = counts.sum(axis=1)
     pairs = size * (size - 1)
-    share = np.divide(
-        (counts * (counts - 1)).sum(axis=1), pairs, out=np.ones(len(size)), where=pairs > 0
-    )
-    return VoteAgreement(float((counts.max(axis=1) == size).mean()), float(share.mean()))
+    agreeing = (counts * (counts - 1)).sum(axis=1)
+    share = np.divide(agreeing, pairs, out=np.ones(len(size)), where=pairs > 0)
+    is_unanimous = counts.max(axis=1) == size
+    return VoteAgreement(float(is_unanimous.mean()), float(share.mean()))
 
 
 class AnnotatorPanel(NamedTuple):
@@ -226,25 +242,28 @@ def panel(votes: Votes) -> AnnotatorPanel:
     from scipy.sparse.csgraph import connected_components
 
     n, a, k = votes.shape
-    links = coo_array(
-        (np.ones(len(votes.item)), (votes.annotator, a + votes.item)), shape=(a + n, a + n)
-    )
-    part_of = connected_components(links, directed=False)[1][
-        :a
-    ]  # numbered by the first annotator of each
+    # The annotators are the first nodes, and the items follow.
+    ends = (votes.annotator, a + votes.item)
+    links = coo_array((np.ones(len(votes.item)), ends), shape=(a + n, a + n))
+    _, parts = connected_components(links, directed=False)
+    part_of = parts[:a]  # numbered by the first annotator of each
     has_label = np.bincount(votes.annotator, minlength=a) > 0
     largest = np.bincount(part_of[votes.annotator]).argmax()
-    once = len(votes.item) - votes.repeated_rows
-    labels_per_cell = once / (np.count_nonzero(has_label) * k * max(1, k - 1))
-    depth = labels_per_cell * max(0.0, once / np.count_nonzero(votes.has_label) - 2.0)
+    labels = len(votes.item) - votes.repeated_rows
+    free_cells = np.count_nonzero(has_label) * k * max(1, k - 1)
+    labels_per_cell = labels / free_cells
+    labels_per_item = labels / np.count_nonzero(votes.has_label)
+    depth = labels_per_cell * max(0.0, labels_per_item - 2.0)
     return AnnotatorPanel(has_label & (part_of == largest), depth)
 
 
 def too_small(votes: Votes) -> str | None:
     """Return why a panel is too small for confusions of its own, so that the majority is used; None if it is not."""
-    if (reason := not_identifiable(votes)) is not None:
+    reason = not_identifiable(votes)
+    if reason is not None:
         return reason
-    if (depth := panel(votes).depth) < LEAST_DEPTH:
+    depth = panel(votes).depth
+    if depth < LEAST_DEPTH:
         return f"the panel's depth is {depth:.3g}, and below {LEAST_DEPTH:g} the majority is the better guess"
     return None
 
@@ -272,9 +291,11 @@ def doubts(votes: Votes, confusion: Floats, failure: str | None) -> Iterator[str
         yield f"rows that repeat an item and annotator: {votes.repeated_rows}; each counts"
     if votes.abstentions:
         yield f"abstentions, left out: {votes.abstentions}"
-    if unlabelled := int(np.count_nonzero(~votes.has_label)):
+    unlabelled = int(np.count_nonzero(~votes.has_label))
+    if unlabelled:
         yield f"items without a label: {unlabelled}; their posterior is the class shares, and they count for no agent"
-    if (reason := not_identifiable(votes)) is not None:
+    reason = not_identifiable(votes)
+    if reason is not None:
         yield reason
     apart = ~panel(votes).is_connected & (labels > 0)
     if apart.any():
@@ -283,8 +304,9 @@ def doubts(votes: Votes, confusion: Floats, failure: str | None) -> Iterator[str
         yield failure
     if (labels < k).any():
         yield f"fewer labels than classes: little is known of {_name_annotators(votes, labels < k)}"
-    usual_label = (confusion * labels[:, None, None]).sum(axis=0).argmax(axis=1).tolist()
-    for true, other in enumerate(usual_label):
+    # Confusions of all annotators together, by their numbers of labels, [K,K].
+    pooled = (confusion * labels[:, None, None]).sum(axis=0)
+    for true, other in enumerate(pooled.argmax(axis=1).tolist()):
         if true != other:
             called = f"what the model takes for class {votes.classes[true]!r} is called {votes.classes[other]!r}"
             yield f"{called} more often: it may mean something else"
@@ -365,26 +387,25 @@ def ranking_stability(
     """
     votes = encode(item, annotator, label, classes)
     grouping = grouped_by_agent(votes, agent, prompt)
-    known = known_classes(votes, gold or {})
+    gold_classes = known_classes(votes, gold or {})
     kept = _draw_subsets(votes, subsets, fraction, seed)
     if len(grouping.agents) < 2:
         raise PlanError(f"there is one agent, {grouping.agents[0]!r}: a ranking needs two")
     ties: Ties = "first" if preset == "paper" else "shared"
-    score = partial(
-        _score_draw,
-        votes,
-        grouping,
-        settings_with(preset),
-        credit_values(votes, values),
-        ties,
-        known,
-    )
+    settings = settings_with(preset)
+    worth = credit_values(votes, values)
+    score = partial(_score_draw, votes, grouping, settings, worth, ties, gold_classes)
+    all_annotators = np.ones(len(votes.annotators), dtype=np.bool_)
     all_items = np.ones(len(votes.items), dtype=np.intp)
-    whole = score((np.ones(len(votes.annotators), dtype=np.bool_), all_items))
-    times = _draw_resamples(grouping.prompt, subsets, seed) if with_items else [all_items] * subsets
-    scores = np.array(list(_report_each(map(score, zip(kept, times, strict=True)), report)))
+    full_scores = score((all_annotators, all_items))  # [M,A']
+    times = [all_items] * subsets
+    if with_items:
+        times = _draw_resamples(grouping.prompt, subsets, seed)
+    draws = zip(kept, times, strict=True)
+    scores = np.array(list(_report_each(map(score, draws), report)))  # [S,M,A']
     return {
-        method: _stability(scores[:, place], whole[place]) for place, method in enumerate(METHODS)
+        method: _stability(scores[:, index], full_scores[index])
+        for index, method in enumerate(METHODS)
     }
 
 
@@ -403,7 +424,7 @@ def _score_draw(
     settings: FitSettings,
     values: Floats,
     ties: Ties,
-    known: Ints,
+    gold: Ints,
     draw: tuple[Bools, Ints],
 ) -> Floats:
     """Return the agents' scores by each method, [M,A'], from the annotators to keep [A] and how often each item
@@ -416,16 +437,14 @@ def _score_draw(
         return np.full((len(METHODS), agents), np.nan)
     counted = weight > 0
     settings = settings._replace(max_iter=min(settings.max_iter, MOST_STEPS))
-    posterior = fit_items(subset, weight, settings, known).posterior.T
+    posterior = fit_items(subset, weight, settings, gold).posterior.T
     hard = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
-    majority = vote(subset, ties, known).posterior[counted]
+    majority = vote(subset, ties, gold).posterior[counted]
     agent = grouping.agent[counted]
-    return np.array(
-        [
-            _mean_credit(agent, result @ values, weight[counted], agents)
-            for result in (majority, hard, posterior)
-        ]
-    )
+    # In the order of `METHODS`; each [N',K], over the items that count.
+    results = (majority, hard, posterior)
+    scores = [_mean_credit(agent, result @ values, weight[counted], agents) for result in results]
+    return np.array(scores)
 
 
 def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> list[Bools]:
@@ -448,33 +467,37 @@ def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> lis
     return list(kept)
 
 
-def _stability(scores: Floats, whole: Floats) -> Stability:
+def _stability(scores: Floats, full_scores: Floats) -> Stability:
     """Return the statistics of scores [S,A] of resamples and [A] of all; an agent counts in those with a score."""
     from scipy.stats import rankdata
 
     ranks = rankdata(-scores, axis=1, nan_policy="omit")  # 1 for the largest; NaN for NaN
-    by_agent = [own[np.isfinite(own)] for own in ranks.T]
+    by_agent = [agent_ranks[np.isfinite(agent_ranks)] for agent_ranks in ranks.T]
+    correlations = [tau_b(full_scores, row) for row in scores]
+    deviations = [agent_ranks.std(ddof=1) for agent_ranks in by_agent if len(agent_ranks) > 1]
+    ranges = [np.ptp(agent_ranks) for agent_ranks in by_agent if len(agent_ranks)]
+    shifts = np.abs(scores - full_scores)
     return Stability(
-        tau_b=_mean([tau_b(whole, row) for row in scores]),
-        rank_sd=_mean([own.std(ddof=1) for own in by_agent if len(own) > 1]),
-        rank_range=_mean([np.ptp(own) for own in by_agent if len(own)]),
-        score_shift=_mean(np.abs(scores - whole).ravel()),
+        tau_b=_mean(correlations),
+        rank_sd=_mean(deviations),
+        rank_range=_mean(ranges),
+        score_shift=_mean(shifts.ravel()),
         subsets=len(scores),
     )
 
 
 def _mean(values: ArrayLike) -> float:
     numbers = np.asarray(values, dtype=np.float64)
-    known = numbers[np.isfinite(numbers)]
-    return float(known.mean()) if len(known) else float("nan")
+    finite = numbers[np.isfinite(numbers)]
+    return float(finite.mean()) if len(finite) else float("nan")
 
 
 def tau_b(first: Floats, second: Floats) -> float:
     """Return Kendall's τ_b over the entries that both have; NaN if one of them has no two different values."""
     both = np.isfinite(first) & np.isfinite(second)
-    signs, other_signs = (
-        np.sign(np.subtract.outer(side[both], side[both])) for side in (first, second)
-    )
+    # The order of each pair of entries, [N,N].
+    signs = np.sign(np.subtract.outer(first[both], first[both]))
+    other_signs = np.sign(np.subtract.outer(second[both], second[both]))
     size = np.sqrt(float((signs * signs).sum()) * float((other_signs * other_signs).sum()))
     return float((signs * other_signs).sum() / size) if size else float("nan")
 
@@ -523,16 +546,17 @@ def refit_intervals(
     agents = len(grouping.agents)
     worth = credit_values(votes, values)
     credit = fitted.posterior @ worth
-    model = Model(fitted.prior, fitted.confusion.transpose(1, 0, 2).reshape(len(fitted.prior), -1))
-    work = partial(_refit, fitted, None if as_published else model, grouping, worth)
-    prompts = grouping.prompt
-    draws = (
-        _published_resamples(len(prompts))
-        if as_published
-        else _draw_resamples(prompts, resamples, seed)
-    )
+    if as_published:
+        start = None
+        draws = _published_resamples(len(grouping.prompt))
+    else:
+        # From [A,K,K] to [K,A·K].
+        confusion = fitted.confusion.transpose(1, 0, 2).reshape(len(fitted.prior), -1)
+        start = Model(fitted.prior, confusion)
+        draws = _draw_resamples(grouping.prompt, resamples, seed)
     draws = [times * votes.has_label for times in draws]
-    samples = np.array(list(_report_each(map(work, draws), report)))
+    refit = partial(_refit, fitted, start, grouping, worth)
+    samples = np.array(list(_report_each(map(refit, draws), report)))  # [S,G+3A]
     ends = _percentile_ends(samples)
     fixed = np.array([_mean_credit(grouping.agent, credit, times, agents) for times in draws])
     added = _added_variance(samples[:, :agents], fixed)
@@ -541,18 +565,15 @@ def refit_intervals(
         if as_published:
             low, high = ends[:, index].tolist()
             return low, high
-        return (
-            t_bounds(worth, sums, sizes, float(added[index]))
-            if np.isfinite(added[index])
-            else (None, None)
-        )
+        if not np.isfinite(added[index]):
+            return None, None
+        return t_bounds(worth, sums, sizes, float(added[index]))
 
     rates = ends[:, agents:].reshape(2, 3, -1)
     rates[:, rates[0] == rates[1]] = np.nan  # resamples that are all alike tell nothing
-    of_annotators = dict(
-        zip(votes.annotators, rates.transpose(2, 1, 0).tolist(), strict=True)
-    )  # [3,2] each
-    return Refits(score_agents(fitted, credit, grouping, bounds), of_annotators)
+    annotator_rates = rates.transpose(2, 1, 0).tolist()  # [3,2] each
+    annotators = dict(zip(votes.annotators, annotator_rates, strict=True))
+    return Refits(score_agents(fitted, credit, grouping, bounds), annotators)
 
 
 def _percentile_ends(samples: Floats) -> Floats:
@@ -570,32 +591,31 @@ def _added_variance(refitted: Floats, fixed: Floats) -> Floats:
     """
     added = np.full(refitted.shape[1], np.nan)
     several = np.isfinite(refitted).sum(axis=0) > 1
-    difference = np.nanvar(refitted[:, several], axis=0, ddof=1) - np.nanvar(
-        fixed[:, several], axis=0, ddof=1
-    )
-    added[several] = np.maximum(0.0, difference)
+    refitted_variance = np.nanvar(refitted[:, several], axis=0, ddof=1)
+    fixed_variance = np.nanvar(fixed[:, several], axis=0, ddof=1)
+    added[several] = np.maximum(0.0, refitted_variance - fixed_variance)
     return added
 
 
 def _mean_credit(agent: Ints, credit: Floats, times: Floats | Ints, agents: int) -> Floats:
     size = np.bincount(agent, times, agents)
-    return np.where(
-        size > 0, np.bincount(agent, times * credit, agents) / np.maximum(size, 1.0), np.nan
-    )
+    sums = np.bincount(agent, times * credit, agents)
+    return np.where(size > 0, sums / np.maximum(size, 1.0), np.nan)
 
 
 def _refit(
-    whole: Consensus, start: Model | None, grouping: Grouping, values: Floats, times: Ints
+    full_fit: Consensus, start: Model | None, grouping: Grouping, values: Floats, times: Ints
 ) -> Floats:
     """Return scores of agents [G], then accuracy, leniency and strictness of annotators, [G+3A], of one resample.
 
-    `times` [N] is how often each item was drawn. Agents and annotators that are not in the resample are NaN. `whole` is
-    the estimate of all items, `start` the model from which the refit begins.
+    `times` [N] is how often each item was drawn. Agents and annotators that are not in the resample are NaN.
+    `full_fit` is the estimate of all items, `start` the model from which the refit begins.
     """
-    votes = whole.votes
-    k = len(whole.classes)
+    votes = full_fit.votes
+    k = len(full_fit.classes)
     counted = times > 0
-    fitted = fit_items(votes, times.astype(np.float64), whole.settings, whole.gold, start)
+    weight = times.astype(np.float64)
+    fitted = fit_items(votes, weight, full_fit.settings, full_fit.gold, start)
     credit = values @ fitted.posterior
     scores = _mean_credit(grouping.agent[counted], credit, times[counted], len(grouping.agents))
     rates = error_rates(fitted.model.confusion.reshape(k, -1, k).transpose(1, 0, 2))
@@ -612,5 +632,5 @@ def _published_resamples(count: int) -> list[Ints]:
 
 def _draw_resamples(prompt: Ints, resamples: int, seed: int) -> list[Ints]:
     count = int(prompt.max()) + 1
-    batches = draw_clusters(count, resamples, seed)
-    return [np.bincount(drawn, minlength=count)[prompt] for batch in batches for drawn in batch]
+    all_draws = chain.from_iterable(draw_clusters(count, resamples, seed))
+    return [np.bincount(drawn, minlength=count)[prompt] for drawn in all_draws]
