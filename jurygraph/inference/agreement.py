@@ -51,7 +51,9 @@ def kappa(table: Ints, distances: Floats) -> float:
     The sums are rounded once, so that the bits do not depend on their order.
     """
     observed = math.fsum((distances * table).ravel()) * int(table.sum())
-    by_chance = math.fsum((distances * np.outer(table.sum(axis=1), table.sum(axis=0))).ravel())
+    # As often as each pair of labels would meet if both annotators drew theirs, [K, K].
+    chance_table = np.outer(table.sum(axis=1), table.sum(axis=0))
+    by_chance = math.fsum((distances * chance_table).ravel())
     return 1.0 - observed / by_chance if by_chance else math.nan
 
 
@@ -89,35 +91,41 @@ def kappa_estimate(first: Ints, second: Ints, distances: Floats, clusters: Ints)
         if np.isnan(without).any():
             return unknown
         error = jackknife_interval(value, without).error or 0.0
-        effective = spread / (error * by_chance) ** 2 if error else effective
+        if error:
+            effective = spread / (error * by_chance) ** 2
+    # The ends of the disagreement: the more of it, the lower is κ.
     low, high = wilson(observed * effective, effective, t_quantile(count - 1))
-    return Estimate(value, max(-1.0, 1.0 - high / by_chance), 1.0 - low / by_chance, error, count)
+    lower_end = max(-1.0, 1.0 - high / by_chance)
+    upper_end = 1.0 - low / by_chance
+    return Estimate(value, lower_end, upper_end, error, count)
 
 
 def _chance(first: Ints, second: Ints, distances: Floats) -> float:
-    rows, columns = (
-        np.bincount(rater, minlength=len(distances)) / len(rater) for rater in (first, second)
-    )
-    return float(rows @ distances @ columns)
+    """Return the mean distance of two labels that are drawn independently, one of each annotator."""
+    labels = len(distances)
+    row_shares = np.bincount(first, minlength=labels) / len(first)
+    column_shares = np.bincount(second, minlength=labels) / len(second)
+    return float(row_shares @ distances @ column_shares)
 
 
 def _kappas_without(first: Ints, second: Ints, distances: Floats, clusters: Ints) -> Floats:
     """Return κ without each cluster, [G], from sums over its items; NaN where the others have one label only."""
     labels = len(distances)
     cells = int(clusters.max() + 1) * labels
-    own_rows, own_columns = (
-        np.bincount(clusters * labels + rater, minlength=cells).reshape(-1, labels)
-        for rater in (first, second)
-    )
-    own = np.bincount(clusters, distances[first, second])
-    sizes = len(first) - own_rows.sum(axis=1)
-    rows = own_rows.sum(axis=0) - own_rows
-    columns = own_columns.sum(axis=0) - own_columns
-    observed = np.maximum(0.0, math.fsum(own) - own) * sizes
+    # How often each cluster has each label of an annotator, [G, K], and the distances of its items, [G].
+    cluster_rows = np.bincount(clusters * labels + first, minlength=cells).reshape(-1, labels)
+    cluster_columns = np.bincount(clusters * labels + second, minlength=cells).reshape(-1, labels)
+    cluster_distances = np.bincount(clusters, distances[first, second])
+    # The same without each cluster.
+    sizes = len(first) - cluster_rows.sum(axis=1)
+    rows = cluster_rows.sum(axis=0) - cluster_rows
+    columns = cluster_columns.sum(axis=0) - cluster_columns
+    rest = np.maximum(0.0, math.fsum(cluster_distances) - cluster_distances)
+    observed = rest * sizes
     by_chance = np.sum((rows @ distances) * columns, axis=1)
-    return np.asarray(
-        1.0 - np.divide(observed, by_chance, out=np.full(len(own), np.nan), where=by_chance > 0.0)
-    )
+    undefined = np.full(len(cluster_distances), np.nan)
+    ratio = np.divide(observed, by_chance, out=undefined, where=by_chance > 0.0)
+    return np.asarray(1.0 - ratio)
 
 
 def alpha(counts: Floats, positions: Floats, level: AlphaLevel) -> float:
@@ -126,10 +134,11 @@ def alpha(counts: Floats, positions: Floats, level: AlphaLevel) -> float:
     NaN if no item has two ratings, or all ratings that have a partner are the same.
     """
     paired = counts[counts.sum(axis=1) > 1.0]
-    without_any = np.zeros((1, counts.shape[1]))
-    return float(
-        _alphas_without(paired, without_any, np.zeros(1, dtype=np.intp), positions, level)[0]
-    )
+    # One cluster, of an item without ratings: nothing is left out.
+    omitted = np.zeros((1, counts.shape[1]))
+    owner = np.zeros(1, dtype=np.intp)
+    (value,) = _alphas_without(paired, omitted, owner, positions, level)
+    return float(value)
 
 
 def alpha_estimate(
@@ -150,7 +159,7 @@ def alpha_estimate(
         return None
     is_paired = counts.sum(axis=1) > 1.0
     numbers = np.arange(len(counts)) if clusters is None else clusters
-    owner = np.unique(numbers[is_paired], return_inverse=True)[1]
+    _, owner = np.unique(numbers[is_paired], return_inverse=True)
     order = np.argsort(owner, kind="stable")
     paired = counts[is_paired][order]
     owner = owner[order]
@@ -159,8 +168,8 @@ def alpha_estimate(
     starts = np.searchsorted(owner, np.unique(owner[::rows]))
     without = []
     for start, end in pairwise([*starts.tolist(), len(owner)]):
-        own = owner[start:end]
-        without.append(_alphas_without(paired, paired[start:end], own - own[0], positions, level))
+        batch_owner = owner[start:end] - owner[start]  # from 0 in each batch
+        without.append(_alphas_without(paired, paired[start:end], batch_owner, positions, level))
     changed = np.concatenate(without)
     if np.isnan(changed).any():
         return Estimate(value, None, None, None, len(changed))
@@ -183,7 +192,8 @@ def alpha_of_pairs(tables: Floats, positions: Floats, level: AlphaLevel) -> Floa
         distances = np.broadcast_to(1.0 - np.eye(len(positions)), together.shape)
     observed = (together * distances).sum(axis=(-1, -2)) * (number - 1.0)
     by_chance = (totals[..., :, None] * totals[..., None, :] * distances).sum(axis=(-1, -2))
-    ratio = np.divide(observed, by_chance, out=np.full(number.shape, np.nan), where=by_chance > 0.0)
+    undefined = np.full(number.shape, np.nan)
+    ratio = np.divide(observed, by_chance, out=undefined, where=by_chance > 0.0)
     return np.asarray(1.0 - ratio)
 
 
@@ -197,30 +207,32 @@ def _alphas_without(
     weights = 1.0 / (paired.sum(axis=1) - 1.0)
     # Coincidences: how often two ratings of an item have these levels, each item counted by its number of ratings.
     together = (paired * weights[:, None]).T @ paired - np.diag(weights @ paired)
-    own_totals = np.zeros((int(owner.max()) + 1, omitted.shape[1]))
-    np.add.at(own_totals, owner, omitted)
-    totals = paired.sum(axis=0) - own_totals
+    # Of each cluster, [B, V]; then the ratings of the other clusters, by level and in all.
+    omitted_totals = np.zeros((int(owner.max()) + 1, omitted.shape[1]))
+    np.add.at(omitted_totals, owner, omitted)
+    totals = paired.sum(axis=0) - omitted_totals
     number = totals.sum(axis=1)
-    own_weights = 1.0 / np.maximum(omitted.sum(axis=1) - 1.0, 1.0)
+    omitted_weights = 1.0 / np.maximum(omitted.sum(axis=1) - 1.0, 1.0)
     if level == "nominal":
-        own_equal = np.bincount(owner, own_weights * (omitted * (omitted - 1.0)).sum(axis=1))
-        observed = number - (np.trace(together) - own_equal)
+        equal_pairs = (omitted * (omitted - 1.0)).sum(axis=1)
+        omitted_equal = np.bincount(owner, omitted_weights * equal_pairs)
+        observed = number - (np.trace(together) - omitted_equal)
         by_chance = number * number - (totals * totals).sum(axis=1)
     else:
         ranks = np.cumsum(totals, axis=1) - totals / 2.0
         at = ranks if level == "ordinal" else np.broadcast_to(positions, totals.shape)
         # Centred, so that squares of large numbers lose no digits.
-        at = at - (totals * at).sum(axis=1, keepdims=True) / np.maximum(number, 1.0)[:, None]
+        center = (totals * at).sum(axis=1, keepdims=True) / np.maximum(number, 1.0)[:, None]
+        at = at - center
         squares = (totals * at * at).sum(axis=1)
-        at_own = at[owner]
-        products = (omitted * at_own).sum(axis=1) ** 2 - (omitted * at_own * at_own).sum(axis=1)
-        own_products = np.bincount(owner, own_weights * products)
-        observed = 2.0 * (squares - ((at @ together * at).sum(axis=1) - own_products))
+        item_at = at[owner]
+        products = (omitted * item_at).sum(axis=1) ** 2 - (omitted * item_at * item_at).sum(axis=1)
+        omitted_products = np.bincount(owner, omitted_weights * products)
+        all_products = (at @ together * at).sum(axis=1)
+        observed = 2.0 * (squares - (all_products - omitted_products))
         by_chance = 2.0 * number * squares
-    defined = by_chance > 0.0
-    ratio = np.divide(
-        observed * (number - 1.0), by_chance, out=np.full(len(number), np.nan), where=defined
-    )
+    undefined = np.full(len(number), np.nan)
+    ratio = np.divide(observed * (number - 1.0), by_chance, out=undefined, where=by_chance > 0.0)
     return np.asarray(1.0 - ratio)
 
 
@@ -257,32 +269,36 @@ def jaccard_excess(ratings: ArrayLike, clusters: Ints, least: int = 10) -> Estim
     """
     table = as_ratings(ratings)
     upper = np.triu_indices(len(table), 1)
-    excess = (jaccard_above_median(table, least) - jaccard_by_chance(table, least))[upper]
+    excess = _excess_similarity(table, least)[upper]
     has_pair = ~np.isnan(excess)
     if not has_pair.any():
         return None
+    _, cluster_codes = np.unique(clusters, return_inverse=True)
     without = []
-    for kept in jackknife_parts(np.unique(clusters, return_inverse=True)[1]):
+    for kept in jackknife_parts(cluster_codes):
         # A pair with just enough items stays: what is left out must change the mean alone.
-        changed = (jaccard_above_median(table[:, kept], 1) - jaccard_by_chance(table[:, kept], 1))[
-            upper
-        ]
+        changed = _excess_similarity(table[:, kept], 1)[upper]
         without.append(np.nan_to_num(changed[has_pair]).mean())
-    return jackknife_interval(float(excess[has_pair].mean()), np.array(without)).within(-1.0, 1.0)
+    value = float(excess[has_pair].mean())
+    return jackknife_interval(value, np.array(without)).within(-1.0, 1.0)
+
+
+def _excess_similarity(table: Floats, least: int) -> Floats:
+    return jaccard_above_median(table, least) - jaccard_by_chance(table, least)
 
 
 def _compare_selections(
     table: Floats, least: int, similarity: Callable[[Bools, Bools], float]
 ) -> Floats:
-    given = ~np.isnan(table)
+    is_rated = ~np.isnan(table)
     result = np.full((len(table), len(table)), np.nan)
-    medians = np.array(
-        [np.median(row[~np.isnan(row)]) if (~np.isnan(row)).any() else np.nan for row in table]
-    )
+    medians = np.full(len(table), np.nan)  # NaN for a rater without a rating
+    for rater in np.flatnonzero(is_rated.any(axis=1)):
+        medians[rater] = np.median(table[rater, is_rated[rater]])
     above = table > medians[:, None]
     for first in range(len(table)):
         for second in range(first, len(table)):
-            both = given[first] & given[second]
+            both = is_rated[first] & is_rated[second]
             if np.count_nonzero(both) >= max(1, least):
                 result[first, second] = similarity(above[first, both], above[second, both])
                 result[second, first] = result[first, second]
@@ -300,9 +316,8 @@ def _expected_jaccard(first: Bools, second: Bools) -> float:
     return _mean_of_selections(len(first), *sizes)
 
 
-@lru_cache(
-    maxsize=1 << 16
-)  # a jackknife meets the same sizes again: it saves two thirds of the time
+# A jackknife meets the same sizes again: the cache saves two thirds of the time.
+@lru_cache(maxsize=1 << 16)
 def _mean_of_selections(items: int, smaller: int, larger: int) -> float:
     from scipy import stats  # imported lazily: every `study` command would wait for it
 
@@ -310,4 +325,5 @@ def _mean_of_selections(items: int, smaller: int, larger: int) -> float:
         return np.nan
     overlap = np.arange(smaller + 1)
     chances = stats.hypergeom.pmf(overlap, items, larger, smaller)
-    return float(chances @ (overlap / (larger + smaller - overlap)))
+    similarities = overlap / (larger + smaller - overlap)
+    return float(chances @ similarities)

@@ -49,7 +49,8 @@ class Estimate(NamedTuple):
         value = min(most, max(least, self.value))
         if self.low is None or self.high is None:
             return self._replace(value=value)
-        low, high = (min(most, max(least, end)) for end in (self.low, self.high))
+        low = min(most, max(least, self.low))
+        high = min(most, max(least, self.high))
         return self._replace(value=value, low=low, high=high)
 
 
@@ -68,16 +69,18 @@ def ratio_interval(sums: ArrayLike, sizes: ArrayLike) -> Estimate | None:
     totals = as_finite("sums", sums)
     weights = as_nonnegative("sizes", sizes)
     check_shape("sizes", weights, totals.shape)
-    totals = totals[weights > 0.0]
-    weights = weights[weights > 0.0]
+    has_members = weights > 0.0
+    totals = totals[has_members]
+    weights = weights[has_members]
     if not len(totals):
         return None
-    value = math.fsum(totals) / math.fsum(weights)
+    size = math.fsum(weights)
+    value = math.fsum(totals) / size
     if len(totals) == 1:
         return Estimate(value, None, None, None, 1)
     # The estimate without g differs from it by (n_g θ - s_g) / (N - n_g); the difference of sums would cancel digits.
-    without = value + (weights * value - totals) / (math.fsum(weights) - weights)
-    return jackknife_interval(value, without)
+    changes = (weights * value - totals) / (size - weights)
+    return jackknife_interval(value, value + changes)
 
 
 def jackknife_interval(value: float, without: Floats, freedom: int | None = None) -> Estimate:
@@ -93,8 +96,12 @@ def jackknife_interval(value: float, without: Floats, freedom: int | None = None
     largest = float(np.abs(changes).max())
     if largest <= _ROUNDING * max(1.0, abs(value)):
         return Estimate(value, None, None, 0.0, count)
-    error = largest * math.sqrt((count - 1) / count * math.fsum((changes / largest) ** 2))
-    half_width = t_quantile(count - 1 if freedom is None else freedom) * error
+    # Scaled by the largest change, so that no square overflows or vanishes.
+    squares = math.fsum((changes / largest) ** 2)
+    error = largest * math.sqrt((count - 1) / count * squares)
+    if freedom is None:
+        freedom = count - 1
+    half_width = t_quantile(freedom) * error
     return Estimate(value, value - half_width, value + half_width, error, count)
 
 
@@ -115,9 +122,8 @@ def interval_among(estimate: Estimate, rows: int) -> tuple[float | None, float |
     """
     if estimate.low is None or estimate.error is None:
         return None, None
-    half_width = (
-        t_quantile(estimate.clusters - 1, 1.0 - (1.0 - LEVEL) / (2 * rows)) * estimate.error
-    )
+    probability = 1.0 - (1.0 - LEVEL) / (2 * rows)
+    half_width = t_quantile(estimate.clusters - 1, probability) * estimate.error
     return estimate.value - half_width, estimate.value + half_width
 
 
@@ -132,10 +138,12 @@ def means_differ(first: ArrayLike, second: ArrayLike, tests: int = 1) -> bool:
     freedom = len(a) + len(b) - 2
     if not len(a) or not len(b) or freedom < 1:
         return False
-    variance = (((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum()) / freedom
+    squares = ((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum()
+    variance = squares / freedom
     error = math.sqrt(variance * (1.0 / len(a) + 1.0 / len(b)))
-    quantile = 1.0 - (1.0 - LEVEL) / (2 * tests)
-    return bool(abs(a.mean() - b.mean()) > max(_ROUNDING, t_quantile(freedom, quantile) * error))
+    probability = 1.0 - (1.0 - LEVEL) / (2 * tests)
+    most_by_chance = max(_ROUNDING, t_quantile(freedom, probability) * error)
+    return bool(abs(a.mean() - b.mean()) > most_by_chance)
 
 
 def t_quantile(freedom: float, probability: float = 0.5 + LEVEL / 2) -> float:
@@ -167,9 +175,9 @@ def bounded_interval(
     totals = np.asarray(sums, dtype=np.float64)
     weights = np.asarray(sizes, dtype=np.float64)
     typical = float(weights.sum()) / estimate.clusters
-    more = ratio_interval(
-        np.append(totals, [least * typical, most * typical]), np.append(weights, [typical, typical])
-    )
+    more_totals = np.append(totals, [least * typical, most * typical])
+    more_weights = np.append(weights, [typical, typical])
+    more = ratio_interval(more_totals, more_weights)
     assert more is not None  # it has the same clusters, and two more
     assert more.error is not None  # two of its clusters differ
     error = math.sqrt(more.error**2 + more_variance)
@@ -197,11 +205,10 @@ def mean_interval(
     """
     if len(sums) < 2 or resamples == 0:
         return None, None
-    batches = draw_clusters(len(sums), resamples, seed)
-    means = np.concatenate(
-        [sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1) for drawn in batches]
-    )
-    low, high = np.quantile(means, QUANTILES)
+    means = []
+    for drawn in draw_clusters(len(sums), resamples, seed):
+        means.append(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1))
+    low, high = np.quantile(np.concatenate(means), QUANTILES)
     return float(low), float(high)
 
 
@@ -221,9 +228,10 @@ def wilson(hits: float, n: float, quantile: float = NORMAL_QUANTILE) -> tuple[fl
     z2 = quantile * quantile
     middle = (share + z2 / (2 * n)) / (1 + z2 / n)
     half_width = quantile / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    return 0.0 if hits == 0 else max(0.0, middle - half_width), 1.0 if hits == n else min(
-        1.0, middle + half_width
-    )
+    # Set, because rounding would leave them a little off.
+    low = 0.0 if hits == 0 else max(0.0, middle - half_width)
+    high = 1.0 if hits == n else min(1.0, middle + half_width)
+    return low, high
 
 
 class Share(NamedTuple):
@@ -257,10 +265,11 @@ def share_interval(hits: ArrayLike, sizes: ArrayLike) -> Share | None:
     counts = as_nonnegative("hits", hits)
     trials = as_nonnegative("sizes", sizes)
     check_shape("sizes", trials, counts.shape)
-    if (counts > trials).any() or ((trials > 0.0) & (trials < 1.0)).any():
+    has_trials = trials > 0.0
+    if (counts > trials).any() or (has_trials & (trials < 1.0)).any():
         raise PlanError("each cluster needs 0 or at least 1 trials, and no more hits than trials")
-    counts = counts[trials > 0.0]
-    trials = trials[trials > 0.0]
+    counts = counts[has_trials]
+    trials = trials[has_trials]
     return share_of_trials(counts, trials) if len(trials) else None
 
 
@@ -275,7 +284,8 @@ def share_of_trials(counts: Floats, trials: Floats) -> Share:
         return Share(share, None, None, 1.0, 1)
     if share in (0.0, 1.0):
         unseen = unseen_share(clusters)
-        low, high = (1.0 - unseen, 1.0) if share else (0.0, unseen)
+        low = 1.0 - unseen if share else 0.0
+        high = 1.0 if share else unseen
         return Share(share, low, high, float(clusters), clusters)
     effective = _effective_trials(counts, trials)
     low, high = wilson(share * effective, effective, t_quantile(clusters - 1))
@@ -295,8 +305,10 @@ def _effective_trials(hits: Floats, sizes: Floats) -> float:
     trials = float(weights @ n)
     clusters = len(sizes) + _ADDED
     share = float(weights @ s) / trials
-    variance = (clusters - 1) / clusters * float(weights @ ((n * share - s) / (trials - n)) ** 2)
-    return min(math.fsum(sizes), trials / (trials - 1) * share * (1 - share) / variance)
+    changes = (n * share - s) / (trials - n)  # of the share, without each cluster
+    variance = (clusters - 1) / clusters * float(weights @ changes**2)
+    trial_variance = trials / (trials - 1) * share * (1 - share)
+    return min(math.fsum(sizes), trial_variance / variance)
 
 
 POWER = 0.8
@@ -335,9 +347,8 @@ def lowest_value(
     count = clusters or estimate.clusters
     error = (estimate.error or 0.0) * (estimate.clusters / count) ** 0.5
     unseen = unseen_share(count, level)
-    return float(
-        estimate.value - t_quantile(count - 1, 1.0 - level) * error - unseen * largest_loss
-    )
+    half_width = t_quantile(count - 1, 1.0 - level) * error
+    return float(estimate.value - half_width - unseen * largest_loss)
 
 
 def no_worse_p(estimate: Estimate, margin: float, largest_loss: float) -> float:
@@ -363,13 +374,13 @@ def needed_clusters(estimate: Estimate, margin: float, largest_loss: float) -> i
 
     That is at 1,000,000, or where the value itself is not above -margin.
     """
+
+    def is_enough(clusters: int) -> bool:
+        return lowest_value(estimate, largest_loss, clusters=clusters) > -margin
+
     counts = range(2, _MOST_TASKS + 1)
-    place = bisect_left(
-        counts,
-        True,
-        key=lambda count: lowest_value(estimate, largest_loss, clusters=count) > -margin,
-    )
-    return counts[place] if place < len(counts) else None
+    index = bisect_left(counts, True, key=is_enough)
+    return counts[index] if index < len(counts) else None
 
 
 def detectable_difference(estimate: Estimate) -> float | None:
@@ -384,4 +395,5 @@ def detectable_difference(estimate: Estimate) -> float | None:
     if not estimate.error or estimate.clusters < _LEAST_PLANNED:
         return None
     freedom = estimate.clusters - 1
-    return float(special.nctdtrinc(freedom, 1.0 - POWER, t_quantile(freedom))) * estimate.error
+    noncentrality = float(special.nctdtrinc(freedom, 1.0 - POWER, t_quantile(freedom)))
+    return noncentrality * estimate.error

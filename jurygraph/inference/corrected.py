@@ -57,21 +57,21 @@ class LabelledSample(NamedTuple):
 
 def ppi_weight(sample: LabelledSample) -> float:
     """Return λ of PPI++; 0 without items that have no label, or if all predictions are the same."""
-    return _weight(sample, len(sample.labels) / len(sample.others)) if len(sample.others) else 0.0
+    if not len(sample.others):
+        return 0.0
+    return _weight(sample, len(sample.labels) / len(sample.others))
 
 
 def _weight(sample: LabelledSample, ratio: float) -> float:
     """Return λ = cov(y, f) / ((1 + n / N) var(f)) within [0, 1] for a ratio n / N, which need not be the sample's."""
-    every = np.concatenate([sample.predictions, sample.others])
-    if not np.ptp(every):
+    all_predictions = np.concatenate([sample.predictions, sample.others])
+    if not np.ptp(all_predictions):
         return 0.0
-    shared = float(
-        np.mean(
-            (sample.labels - sample.labels.mean())
-            * (sample.predictions - sample.predictions.mean())
-        )
-    )
-    return min(1.0, max(0.0, shared / ((1.0 + ratio) * float(every.var(ddof=1)))))
+    labels = sample.labels - sample.labels.mean()
+    predictions = sample.predictions - sample.predictions.mean()
+    covariance = float(np.mean(labels * predictions))
+    variance = float(all_predictions.var(ddof=1))
+    return min(1.0, max(0.0, covariance / ((1.0 + ratio) * variance)))
 
 
 def ppi_mean(sample: LabelledSample, scale: tuple[float, float] | None = None) -> Estimate:
@@ -94,7 +94,9 @@ def ppi_mean(sample: LabelledSample, scale: tuple[float, float] | None = None) -
     estimate = Estimate(value, None, None, None, tasks)
     if tasks > 1 and np.isfinite(without).all():
         estimate = jackknife_interval(value, without, freedom=tasks - 1)._replace(clusters=tasks)
-    return estimate if scale is None else _with_unseen(estimate, sample, *scale).within(*scale)
+    if scale is None:
+        return estimate
+    return _with_unseen(estimate, sample, *scale).within(*scale)
 
 
 def _with_unseen(
@@ -104,14 +106,11 @@ def _with_unseen(
     unseen = unseen_share(estimate.clusters)
     label = float(sample.labels[0])
     if estimate.error is not None and not np.ptp(sample.labels):
-        return estimate._replace(
-            low=label - unseen * (label - lowest), high=label + unseen * (highest - label)
-        )
-    if (
-        estimate.low is None
-        or estimate.high is None
-        or not np.array_equal(sample.labels, sample.predictions)
-    ):
+        low = label - unseen * (label - lowest)
+        high = label + unseen * (highest - label)
+        return estimate._replace(low=low, high=high)
+    is_never_wrong = np.array_equal(sample.labels, sample.predictions)
+    if estimate.low is None or estimate.high is None or not is_never_wrong:
         return estimate
     reach = unseen * (highest - lowest)
     return estimate._replace(low=estimate.low - reach, high=estimate.high + reach)
@@ -126,6 +125,7 @@ def rogan_gladen(sample: LabelledSample) -> Estimate | None:
     """
     positive = sample.labels == 1.0
     predicted = sample.predictions == 1.0
+    # In the order of `_true_rate`.
     columns = [
         positive,
         positive & predicted,
@@ -134,9 +134,8 @@ def rogan_gladen(sample: LabelledSample) -> Estimate | None:
         np.ones(len(predicted)),
         predicted,
     ]
-    counts = np.array(
-        [sample.sums(np.asarray(column, dtype=np.float64)) for column in columns]
-    )  # [6, G]
+    sums = [sample.sums(np.asarray(column, dtype=np.float64)) for column in columns]
+    counts = np.array(sums)  # [6, G]
     counts[4] += sample.other_sums(np.ones(len(sample.others)))
     counts[5] += sample.other_sums(sample.others)
     totals = counts.sum(axis=1)
@@ -157,10 +156,12 @@ def _with_unseen_errors(estimate: Estimate, counts: Floats) -> Estimate:
     `counts` are those of positives, true ones, negatives and true ones by task, [4, G]. At another TPR or TNR the rate
     of positive verdicts is the same, so that π · (TPR + TNR - 1) changes by as much as TNR does.
     """
-    low, high = estimate.low, estimate.high
+    low = estimate.low
+    high = estimate.high
     if low is None or high is None:
         return estimate
     positives, found, negatives, rejected = counts
+    # TPR + TNR - 1
     informed = float(found.sum() / positives.sum() + rejected.sum() / negatives.sum() - 1.0)
     if found.sum() == positives.sum():
         least = informed - unseen_share(int(np.count_nonzero(positives)))
@@ -182,11 +183,13 @@ def labels_needed(
     """
     if ppi_mean(sample, scale).low is None:
         return None
+
+    def is_enough(labels: int) -> bool:
+        return _expected_half_width(sample, labels, scale) <= half_width
+
     counts = range(2, len(sample.labels) + len(sample.others) + 1)
-    place = bisect_left(
-        counts, True, key=lambda count: _expected_half_width(sample, count, scale) <= half_width
-    )
-    return counts[place] if place < len(counts) else None
+    index = bisect_left(counts, True, key=is_enough)
+    return counts[index] if index < len(counts) else None
 
 
 def _expected_half_width(sample: LabelledSample, count: int, scale: tuple[float, float]) -> float:
@@ -201,11 +204,11 @@ def _expected_half_width(sample: LabelledSample, count: int, scale: tuple[float,
     rest = items - count
     weight = _weight(sample, count / rest) if rest else 0.0
     sizes = sample.sums(np.ones(labelled))
-    residuals = ratio_interval(sample.sums(sample.labels - weight * sample.predictions), sizes)
-    verdicts = ratio_interval(
-        sample.sums(sample.predictions) + sample.other_sums(sample.others),
-        sizes + sample.other_sums(np.ones(len(sample.others))),
-    )
+    residual_sums = sample.sums(sample.labels - weight * sample.predictions)
+    residuals = ratio_interval(residual_sums, sizes)
+    verdict_sums = sample.sums(sample.predictions) + sample.other_sums(sample.others)
+    verdict_sizes = sizes + sample.other_sums(np.ones(len(sample.others)))
+    verdicts = ratio_interval(verdict_sums, verdict_sizes)
     assert residuals is not None
     assert verdicts is not None  # there are tasks with labels
     variance = (residuals.error or 0.0) ** 2 * labelled / count
@@ -216,13 +219,15 @@ def _expected_half_width(sample: LabelledSample, count: int, scale: tuple[float,
     if not np.ptp(sample.labels):
         return unseen / 2.0
     half_width = t_quantile(tasks - 1) * math.sqrt(variance)
-    return half_width + unseen if np.array_equal(sample.labels, sample.predictions) else half_width
+    is_never_wrong = np.array_equal(sample.labels, sample.predictions)
+    return half_width + unseen if is_never_wrong else half_width
 
 
 def _mean_and_without(sums: Floats, sizes: Floats) -> tuple[float, Floats]:
     """Return Σ sums / Σ sizes, and the same without each cluster, [G]; NaN where nothing is left."""
     rest = sizes.sum() - sizes
-    without = np.divide(sums.sum() - sums, rest, out=np.full(len(sums), np.nan), where=rest > 0.0)
+    undefined = np.full(len(sums), np.nan)
+    without = np.divide(sums.sum() - sums, rest, out=undefined, where=rest > 0.0)
     return float(sums.sum() / sizes.sum()), without
 
 

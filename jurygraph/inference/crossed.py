@@ -35,11 +35,10 @@ def crossed_interval(values: Floats, rows: Ints, columns: Ints) -> Estimate | No
     numbers = as_finite("values", values)
     if not len(numbers):
         return None
-    row = np.unique(rows, return_inverse=True)[1]
-    column = np.unique(columns, return_inverse=True)[1]
-    cell, sizes = np.unique(
-        row * (int(column.max()) + 1) + column, return_inverse=True, return_counts=True
-    )[1:]
+    _, row = np.unique(rows, return_inverse=True)
+    _, column = np.unique(columns, return_inverse=True)
+    pairs = row * (int(column.max()) + 1) + column
+    _, cell, sizes = np.unique(pairs, return_inverse=True, return_counts=True)
     mean = float(numbers.mean())
     residuals = numbers - mean
     row_sums = np.asarray(np.bincount(row, residuals), dtype=np.float64)
@@ -50,10 +49,10 @@ def crossed_interval(values: Floats, rows: Ints, columns: Ints) -> Estimate | No
     if float(np.abs(residuals).max()) <= _ROUNDING * max(1.0, abs(mean)):
         return Estimate(mean, None, None, 0.0, clusters)
     squares = (np.bincount(cell, residuals) ** 2).sum()
-    is_complete = len(sizes) == len(row_sums) * len(column_sums) and bool((sizes == sizes[0]).all())
-    error = float(
-        crossed_error(row_sums, column_sums, squares, len(numbers), len(sizes), is_complete)
-    )
+    has_all_cells = len(sizes) == len(row_sums) * len(column_sums)
+    is_complete = has_all_cells and bool((sizes == sizes[0]).all())
+    errors = crossed_error(row_sums, column_sums, squares, len(numbers), len(sizes), is_complete)
+    error = float(errors)
     half_width = t_quantile(clusters - 1) * error
     return Estimate(mean, mean - half_width, mean + half_width, error, clusters)
 
@@ -79,14 +78,17 @@ def crossed_error(
     column_count = column_sums.shape[-1]
     row_squares = (row_sums**2).sum(axis=-1)
     column_squares = (column_sums**2).sum(axis=-1)
-    of_rows = row_squares * row_count / (row_count - 1)
-    of_columns = column_squares * column_count / (column_count - 1)
+    # V_row, V_column and V_cell, each times N².
+    row_part = row_squares * row_count / (row_count - 1)
+    column_part = column_squares * column_count / (column_count - 1)
     if is_complete:
         without_means = cell_squares - row_squares / column_count - column_squares / row_count
-        of_cells = np.maximum(0.0, without_means) * cells / ((row_count - 1) * (column_count - 1))
+        freedom = (row_count - 1) * (column_count - 1)
+        cell_part = np.maximum(0.0, without_means) * cells / freedom
     else:
-        of_cells = cell_squares * cells / (cells - 1)
-    variance = np.maximum(of_rows + of_columns - of_cells, np.maximum(of_rows, of_columns))
+        cell_part = cell_squares * cells / (cells - 1)
+    larger = np.maximum(row_part, column_part)
+    variance = np.maximum(row_part + column_part - cell_part, larger)
     return np.asarray(np.sqrt(variance) / members)
 
 
@@ -96,4 +98,5 @@ def t_test_p(estimate: Estimate | None) -> float | None:
 
     if estimate is None or not estimate.error:
         return None
-    return float(2.0 * special.stdtr(estimate.clusters - 1, -abs(estimate.value) / estimate.error))
+    statistic = -abs(estimate.value) / estimate.error
+    return float(2.0 * special.stdtr(estimate.clusters - 1, statistic))

@@ -43,7 +43,8 @@ def _means_of(values: Clustered, clusters: Iterable[str]) -> _Means | None:
         return None
     with np.errstate(invalid="ignore"):
         without = (total - sums) / (count - sizes)
-    return _Means(total / count, without, float(np.max((total + sums) / (count + sizes))))
+    twice = (total + sums) / (count + sizes)  # with each cluster counted twice
+    return _Means(total / count, without, float(np.max(twice)))
 
 
 def _log_interval(value: float, without: Floats) -> Estimate:
@@ -70,9 +71,9 @@ def mean_of_units(values: Clustered) -> Estimate | None:
     interval = _log_interval(means.value, means.without)
     if interval.error is None or interval.high is None:
         return interval
-    return interval._replace(
-        high=interval.high * means.largest / means.value, error=interval.error * means.value
-    )
+    high = interval.high * means.largest / means.value
+    error = interval.error * means.value  # of the mean, no longer of its logarithm
+    return interval._replace(high=high, error=error)
 
 
 def ratio_of_means(above: Clustered, below: Clustered, factor: float = 1.0) -> Estimate | None:
@@ -89,9 +90,8 @@ def ratio_of_means(above: Clustered, below: Clustered, factor: float = 1.0) -> E
         return None
     if denominator.value == 0.0:
         return Estimate(math.inf, None, None, None, len(clusters)) if numerator.value else None
-    with np.errstate(
-        divide="ignore", invalid="ignore"
-    ):  # without its only noisy cluster, the mean below is 0
+    # Without its only noisy cluster, the mean below is 0.
+    with np.errstate(divide="ignore", invalid="ignore"):
         without = numerator.without / denominator.without
     return _log_interval(factor * numerator.value / denominator.value, factor * without)
 
@@ -103,12 +103,12 @@ def difference_of_means(above: Clustered, below: Clustered) -> Estimate | None:
     both as independent: wider than needed where the same clusters are noisy in both. It has no error, and no ends where
     a mean has none.
     """
-    first, second = mean_of_units(above), mean_of_units(below)
+    first = mean_of_units(above)
+    second = mean_of_units(below)
     if first is None or second is None:
         return None
-    difference = Estimate(
-        first.value - second.value, None, None, None, len(above.keys() | below.keys())
-    )
+    clusters = above.keys() | below.keys()
+    difference = Estimate(first.value - second.value, None, None, None, len(clusters))
     if first.low is None or first.high is None or second.low is None or second.high is None:
         return difference
     to_low = math.hypot(first.value - first.low, second.high - second.value)

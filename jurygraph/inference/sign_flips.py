@@ -44,19 +44,22 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
     sizes = np.sort(np.abs(values))
     largest = float(sizes[-1])
     # Scaled, no sum overflows.
+    scaled = sizes / largest
     observed = abs(math.fsum(values / largest))
-    spread = math.fsum(sizes / largest)
-    if spread * largest * len(sizes) <= MAX_CELLS and (sizes == np.round(sizes)).all():
+    spread = math.fsum(scaled)
+    is_whole_numbered = (sizes == np.round(sizes)).all()
+    if spread * largest * len(sizes) <= MAX_CELLS and is_whole_numbered:
         return _integer_tail(sizes.astype(np.intp), round(abs(math.fsum(values))))
     least = observed - ROUNDING * spread  # equal sums can differ in their last bits
     if least <= 0.0:
         return 1.0
-    variance = math.fsum((sizes / largest) ** 2)
+    variance = math.fsum(scaled**2)
     if len(sizes) > MAX_SAMPLED and variance > len(sizes) / 100:  # no few tasks carry all of it
         return math.erfc(observed / math.sqrt(2.0 * variance))
     if len(sizes) <= MAX_ENUMERATED:
-        return float((np.abs(_all_sums(sizes / largest)) >= least).mean())
-    return _sampled_tail(sizes / largest, least, seed)
+        is_as_large = np.abs(_all_sums(scaled)) >= least
+        return float(is_as_large.mean())
+    return _sampled_tail(scaled, least, seed)
 
 
 def flippable_sums(sums: ArrayLike) -> Floats:
@@ -91,17 +94,21 @@ def _all_sums(values: Floats) -> Floats:
 
 def _sampled_tail(values: Floats, least: float, seed: int) -> float:
     """Return the share of random flips of at least `least`; a random byte flips eight tasks at once."""
-    eights = np.concatenate([values, np.zeros(-len(values) % 8)]).reshape(-1, 8)
-    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
-    sums = eights @ (2.0 * bits - 1.0).T  # [eights, 256]
+    padding = np.zeros(-len(values) % 8)
+    eights = np.concatenate([values, padding]).reshape(-1, 8)
+    all_bytes = np.arange(256, dtype=np.uint8)
+    bits = np.unpackbits(all_bytes[:, None], axis=1, bitorder="little")
+    signs = 2.0 * bits - 1.0  # [256, 8]
+    sums = eights @ signs.T  # [eights, 256]
     rng = np.random.default_rng(seed)
     hits = 0
     batch = max(1, _CELLS_PER_BATCH // len(sums))
     for start in range(0, FLIPS, batch):
-        drawn = rng.integers(0, 256, (min(batch, FLIPS - start), len(sums)), dtype=np.uint8)
-        flipped = np.zeros(len(drawn))
-        for of_byte, byte in zip(sums, drawn.T, strict=True):
-            flipped += of_byte.take(byte)
+        flips = min(batch, FLIPS - start)
+        drawn = rng.integers(0, 256, (flips, len(sums)), dtype=np.uint8)
+        flipped = np.zeros(flips)
+        for byte_sums, byte in zip(sums, drawn.T, strict=True):
+            flipped += byte_sums.take(byte)
         hits += int(np.count_nonzero(np.abs(flipped) >= least))
     return (1 + hits) / (1 + FLIPS)
 
@@ -111,12 +118,14 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
     A missing p-value was no test: it stays None and does not count.
     """
-    tested = [place for place, p in enumerate(p_values) if p is not None]
-    p = np.array([p_values[place] for place in tested], dtype=np.float64)
+    tested = [index for index, p in enumerate(p_values) if p is not None]
+    p = np.array([p_values[index] for index in tested], dtype=np.float64)
     order = np.argsort(p, kind="stable")
+    # The least is multiplied by the number of tests, the next by one fewer; none becomes less than one before it.
+    multiplied = p[order] * np.arange(len(p), 0, -1)
     adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)))
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(multiplied))
     result: list[float | None] = [None] * len(p_values)
-    for place, adjusted_p in zip(tested, adjusted, strict=True):
-        result[place] = float(adjusted_p)
+    for index, adjusted_p in zip(tested, adjusted, strict=True):
+        result[index] = float(adjusted_p)
     return result

@@ -62,23 +62,29 @@ def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceSplit | Non
         PlanError: a value that is not finite, a list of another length, or a unit that is in several outer ones.
     """
     numbers = as_finite("values", values)
-    places = _check_levels(numbers, levels)
+    unit_codes = _check_levels(numbers, levels)
     centered = numbers - numbers.mean()
-    rounding = _ROUNDING * max(float(np.mean(centered**2)), _ROUNDING * float(np.mean(numbers**2)))
-    raw = _components(centered, places, rounding)
+    variance = float(np.mean(centered**2))
+    # What rounding alone can leave of a component; large means lose more digits.
+    rounding = _ROUNDING * max(variance, _ROUNDING * float(np.mean(numbers**2)))
+    raw = _components(centered, unit_codes, rounding)
     if np.isnan(raw).any():
         return None
     without = []
-    for kept in jackknife_parts(places[0]):
-        without.append(_components(centered[kept], [level[kept] for level in places], rounding))
-    units = (*(int(level.max()) + 1 for level in places), len(numbers))
+    for kept in jackknife_parts(unit_codes[0]):
+        kept_codes = [codes[kept] for codes in unit_codes]
+        without.append(_components(centered[kept], kept_codes, rounding))
+    units = (*(int(codes.max()) + 1 for codes in unit_codes), len(numbers))
+    # The mean number of inner units in an outer one.
     sizes = [inner / outer for outer, inner in pairwise(units)]
-    correlations = tuple(
-        _correlation(raw, np.array(without), level, size) for level, size in enumerate(sizes)
-    )
-    components = tuple(raw.tolist())
+    changed = np.array(without)
+    correlations = [_correlation(raw, changed, level, size) for level, size in enumerate(sizes)]
+    components = raw.tolist()
     return VarianceSplit(
-        components, tuple(max(0.0, component) for component in components), correlations, units
+        raw=tuple(components),
+        components=tuple(max(0.0, component) for component in components),
+        correlations=tuple(correlations),
+        units=units,
     )
 
 
@@ -91,25 +97,30 @@ def reliability(correlation: float, count: float) -> float:
 
 
 def _check_levels(numbers: Floats, levels: Sequence[ArrayLike]) -> list[Ints]:
-    places: list[Ints] = []
+    """Return the unit of each value by level, as codes [N] each."""
+    unit_codes: list[Ints] = []
     for number, level in enumerate(levels, start=1):
         ids, units = np.unique(np.asarray(level), return_inverse=True)
         check_shape(f"level {number}", units, numbers.shape)
-        if places and (mixed := places[-1] != _outer_unit(places[-1], units)[units]).any():
-            raise PlanError(
-                f"unit {ids[units[mixed][0]]!s} of level {number} is in several units of level {number - 1}; "
-                "give each unit an id of its own"
-            )
-        places.append(units)
-    return places
+        if unit_codes:
+            outer = unit_codes[-1]
+            is_mixed = outer != _outer_unit(outer, units)[units]
+            if is_mixed.any():
+                raise PlanError(
+                    f"unit {ids[units[is_mixed][0]]!s} of level {number} is in several units of level {number - 1}; "
+                    "give each unit an id of its own"
+                )
+        unit_codes.append(units)
+    return unit_codes
 
 
-def _components(numbers: Floats, places: Sequence[Ints], rounding: float) -> Floats:
+def _components(numbers: Floats, unit_codes: Sequence[Ints], rounding: float) -> Floats:
     """Return the components of values [N] by level, [L]; NaN where a level has no degree of freedom.
 
     Those nearer to 0 than `rounding` are 0. A unit without a value does not count.
     """
-    levels = [np.zeros(len(numbers), dtype=np.intp), *places, np.arange(len(numbers))]
+    # Before the outermost level one unit of all values, after the innermost each value by itself.
+    levels = [np.zeros(len(numbers), dtype=np.intp), *unit_codes, np.arange(len(numbers))]
     sizes = [np.bincount(level).astype(np.float64) for level in levels]
     sums = [np.bincount(level, numbers) for level in levels]
     squares = [_sum_of_ratios(total**2, size) for total, size in zip(sums, sizes, strict=True)]
@@ -120,6 +131,7 @@ def _components(numbers: Floats, places: Sequence[Ints], rounding: float) -> Flo
         within = sizes[outer][_outer_unit(levels[outer], levels[deeper])]
         return _sum_of_ratios(sizes[deeper] ** 2, within)
 
+    # From the innermost level outwards: expected squares contain the components of all inner levels.
     solved = np.zeros(len(levels))
     for level in reversed(range(1, len(levels))):
         gained = squares[level] - squares[level - 1]
@@ -131,10 +143,12 @@ def _components(numbers: Floats, places: Sequence[Ints], rounding: float) -> Flo
 
 
 def _sum_of_ratios(above: Floats | Ints, below: Floats) -> float:
-    return float(np.sum(above[below > 0.0] / below[below > 0.0]))
+    is_counted = below > 0.0
+    return float(np.sum(above[is_counted] / below[is_counted]))
 
 
 def _outer_unit(outer: Ints, level: Ints) -> Ints:
+    """Return the outer unit of each unit of a level, [U], from those of the values, [N] each."""
     outer_of = np.zeros(int(level.max()) + 1, dtype=np.intp)
     outer_of[level] = outer
     return outer_of
@@ -145,19 +159,23 @@ def _correlation(raw: Floats, without: Floats, level: int, size: float) -> Estim
     if raw.sum() <= 0.0:
         return None
     value = float(raw[: level + 1].sum() / raw.sum())
-    known = Estimate(min(1.0, max(0.0, value)), None, None, None, len(without))
+    estimate = Estimate(min(1.0, max(0.0, value)), None, None, None, len(without))
     ratios = _log_ratio(np.vstack([raw, without]), level, size)
     if not np.isfinite(ratios).all():
-        return known
+        return estimate
     log_f = jackknife_interval(float(ratios[0]), ratios[1:])
     if log_f.low is None or log_f.high is None or log_f.error is None:
-        return known
-    low, high = (
-        max(0.0, 1.0 - size / (math.exp(min(end, _LARGEST)) + size - 1.0))
-        for end in (log_f.low, log_f.high)
-    )
+        return estimate
+    low = _correlation_at(log_f.low, size)
+    high = _correlation_at(log_f.high, size)
     slope = (1.0 - value) * (1.0 + (size - 1.0) * value) / size  # of ρ over log F
-    return known._replace(low=low, high=high, error=log_f.error * slope)
+    return estimate._replace(low=low, high=high, error=log_f.error * slope)
+
+
+def _correlation_at(log_f: float, size: float) -> float:
+    """Return ρ, at least 0, at a variance ratio F."""
+    f = math.exp(min(log_f, _LARGEST))
+    return max(0.0, 1.0 - size / (f + size - 1.0))
 
 
 def _log_ratio(components: Floats, level: int, size: float) -> Floats:
