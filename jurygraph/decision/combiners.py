@@ -59,6 +59,11 @@ def weighted_mean(values: Floats | Bools, weights: Floats) -> tuple[Floats, Bool
     return aggregation.total(weights * values) / np.where(has_weight, weight, 1.0), has_weight
 
 
+def count_true(mask: Bools, axis: int = -1) -> Floats:
+    """Return how many cells of a mask are true along an axis."""
+    return np.asarray(aggregation.total(np.where(mask, 1.0, 0.0), axis=axis))
+
+
 Matrices = Mapping[str, ScoreMatrix]
 """The matrices of a component's inputs, by name."""
 
@@ -681,6 +686,6 @@ def _count_met(matrices: Matrices, columns: Mapping[str, Sequence[int]]) -> tupl
         selected = list(positions)
         applicable = matrices[name].applicable[:, selected]
         met = applicable & matrices[name].met[:, selected]
-        met_counts.append(aggregation.total(np.where(met, 1.0, 0.0)))
-        applicable_counts.append(aggregation.total(np.where(applicable, 1.0, 0.0)))
+        met_counts.append(count_true(met))
+        applicable_counts.append(count_true(applicable))
     return np.stack(met_counts, axis=1), np.stack(applicable_counts, axis=1)

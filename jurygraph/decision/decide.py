@@ -334,16 +334,12 @@ def reward_rows(
     rows = len(counts)
     coverage = result.coverage
     # with tolerance: four of five weights of 0.3 are not less than 0.8
-    is_failed = (
-        result.failed_by_rule | (coverage < decision.min_coverage - ROUNDING) | (coverage == 0.0)
-    )
+    lacks_coverage = coverage < decision.min_coverage - ROUNDING
+    is_failed = result.failed_by_rule | lacks_coverage | (coverage == 0.0)
     is_open = result.low < result.high  # missing verdicts could still change the reward
-    is_degraded = (
-        (coverage < 1.0 - ROUNDING)
-        | is_open
-        | np.array(is_single, dtype=np.bool_)
-        | bool(result.dropped)
-    )
+    is_incomplete = coverage < 1.0 - ROUNDING
+    is_alone = np.array(is_single, dtype=np.bool_)
+    is_degraded = is_incomplete | is_open | is_alone | bool(result.dropped)
     status = np.where(is_failed, "failed", np.where(is_degraded, "degraded", "ok")).tolist()
     failed_by_rule = result.failed_by_rule.tolist()
     reasons = zip(coverage.tolist(), failed_by_rule, is_open.tolist(), is_single, strict=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from jurygraph import aggregation
 from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.arrays import Bools, Floats
-from jurygraph.decision.combiners import ScoreMatrix
+from jurygraph.decision.combiners import ScoreMatrix, count_true
 from jurygraph.schema import (
     Cause,
     ComponentInput,
@@ -241,8 +241,7 @@ class VerdictTable:
             stored_turns = self._turns_of(name, spec_input.judge)
             effective_turns = self.effective_turns(name, spec_input)
             for columns, effective in zip(stored_turns, effective_turns, strict=True):
-                is_discarded = _is_unsure(columns, spec_input)
-                discarded.append(aggregation.total(np.where(is_discarded, 1.0, 0.0)))
+                discarded.append(count_true(_is_unsure(columns, spec_input)))
                 has_vote = _is_answered(columns.outcome) | (columns.outcome == STOPPED)
                 is_undecided = has_vote.any(axis=1) & lacks_score(effective.outcome).any(axis=1)
                 needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
@@ -290,10 +289,8 @@ class VerdictTable:
         requested = []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
             outcome = self.effective_columns(name, spec_input).outcome
-            is_settled = np.isin(outcome, settled)
-            judged_count = np.asarray(aggregation.total(np.where(is_settled, 1.0, 0.0)))
-            open_count = aggregation.total(np.where(lacks_score(outcome), 1.0, 0.0))
-            requested_count = judged_count + open_count
+            judged_count = count_true(np.isin(outcome, settled))
+            requested_count = judged_count + count_true(lacks_score(outcome))
             if spec_input.reduce is not None:
                 judged_count = judged_count / np.maximum(requested_count, 1.0)
                 requested_count = np.minimum(requested_count, 1.0)
@@ -394,10 +391,9 @@ def calibrate(scores: Floats, calibration: ScoreCalibration) -> Floats:
     right = np.minimum(left + 1, len(knots) - 1)
     width = np.where(right > left, knots[right] - knots[left], 1.0)
     share = np.clip((scores - knots[left]) / width, 0.0, 1.0)
+    interpolated = values[left] + share * (values[right] - values[left])
     # rounding must not lead above the next knot, so that the map never falls
-    calibrated: Floats = np.minimum(
-        values[left] + share * (values[right] - values[left]), values[right]
-    )
+    calibrated: Floats = np.minimum(interpolated, values[right])
     return calibrated
 
 
@@ -423,8 +419,8 @@ def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule, has_judges: bool) 
     majority = strict_majority(value, has_vote, seats)
     is_excluded = majority.decided & (majority.value == _DOES_NOT_APPLY)
     agrees = has_vote & (value == majority.value[:, None])
-    votes = aggregation.total(np.where(agrees, 1.0, 0.0))
-    votes_met = aggregation.total(np.where(agrees & columns.met, 1.0, 0.0))
+    votes = count_true(agrees)
+    votes_met = count_true(agrees & columns.met)
     worst = np.where(lacks_score(columns.outcome), columns.outcome, ABSTAINED).max(axis=1)
     is_left_out = (columns.outcome == NOT_APPLICABLE).any(axis=1)
     unrequested = np.where(is_left_out, NOT_APPLICABLE, ABSENT)
@@ -435,7 +431,7 @@ def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule, has_judges: bool) 
     undecided = np.where(is_stopped.any(axis=1), STOPPED, undecided)
     decided = np.where(is_excluded, EXCLUDED, OK)
     outcome = np.where(majority.decided, decided, undecided).astype(np.int8)
-    met = majority.decided & ~is_excluded & (np.asarray(votes_met) * 2 >= votes)
+    met = majority.decided & ~is_excluded & (votes_met * 2 >= votes)
     winner = np.where(is_excluded, 0.0, majority.value)
     one_column = ScoreArrays.absent(len(outcome), 1)
     return one_column._replace(value=winner[:, None], met=met[:, None], outcome=outcome[:, None])
@@ -605,13 +601,13 @@ def _reduce_turns(
     """
     # Each is [T,R,K].
     value, met, judged, applicable = map(np.stack, zip(*turns, strict=True))
-    count = np.asarray(aggregation.total(np.where(applicable, 1.0, 0.0), axis=0))
+    count = count_true(applicable, axis=0)
     has_turn = np.greater(count, 0.0)
     divisor = np.where(has_turn, count, 1.0)
     fails = applicable & (met == is_penalty)
     if reduction == "first_failure":
         before = applicable & ~_has_failed(fails)
-        share = aggregation.total(np.where(before, 1.0, 0.0), axis=0) / divisor
+        share = count_true(before, axis=0) / divisor
         reduced = 1.0 - share if is_penalty else share
     elif reduction == "min":
         reduced = _worst(value, applicable, is_penalty)
@@ -620,10 +616,11 @@ def _reduce_turns(
     if reduction in ("first_failure", "min"):
         is_met = fails.any(axis=0) == is_penalty
     else:
-        agreed = aggregation.total(np.where(applicable & met, 1.0, 0.0), axis=0)
+        agreed = count_true(applicable & met, axis=0)
         is_met = np.asarray(agreed * 2 >= divisor)
     complete = np.where(has_turn, (judged | ~applicable).all(axis=0), judged.all(axis=0))
-    return FilledCells(np.where(has_turn, reduced, 0.0), is_met & has_turn, complete, has_turn)
+    value_or_zero = np.where(has_turn, reduced, 0.0)
+    return FilledCells(value_or_zero, is_met & has_turn, complete, has_turn)
 
 
 def deciding_turns(
@@ -664,7 +661,7 @@ def _fold_columns(
     value: Floats, met: Bools, answered: Bools, applicable: Bools, reduce: str
 ) -> FilledCells:
     """Return the applicable columns of a question as one; a row without any gets a cell that does not apply."""
-    count = np.asarray(aggregation.total(np.where(applicable, 1.0, 0.0)))
+    count = count_true(applicable)
     has_applicable = np.greater(count, 0.0)
     divisor = np.where(has_applicable, count, 1.0)
     if reduce == "mean":
@@ -677,7 +674,7 @@ def _fold_columns(
         folded = np.where(has_applicable, least, 0.0)
     else:
         folded = np.max(np.where(applicable, value, 0.0), axis=1)
-    agreed = aggregation.total(np.where(applicable & met, 1.0, 0.0))
+    agreed = count_true(applicable & met)
     is_met = np.asarray(agreed * 2 >= divisor)
     complete = np.where(has_applicable, (answered | ~applicable).all(axis=1), answered.all(axis=1))
     return FilledCells(folded[:, None], is_met[:, None], complete[:, None], has_applicable[:, None])

@@ -123,7 +123,8 @@ def interval_among(estimate: Estimate, rows: int) -> tuple[float | None, float |
     if estimate.low is None or estimate.error is None:
         return None, None
     probability = 1.0 - (1.0 - LEVEL) / (2 * rows)
-    half_width = t_quantile(estimate.clusters - 1, probability) * estimate.error
+    quantile = t_quantile(estimate.clusters - 1, probability)
+    half_width = quantile * estimate.error
     return estimate.value - half_width, estimate.value + half_width
 
 
@@ -226,8 +227,10 @@ def wilson(hits: float, n: float, quantile: float = NORMAL_QUANTILE) -> tuple[fl
     """
     share = hits / n
     z2 = quantile * quantile
-    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half_width = quantile / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    shrinkage = 1 + z2 / n
+    middle = (share + z2 / (2 * n)) / shrinkage
+    spread = share * (1 - share) / n + z2 / (4 * n * n)
+    half_width = quantile / shrinkage * math.sqrt(spread)
     # Set, because rounding would leave them a little off.
     low = 0.0 if hits == 0 else max(0.0, middle - half_width)
     high = 1.0 if hits == n else min(1.0, middle + half_width)

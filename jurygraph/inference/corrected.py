@@ -234,7 +234,8 @@ def _mean_and_without(sums: Floats, sizes: Floats) -> tuple[float, Floats]:
 def _true_rate(counts: Floats) -> Floats:
     """Return π from counts of positives, true ones, negatives, true ones, all and those said, [6, ...]; else NaN."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        tpr = counts[1] / counts[0]
-        tnr = counts[3] / counts[2]
-        rate = (counts[5] / counts[4] + tnr - 1.0) / (tpr + tnr - 1.0)
+        positives, found, negatives, rejected, items, predicted = counts
+        tpr = found / positives
+        tnr = rejected / negatives
+        rate = (predicted / items + tnr - 1.0) / (tpr + tnr - 1.0)
         return np.where(tpr + tnr > 1.0, rate, np.nan)

@@ -460,19 +460,24 @@ def _extrapolate(origin: Model, first: Model, second: Model) -> Model | None:
     # differences.
     step = [b - a for a, b in zip(origin, first, strict=True)]
     turn = [c - b - d for b, c, d in zip(first, second, step, strict=True)]
-    step_length = np.sqrt(sum(float((delta * delta).sum()) for delta in step))
-    turn_length = np.sqrt(sum(float((delta * delta).sum()) for delta in turn))
+    step_length = _length(step)
+    turn_length = _length(turn)
     if turn_length == 0.0 or step_length <= turn_length:
         return None
     factor = step_length / turn_length
-    leaps = (
-        a + 2.0 * factor * d + factor * factor * t
-        for a, d, t in zip(origin, step, turn, strict=True)
-    )
-    prior, confusion = (
-        np.where(leap > 0.0, leap, c) for leap, c in zip(leaps, second, strict=True)
-    )
+    leaps = []
+    for a, d, t, c in zip(origin, step, turn, second, strict=True):
+        leap = a + 2.0 * factor * d + factor * factor * t
+        leaps.append(np.where(leap > 0.0, leap, c))
+    prior, confusion = leaps
     return Model(prior / prior.sum(), _scale_rows(confusion))
+
+
+def _length(arrays: Sequence[Floats]) -> np.float64:
+    """Return the Euclidean length of all entries together."""
+    squares = [float((array * array).sum()) for array in arrays]
+    length: np.float64 = np.sqrt(sum(squares))
+    return length
 
 
 def _scale_rows(confusion: Floats) -> Floats:
