@@ -202,9 +202,9 @@ def _bounds_after_gate(
     either = _hull(*bounds, *shut)
     surely_shut = span[1] < gate.below
     surely_open = span[0] >= gate.below
-    least = np.where(surely_shut, shut[0], np.where(surely_open, bounds[0], either[0]))
-    most = np.where(surely_shut, shut[1], np.where(surely_open, bounds[1], either[1]))
-    return least, most
+    least = np.where(surely_open, bounds[0], either[0])
+    most = np.where(surely_open, bounds[1], either[1])
+    return np.where(surely_shut, shut[0], least), np.where(surely_shut, shut[1], most)
 
 
 def _hull(*arrays: Floats) -> Interval:
