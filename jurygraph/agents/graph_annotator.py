@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
+from itertools import chain, product, starmap
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
@@ -81,9 +82,8 @@ def load_domain(name: str, where: str = "annotation.domain") -> Domain:
     if name in DOMAINS:
         from ruamel.yaml import YAML
 
-        text = (
-            files("jurygraph.prompts").joinpath("domains", f"{name}.md").read_text(encoding="utf-8")
-        )
+        profile = files("jurygraph.prompts").joinpath("domains", f"{name}.md")
+        text = profile.read_text(encoding="utf-8")
         front = YAML(typ="safe", pure=True).load(text.split(_FRONT, 2)[1])
         return Domain(f"{name} {front['version']}", *_split_examples(_body(text)))
     path = Path(name)
@@ -100,9 +100,8 @@ def load_domain(name: str, where: str = "annotation.domain") -> Domain:
         raise ConfigError(
             f"{where}: {name} {problem}; write what an annotator should know of the field"
         )
-    return Domain(
-        f"{path.name} {hashlib.sha256(body.encode()).hexdigest()[:12]}", *_split_examples(body)
-    )
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    return Domain(f"{path.name} {digest[:12]}", *_split_examples(body))
 
 
 def _split_examples(body: str) -> tuple[str, str]:
@@ -112,11 +111,9 @@ def _split_examples(body: str) -> tuple[str, str]:
 
 def _body(text: str) -> str:
     text = text.replace("\r\n", "\n")
-    return (
-        text.split(_FRONT, 2)[2].strip()
-        if text.startswith(_FRONT) and text.count(_FRONT) > 1
-        else text.strip()
-    )
+    if text.startswith(_FRONT) and text.count(_FRONT) > 1:
+        text = text.split(_FRONT, 2)[2]
+    return text.strip()
 
 
 _MAX_ENTRIES = 1024
@@ -211,12 +208,8 @@ def kinds_between(roles: Mapping[str, Role], pair: CriterionPair) -> tuple[Kind,
 
 def candidate_pairs(roles: Mapping[str, Role]) -> tuple[CriterionPair, ...]:
     """Return every pair that can have an edge. The two directions of a pair are adjacent; otherwise in id order."""
-    return sort_pairs(
-        pair
-        for parent in roles
-        for child in roles
-        if kinds_between(roles, pair := CriterionPair(parent, child))
-    )
+    pairs = starmap(CriterionPair, product(roles, repeat=2))
+    return sort_pairs(pair for pair in pairs if kinds_between(roles, pair))
 
 
 def sort_pairs(pairs: Iterable[CriterionPair]) -> tuple[CriterionPair, ...]:
@@ -272,13 +265,11 @@ class CheckedEdges:
 
     @property
     def problems(self) -> list[str]:
-        messages = [
+        rejections = [
             f"{_quote(f'{edge.parent} -> {edge.child}')}: {why}" for edge, why in self.rejected
         ]
-        return [
-            *messages,
-            *(f"{_quote(str(pair))}: {why}" for pair, why in self.unanswered.items()),
-        ]
+        omissions = [f"{_quote(str(pair))}: {why}" for pair, why in self.unanswered.items()]
+        return rejections + omissions
 
 
 def check_edges(
@@ -291,10 +282,11 @@ def check_edges(
     answers: dict[CriterionPair, EdgeReply] = {}
     rejected: list[tuple[EdgeReply, str]] = []
     by_pair: dict[CriterionPair, list[EdgeReply]] = defaultdict(list)
-    for edge in sorted(
+    ordered = sorted(
         edges,
         key=lambda edge: (edge.parent, edge.child, edge.relation, -edge.confidence, edge.reason),
-    ):
+    )
+    for edge in ordered:
         pair = CriterionPair(edge.parent, edge.child)
         why = _wrong_edge(edge.relation, pair, requested, roles)
         if why is None:
@@ -357,25 +349,24 @@ class KnownGraph:
         """Return the pairs about which nothing is known; a hand-written edge settles its pair in both directions."""
         unanswered = set(map(_ends, self.record.unanswered if self.record else ()))
         by_hand = {frozenset(_ends(edge)) for edge in self.hand_written_edges}
-        known = set(map(_ends, self.annotated_edges))
-        return sort_pairs(
-            pair
-            for pair in candidates
-            if (pair in unanswered or not self.unchanged_criteria.issuperset(pair))
-            and pair not in known
-            and frozenset(pair) not in by_hand
-        )
+        annotated = set(map(_ends, self.annotated_edges))
+        pairs = []
+        for pair in candidates:
+            has_edge = pair in annotated or frozenset(pair) in by_hand
+            was_answered = pair not in unanswered and self.unchanged_criteria.issuperset(pair)
+            if not has_edge and not was_answered:
+                pairs.append(pair)
+        return sort_pairs(pairs)
 
     def still_rejected(self, requested: Iterable[CriterionPair]) -> Iterator[RejectedEdge]:
         """Yield the earlier rejections that still hold: pairs in `requested`, or of changed criteria, get new ones."""
         replaced = {frozenset(pair) for pair in requested}
-        for edge in () if self.record is None else self.record.rejected:
-            is_unchanged = self.unchanged_criteria.issuperset(_ends(edge))
-            if (
-                edge.stage != "projection"
-                and is_unchanged
-                and frozenset(_ends(edge)) not in replaced
-            ):
+        if self.record is None:
+            return
+        for edge in self.record.rejected:
+            ends = _ends(edge)
+            is_unchanged = self.unchanged_criteria.issuperset(ends)
+            if edge.stage != "projection" and is_unchanged and frozenset(ends) not in replaced:
                 yield edge
 
 
@@ -392,23 +383,30 @@ def known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> K
     hand_written = {_ends(edge): edge for edge in (*rubric.edges, *source.edges) if not edge.model}
     by_hand = [hand_written[ends] for ends in sorted(hand_written) if present.issuperset(ends)]
     names = sorted(present)
+    # Refuses a cycle of hand-written edges: no projection may remove any of them.
     gear.compile(len(names), *gear.edges(names, list(map(_ends, by_hand))), names)
-    rejected = source.annotation.rejected if source.annotation else ()
-    cut_edges = (
-        edge.model_dump(exclude={"stage", "why"}) for edge in rejected if edge.stage == "projection"
+
+    def is_settled(edge: Edge) -> bool:
+        ends = _ends(edge)
+        return ends not in hand_written and settled.issuperset(ends)
+
+    annotated = [edge for edge in source.edges if edge.model]
+    projected_out = _projected_out(source.annotation)
+    return KnownGraph(
+        roles,
+        settled,
+        tuple(by_hand),
+        tuple(filter(is_settled, annotated)),
+        tuple(filter(is_settled, projected_out)),
+        source.annotation,
     )
-    annotated, projected_out = (
-        tuple(
-            edge
-            for edge in edges
-            if _ends(edge) not in hand_written and settled.issuperset(_ends(edge))
-        )
-        for edges in (
-            [edge for edge in source.edges if edge.model],
-            map(Edge.model_validate, cut_edges),
-        )
-    )
-    return KnownGraph(roles, settled, tuple(by_hand), annotated, projected_out, source.annotation)
+
+
+def _projected_out(record: Annotation | None) -> Iterator[Edge]:
+    rejected = record.rejected if record else ()
+    for edge in rejected:
+        if edge.stage == "projection":
+            yield Edge.model_validate(edge.model_dump(exclude={"stage", "why"}))
 
 
 def _known_roles(
@@ -420,12 +418,13 @@ def _known_roles(
     settled = set()
     for criterion in rubric.criteria:
         earlier = before.get(criterion.id, criterion)
-        role = criterion.role or (earlier.role if criterion.content == earlier.content else None)
+        role = criterion.role
+        if role is None and criterion.content == earlier.content:
+            role = earlier.role
         if role is None:
             continue
-        is_unchanged = record is not None and record.seen.get(criterion.id) == criterion_digest(
-            task, criterion, role
-        )
+        digest = criterion_digest(task, criterion, role)
+        is_unchanged = record is not None and record.seen.get(criterion.id) == digest
         if is_unchanged:
             settled.add(criterion.id)
         # A role that was annotated from other words is annotated again.
@@ -468,8 +467,8 @@ def elect_edges(batches: Iterable[Batch], source: EdgeSource) -> Election:
     """
     election = Election([], [], [])
     for pairs, samples in batches:
-        checked = ((edge, why) for sample in samples for edge, why in sample.rejected)
-        election.rejected.extend(_reject(edge, "check", why, source) for edge, why in checked)
+        for edge, why in chain.from_iterable(sample.rejected for sample in samples):
+            election.rejected.append(_reject(edge, "check", why, source))
         for pair in pairs:
             reasons = [sample.unanswered[pair] for sample in samples if pair in sample.unanswered]
             if 2 * len(reasons) >= len(samples):
@@ -482,18 +481,19 @@ def elect_edges(batches: Iterable[Batch], source: EdgeSource) -> Election:
             if winner != "none":
                 election.proposed.append(_edge(answers[winner], len(samples), source))
             tally = ", ".join(f"{kind} {len(answers[kind])}" for kind in sorted(answers))
-            election.rejected.extend(
-                _reject(_most_confident(answers[kind]), "vote", f"the vote was: {tally}", source)
-                for kind in sorted({*answers} - {"none", winner})
-            )
+            for kind in sorted({*answers} - {"none", winner}):
+                loser = _most_confident(answers[kind])
+                election.rejected.append(_reject(loser, "vote", f"the vote was: {tally}", source))
     return election
 
 
 def _winner(answers: Mapping[str, Sequence[EdgeReply]]) -> str:
-    counts = Counter({kind: len(of_kind) for kind, of_kind in answers.items()}).most_common(2)
-    return (
-        "none" if not counts or (len(counts) > 1 and counts[0][1] == counts[1][1]) else counts[0][0]
-    )
+    votes = Counter({kind: len(replies) for kind, replies in answers.items()})
+    leaders = votes.most_common(2)
+    if not leaders:
+        return "none"
+    is_tie = len(leaders) > 1 and leaders[0][1] == leaders[1][1]
+    return "none" if is_tie else leaders[0][0]
 
 
 def _edge(winners: Sequence[EdgeReply], samples: int, source: EdgeSource) -> Edge:
@@ -568,9 +568,11 @@ def _shortest_path(
     paths: dict[str, tuple[str, ...]] = {start: (start,)}
     frontier = [start]
     while frontier and end not in paths:
-        reached = sorted((child, node) for node in frontier for child in children.get(node, ()))
+        steps = []
+        for node in frontier:
+            steps.extend([(child, node) for child in children.get(node, ())])
         frontier = []
-        for child, node in reached:
+        for child, node in sorted(steps):
             if child not in paths:
                 paths[child] = (*paths[node], child)
                 frontier.append(child)
@@ -589,7 +591,7 @@ def projection_rejections(dropped: DroppedEdges) -> Iterator[RejectedEdge]:
 def freeze_graph(
     task: Task,
     rubric: Rubric,
-    known: KnownGraph,
+    stored: KnownGraph,
     requested: Iterable[CriterionPair],
     edges: Sequence[Edge],
     record: Annotation,
@@ -598,33 +600,29 @@ def freeze_graph(
 
     `record` has what is new about the pairs `requested`; what still holds of the previous record is added.
     """
-    criteria = tuple(
-        criterion.model_copy(
-            update={"role": known.roles.get(criterion.id, record.roles.get(criterion.id))}
-        )
-        for criterion in rubric.criteria
-    )
-    roles = {criterion.id: criterion.role for criterion in criteria if criterion.role is not None}
-    before = {} if known.record is None else known.record.roles
+    criteria = []
+    roles: dict[str, Role] = {}
+    digests = {}
+    for criterion in rubric.criteria:
+        role = stored.roles.get(criterion.id, record.roles.get(criterion.id))
+        assigned = criterion.model_copy(update={"role": role})
+        criteria.append(assigned)
+        if role is not None:
+            roles[criterion.id] = role
+            digests[criterion.id] = criterion_digest(task, assigned, role)
+    earlier_roles = {} if stored.record is None else stored.record.roles
+    # Only roles that an annotator gave and that still hold: later runs tell them from those of people.
+    annotated_roles = sorted((earlier_roles | record.roles).items())
+    rejected = {*stored.still_rejected(requested), *record.rejected}
     update = {
-        "roles": {
-            name: role
-            for name, role in sorted((before | record.roles).items())
-            if roles.get(name) == role
-        },
-        "seen": {
-            one.id: criterion_digest(task, one, one.role)
-            for one in criteria
-            if one.role is not None
-        },
-        "rejected": tuple(
-            sorted({*known.still_rejected(requested), *record.rejected}, key=_sort_key)
-        ),
+        "roles": {name: role for name, role in annotated_roles if roles.get(name) == role},
+        "seen": digests,
+        "rejected": tuple(sorted(rejected, key=_sort_key)),
         "unanswered": tuple(sorted(record.unanswered, key=_ends)),
     }
     annotation = record.model_copy(update=update)
     updated = rubric.model_copy(
-        update={"criteria": criteria, "edges": tuple(edges), "annotation": annotation}
+        update={"criteria": tuple(criteria), "edges": tuple(edges), "annotation": annotation}
     )
     return Rubric.model_validate(updated.model_dump())
 
@@ -650,18 +648,18 @@ def graph_statistics(rubrics: Iterable[Rubric]) -> dict[str, float | None]:
     """
     listed = list(rubrics)
     records = [rubric.annotation for rubric in listed if rubric.annotation is not None]
+    candidate_counts = [_candidates(rubric) for rubric in listed]
+    edge_counts = [len(rubric.edges) for rubric in listed]
+    sizes = [len(rubric.criteria) + len(rubric.edges) for rubric in listed]
+    invalid = [sum(edge.stage == "check" for edge in record.rejected) for record in records]
     return {
         "rubrics": len(listed),
-        "criteria": _mean(len(rubric.criteria) for rubric in listed),
-        "candidates": _mean(
-            number for rubric in listed if (number := _candidates(rubric)) is not None
-        ),
-        "edges": _mean(len(rubric.edges) for rubric in listed),
-        "update_size": _mean(len(rubric.criteria) + len(rubric.edges) for rubric in listed),
-        "non_empty": _mean(len(rubric.edges) > 0 for rubric in listed),
-        "invalid": _mean(
-            sum(edge.stage == "check" for edge in record.rejected) for record in records
-        ),
+        "criteria": _mean([len(rubric.criteria) for rubric in listed]),
+        "candidates": _mean([count for count in candidate_counts if count is not None]),
+        "edges": _mean(edge_counts),
+        "update_size": _mean(sizes),
+        "non_empty": _mean([count > 0 for count in edge_counts]),
+        "invalid": _mean(invalid),
     }
 
 
@@ -674,9 +672,8 @@ def _candidates(rubric: Rubric) -> int | None:
     return len(candidate_pairs(roles)) if len(roles) == len(rubric.criteria) else None
 
 
-def _mean(numbers: Iterable[int]) -> float | None:
-    values = list(numbers)
-    return fmean(values) if values else None
+def _mean(numbers: Sequence[int]) -> float | None:
+    return fmean(numbers) if numbers else None
 
 
 MAX_ROLES_PER_CALL = 60  # the largest number of criteria whose roles one request asks for
@@ -709,10 +706,11 @@ class GraphAnnotator:
         parts = await each_answered(
             self._ask_roles(batch) for batch in _batches(sorted(names), MAX_ROLES_PER_CALL)
         )
-        return CheckedRoles(
-            {name: role for part in parts for name, role in part.roles.items()},
-            {name: why for part in parts for name, why in part.unassigned.items()},
-        )
+        checked = CheckedRoles()
+        for part in parts:
+            checked.roles.update(part.roles)
+            checked.unassigned.update(part.unassigned)
+        return checked
 
     async def edges(
         self, pairs: Sequence[CriterionPair], roles: Mapping[str, Role], batch: int, votes: int
@@ -728,14 +726,13 @@ class GraphAnnotator:
             sorted(group, key=lambda pair: digest_of([query, *pair]))
             for group in _batches(pairs, batch)
         ]
-        firsts = [
-            (batch, sample, sample * len(batch) // votes)
-            for batch in batches
-            for sample in range(votes)
-        ]
-        rotated = (([*batch[first:], *batch[:first]], sample) for batch, sample, first in firsts)
+        questions = []
+        for group in batches:
+            for sample in range(votes):
+                first = sample * len(group) // votes
+                questions.append(([*group[first:], *group[:first]], sample))
         results = await each_answered(
-            self._ask_edges(batch, roles, sample) for batch, sample in rotated
+            self._ask_edges(rotated, roles, sample) for rotated, sample in questions
         )
         return list(zip(batches, _batches(results, votes), strict=True))
 
@@ -773,22 +770,19 @@ class GraphAnnotator:
         self, pairs: Sequence[CriterionPair], roles: Mapping[str, Role], sample: int
     ) -> CheckedEdges:
         """Ask about pairs. The request shows only these and their criteria, so other changes do not affect it."""
-        criteria = [self._by_id[name] for name in sorted({name for pair in pairs for name in pair})]
-        shown = (
-            {"id": each.id, "role": roles[each.id], **_criterion_fields(each)} for each in criteria
-        )
+        criteria = []
+        for name in sorted(set(chain.from_iterable(pairs))):
+            criterion_fields = _criterion_fields(self._by_id[name])
+            criteria.append({"id": name, "role": roles[name], **criterion_fields})
         listed = ({**pair._asdict(), "relations": kinds_between(roles, pair)} for pair in pairs)
         variables = {
             **self._shared_variables,
             "worked_examples": self._domain.examples,
-            "criteria": _lines(shown),
+            "criteria": _lines(criteria),
             "pairs": _lines(listed),
         }
-        room = (
-            _TOKENS_BASE
-            + _TOKENS_AN_EDGE * len(pairs)
-            + _tokens(name for pair in pairs for name in pair)
-        )
+        reason_tokens = _TOKENS_AN_EDGE * len(pairs)
+        room = _TOKENS_BASE + reason_tokens + _tokens(chain.from_iterable(pairs))
         form = edges_reply_model(tuple(pairs))
         prompt = load_prompt("graph-edges")
         request = self._client.request(
@@ -814,11 +808,9 @@ class GraphAnnotator:
 
         def find_flaw(reply: AnnotationReply) -> str | None:
             problems = check(reply).problems[:12]
-            return (
-                f"{'; '.join(problems)}; answer again for everything that was asked, each once"
-                if problems
-                else None
-            )
+            if not problems:
+                return None
+            return f"{'; '.join(problems)}; answer again for everything that was asked, each once"
 
         def fail(fault: Fault) -> Checked:
             if fault.cause != "infrastructure":
