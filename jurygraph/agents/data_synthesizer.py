@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
@@ -78,14 +78,15 @@ class Edit:
         growth = len(text) - len(response.text)
         before = response.text[first.start : last.end]
         after = text[first.start : last.end + growth]
-        places = {
+        edit = {
             "kind": self.kind,
             "start": first.start,
             "end": last.end,
             "before": before,
             "after": after,
+            "says": self.reason,
         }
-        return Variant(response=Response(id=name, text=text), edit={**places, "says": self.reason})
+        return Variant(response=Response(id=name, text=text), edit=edit)
 
 
 def replace_passage(kind: Kind, start: int, end: int, after: str, says: str) -> Edit:
@@ -94,7 +95,8 @@ def replace_passage(kind: Kind, start: int, end: int, after: str, says: str) -> 
 
 def choose_some(candidates: Sequence[T], most: int, seed: str) -> list[T]:
     """Return at most `most` of the candidates, in their order; the selection depends on the seed only."""
-    chosen = random.Random(seed).sample(range(len(candidates)), min(most, len(candidates)))
+    count = len(candidates)
+    chosen = random.Random(seed).sample(range(count), min(most, count))
     return [candidates[index] for index in sorted(chosen)]
 
 
@@ -165,19 +167,19 @@ def matching_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
 
 def wrong_result_edits(text: str) -> Iterator[Edit]:
     """Yield an edit per right calculation that changes its result, also in the repetition after an annotation."""
-    for place, step in enumerate(right_steps(text)):
+    for index, step in enumerate(right_steps(text)):
         numeral = _LAST_NUMERAL.search(step.quote)
-        by = _SHIFTS[place % len(_SHIFTS)]
+        by = _SHIFTS[index % len(_SHIFTS)]
         assert numeral is not None  # right_steps selects by this pattern
         original = numeral[1]
-        replacement = _shift(numeral[1], by)
-        changes = [
-            TextChange(step.start + numeral.start(1), step.start + numeral.end(1), replacement)
-        ]
+        replacement = _shift(original, by)
+        start, end = numeral.span(1)
+        changes = [TextChange(step.start + start, step.start + end, replacement)]
         repeated = _REPEATED.match(text, step.end)
         if repeated and _value(repeated[1]) == step.claimed:
             changes.append(TextChange(*repeated.span(1), _shift(repeated[1], by)))
-        says = f"{step.quote[: numeral.start(1)].rstrip(' $£€=')} is {original}, not {replacement}"
+        expression = step.quote[:start].rstrip(" $£€=")
+        says = f"{expression} is {original}, not {replacement}"
         if _becomes_wrong(text, step, changes):
             yield Edit("number", tuple(changes), says)
 
@@ -185,16 +187,23 @@ def wrong_result_edits(text: str) -> Iterator[Edit]:
 def _becomes_wrong(
     text: str, step: arithmetic.CalculationStep, changes: Sequence[TextChange]
 ) -> bool:
-    offset = max(text.rfind("\n", 0, step.start) + 1, step.start - CONTEXT_CHARACTERS)
+    line_start = text.rfind("\n", 0, step.start) + 1
+    offset = max(line_start, step.start - CONTEXT_CHARACTERS)
     line = text[offset : step.end + CONTEXT_CHARACTERS].partition("\n")[0]
     moved = tuple(TextChange(start - offset, end - offset, after) for start, end, after in changes)
-    steps = arithmetic.steps(Edit("number", moved, "").apply(line))
-    return any(changed.start == step.start - offset and not changed.is_right for changed in steps)
+    edited_line = Edit("number", moved, "").apply(line)
+    start_in_line = step.start - offset
+    for edited_step in arithmetic.steps(edited_line):
+        if edited_step.start == start_in_line and not edited_step.is_right:
+            return True
+    return False
 
 
 def _shift(numeral: str, by: int) -> str:
-    whole, point, decimals = numeral.partition(".")
-    return f"{int(whole.replace(',', '')) + by:{',' if ',' in whole else ''}d}{point}{decimals}"
+    integer, point, decimals = numeral.partition(".")
+    separator = "," if "," in integer else ""
+    shifted = int(integer.replace(",", "")) + by
+    return f"{shifted:{separator}d}{point}{decimals}"
 
 
 def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[Edit]:
@@ -205,17 +214,17 @@ def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
         return
     start = answer.span.start + match.start(1)
     end = answer.span.start + match.end(1)
-    seen = {_value(match[1])}
+    used_values = {_value(match[1])}
     for source in (text[: answer.span.start], query):
         for numeral in _NUMERAL.finditer(source):
             value = _value(numeral[0])
-            if value not in seen and not are_equal_numbers(
-                replace(number, value=value, decimal=True), number
-            ):
-                seen.add(value)
-                yield replace_passage(
-                    "answer", start, end, numeral[0], f"the answer is {match[1]}, not {numeral[0]}"
-                )
+            if value in used_values:
+                continue
+            other = replace(number, value=value, decimal=True)
+            if not are_equal_numbers(other, number):
+                used_values.add(value)
+                says = f"the answer is {match[1]}, not {numeral[0]}"
+                yield replace_passage("answer", start, end, numeral[0], says)
 
 
 def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[Edit]:
@@ -224,28 +233,29 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
 
     Being the answer does not count as a use: a line that only the answer depends on stays.
     """
-    body = [line for line in _LINE.finditer(text, 0, answer.span.start) if line.group().strip()][
-        :MOST_LINES
-    ]
-    body = (
-        body[:-1] if body and body[-1].end() == answer.span.start else body
-    )  # the beginning of the answer's own line
+    lines = [line for line in _LINE.finditer(text, 0, answer.span.start) if line.group().strip()]
+    body = lines[:MOST_LINES]
+    if body and body[-1].end() == answer.span.start:  # the beginning of the answer's own line
+        body = body[:-1]
     results = [_results(line.group()) for line in body]
-    times = Counter(value for line_results in results for value in line_results)
-    known = {*values_in(query), Fraction(0)}  # 0 needs no calculation
-    for place, line in enumerate(body):
-        needed = {value for value in results[place] - known if times[value] == 1}
-        used = (
-            value
-            for later in body[place + 1 :]
-            for value in sorted(needed & _operands(later.group()))
-        )
-        value = next(used, None)
+    times = Counter(chain.from_iterable(results))
+    available = {*values_in(query), Fraction(0)}  # 0 needs no calculation
+    for index, line in enumerate(body):
+        only_from_line = {value for value in results[index] - available if times[value] == 1}
+        value = _first_used(only_from_line, body[index + 1 :])
         if value is not None:
             end = line.end() + (text[line.end() : line.end() + 1] == "\n")
             says = f"{float(value):.10g}, which it needs, is worked out in no step"
             yield replace_passage("step", line.start(), end, "", says)
-        known |= values_in(line.group())
+        available |= values_in(line.group())
+
+
+def _first_used(values: set[Fraction], lines: Sequence[re.Match[str]]) -> Fraction | None:
+    for line in lines:
+        used = values & _operands(line.group())
+        if used:
+            return min(used)
+    return None
 
 
 def _results(line: str) -> set[Fraction]:
@@ -256,14 +266,16 @@ def _results(line: str) -> set[Fraction]:
 def _operands(line: str) -> frozenset[Fraction]:
     """Return the numbers that a line uses: operands, and numbers that it does not compute itself."""
     results = _results(line)
-    operands = {value for step in arithmetic.steps(line) for value in values_in(step.expression)}
-    return frozenset(operands | (values_in(line) - results))
+    operands = chain.from_iterable(values_in(step.expression) for step in arithmetic.steps(line))
+    return frozenset(operands) | (values_in(line) - results)
 
 
 @lru_cache(maxsize=256)
 def values_in(text: str) -> frozenset[Fraction]:
-    spelled = {_SPELLED[word] for word in re.findall("[a-z]+", text.lower()) if word in _SPELLED}
-    return frozenset(spelled.union(_value(numeral[0]) for numeral in _NUMERAL.finditer(text)))
+    words = re.findall("[a-z]+", text.lower())
+    spelled = {_SPELLED[word] for word in words if word in _SPELLED}
+    numerals = {_value(numeral[0]) for numeral in _NUMERAL.finditer(text)}
+    return frozenset(spelled | numerals)
 
 
 def _value(numeral: str) -> Fraction:
@@ -299,10 +311,9 @@ class Contrast(Combiner):
     ) -> dict[str, Any]:
         super().freeze(inputs, params)
         originals = [name for name in inputs if OF not in name]
-        contrasts = {
-            name: [other for other in inputs if other.startswith(f"{name}{OF}")]
-            for name in originals
-        }
+        contrasts = {}
+        for name in originals:
+            contrasts[name] = [other for other in inputs if other.startswith(f"{name}{OF}")]
         is_paired = all(len(others) == 1 for others in contrasts.values())
         if not originals or not is_paired or len(inputs) != 2 * len(originals):
             raise PlanError(
@@ -338,18 +349,19 @@ class Contrast(Combiner):
             _require_same_question(name, by_id[original], by_id[contrast])
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        cell_pairs = [
-            (matrices[original], matrices[contrast])
-            for original, contrast in sorted(params["twos"].items())
-        ]
+        pairs = sorted(params["twos"].items())
+        cell_pairs = [(matrices[original], matrices[contrast]) for original, contrast in pairs]
         margin, is_judged, live, fill = _margins(cell_pairs)
         ranked = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill)
         value, present = weighted_mean(ranked, np.where(live, 1.0, 0.0))
-        shown_margin = np.where(live & is_judged, margin, np.nan)
-        judged = np.asarray(aggregation.total(np.where(live & is_judged, 1.0, 0.0)))
-        margins = {f"pair {number}": column for number, column in enumerate(shown_margin.T, 1)}
-        shown = {name: column for name, column in margins.items() if not np.isnan(column).all()}
-        return Component(value, present, {}, {"pairs": judged, **shown})
+        has_margin = live & is_judged
+        judged_count = np.asarray(aggregation.total(np.where(has_margin, 1.0, 0.0)))
+        figures = {"pairs": judged_count}
+        judged_margin = np.where(has_margin, margin, np.nan)
+        for number, column in enumerate(judged_margin.T, 1):
+            if not np.isnan(column).all():
+                figures[f"pair {number}"] = column
+        return Component(value, present, {}, figures)
 
 
 def _require_same_question(name: str, original: Question, contrast: Question) -> None:
@@ -358,9 +370,8 @@ def _require_same_question(name: str, original: Question, contrast: Question) ->
             f"input {name!r} has to ask of the responses (no `material`), and {name}{OF}... of their contrasts"
         )
     evaluator = contrast.evaluator.partition(OF)[0]
-    if original.version != contrast.version or (
-        OF in contrast.evaluator and evaluator != original.evaluator
-    ):
+    is_renamed = OF in contrast.evaluator and evaluator != original.evaluator
+    if original.version != contrast.version or is_renamed:
         raise PlanError(
             f"inputs {name!r} and {name}{OF}...: {original.evaluator!r} and {evaluator!r} are not the same evaluator"
         )
@@ -390,10 +401,8 @@ def _margins(
         margin = margin + np.where(exists, weight * (original.value[:, :1] - value), 0.0)
         size = size + np.where(exists, weight, 0.0)
         is_judged = is_judged & (both_judged | ~exists)
-        fill = np.minimum(
-            fill,
-            np.where(exists & ~both_judged, np.where(judged, original.value[:, :1], value), 1.0),
-        )
+        unjudged_value = np.where(judged, original.value[:, :1], value)
+        fill = np.minimum(fill, np.where(exists & ~both_judged, unjudged_value, 1.0))
         live = live | exists
     return margin / np.where(size > 0.0, size, 1.0), is_judged, live, fill
 
@@ -440,9 +449,8 @@ class Synthesizer(Deriver):
         self._kinds = tuple(kind for kind in KINDS if kind in self.settings.kinds)
         self.uses_model = self.settings.by == "model"
         if self.uses_model:
-            self.version = (
-                f"1 prompts {load_prompt(PROPOSE).full_version} {load_prompt(COMPARE).full_version}"
-            )
+            versions = [load_prompt(prompt).full_version for prompt in (PROPOSE, COMPARE)]
+            self.version = f"1 prompts {' '.join(versions)}"
 
     async def derive(self, inputs: DeriverInput) -> Material:
         text = inputs.response.text
@@ -456,9 +464,8 @@ class Synthesizer(Deriver):
                 note="its answer is not known to be right: no edit surely makes it worse",
             )
         if not self.uses_model or not text.strip():
-            return self._material(
-                inputs, list(edits_by_rule(text, inputs.task, answered, self._kinds))
-            )
+            edits = list(edits_by_rule(text, inputs.task, answered, self._kinds))
+            return self._material(inputs, edits)
         return self._material(inputs, *await propose_edits(inputs, self._kinds))
 
     def _material(
@@ -473,13 +480,11 @@ class Synthesizer(Deriver):
         text = inputs.response.text
         mark = "~" * (1 + len(parent) - len(parent.lstrip("~")))  # no variant has its parent's id
         seed = self.settings.seed
-        variants = [
-            edit.variant(f"{mark}{kind}-{number}", inputs.response)
-            for kind, of_kind in groupby(ordered, key=lambda edit: edit.kind)
-            for number, edit in enumerate(
-                choose_some([*of_kind], self.settings.each, f"{seed} {kind} {text}"), 1
-            )
-        ]
+        variants = []
+        for kind, kind_edits in groupby(ordered, key=lambda edit: edit.kind):
+            chosen = choose_some([*kind_edits], self.settings.each, f"{seed} {kind} {text}")
+            for number, edit in enumerate(chosen, 1):
+                variants.append(edit.variant(f"{mark}{kind}-{number}", inputs.response))
         if not note and not variants:
             note = "nothing in the response could be made worse by a known edit"
         return Material(name=CONTRASTS, variants=tuple(variants), note=note, call=call)
@@ -535,12 +540,12 @@ async def _is_worse(inputs: DeriverInput, edit: Edit) -> bool:
     is_first = hashlib.sha256(edited.encode()).digest()[0] % 2 == 1
     texts = (edited, inputs.response.text) if is_first else (inputs.response.text, edited)
     responses = [{"name": name, "text": text} for name, text in zip("AB", texts, strict=True)]
-    variables = {
-        key: value for key, value in shared_prompt_variables(inputs).items() if key != "response"
-    }
-    request = inputs.client.request(
-        load_prompt(COMPARE), ContrastComparison, {**variables, "responses": responses}
-    )
+    variables = dict(shared_prompt_variables(inputs))
+    del variables[
+        "response"
+    ]  # both texts are in `responses`, without a sign of which is the edited one
+    variables["responses"] = responses
+    request = inputs.client.request(load_prompt(COMPARE), ContrastComparison, variables)
     result = await inputs.client.judge(request, ContrastComparison)
     return result.value.worse == ("A" if is_first else "B")
 
@@ -556,20 +561,16 @@ def _proposal_flaw(text: str, proposal: Any) -> str | None:
     times = text.count(proposal.passage)
     if times != 1:
         return f"the passage {proposal.passage!r} stands in the response {times} times, and has to stand there once"
-    return (
-        f"the passage {proposal.passage!r} is put in its own place"
-        if proposal.instead == proposal.passage
-        else None
-    )
+    if proposal.instead == proposal.passage:
+        return f"the passage {proposal.passage!r} is put in its own place"
+    return None
 
 
 def _flaw(text: str, reply: Any) -> str | None:
     flaws = [flaw for proposal in reply.contrasts if (flaw := _proposal_flaw(text, proposal))]
-    return (
-        f"{'; '.join(flaws)}. So copy each `passage` letter by letter from the response"
-        if flaws
-        else None
-    )
+    if not flaws:
+        return None
+    return f"{'; '.join(flaws)}. So copy each `passage` letter by letter from the response"
 
 
 # No docstrings below: they would be part of the JSON schema that a model is given.
