@@ -62,10 +62,9 @@ class TrainingStep:
     ) -> None:
         self.rewards = _column("rewards", rewards)
         rows = len(self.rewards)
-        named = sorted((components or {}).items())
-        self.components = {
-            name: _column(f"component {name!r}", column, rows) for name, column in named
-        }
+        self.components: dict[str, Floats] = {}
+        for name, column in sorted((components or {}).items()):
+            self.components[name] = _column(f"component {name!r}", column, rows)
         self.lengths = None if lengths is None else _column("lengths", lengths, rows)
         self.groups: Ints | None = None
         """The number of each row's group, [n]; None without groups."""
@@ -74,7 +73,8 @@ class TrainingStep:
                 raise InputError(
                     f"a step: groups has {len(groups)} ids for {rows} rows; give one for each"
                 )
-            self.groups = np.unique(np.asarray(groups).astype(str), return_inverse=True)[1]
+            ids = np.asarray(groups).astype(str)
+            self.groups = np.unique(ids, return_inverse=True)[1]
         if self.lengths is not None and (self.lengths < 0.0).any():
             raise InputError("a step: lengths has a value below 0")
 
@@ -87,11 +87,9 @@ def _column(name: str, values: ArrayLike, rows: int | None = None) -> Floats:
             f"a step: {name} are not all numbers; give NaN where there is none"
         ) from None
     if column.ndim != 1 or not column.size or rows not in (None, column.size):
-        wanted = (
-            "one value for each response"
-            if rows is None
-            else f"one value for each of {rows} rewards"
-        )
+        wanted = "one value for each response"
+        if rows is not None:
+            wanted = f"one value for each of {rows} rewards"
         raise InputError(f"a step: {name} has shape {column.shape}; give {wanted}")
     if (np.abs(column) > MAX_VALUE).any():
         raise InputError(
@@ -127,15 +125,14 @@ def measure_mean(column: Floats, is_share: bool) -> Measure:
         return _build_measure(mean, mean, error)
 
     def angle(share: float) -> float:
-        return float(
-            2.0 * np.arcsin(np.sqrt((rows * min(1.0, max(0.0, share)) + 0.375) / (rows + 0.75)))
-        )
+        successes = rows * min(1.0, max(0.0, share))
+        return float(2.0 * np.arcsin(np.sqrt((successes + 0.375) / (rows + 0.75))))
 
     score = angle(mean)
     error = error or 1.0 / rows
-    return _build_measure(
-        mean, score, max(angle(mean + error) - score, score - angle(mean - error))
-    )
+    rise = angle(mean + error) - score
+    fall = score - angle(mean - error)
+    return _build_measure(mean, score, max(rise, fall))
 
 
 def _build_measure(value: float, score: float, floor: float) -> Measure:
@@ -149,36 +146,39 @@ def length_correlation(lengths: Floats, rewards: Floats, groups: Ints | None) ->
     prompt with long answers causes no correlation; longer answers to the same prompt with higher rewards do. NaN if
     either does not vary within any group.
     """
-    known = ~(np.isnan(lengths) | np.isnan(rewards))
-    group = np.zeros(np.count_nonzero(known), dtype=np.intp) if groups is None else groups[known]
+    has_both = ~(np.isnan(lengths) | np.isnan(rewards))
+    ranks = stats.rankdata(lengths[has_both])  # ties share their mean rank
+    rewards = rewards[has_both]
+    group = np.zeros(len(rewards), dtype=np.intp) if groups is None else groups[has_both]
     deviations = []
-    for column in (stats.rankdata(lengths[known]), rewards[known]):  # ties share their mean rank
+    for column in (ranks, rewards):
         means = np.bincount(group, column) / np.maximum(np.bincount(group), 1)
         deviations.append(column - means[group])
-    of_ranks, of_rewards = deviations
-    size = np.sqrt(float(of_ranks @ of_ranks) * float(of_rewards @ of_rewards))
-    if size <= _EQUAL * max(1.0, float(rewards[known] @ rewards[known])):
+    x, y = deviations
+    size = np.sqrt(float(x @ x) * float(y @ y))
+    if size <= _EQUAL * max(1.0, float(rewards @ rewards)):
         return float("nan")
-    return float(of_ranks @ of_rewards / size)
+    return float(x @ y / size)
 
 
 def saturation(rewards: Floats, groups: Ints) -> Floats:
     """Return 1 for groups with equal rewards, which give GRPO no signal, else 0, [g]; NaN for groups of one."""
-    known = ~np.isnan(rewards)
-    count = int(groups.max()) + 1
+    count = int(groups.max()) + 1  # before rows without a reward go: their groups have an entry too
+    has_reward = ~np.isnan(rewards)
+    groups = groups[has_reward]
+    rewards = rewards[has_reward]
     high = np.full(count, -np.inf)
     low = np.full(count, np.inf)
-    np.maximum.at(high, groups[known], rewards[known])
-    np.minimum.at(low, groups[known], rewards[known])
-    sizes = np.bincount(groups[known], minlength=count)
+    np.maximum.at(high, groups, rewards)
+    np.minimum.at(low, groups, rewards)
+    sizes = np.bincount(groups, minlength=count)
     return np.where(sizes > 1, high - low <= _EQUAL, np.nan)
 
 
 def disagreement(step: TrainingStep, opposed: Sequence[str]) -> Floats:
     """Return D_pair [n] of the components `opposed`; NaN if one is missing."""
-    return np.asarray(
-        fusion.disagreement(np.stack([step.components[name] for name in opposed], axis=-1))
-    )
+    columns = np.stack([step.components[name] for name in opposed], axis=-1)
+    return np.asarray(fusion.disagreement(columns))
 
 
 def conflict_limit(pairs: Sequence[Floats]) -> float:
@@ -235,9 +235,8 @@ def measure_series(
             r = length_correlation(step.lengths, step.rewards, step.groups)
             measures.append(_build_measure(r, r, len(step.rewards) ** -0.5))
         else:
-            measures.append(
-                measure_mean(_column_of(member.name, step, opposed, conflict), member.is_share)
-            )
+            column = _column_of(member.name, step, opposed, conflict)
+            measures.append(measure_mean(column, member.is_share))
     return Measure(*np.array(measures).T)
 
 
@@ -263,9 +262,8 @@ REFERENCES = (0.25, 1.0)
 score that is far enough out exceeds the limit of the second one at once."""
 TESTS = 2 * len(REFERENCES)
 """Number of tests per series: a CUSUM for each reference value, up and down."""
-LEARNING_SCORES = (
-    10  # the number of scores of a series before it is tested, at the start and after each alarm
-)
+LEARNING_SCORES = 10
+"""The number of scores of a series before it is tested, at the start and after each alarm."""
 MIN_CUSUM_WEIGHT = 0.5
 _MAX_SCORE = 8.0
 _SIDES = np.array([1.0, -1.0])
@@ -289,9 +287,11 @@ def limits(arl: float, series: int) -> Floats:
 
     def limit(k: float) -> float:
         highest = 10.0 + np.log(arl_per_test) / k
-        return float(
-            optimize.brentq(lambda h: np.log(run_length(k, h) / arl_per_test), 0.0, highest)
-        )
+
+        def log_ratio(h: float) -> float:
+            return float(np.log(run_length(k, h) / arl_per_test))
+
+        return float(optimize.brentq(log_ratio, 0.0, highest))
 
     return np.array([limit(k) for k in REFERENCES])
 
@@ -319,12 +319,8 @@ class Baseline(NamedTuple):
         deviation = np.where(has_score, measure.score - self.mean, 0.0)
         mean = self.mean + deviation / divisor
         squares = self.squares + deviation * np.where(has_score, measure.score - mean, 0.0)
-        return Baseline(
-            n,
-            mean,
-            squares,
-            self.floor + np.where(has_score, measure.floor - self.floor, 0.0) / divisor,
-        )
+        floor_deviation = np.where(has_score, measure.floor - self.floor, 0.0)
+        return Baseline(n, mean, squares, self.floor + floor_deviation / divisor)
 
 
 class Detectors:
@@ -347,9 +343,8 @@ class Detectors:
         """
         tested = ~np.isnan(measure.score) & (self.baseline.n >= LEARNING_SCORES)
         expected = np.where(tested, self.baseline.mean, np.nan)
-        u = self._normal_scores(
-            (measure.score - expected) / self.baseline.sd(np.where(tested, measure.floor, 1.0))
-        )
+        sd = self.baseline.sd(np.where(tested, measure.floor, 1.0))
+        u = self._normal_scores((measure.score - expected) / sd)
         self._update_cusums(step, np.where(tested, u, 0.0), tested)
         self.baseline = self.baseline.learn(measure)
         return u
@@ -366,8 +361,10 @@ class Detectors:
 
     def _normal_scores(self, size: Floats) -> Floats:
         """Return normal scores, within ±8, of differences in sd from what was expected."""
-        freedom = np.maximum(self.baseline.n - 1.0, 1.0)
-        t = size / np.sqrt(1.0 + 1.0 / np.maximum(self.baseline.n, 2.0))
+        n = self.baseline.n
+        freedom = np.maximum(n - 1.0, 1.0)
+        t = size / np.sqrt(1.0 + 1.0 / np.maximum(n, 2.0))
+        # Of the lower tail: near 1, a probability has no digits left to tell scores apart.
         tail = special.ndtri(special.stdtr(freedom, -np.abs(t)))
         return np.asarray(np.sign(t) * np.minimum(-tail, _MAX_SCORE))
 
@@ -375,17 +372,18 @@ class Detectors:
         is_zero = self.cusum <= 0.0
         now = Baseline(*(statistic[..., None, None] for statistic in self.baseline))
         pairs = zip(now, self.baseline_at_zero, strict=True)
-        self.baseline_at_zero = Baseline(
-            *(np.where(is_zero, current, earlier) for current, earlier in pairs)
-        )
+        statistics = [np.where(is_zero, current, earlier) for current, earlier in pairs]
+        self.baseline_at_zero = Baseline(*statistics)
         self.last_zero_step = np.where(is_zero, step - 1, self.last_zero_step)
         n = np.maximum(now.n, 1.0)
         w = np.maximum(self.baseline_at_zero.n / np.sqrt(n * (n + 1.0)), MIN_CUSUM_WEIGHT)
-        grown = np.maximum(self.cusum + w * (_SIDES * u[..., None, None] - _K * w), 0.0)
+        increment = w * (_SIDES * u[..., None, None] - _K * w)
+        grown = np.maximum(self.cusum + increment, 0.0)
         self.cusum = np.where(tested[..., None, None], grown, self.cusum)
 
     def restart(self, series: Bools) -> None:
-        self.baseline = Baseline(*(np.where(series, 0.0, statistic) for statistic in self.baseline))
+        statistics = [np.where(series, 0.0, statistic) for statistic in self.baseline]
+        self.baseline = Baseline(*statistics)
         self.cusum = np.where(series[..., None, None], 0.0, self.cusum)
 
 
@@ -473,14 +471,12 @@ class Analyzer:
         self._scores.append(measure.score)
         self.normal_scores.append(self.tests.feed(self.steps, measure))
         has_alarm = self.tests.has_alarm
-        alerts = [self._alert(int(place)) for place in np.flatnonzero(has_alarm)]
+        alerts = [self._alert(int(index)) for index in np.flatnonzero(has_alarm)]
         self._last_alert |= {alert.series: alert for alert in alerts}
         hack = self._diagnose()
         if hack is not None:
-            if (
-                self._last_hack_step is None
-                or self.steps - self._last_hack_step > MAX_STEPS_BETWEEN_RELATED
-            ):
+            last = self._last_hack_step
+            if last is None or self.steps - last > MAX_STEPS_BETWEEN_RELATED:
                 alerts.append(hack)  # and not a continuing one
             self._last_hack_step = self.steps
         self.tests.restart(has_alarm)
@@ -495,26 +491,28 @@ class Analyzer:
         names = {series.name for series in series_of(step, self._opposed, self.penalties)}
         differing = sorted(names ^ {series.name for series in self.series})
         if differing:
+            verb = "lack" if differing[0] in names else "have"
             raise InputError(
-                f"step {self.steps + 1}: the steps before {'lack' if differing[0] in names else 'have'} the series "
+                f"step {self.steps + 1}: the steps before {verb} the series "
                 f"{differing[0]!r}; give every step the same, with NaN where there is no number"
             )
 
-    def _alert(self, place: int) -> Alert:
+    def _alert(self, index: int) -> Alert:
         """Return the alert of a series, by the CUSUM that exceeds its limit by the largest factor."""
-        series = self.series[place]
+        series = self.series[index]
         tests = self.tests
-        reference, side = divmod(int(np.argmax(tests.excess[place])), 2)
-        direction: Direction = "down" if side else "up"
-        began = Baseline(
-            *(float(statistic[place, reference, side]) for statistic in tests.baseline_at_zero)
-        )
-        now = Baseline(*(float(statistic[place]) for statistic in tests.baseline))
+        reference, side = divmod(int(np.argmax(tests.excess[index])), 2)
+        test = (index, reference, side)
+        began = Baseline(*(float(statistic[test]) for statistic in tests.baseline_at_zero))
+        now = Baseline(*(float(statistic[index]) for statistic in tests.baseline))
+        # The mean of the scores since the change: those learned now without those learned before it.
         score = (now.n * now.mean - began.n * began.mean) / (now.n - began.n)
         size = (score - began.mean) / float(began.sd())
         before = series.to_value(began.mean)
         after = series.to_value(score)
-        since = int(tests.last_zero_step[place, reference, side]) + 1
+        since = int(tests.last_zero_step[test]) + 1
+        direction: Direction = "down" if side else "up"
+        verb = "falls" if side else "rises"
         change = (
             f"since about step {since}, from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
         )
@@ -528,7 +526,7 @@ class Analyzer:
             after=after,
             size=size,
             adverse=direction == series.adverse,
-            sentence=f"step {self.steps}: {series.name} {'falls' if side else 'rises'} {change}",
+            sentence=f"step {self.steps}: {series.name} {verb} {change}",
         )
 
     def _diagnose(self) -> Alert | None:
@@ -543,13 +541,10 @@ class Analyzer:
 
     def _recent_alert(self, series: str, direction: str) -> Alert | None:
         alert = self._last_alert.get(series)
-        if (
-            alert is None
-            or alert.direction != direction
-            or self.steps - alert.step > MAX_STEPS_BETWEEN_RELATED
-        ):
+        if alert is None or alert.direction != direction:
             return None
-        return alert
+        is_recent = self.steps - alert.step <= MAX_STEPS_BETWEEN_RELATED
+        return alert if is_recent else None
 
     def _describe_unshared_fall(self, since: int) -> list[str]:
         """Return the evidence that the reward did not follow a fall of accuracy; empty if it did, or accuracy is back.
@@ -571,12 +566,13 @@ class Analyzer:
         before = np.array(self._scores[max(0, since - 1 - _BEFORE) : since - 1])
         latest = np.array(self._scores[max(since - 1, self.steps - _LATEST) :])
         moved = dict.fromkeys(("reward", "format", "length", "length_reward"), 0.0)
-        for place, series in enumerate(self.series):
-            known = before[~np.isnan(before[:, place]), place]
-            now = latest[~np.isnan(latest[:, place]), place]
-            if len(known) > 1 and len(now):
-                sd = max(float(known.std(ddof=1)), float(self.tests.baseline.floor[place]))
-                moved[series.name] = float(now.mean() - known.mean()) / sd
+        for index, series in enumerate(self.series):
+            earlier = before[~np.isnan(before[:, index]), index]
+            now = latest[~np.isnan(latest[:, index]), index]
+            if len(earlier) > 1 and len(now):
+                floor = float(self.tests.baseline.floor[index])
+                sd = max(float(earlier.std(ddof=1)), floor)
+                moved[series.name] = float(now.mean() - earlier.mean()) / sd
         return moved | {"format": moved.get("component.format", 0.0)}
 
     def _hack(self, anchor: Alert, evidence: Sequence[str]) -> Alert:

@@ -42,11 +42,13 @@ def words(text: str) -> list[str]:
 
     A run of more than 15 characters is cut into pieces of 5, so that joining words does not make a text short.
     """
-    return [
-        word
-        for run in _RUN.findall(_fold(text))
-        for word in ([run] if len(run) <= MAX_WORD_LENGTH else _cut(run, 5))
-    ]
+    pieces: list[str] = []
+    for run in _RUN.findall(_fold(text)):
+        if len(run) <= MAX_WORD_LENGTH:
+            pieces.append(run)
+        else:
+            pieces.extend(_cut(run, 5))
+    return pieces
 
 
 def _fold(text: str) -> str:
@@ -108,9 +110,9 @@ def freshness(text: str) -> float:
     for unit in chain.from_iterable(_cut(sentence, 40) for sentence in sentences):
         unit_grams = set(grams(unit, 3))
         is_known = bool(unit_grams) and len(unit_grams & seen_grams) >= 0.8 * len(unit_grams)
-        is_repeated = is_known or unit in seen_units
-        total = total + len(unit)
-        repeated = repeated + (len(unit) if is_repeated else 0)
+        total += len(unit)
+        if is_known or unit in seen_units:
+            repeated += len(unit)
         seen_units.add(unit)
         seen_grams |= unit_grams
     return 1.0 - repeated / total if total else 0.0
@@ -141,12 +143,7 @@ def compressed_share(text: str) -> float:
 MAX_WORDS = 100_000
 """The number of words read per group, in equal parts for its responses: of 64, the first 1,562 of each."""
 
-_SIZES = (
-    1,
-    2,
-    3,
-    4,
-)  # the n of the n-grams of BLEU; those up to 3 count for `distinct_ngram_shares`
+_SIZES = (1, 2, 3, 4)  # the n of the n-grams of BLEU; `distinct_ngram_shares` counts those up to 3
 
 _REPEATED = 2
 
@@ -168,21 +165,22 @@ class MeasuredGroup:
         length = MAX_WORDS // max(1, len(texts))
         cut_texts = (text[: length * MAX_WORD_LENGTH] for text in texts)
         self._words = [tuple(filter(has_content, words(text)))[:length] for text in cut_texts]
-        users = Counter(word for response_words in self._words for word in set(response_words))
-        common = {word for text in task for word in words(text)} | {
-            word for word, n in users.items() if n > 1
-        }
+        vocabularies = [set(response_words) for response_words in self._words]
+        users = Counter(chain.from_iterable(vocabularies))
+        common = {word for word, count in users.items() if count > 1}
+        for text in task:
+            common.update(words(text))
         common_words = [
             tuple(filter(common.__contains__, response_words)) for response_words in self._words
         ]
         self.known_share = [
-            len(set(kept_words)) / len(set(response_words)) if response_words else 0.0
-            for kept_words, response_words in zip(common_words, self._words, strict=True)
+            len(set(kept_words)) / len(vocabulary) if vocabulary else 0.0
+            for kept_words, vocabulary in zip(common_words, vocabularies, strict=True)
         ]
-        gram_users = {
-            n: Counter(gram for kept in common_words for gram in set(grams(kept, n)))
-            for n in _SIZES
-        }
+        gram_users: dict[int, Counter[Gram]] = {}
+        for n in _SIZES:
+            gram_sets = [set(grams(kept_words, n)) for kept_words in common_words]
+            gram_users[n] = Counter(chain.from_iterable(gram_sets))
         self._counts = [_count_grams(kept_words, gram_users) for kept_words in common_words]
 
     def distinct_ngram_shares(self) -> list[float]:
@@ -191,26 +189,27 @@ class MeasuredGroup:
         The share is the mean over those n of 1, 2 and 3 for which it has any.
         """
         return [
-            known * _new_share(counts[:3])
-            for known, counts in zip(self.known_share, self._counts, strict=True)
+            known_share * _new_share(counts[:3])
+            for known_share, counts in zip(self.known_share, self._counts, strict=True)
         ]
 
     def self_bleu_novelty(self) -> list[float]:
         """Return, for each response, 1 - BLEU of its distinct n-grams against all others (Self-BLEU, Zhu et al. 2018),
         times `known_share`."""
         return [
-            known * (1.0 - _bleu(counts)) if counts[0][1] else 0.0
-            for known, counts in zip(self.known_share, self._counts, strict=True)
+            known_share * (1.0 - _bleu(counts)) if counts[0][1] else 0.0
+            for known_share, counts in zip(self.known_share, self._counts, strict=True)
         ]
 
 
 def _count_grams(sequence: Gram, users: Mapping[int, Counter[Gram]]) -> Counts:
     pieces = list(_pieces_between_repeats(sequence))
-    distinct = {n: {gram for piece in pieces for gram in grams(piece, n)} for n in users}
-    return [
-        (sum(users[n][gram] > 1 for gram in of_size), len(of_size))
-        for n, of_size in distinct.items()
-    ]
+    counts = []
+    for n, gram_users in users.items():
+        distinct = set(chain.from_iterable(grams(piece, n) for piece in pieces))
+        shared = sum(gram_users[gram] > 1 for gram in distinct)
+        counts.append((shared, len(distinct)))
+    return counts
 
 
 def _new_share(counts: Counts) -> float:
@@ -221,12 +220,12 @@ def _new_share(counts: Counts) -> float:
 def _pieces_between_repeats(sequence: Gram) -> Iterator[list[str]]:
     """Yield the pieces of a text between its repetitions: pairs of adjacent words that occurred before, or a word after
     itself."""
-    repeated = [place > 0 and sequence[place - 1] == word for place, word in enumerate(sequence)]
-    seen: set[Gram] = set()
-    for place, gram in enumerate(grams(sequence, _REPEATED)):
-        if gram in seen:
-            repeated[place : place + _REPEATED] = [True] * _REPEATED
-        seen.add(gram)
+    repeated = [index > 0 and sequence[index - 1] == word for index, word in enumerate(sequence)]
+    earlier_grams: set[Gram] = set()
+    for index, gram in enumerate(grams(sequence, _REPEATED)):
+        if gram in earlier_grams:
+            repeated[index : index + _REPEATED] = [True] * _REPEATED
+        earlier_grams.add(gram)
     for is_repeat, piece in groupby(zip(repeated, sequence, strict=True), key=itemgetter(0)):
         if not is_repeat:
             yield [word for _, word in piece]
@@ -276,10 +275,9 @@ class Efficiency(Evaluator):
     settings: Params
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        parts = [
-            self.question(view, part, scope="response") for part in ("redundancy", "compression")
-        ]
-        return [self.question(view, "length"), *parts]
+        redundancy = self.question(view, "redundancy", scope="response")
+        compression = self.question(view, "compression", scope="response")
+        return [self.question(view, "length"), redundancy, compression]
 
     def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
         text = inputs.response.text
@@ -291,24 +289,20 @@ class Efficiency(Evaluator):
             return _NO_WORDS
         if inputs.question.subject == "redundancy":
             score = freshness(text)
-            return Verdict(
-                score=score, reason=f"{1 - score:.1%} of its words repeat earlier sentences"
-            )
+            reason = f"{1 - score:.1%} of its words repeat earlier sentences"
+            return Verdict(score=score, reason=reason)
         if len(text) < MIN_COMPRESSED_CHARACTERS:
             return Verdict(score=1.0, reason=f"{len(text)} characters are too few to tell")
         score = min(1.0, compressed_share(text[:MAX_CHARACTERS]) / ORDINARY_COMPRESSION)
-        return Verdict(
-            score=score,
-            reason=f"by compression it says {score:.1%} of what ordinary text of its size does",
-        )
+        reason = f"by compression it says {score:.1%} of what ordinary text of its size does"
+        return Verdict(score=score, reason=reason)
 
     def _length_verdict(self, length: int, free: float) -> Verdict:
         if length == 0:
             return _NO_WORDS
         score = brevity(length, free, self.settings.limit)
-        return Verdict(
-            score=score, native=length, reason=f"{length} words, where {free:g} cost nothing"
-        )
+        reason = f"{length} words, where {free:g} cost nothing"
+        return Verdict(score=score, native=length, reason=reason)
 
 
 class Diversity(Evaluator):
@@ -350,9 +344,8 @@ class Diversity(Evaluator):
         ]
 
 
-_measure_group = lru_cache(maxsize=2)(
-    MeasuredGroup
-)  # the same group is read for each part of its diversity
+# The same group is read for each part of its diversity.
+_measure_group = lru_cache(maxsize=2)(MeasuredGroup)
 
 
 def _length(text: str) -> int:

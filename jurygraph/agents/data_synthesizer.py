@@ -540,10 +540,8 @@ async def _is_worse(inputs: DeriverInput, edit: Edit) -> bool:
     is_first = hashlib.sha256(edited.encode()).digest()[0] % 2 == 1
     texts = (edited, inputs.response.text) if is_first else (inputs.response.text, edited)
     responses = [{"name": name, "text": text} for name, text in zip("AB", texts, strict=True)]
-    variables = dict(shared_prompt_variables(inputs))
-    del variables[
-        "response"
-    ]  # both texts are in `responses`, without a sign of which is the edited one
+    variables = shared_prompt_variables(inputs)
+    del variables["response"]  # it would tell which of the two is the edited one
     variables["responses"] = responses
     request = inputs.client.request(load_prompt(COMPARE), ContrastComparison, variables)
     result = await inputs.client.judge(request, ContrastComparison)
