@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
+from itertools import chain
 from operator import getitem
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict, TypeVar
@@ -53,15 +54,15 @@ class Facts(NamedTuple):
 
 
 def require_known(
-    where: str, names: Iterable[str], known: Collection[str] | None, kind: str = "column"
+    where: str, names: Iterable[str], known_names: Collection[str] | None, kind: str = "column"
 ) -> None:
     """Raise PlanError for the first name that is not known; if nothing is known of them (None), any may exist."""
+    if known_names is None:
+        return
     for name in names:
-        if known is not None and name not in known:
-            hint = (
-                did_you_mean(name, sorted(known))
-                or f"there are {', '.join(sorted(known)) or 'none'}"
-            )
+        if name not in known_names:
+            listed = sorted(known_names)
+            hint = did_you_mean(name, listed) or f"there are {', '.join(listed) or 'none'}"
             raise PlanError(f"{where}: there is no {kind} {quote(name)}; {hint}")
 
 
@@ -110,12 +111,13 @@ def _open_facts(view: TaskView) -> Facts:
         raise PlanError(f"task {view.id!r}: {error}") from error
     for name, kind in facts.claims.items():
         where = f"task {view.id!r}: facts.claims.{name}"
-        for place, form in enumerate(kind.forms):
-            require_known(f"{where}.forms[{place}].table", [form.table], tables, "table")
-            if kind.merged is not None and kind.merged in (tables[form.table].columns or ()):
+        for index, form in enumerate(kind.forms):
+            require_known(f"{where}.forms[{index}].table", [form.table], tables, "table")
+            table = tables[form.table]
+            if kind.merged is not None and kind.merged in (table.columns or ()):
                 clash = f"is {quote(kind.merged)}, which is a column of {form.table}"
                 raise PlanError(f"{where}.merged: {clash}; give the number another name")
-            _check_form(f"{where}.forms[{place}]", kind, form, tables[form.table])
+            _check_form(f"{where}.forms[{index}]", kind, form, table)
     files = {name: table.digest for name, table in tables.items() if table.digest is not None}
     return Facts(tables, dict(sorted(facts.claims.items())), {"files": files} if files else {})
 
@@ -132,22 +134,19 @@ def _open_table(name: str, spec: TableSpec) -> FactTable:
             raise PlanError(f"facts.tables.{name}.file: {error}") from error
     else:
         table = RowTable(name, spec)
-    for field, columns in (
-        ("key", spec.key),
-        ("lists", spec.lists),
-        ("order", [spec.order] if spec.order else []),
-    ):
-        require_known(f"facts.tables.{name}.{field}", columns, table.columns)
+    where = f"facts.tables.{name}"
+    require_known(f"{where}.key", spec.key, table.columns)
+    require_known(f"{where}.lists", spec.lists, table.columns)
+    if spec.order:
+        require_known(f"{where}.order", [spec.order], table.columns)
     return table
 
 
 def _check_form(where: str, kind: ClaimsSpec, form: ClaimPattern, table: FactTable) -> None:
     name, *_ = table.spec.key
-    groups = (
-        {name}
-        if form.compiled is None
-        else {form.columns.get(group, group) for group in form.groups}
-    )
+    groups = {form.columns.get(group, group) for group in form.groups}
+    if form.compiled is None:
+        groups = {name}
     claimed_columns = {*groups, *kind.beside, *form.states}
     for column in table.spec.key:
         if column not in claimed_columns:
@@ -179,7 +178,9 @@ class FactClaim(NamedTuple):
 
 def read_claims(kind: ClaimsSpec, data: Any) -> list[FactClaim]:
     """Return the claims of one kind in a response's data, in their order; two paths to one value give one claim."""
-    nodes = {node.location: node for path in kind.paths for node in path.find(data)}
+    nodes = {}
+    for node in chain.from_iterable(path.find(data) for path in kind.paths):
+        nodes[node.location] = node
     claims = []
     for location, node in nodes.items():
         parent = reduce(getitem, location[:-1], data)
@@ -190,9 +191,8 @@ def read_claims(kind: ClaimsSpec, data: Any) -> list[FactClaim]:
         parts = map(str.strip, split_list(to_text(node.value), kind.split))
         for number, text in enumerate(part for part in parts if part not in ("", "-")):
             form, values = kind.form_of(text)
-            claims.append(
-                FactClaim(path, text, form, values, record_values, (*rank, steps, number))
-            )
+            order = (*rank, steps, number)
+            claims.append(FactClaim(path, text, form, values, record_values, order))
     return sorted(claims, key=lambda claim: claim.order)
 
 
@@ -212,11 +212,12 @@ def _record_values(kind: ClaimsSpec, record: Mapping[str, Any]) -> Iterator[tupl
     """Yield values of the record. Lists, objects and long texts count as None, since every claim would repeat them."""
     for name, field_spec in kind.beside.items():
         value = record.get(field_spec.field)
-        if isinstance(value, list | dict) or (
-            isinstance(value, str) and len(value) > _MAX_CLAIM_CHARACTERS
-        ):
+        is_long = isinstance(value, str) and len(value) > _MAX_CLAIM_CHARACTERS
+        if is_long or isinstance(value, list | dict):
             value = None
-        yield name, value if field_spec.map is None else field_spec.map.get(to_text(value))
+        if field_spec.map is not None:
+            value = field_spec.map.get(to_text(value))
+        yield name, value
 
 
 Found = Literal["confirmed", "differs", "elsewhere", "unknown", "unread"]
@@ -276,36 +277,35 @@ async def look_up(
 
 async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> FactFinding:
     if claim.form is None:
-        return _build_finding(
-            claim, "unread", values=dict(claim.record_values), own=sorted(claim.record_values)
-        )
+        response_columns = sorted(claim.record_values)
+        values = dict(claim.record_values)
+        return _build_finding(claim, "unread", values=values, own=response_columns)
     table = tables[claim.form.table]
-    claimed_values = (
-        {table.spec.key[0]: claim.text} if claim.form.compiled is None else claim.values
-    )
-    known = {**claim.record_values, **claim.form.states}
-    key = table.key_of({**known, **claimed_values})
-    rows = (
-        await table.find(key) if all(key) else ()
-    )  # a claim without a part of the key matches no row
-    columns = table.columns if table.columns is not None else rows[0].values.keys() if rows else ()
-    own = sorted(name for name in known if name not in columns)
+    claimed_values = claim.values
+    if claim.form.compiled is None:
+        claimed_values = {table.spec.key[0]: claim.text}
+    fixed_values = {**claim.record_values, **claim.form.states}
+    values = {**fixed_values, **claimed_values}
+    key = table.key_of(values)
+    # A claim without a part of the key matches no row.
+    rows = await table.find(key) if all(key) else ()
+    columns: Collection[str] = ()
+    if table.columns is not None:
+        columns = table.columns
+    elif rows:
+        columns = rows[0].values.keys()
+    response_columns = sorted(name for name in fixed_values if name not in columns)
     if not rows:
-        places = (
-            sorted({", ".join(filter(None, place)) for place in table.places(key[0])} - {""})
-            if key[0]
-            else []
-        )
-        values = {**known, **claimed_values}
-        found: Found = "elsewhere" if places else "unknown"
+        elsewhere = _describe_places(table, key[0])[:_MAX_PLACES]
+        found: Found = "elsewhere" if elsewhere else "unknown"
         return _build_finding(
-            claim, found, table=table.name, values=values, own=own, places=places[:_MAX_PLACES]
+            claim, found, table=table.name, values=values, own=response_columns, places=elsewhere
         )
     first = rows[0]
-    claimed = {
-        **{name: to_text(known[name]) for name in known if name in columns},
-        **claimed_values,
-    }
+    row_values = {name: None if name in columns else value for name, value in fixed_values.items()}
+    row_values |= first.values
+    claimed = {name: to_text(value) for name, value in fixed_values.items() if name in columns}
+    claimed |= claimed_values
     claimed = {name: value for name, value in claimed.items() if name not in table.spec.key}
     tolerances = claim.form.within
     differs = [
@@ -318,17 +318,21 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> F
         "differs" if differs else "confirmed",
         table=table.name,
         row=first.number,
-        values={
-            **{name: None if name in columns else known[name] for name in known},
-            **first.values,
-        },
-        own=own,
+        values=row_values,
+        own=response_columns,
         claimed=claimed,
         differs=differs,
     )
 
 
-def _build_finding(claim: FactClaim, found: Found, **known: Any) -> FactFinding:
+def _describe_places(table: FactTable, name: str) -> list[str]:
+    if not name:
+        return []
+    names = {", ".join(filter(None, parts)) for parts in table.places(name)}
+    return sorted(names - {""})
+
+
+def _build_finding(claim: FactClaim, found: Found, **fields: Any) -> FactFinding:
     return {
         "at": [claim.at],
         "text": claim.text,
@@ -338,7 +342,7 @@ def _build_finding(claim: FactClaim, found: Found, **known: Any) -> FactFinding:
         "claimed": {},
         "differs": [],
         "places": [],
-        **known,  # type: ignore[typeddict-item]
+        **fields,  # type: ignore[typeddict-item]
     }
 
 
@@ -346,12 +350,9 @@ def _merge(
     claims: Sequence[FactClaim], findings: Sequence[FactFinding], name: str
 ) -> list[FactFinding]:
     merged: list[FactFinding] = []
-    for place, finding in enumerate(findings):
-        if (
-            merged
-            and claim_key(merged[-1]) == claim_key(finding)
-            and is_adjacent(claims[place - 1], claims[place])
-        ):
+    for index, finding in enumerate(findings):
+        is_repeated = bool(merged) and claim_key(merged[-1]) == claim_key(finding)
+        if is_repeated and is_adjacent(claims[index - 1], claims[index]):
             merged[-1]["at"] += finding["at"]
             merged[-1]["values"][name] += 1
         else:
@@ -405,35 +406,30 @@ class Claims(Deriver):
             return self.params
         facts = load_facts(view)
         for name, table in facts.tables.items():
-            if table.spec.tool is not None and table.spec.tool not in self._tools:
-                hint = (
-                    did_you_mean(table.spec.tool, self._tools)
-                    or "list it in the params of facts.claims"
-                )
-                tool = f"there is no tool {quote(table.spec.tool)} in the config; {hint}"
+            tool = table.spec.tool
+            if tool is not None and tool not in self._tools:
+                hint = did_you_mean(tool, self._tools) or "list it in the params of facts.claims"
+                problem = f"there is no tool {quote(tool)} in the config; {hint}"
                 with name_part("facts"):
-                    problem = f"facts.tables.{name}.tool: {tool}, as tools: {{name: package.tool}}"
-                    raise PlanError(f"task {view.id!r}: {problem}")
+                    raise PlanError(
+                        f"task {view.id!r}: facts.tables.{name}.tool: {problem}, as tools: {{name: package.tool}}"
+                    )
         return {**self.params, **facts.marks}
 
     async def derive(self, inputs: DeriverInput) -> Material:
         facts = load_facts(inputs.task)
         data = inputs.response.data
-        tables = {
-            name: table
-            if (tool := table.spec.tool) is None
-            else ToolTable(name, table.spec, self._tools.get(tool))
-            for name, table in facts.tables.items()
-        }
-        results: Any = {
-            kind: await look_up(claim_kind, tables, data)
-            for kind, claim_kind in facts.claims.items()
-        }
-        marks = facts.marks.get("files", {})
-        files = tuple(Evidence(quote=sha256, source=table) for table, sha256 in marks.items())
-        return Material.model_construct(
-            name=CLAIMS, data=results, evidence=files
-        )  # validated by the caller
+        tables = dict(facts.tables)
+        for name, table in facts.tables.items():
+            if table.spec.tool is not None:
+                tables[name] = ToolTable(name, table.spec, self._tools.get(table.spec.tool))
+        results: Any = {}
+        for kind, claim_kind in facts.claims.items():
+            results[kind] = await look_up(claim_kind, tables, data)
+        digests = facts.marks.get("files", {})
+        files = tuple(Evidence(quote=sha256, source=table) for table, sha256 in digests.items())
+        # Validated by the caller.
+        return Material.model_construct(name=CLAIMS, data=results, evidence=files)
 
 
 def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[FactFinding]]:
@@ -494,7 +490,8 @@ class Confirmed(CodeEvaluator):
 
 
 def _verdict_on_kind(claimed: Sequence[FactFinding], kind: str) -> Verdict:
-    findings = list({claim_key(finding): finding for finding in reversed(claimed)}.values())[::-1]
+    by_claim = {claim_key(finding): finding for finding in reversed(claimed)}
+    findings = list(by_claim.values())[::-1]
     if not findings:
         return Verdict(
             score=0.0,
@@ -502,37 +499,34 @@ def _verdict_on_kind(claimed: Sequence[FactFinding], kind: str) -> Verdict:
             reason="the response's data claims nothing that could be looked up",
         )
     unconfirmed = [finding for finding in findings if finding["found"] != "confirmed"]
-    shown = unconfirmed[:_MAX_WRONG]
+    reported = unconfirmed[:_MAX_WRONG]
     right = len(findings) - len(unconfirmed)
-    reasons = [f"{right} of {len(findings)} {kind} are confirmed", *map(describe_finding, shown)]
+    reasons = [f"{right} of {len(findings)} {kind} are confirmed"]
+    reasons += map(describe_finding, reported)
     if len(unconfirmed) > _MAX_WRONG:
         reasons.append(f"and {len(unconfirmed) - _MAX_WRONG} more")
+    evidence = chain.from_iterable(map(claim_evidence, reported or findings[:1]))
     return Verdict(
         score=right / len(findings),
         met=not unconfirmed,
         native=right,
         scale=(0, len(findings)),
         reason="; ".join(reasons),
-        evidence=tuple(
-            part for finding in shown or findings[:1] for part in claim_evidence(finding)
-        ),
+        evidence=tuple(evidence),
     )
 
 
 def claim_evidence(finding: FactFinding) -> Sequence[Evidence]:
     """Return the claim as evidence from the response's data, and the table row it was compared with, if any."""
-    claim = Evidence(
-        quote=finding["text"], source=f"data {', '.join(finding['at'])}", verified=True
-    )
+    path = f"data {', '.join(finding['at'])}"
+    claim = Evidence(quote=finding["text"], source=path, verified=True)
     if finding["row"] is None:
         return (claim,)
-    row = to_text(
-        {
-            column: value
-            for column, value in finding["values"].items()
-            if column not in finding["own"]
-        }
-    )
-    return claim, Evidence(
-        quote=row, source=f"{finding['table']}, row {finding['row']}", verified=True
-    )
+    response_columns = finding["own"]
+    row_values = {
+        column: value
+        for column, value in finding["values"].items()
+        if column not in response_columns
+    }
+    source = f"{finding['table']}, row {finding['row']}"
+    return claim, Evidence(quote=to_text(row_values), source=source, verified=True)

@@ -80,10 +80,12 @@ def parse_number(value: Any) -> int | float | None:
     match = _NUMERAL.fullmatch(value.strip())
     if match is None or not (match["whole"] or match["rest"].startswith(".")):
         return None
-    whole = (match["whole"] or "0").replace(",", "")
+    integer = (match["whole"] or "0").replace(",", "")
     rest = match["rest"]
-    size = float(whole + rest) if rest else int(whole)
-    return None if size == math.inf else -size if match["sign"] == "-" else size
+    size = float(integer + rest) if rest else int(integer)
+    if size == math.inf:
+        return None
+    return -size if match["sign"] == "-" else size
 
 
 def value_sort_key(value: Any) -> tuple[int, float, str]:
@@ -103,16 +105,19 @@ def values_agree(claimed: str, value: Any, within: float = 0.0) -> bool:
     expected = parse_number(value)
     if number is None or expected is None:
         return not is_missing(value) and normalise(claimed) == normalise(value)
-    return number == expected or (
-        within > 0 and abs(float(number) - float(expected)) <= within * abs(float(expected))
-    )
+    if number == expected or within <= 0:
+        return number == expected
+    difference = abs(float(number) - float(expected))
+    return difference <= within * abs(float(expected))
 
 
 @lru_cache(maxsize=1 << 14)
 def parse_moment(text: str) -> tuple[str, datetime] | None:
     """Return a time (9:30, 21:05:10, 9:30 PM), a date (2022-03-01) or both, and which; None if it is none."""
+    if len(text) > _LONGEST_MOMENT:
+        return None
     for kind, forms in _MOMENTS.items():
-        for form in forms if len(text) <= _LONGEST_MOMENT else ():
+        for form in forms:
             try:
                 return kind, datetime.strptime(text.strip(), form)
             except ValueError:
@@ -149,21 +154,21 @@ def compare(value: Any, other: Any) -> int | None:
     second = parse_number(other)
     if first is not None and second is not None:
         return (first > second) - (first < second)
-    moments = [parse_moment(text) for text in (value, other) if isinstance(text, str)]
-    if (
-        len(moments) < 2
-        or moments[0] is None
-        or moments[1] is None
-        or moments[0][0] != moments[1][0]
-    ):
+    if not isinstance(value, str) or not isinstance(other, str):
         return None
-    return (moments[0] > moments[1]) - (moments[0] < moments[1])
+    moment = parse_moment(value)
+    other_moment = parse_moment(other)
+    if moment is None or other_moment is None or moment[0] != other_moment[0]:
+        return None
+    return (moment > other_moment) - (moment < other_moment)
 
 
 def split_list(value: Any, separator: str | None) -> Sequence[Any]:
     if isinstance(value, list | tuple):
         return value
-    return [part.strip() for part in to_text(value).split(separator)] if separator else [value]
+    if not separator:
+        return [value]
+    return [part.strip() for part in to_text(value).split(separator)]
 
 
 class TableSpec(FrozenModel):
@@ -186,9 +191,8 @@ class TableSpec(FrozenModel):
     def _check_single_source(self) -> Self:
         sources = [name for name in ("rows", "file", "tool") if getattr(self, name) is not None]
         if len(sources) != 1:
-            raise ValueError(
-                f"is given by {' and '.join(sources) or 'nothing'}; give one of rows, file and tool"
-            )
+            named = " and ".join(sources) or "nothing"
+            raise ValueError(f"is given by {named}; give one of rows, file and tool")
         return self
 
 
@@ -210,9 +214,9 @@ class ClaimPattern(FrozenModel):
     def _check_pattern(self) -> Self:
         unknown = sorted(self.columns.keys() - self.groups)
         if unknown:
-            known = ", ".join(self.groups) or "none"
+            groups = ", ".join(self.groups) or "none"
             raise ValueError(
-                f"`columns.{unknown[0]}` is not a group of the pattern; it has {known}"
+                f"`columns.{unknown[0]}` is not a group of the pattern; it has {groups}"
             )
         return self
 
@@ -267,14 +271,11 @@ class ClaimsSpec(FrozenModel):
                 return form, {}
             match = form.compiled.fullmatch(text)
             if match is not None:
-                groups = (
-                    (group, value)
-                    for group, value in match.groupdict().items()
-                    if value is not None
-                )
-                return form, {
-                    form.columns.get(group, group): value.strip() for group, value in groups
-                }
+                values = {}
+                for group, value in match.groupdict().items():
+                    if value is not None:
+                        values[form.columns.get(group, group)] = value.strip()
+                return form, values
         return None, {}
 
 
@@ -327,9 +328,9 @@ class FactTable(ABC):
     def sort_rows(self, rows: Iterable[FactRow]) -> list[FactRow]:
         """Return rows that share a key, the preferred one first: by the column `order`, else as they are listed."""
         order = self.spec.order
-        return sorted(
-            rows, key=lambda row: value_sort_key(None if order is None else row.values.get(order))
-        )
+        if order is None:
+            return list(rows)
+        return sorted(rows, key=lambda row: value_sort_key(row.values.get(order)))
 
 
 class RowTable(FactTable):
@@ -342,16 +343,15 @@ class RowTable(FactTable):
         super().__init__(name, spec)
         self._path = None if spec.file is None else Path(spec.file)
         self._state = path_state(self._path)
-        self._find = lru_cache(maxsize=_MAX_CACHED_KEYS)(
-            self._find_uncached
-        )  # the responses of a group share claims
-        place = ":memory:" if spec.file is None else ""
-        self._index = sqlite3.connect(place, isolation_level=None, check_same_thread=False)
+        # The responses of a group share claims.
+        self._find = lru_cache(maxsize=_MAX_CACHED_KEYS)(self._find_uncached)
+        database = ":memory:" if spec.file is None else ""
+        self._index = sqlite3.connect(database, isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._index.close)
         with require_temporary_space():
-            rows = (
-                spec.rows or () if self._path is None else (row for _, row in read_rows(self._path))
-            )
+            rows: Iterable[Values] = spec.rows or ()
+            if self._path is not None:
+                rows = (row for _, row in read_rows(self._path))
             self.columns = self._build_index(rows) or None
         if self._path is not None:
             self.digest = sha256_of(self._path)
@@ -372,11 +372,11 @@ class RowTable(FactTable):
         )
         self._index.execute("BEGIN")
         while chunk := list(islice(numbered, _CHUNK_ROWS)):
-            columns.update(column for _, values in chunk for column in values)
-            indexed = [
-                (*_index_key(self.key_of(values)), number, json.dumps(values))
-                for number, values in chunk
-            ]
+            indexed = []
+            for number, values in chunk:
+                columns.update(values)
+                name, rest = _index_key(self.key_of(values))
+                indexed.append((name, rest, number, json.dumps(values)))
             self._index.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", indexed)
         self._index.execute("COMMIT")
         self._index.execute("CREATE INDEX by_key ON rows (name, place)")
@@ -384,9 +384,9 @@ class RowTable(FactTable):
 
     @property
     def is_fresh(self) -> bool:
-        return self._path is None or (
-            self._state is not None and self._state == path_state(self._path)
-        )
+        if self._path is None:
+            return True
+        return self._state is not None and self._state == path_state(self._path)
 
     async def find(self, key: Key) -> Sequence[FactRow]:
         return self._find(key)
@@ -398,7 +398,7 @@ class RowTable(FactTable):
 
     def places(self, name: str) -> Collection[Key]:
         sql = "SELECT DISTINCT place FROM rows WHERE name = ?"
-        return [tuple(json.loads(place)) for (place,) in self._query(sql, name)]
+        return [tuple(json.loads(rest)) for (rest,) in self._query(sql, name)]
 
     def _query(self, sql: str, *values: str | int) -> list[Any]:
         return self._index.execute(sql, values).fetchall()
@@ -422,13 +422,19 @@ class ToolTable(FactTable):
     async def find(self, key: Key) -> Sequence[FactRow]:
         assert self._tool is not None, "who looks up here was given the config's tools"
         result = await self._tool.ainvoke(dict(zip(self.spec.key, key, strict=True)))
-        rows = [] if result is None else [result] if isinstance(result, Mapping) else result
+        rows = result
+        if result is None:
+            rows = []
+        elif isinstance(result, Mapping):
+            rows = [result]
         if not isinstance(rows, list | tuple) or not all(isinstance(row, Mapping) for row in rows):
-            given = type(result).__name__
+            found = type(result).__name__
             raise TypeError(
-                f"facts table {self.name!r}: its tool gave {given}; give a mapping, or a list of such"
+                f"facts table {self.name!r}: its tool gave {found}; give a mapping, or a list of such"
             )
-        numbered = (
-            FactRow(number, to_json_values(row)) for number, row in enumerate(rows, start=1)
-        )
-        return self.sort_rows(row for row in numbered if self.key_of(row.values) == key)
+        matching = []
+        for number, content in enumerate(rows, start=1):
+            row = FactRow(number, to_json_values(content))
+            if self.key_of(row.values) == key:
+                matching.append(row)
+        return self.sort_rows(matching)
