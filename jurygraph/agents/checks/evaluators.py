@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -93,10 +94,9 @@ class ListedItem(NamedTuple):
         return float(result) if result is not None and result >= 0 else None
 
     def reason_unknown(self, column: str) -> Open:
-        is_of_table = (
-            self.finding is not None and self.has_row and column not in self.finding["own"]
-        )
-        return "untold" if is_of_table else "unshown"
+        if self.finding is None or not self.has_row or column in self.finding["own"]:
+            return "unshown"
+        return "untold"
 
     def describe_unknown(self, column: str) -> str:
         if self.reason_unknown(column) == "untold":
@@ -139,38 +139,33 @@ class Unknowns:
         self._unknown += ((item, column) for column in lacking)
         if not lacking:
             return "yes"
-        return (
-            "unshown"
-            if any(item.reason_unknown(column) == "unshown" for column in lacking)
-            else "untold"
-        )
+        is_unshown = any(item.reason_unknown(column) == "unshown" for column in lacking)
+        return "unshown" if is_unshown else "untold"
 
     def undecided_result(self, reason: str) -> CheckResult:
-        return CheckResult(
-            None, 0.0, f"{reason}; the tables do not tell {self._describe('untold')}"
-        )
+        message = f"{reason}; the tables do not tell {self._describe('untold')}"
+        return CheckResult(None, 0.0, message)
 
     def unproven_result(self, reason: str, share: float) -> CheckResult:
         message = f"{reason}; it cannot be shown, for {self._describe('unshown')}"
-        return CheckResult(
-            False, share, message, [*{id(item): item for item, _ in self._unknown}.values()]
-        )
+        items = {id(item): item for item, _ in self._unknown}
+        return CheckResult(False, share, message, [*items.values()])
 
     def _describe(self, why: Open) -> str:
-        return _join_first(
-            [
-                item.describe_unknown(column)
-                for item, column in self._unknown
-                if item.reason_unknown(column) == why
-            ]
-        )
+        descriptions = [
+            item.describe_unknown(column)
+            for item, column in self._unknown
+            if item.reason_unknown(column) == why
+        ]
+        return _join_first(descriptions)
 
 
 def _join_first(texts: Sequence[str], between: str = "; ", most: int = 5) -> str:
     unique = list(dict.fromkeys(texts))
-    return between.join(unique[:most]) + (
-        f"{between}and {len(unique) - most} more" if len(unique) > most else ""
-    )
+    joined = between.join(unique[:most])
+    if len(unique) > most:
+        joined += f"{between}and {len(unique) - most} more"
+    return joined
 
 
 def _lacking_columns(tests: Tests, item: ListedItem) -> list[str] | None:
@@ -179,34 +174,29 @@ def _lacking_columns(tests: Tests, item: ListedItem) -> list[str] | None:
     Return None if it fails regardless of them: a single failed test decides.
     """
     lacking: list[str] = [] if item.finding is None or item.has_row else [_ITEM_ITSELF]
-    requirements = (
-        (column, *requirement)
-        for column, test in tests.items()
-        for requirement in test.requirements
-    )
-    for column, name, expected in requirements:
-        needed = {column: item.value(column)}
-        other = expected
-        if isinstance(expected, Column):
-            needed[expected.column] = other = item.value(expected.column)
-        unknown = [key for key, known in needed.items() if known is None]
-        if not unknown:
-            passes = _TEST_FUNCTIONS[name](needed[column], other, item.lists.get(column))
-            if passes is False:
-                return None
-            unknown = [] if passes else [*needed]
-        lacking += unknown
+    for column, test in tests.items():
+        for name, expected in test.requirements:
+            needed = {column: item.value(column)}
+            other = expected
+            if isinstance(expected, Column):
+                needed[expected.column] = other = item.value(expected.column)
+            unknown = [key for key, value in needed.items() if value is None]
+            if not unknown:
+                passes = _TEST_FUNCTIONS[name](needed[column], other, item.lists.get(column))
+                if passes is False:
+                    return None
+                unknown = [] if passes else [*needed]
+            lacking += unknown
     return lacking
 
 
 @lru_cache(maxsize=1 << 12)
 def _words_in_text(words: str, text: str) -> bool:
     """Return true if the words occur in the text. Cached, since the places and days of a group's plans recur often."""
-    return (
-        bool(words)
-        and notation.compile_pattern(rf"(?:^|\PL){re.escape(words)}(?:\PL|$)").search(text)
-        is not None
-    )
+    if not words:
+        return False
+    pattern = notation.compile_pattern(rf"(?:^|\PL){re.escape(words)}(?:\PL|$)")
+    return pattern.search(text) is not None
 
 
 def _is_ascending(value: Any, other: Any) -> bool | None:
@@ -263,21 +253,22 @@ def _decide_count(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     unknown = Unknowns()
     truths = [unknown.run_tests(check.where, item) for item in items]
     at = [item for item, truth in zip(items, truths, strict=True) if truth == "yes"]
-    label = f"the number of {check.count}"
-    return _decide_bound(
-        check, lambda counted: sum(counted[truth] for truth in truths), label, unknown, at
-    )
+
+    def count(counted: Counted) -> float:
+        return sum(counted[truth] for truth in truths)
+
+    return _decide_bound(check, count, f"the number of {check.count}", unknown, at)
 
 
 def _decide_share(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     if not items:
         return CheckResult(False, 0.0, f"the response names no {check.share}")
     unknown = Unknowns()
-    truths = [
-        (item, among, unknown.run_tests(check.where, item))
-        for item in items
-        if (among := unknown.run_tests(check.among, item)) != "no"
-    ]
+    truths: list[tuple[ListedItem, Truth, Truth]] = []
+    for item in items:
+        among = unknown.run_tests(check.among, item)
+        if among != "no":
+            truths.append((item, among, unknown.run_tests(check.where, item)))
     if not truths:
         return CheckResult(True, 1.0, f"none of the {check.share} is of that kind")
 
@@ -299,11 +290,8 @@ def _decide_sum(check: Check, items: Items) -> CheckResult:
     terms = check.sum or ()
     per = check.per or 1.0
     if not any(items[term.of] for term in terms):
-        return CheckResult(
-            False,
-            0.0,
-            f"the response names no {' and no '.join(dict.fromkeys(t.of for t in terms))}",
-        )
+        sources = dict.fromkeys(term.of for term in terms)
+        return CheckResult(False, 0.0, f"the response names no {' and no '.join(sources)}")
     unknown = Unknowns()
     addends: list[tuple[ListedItem, Truth, float]] = []
     for term in terms:
@@ -312,52 +300,48 @@ def _decide_sum(check: Check, items: Items) -> CheckResult:
             addends.append((item, unknown.run_tests(term.where, item, unpriced), price))
 
     def total(counted: Counted) -> float:
+        prices = [price for _, truth, price in addends if counted[truth]]
         try:
-            return (
-                math.fsum(price for _, truth, price in addends if counted[truth]) / per
-            )  # the same in every order
+            return math.fsum(prices) / per  # the same in every order
         except OverflowError:
             return math.inf
 
-    label = "the sum" + (f" per {to_text(per)}" if check.per else "")
+    label = f"the sum per {to_text(per)}" if check.per else "the sum"
     at = {id(item): item for item, truth, _ in addends if truth == "yes"}
     return _decide_bound(check, total, label, unknown, [*at.values()])
 
 
 def _price(term: TermSpec, item: ListedItem) -> tuple[float, Sequence[str]]:
-    operands = {
-        operand: item.number(operand) for operand in (term.column, term.times or 1.0, term.places)
-    }
-    lacking = [str(operand) for operand, number in operands.items() if number is None]
+    operands = (term.column, term.times or 1.0, term.places)
+    numbers = {operand: item.number(operand) for operand in operands}
+    lacking = [str(operand) for operand, number in numbers.items() if number is None]
     if lacking:
         return math.inf, lacking
-    price, times, places = (
-        operands[operand] or 0.0 for operand in (term.column, term.times or 1.0, term.places)
-    )
+    price, times, capacity = (numbers[operand] or 0.0 for operand in operands)
     if term.people is None:
         return price * times, ()
-    units = term.people / places if places > 0 else math.inf
-    return (
-        (price * times * math.ceil(units), ())
-        if math.isfinite(units)
-        else (math.inf, [str(term.places)])
-    )
+    units = term.people / capacity if capacity > 0 else math.inf
+    if not math.isfinite(units):
+        return math.inf, [str(term.places)]
+    return price * times * math.ceil(units), ()
 
 
 def _decide_bound(
     check: Check, measure: Measure, label: str, unknown: Unknowns, at: Sequence[ListedItem]
 ) -> CheckResult:
     worlds = _measure_worlds(measure, unknown)
-    values = [value for world in worlds for value in world if value is not None]
+    values = [value for value in chain.from_iterable(worlds) if value is not None]
     span = min(values), max(values)
     result = f"{label} is {_describe_range(span, 6)}"
     bound = _describe_range(check.bound)
     words = _Words(
         f"{result}, as asked", f"{result}, not {bound}", f"{result}, and {bound} is asked for"
     )
-    return _conclude(
-        worlds, check.bound, words, unknown, at, share=lambda: _closeness(span, check.bound)
-    )
+
+    def share() -> float:
+        return _closeness(span, check.bound)
+
+    return _conclude(worlds, check.bound, words, unknown, at, share=share)
 
 
 class _Words(NamedTuple):
@@ -400,10 +384,9 @@ def _conclude(
     known values show.
     """
     low, high = bound
-    everywhere = [value for world in worlds for value in world]
-    if all(
-        value is None or (_reaches(value, low) and _is_at_most(value, high)) for value in everywhere
-    ):
+    everywhere = list(chain.from_iterable(worlds))
+    values = [value for value in everywhere if value is not None]
+    if all(_reaches(value, low) and _is_at_most(value, high) for value in values):
         return CheckResult(True, 1.0, words.holds, at)
     if _is_outside(everywhere, bound):
         return CheckResult(False, share(), words.fails, at)
@@ -431,9 +414,9 @@ def _closeness(span: _Interval, bound: _Interval) -> float:
     """Return the closeness to the bound in [0, 1]: the share of the minimum, or 1 minus the relative excess."""
     (least, greatest), (low, high) = span, bound
     if not _is_at_most(least, high):
-        return (
-            0.0 if high <= 0 or greatest == math.inf else max(0.0, 1.0 - (greatest - high) / high)
-        )
+        if high <= 0 or greatest == math.inf:
+            return 0.0
+        return max(0.0, 1.0 - (greatest - high) / high)
     return least / low  # measures are never negative, so the lower bound is above 0
 
 
@@ -481,22 +464,22 @@ def _decide_includes(
     label: str, wanted: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns
 ) -> CheckResult:
     def count_included(counted: Counted) -> float:
-        known = [entry for entry in values if counted[entry.truth]]
+        entries = [entry for entry in values if counted[entry.truth]]
         return sum(
-            any(entry.is_any or are_equal(entry.value, value) for entry in known)
+            any(entry.is_any or are_equal(entry.value, value) for entry in entries)
             for value in wanted
         )
 
-    shown = [entry for entry in values if entry.truth == "yes" and is_one_of(entry.value, wanted)]
-    absent = [value for value in wanted if not is_one_of(value, [entry.value for entry in shown])]
+    found = [entry for entry in values if entry.truth == "yes" and is_one_of(entry.value, wanted)]
+    found_values = [entry.value for entry in found]
+    absent = [value for value in wanted if not is_one_of(value, found_values)]
     lacks = f"{label} does not include {_quote_values(absent)}"
     words = _Words(f"{label} includes {_quote_values(wanted)}", lacks, lacks)
     share = 1.0 - len(absent) / len(wanted)
     worlds = _measure_worlds(count_included, unknown)
-    at = [entry.item for entry in shown]
-    return _conclude(
-        worlds, (len(wanted), math.inf), words, unknown, at, share=lambda: share, share_shown=share
-    )
+    at = [entry.item for entry in found]
+    bound = (len(wanted), math.inf)
+    return _conclude(worlds, bound, words, unknown, at, share=lambda: share, share_shown=share)
 
 
 def _decide_excludes(
@@ -506,37 +489,39 @@ def _decide_excludes(
     violations = [entry for entry in perhaps if entry.truth == "yes"]
     includes_none = f"{label} includes none of {_quote_values(barred)}"
     fails = f"{label} includes {_quote_values([entry.value for entry in violations])}"
+    words = _Words(includes_none, fails, includes_none)
+
+    def count_barred(counted: Counted) -> float:
+        return sum(counted[entry.truth] for entry in perhaps)
 
     def share() -> float:
         violating = {id(entry.item) for entry in perhaps}
-        known = {id(entry.item) for entry in values if entry.truth == "yes"}
-        return 1.0 - len(violating) / len(known | violating)
+        passing = {id(entry.item) for entry in values if entry.truth == "yes"}
+        return 1.0 - len(violating) / len(passing | violating)
 
-    worlds = _measure_worlds(
-        lambda counted: sum(counted[entry.truth] for entry in perhaps), unknown
-    )
+    worlds = _measure_worlds(count_barred, unknown)
     at = [entry.item for entry in violations]
-    return _conclude(
-        worlds, _NONE, _Words(includes_none, fails, includes_none), unknown, at, share=share
-    )
+    return _conclude(worlds, _NONE, words, unknown, at, share=share)
 
 
 def _decide_distinct(label: str, values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
     keys = [None if entry.is_any else equality_key(entry.value) for entry in values]
 
     def count_repeats(counted: Counted) -> float:
-        known = [key for entry, key in zip(values, keys, strict=True) if counted[entry.truth]]
-        return len(known) - len(set(known) - {None})
+        present = [key for entry, key in zip(values, keys, strict=True) if counted[entry.truth]]
+        # Values that could be any are repeats at worst, so None is not among the different ones.
+        return len(present) - len(set(present) - {None})
 
     repeated: list[_Value] = []
-    seen: set[Any] = set()
+    distinct: set[Any] = set()
     for entry, key in zip(values, keys, strict=True):
         if entry.truth == "yes":
-            repeated += [entry] if key in seen else []
-            seen.add(key)
+            if key in distinct:
+                repeated.append(entry)
+            distinct.add(key)
 
     def share() -> float:
-        return 0.0 if None in keys else len(seen) / len(keys)
+        return 0.0 if None in keys else len(distinct) / len(keys)
 
     never = f"{label} never repeats"
     fails = f"{label} repeats {_quote_values([entry.value for entry in repeated])}"
@@ -616,9 +601,8 @@ class Constraints(Evaluator):
 
     def _check_call(self, where: str, name: str, params: Mapping[str, JsonValue]) -> None:
         if name not in self._functions:
-            hint = (
-                did_you_mean(name, self._functions) or "list it in the params of checks.constraints"
-            )
+            hint = did_you_mean(name, self._functions)
+            hint = hint or "list it in the params of checks.constraints"
             raise PlanError(f"{where}, field check.function: there is no {quote(name)}; {hint}")
         try:
             inspect.signature(self._functions[name]).bind(None, None, **params)
@@ -637,13 +621,11 @@ class Constraints(Evaluator):
             return Verdict.abstain(
                 "the constraint states no check, and nobody else is asked about it"
             )
-        check = _parse_check(
-            f"constraint {constraint.id!r}", json.dumps(constraint.check, sort_keys=True)
-        )
+        canonical = json.dumps(constraint.check, sort_keys=True)
+        check = _parse_check(f"constraint {constraint.id!r}", canonical)
         if check.function is not None:
-            return self._functions[check.function](
-                inputs.task, inputs.response, **deepcopy(check.params)
-            )
+            function = self._functions[check.function]
+            return function(inputs.task, inputs.response, **deepcopy(check.params))
         label = constraint.text or constraint.id
         if check.text is not None:
             return _match_text(label, check.text, inputs.response)
@@ -651,9 +633,12 @@ class Constraints(Evaluator):
         reason = f"{label}: {decided.reason}"
         if decided.holds is None:
             return Verdict.abstain(reason)
-        score = 1.0 if decided.holds else decided.share if check.partial else 0.0
-        at = [] if decided.holds else decided.items[:10]
-        evidence = tuple(part for item in at for part in _evidence(item))
+        score = 1.0
+        items: Sequence[ListedItem] = ()
+        if not decided.holds:
+            score = decided.share if check.partial else 0.0
+            items = decided.items[:10]
+        evidence = tuple(chain.from_iterable(map(_evidence, items)))
         return Verdict(score=score, met=decided.holds, reason=reason, evidence=evidence)
 
 
@@ -671,15 +656,16 @@ def _check_sources(where: str, facts: Facts, check: Check) -> None:
     for kind, columns in check.items:
         if kind.startswith("$"):
             continue
-        require_known(
-            f"{where}, field check.{check.measure}: facts.claims", [kind], facts.claims, "kind"
-        )
+        field = f"field check.{check.measure}: facts.claims"
+        require_known(f"{where}, {field}", [kind], facts.claims, "kind")
         claims = facts.claims[kind]
         table_columns = [facts.tables[form.table].columns for form in claims.forms]
-        if all(known is not None for known in table_columns):
-            known = {*claims.beside, *filter(None, [claims.merged])}
-            known.update(*filter(None, table_columns), *(form.states for form in claims.forms))
-            require_known(f"{where}, field check: {kind}", sorted(columns), known)
+        if any(names is None for names in table_columns):
+            continue  # of a tool, whose columns only its rows tell
+        claim_columns = {*claims.beside, *filter(None, [claims.merged])}
+        claim_columns.update(*filter(None, table_columns))
+        claim_columns.update(*(form.states for form in claims.forms))
+        require_known(f"{where}, field check: {kind}", sorted(columns), claim_columns)
 
 
 def _is_empty(data: JsonValue) -> bool:
@@ -693,23 +679,23 @@ def _claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequenc
         return {}
     findings = claim_findings(inputs)
     lists = {name: table.spec.lists for name, table in load_facts(inputs.task).tables.items()}
-    return {
-        kind: [
-            ListedItem(one["text"], one["values"], one, lists.get(one["table"] or "", {}))
-            for one in findings[kind]
-        ]
-        for kind in check.claimed_kinds
-    }
+    claimed = {}
+    for kind in check.claimed_kinds:
+        items = []
+        for finding in findings[kind]:
+            separators = lists.get(finding["table"] or "", {})
+            items.append(ListedItem(finding["text"], finding["values"], finding, separators))
+        claimed[kind] = items
+    return claimed
 
 
 def _matches(path: str, data: JsonValue) -> Sequence[ListedItem]:
     nodes = notation.compile_jsonpath(path).find(data)
-    return [
-        ListedItem(
-            node.path(), node.value if isinstance(node.value, dict) else {"value": node.value}
-        )
-        for node in sorted(nodes, key=lambda node: notation.location_sort_key(node.location))
-    ]
+    items = []
+    for node in sorted(nodes, key=lambda node: notation.location_sort_key(node.location)):
+        values = node.value if isinstance(node.value, dict) else {"value": node.value}
+        items.append(ListedItem(node.path(), values))
+    return items
 
 
 def _match_text(label: str, pattern: str, response: Response) -> Verdict:
@@ -732,20 +718,19 @@ def _decide(check: Check, inputs: EvaluatorInput) -> CheckResult:
     claimed = _claimed_items(check, inputs)
     listed = {path: _matches(path, inputs.response.data) for path in check.paths}
     decided = decide_check(check, {**claimed, **listed})
-    has_a_row = listed or any(
-        finding["row"] for kind in claim_findings(inputs).values() for finding in kind
-    )
-    if decided.holds and not has_a_row:
-        return CheckResult(False, 0.0, "nothing that the response's data claims is there")
-    return decided
+    if not decided.holds or listed:
+        return decided
+    findings = chain.from_iterable(claim_findings(inputs).values())
+    if any(finding["row"] for finding in findings):
+        return decided
+    return CheckResult(False, 0.0, "nothing that the response's data claims is there")
 
 
 def _evidence(item: ListedItem) -> Sequence[Evidence]:
     if item.finding is not None:
         return claim_evidence(item.finding)
-    return [
-        Evidence(quote=to_text(dict(item.values))[:200], source=f"data {item.text}", verified=True)
-    ]
+    content = to_text(dict(item.values))
+    return [Evidence(quote=content[:200], source=f"data {item.text}", verified=True)]
 
 
 class Collected(CodeEvaluator):

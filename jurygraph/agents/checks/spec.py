@@ -19,7 +19,7 @@ import contextlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, JsonValue, ValidationError, model_validator
@@ -143,11 +143,13 @@ class Check(FrozenModel):
             raise ValueError(
                 f"measures {' and '.join(measures) or 'nothing'}; give one of {', '.join(MEASURES)}"
             )
-        unused = sorted(self.model_fields_set - {measures[0], *_ALLOWED_FIELDS[measures[0]]})
+        (measure,) = measures
+        allowed = _ALLOWED_FIELDS[measure]
+        unused = sorted(self.model_fields_set - {measure, *allowed})
         if unused:
-            known = ", ".join(_ALLOWED_FIELDS[measures[0]]) or "nothing else"
-            raise ValueError(f"`{unused[0]}` has no meaning for `{measures[0]}`; it takes {known}")
-        self._check_bounds(measures[0])
+            listed = ", ".join(allowed) or "nothing else"
+            raise ValueError(f"`{unused[0]}` has no meaning for `{measure}`; it takes {listed}")
+        self._check_bounds(measure)
         return self
 
     def _check_bounds(self, measure: str) -> None:
@@ -202,19 +204,20 @@ class Check(FrozenModel):
                 for term in self.sum
             )
         source = self.count or self.share or self.values
-        return (
-            ((source, _columns(self.where, self.column) | _columns(self.among)),) if source else ()
-        )
+        if not source:
+            return ()
+        columns = _columns(self.where, self.column) | _columns(self.among)
+        return ((source, columns),)
 
     @cached_property
     def claimed_kinds(self) -> tuple[str, ...]:
-        return tuple(
-            dict.fromkeys(source for source, _ in self.items if not source.startswith("$"))
-        )
+        kinds = [source for source, _ in self.items if not source.startswith("$")]
+        return tuple(dict.fromkeys(kinds))
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(source for source, _ in self.items if source.startswith("$")))
+        paths = [source for source, _ in self.items if source.startswith("$")]
+        return tuple(dict.fromkeys(paths))
 
 
 _ALLOWED_FIELDS: Mapping[str, Sequence[str]] = {
@@ -228,12 +231,12 @@ _ALLOWED_FIELDS: Mapping[str, Sequence[str]] = {
 
 
 def _columns(tests: Tests, *operands: str | float | None) -> frozenset[str]:
-    others = (
-        value.column for test in tests.values() for _, value in test if isinstance(value, Column)
-    )
-    return frozenset(
-        (*tests, *others, *(operand for operand in operands if isinstance(operand, str)))
-    )
+    columns = set(tests)
+    for _, value in chain.from_iterable(tests.values()):
+        if isinstance(value, Column):
+            columns.add(value.column)
+    columns.update(operand for operand in operands if isinstance(operand, str))
+    return frozenset(columns)
 
 
 def find_tensions(first: Stakeholder, second: Stakeholder) -> list[ConstraintTension]:
@@ -260,33 +263,36 @@ def _read_checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
 def _tensions(
     pairs: Iterable[tuple[tuple[str, Check], tuple[str, Check]]],
 ) -> list[ConstraintTension]:
-    tensions = (
-        (first, second, _find_tension(check, other)) for (first, check), (second, other) in pairs
-    )
-    return [
-        ConstraintTension(first, second, *tension) for first, second, tension in tensions if tension
-    ]
+    tensions = []
+    for (first, check), (second, other) in pairs:
+        tension = _find_tension(check, other)
+        if tension is not None:
+            tensions.append(ConstraintTension(first, second, *tension))
+    return tensions
 
 
 def _find_tension(first: Check, second: Check) -> tuple[float, str] | None:
     if first.values is None and _normalise_measure(first) == _normalise_measure(second):
         return _bounds_tension(first, second)
-    if (
-        first.share is not None
-        and first.share == second.share
-        and not first.among
-        and not second.among
-    ):
-        least = [check.bound[0] for check in (first, second)]
-        column = _conflicting_column(first.where, second.where) if sum(least) > 1.0 else None
-        return None if column is None else (1.0, f"no {column} of {first.share} passes both")
+    if first.share is not None and first.share == second.share:
+        return _shares_tension(first, second)
     if first.values is not None and (first.values, first.column) == (second.values, second.column):
         for wanted, barred in ((first, second), (second, first)):
-            if not barred.where and any(
-                is_one_of(value, barred.excludes or ()) for value in wanted.includes or ()
-            ):
+            if barred.where:
+                continue
+            excluded = barred.excludes or ()
+            if any(is_one_of(value, excluded) for value in wanted.includes or ()):
                 return 1.0, f"what is wanted of {first.values} is barred"
     return None
+
+
+def _shares_tension(first: Check, second: Check) -> tuple[float, str] | None:
+    if first.among or second.among:
+        return None
+    # Two shares that add up to more than 1 have an item in common, which has to pass the tests of both.
+    least = [check.bound[0] for check in (first, second)]
+    column = _conflicting_column(first.where, second.where) if sum(least) > 1.0 else None
+    return None if column is None else (1.0, f"no {column} of {first.share} passes both")
 
 
 def _normalise_measure(check: Check) -> Check:
@@ -298,13 +304,15 @@ def _normalise_measure(check: Check) -> Check:
 
 
 def _bounds_tension(first: Check, second: Check) -> tuple[float, str] | None:
-    undivided = ([end * (check.per or 1.0) for end in check.bound] for check in (first, second))
-    (low, high), (other_low, other_high) = undivided
+    low, high = (end * (first.per or 1.0) for end in first.bound)
+    other_low, other_high = (end * (second.per or 1.0) for end in second.bound)
     if max(low, other_low) > min(high, other_high):
         return 1.0, f"no {first.measure} can be both"
     if low == other_low == -math.inf:
         return _gap(first, sorted((high, other_high)))
-    return _gap(first, sorted((low, other_low))) if high == other_high == math.inf else None
+    if high == other_high == math.inf:
+        return _gap(first, sorted((low, other_low)))
+    return None
 
 
 def _gap(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
@@ -312,18 +320,17 @@ def _gap(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
     if wide <= 0 or wide == narrow:
         return None
     strength = 1.0 - max(0.0, narrow) / wide
-    return (
-        strength,
-        f"the bounds {to_text(narrow)} and {to_text(wide)} of one {check.measure} differ",
-    )
+    why = f"the bounds {to_text(narrow)} and {to_text(wide)} of one {check.measure} differ"
+    return strength, why
 
 
 def _conflicting_column(first: Tests, second: Tests) -> str | None:
-    shared = sorted(first.keys() & second.keys())
-    return next(
-        (c for c in shared if _is_barred(first[c], second[c]) or _is_barred(second[c], first[c])),
-        None,
-    )
+    for column in sorted(first.keys() & second.keys()):
+        test = first[column]
+        other = second[column]
+        if _is_barred(test, other) or _is_barred(other, test):
+            return column
+    return None
 
 
 def _is_barred(first: Test, second: Test) -> bool:
@@ -332,23 +339,20 @@ def _is_barred(first: Test, second: Test) -> bool:
     at_most = second.at_most
     if _is_less(at_most, first.at_least):
         return True
-    if (
-        first.has is not None
-        and second.has_not is not None
-        and are_equal(first.has, second.has_not)
-    ):
+    has_both = first.has is not None and second.has_not is not None
+    if has_both and are_equal(first.has, second.has_not):
         return True
-    allowed, others_allowed = (_constants(test.equals) or test.one_of for test in (first, second))
+    allowed = _constants(first.equals) or first.one_of
     if allowed is None:
         return False
     barred = [*(second.none_of or ()), *_constants(second.is_not)]
-    return (
-        all(is_one_of(value, barred) for value in allowed)
-        or all(_is_less(value, at_least) or _is_less(at_most, value) for value in allowed)
-        or (
-            others_allowed is not None
-            and not any(is_one_of(value, others_allowed) for value in allowed)
-        )
+    if all(is_one_of(value, barred) for value in allowed):
+        return True
+    if all(_is_less(value, at_least) or _is_less(at_most, value) for value in allowed):
+        return True
+    others_allowed = _constants(second.equals) or second.one_of
+    return others_allowed is not None and not any(
+        is_one_of(value, others_allowed) for value in allowed
     )
 
 
