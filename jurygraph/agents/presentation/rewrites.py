@@ -9,6 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import Field
@@ -20,6 +21,7 @@ from jurygraph.agents.presentation.variants import (
     Family,
     Presentation,
     PresentationSet,
+    Record,
     Scalar,
     data_of,
     document_of,
@@ -107,9 +109,11 @@ def _people_of(document: Document) -> tuple[str, ...]:
     names = [section.name for section in document if section.kind == "stakeholder"]
     for section in document:
         for record in section.records:
-            served = record.get(SERVES) if section.kind == "shared" else ()
-            names += [*served] if isinstance(served, list) else []
-            names += [str(record["stakeholder"])] if section.kind == "summary" else []
+            served = record.get(SERVES)
+            if section.kind == "shared" and isinstance(served, list):
+                names += served
+            elif section.kind == "summary":
+                names.append(str(record["stakeholder"]))
     return tuple(dict.fromkeys(names))
 
 
@@ -117,33 +121,40 @@ def _statements(document: Document, people: Sequence[str]) -> Iterator[Statement
     for section in document:
         for record in section.records:
             if section.kind in ("stakeholder", "tradeoffs"):
-                text = (
-                    f"for {section.name}: {record['text']}" if section.name else str(record["text"])
-                )
+                text = str(record["text"])
+                if section.name:
+                    text = f"for {section.name}: {text}"
                 yield Statement(section.kind, text, (), _mentioned(text, people))
             elif section.kind == "summary":
-                person = str(record["stakeholder"])
-                for constraint, status in record.items():
-                    if constraint != "stakeholder":
-                        text = f"{person}, {constraint}: {status}"
-                        yield Statement(
-                            "summary", text, (constraint,), _mentioned(text, people), str(status)
-                        )
+                yield from _summary_statements(record, people)
             else:
-                values = [shown for value in record.values() for shown in _shown(value)]
-                text = "; ".join(
-                    f"{field}: {', '.join(_shown(value))}" for field, value in record.items()
-                )
-                verbatim = tuple(shown for shown in values if any(map(str.isalnum, shown)))
-                yield Statement(section.kind, text, verbatim, _mentioned(text, people))
+                yield _record_statement(section.kind, record, people)
 
 
-def _shown(value: Scalar) -> list[str]:
-    return (
-        value
-        if isinstance(value, list)
-        else [value if isinstance(value, str) else json.dumps(value)]
-    )
+def _summary_statements(record: Record, people: Sequence[str]) -> Iterator[Statement]:
+    person = str(record["stakeholder"])
+    for constraint, status in record.items():
+        if constraint != "stakeholder":
+            text = f"{person}, {constraint}: {status}"
+            mentioned = _mentioned(text, people)
+            yield Statement("summary", text, (constraint,), mentioned, str(status))
+
+
+def _record_statement(kind: str, record: Record, people: Sequence[str]) -> Statement:
+    fields = []
+    verbatim: list[str] = []
+    for field, value in record.items():
+        texts = _value_texts(value)
+        fields.append(f"{field}: {', '.join(texts)}")
+        verbatim += [text for text in texts if any(map(str.isalnum, text))]
+    text = "; ".join(fields)
+    return Statement(kind, text, tuple(verbatim), _mentioned(text, people))
+
+
+def _value_texts(value: Scalar) -> list[str]:
+    if isinstance(value, list):
+        return value
+    return [value if isinstance(value, str) else json.dumps(value)]
 
 
 def _contains(text: str, words: str) -> bool:
@@ -159,8 +170,8 @@ def broken_invariant(
 ) -> Invariant | None:
     if sorted(passage.statement for passage in passages) != sorted(statements):
         return "statements"
-    people = {person for statement in statements.values() for person in statement.people}
-    values = {words for statement in statements.values() for words in statement.verbatim}
+    people = set(chain.from_iterable(statement.people for statement in statements.values()))
+    values = set(chain.from_iterable(statement.verbatim for statement in statements.values()))
     for passage in passages:
         text = " ".join(passage.text.split())
         broken = _broken_in_passage(statements[passage.statement], text, people, values)
@@ -170,30 +181,36 @@ def broken_invariant(
 
 
 def _broken_in_passage(
-    own: Statement, text: str, people: Set[str], values: Set[str]
+    statement: Statement, text: str, people: Set[str], values: Set[str]
 ) -> Invariant | None:
     """Return the first invariant that a passage breaks; `people` and `values` are those of all statements."""
     for invariant, pattern in _VALUES.items():
-        if _values(pattern, text) != _values(pattern, own.text):
+        if _values(pattern, text) != _values(pattern, statement.text):
             return invariant
-    if _mentioned(text, people) != own.people:
+    if _mentioned(text, people) != statement.people:
         return "stakeholders"
-    others = {words for words in values if not _contains(own.text, words) and len(words) > 2}
-    if (
-        any(not _contains(text, words) for words in own.verbatim)
-        or any(_contains(text, words) for words in others)
-        or any(not _contains(own.text, name) for name in _names(text))
-        or any(not _contains(text, name) for name in _names(own.text))
-    ):
+    if not _has_same_names(statement, text, values):
         return "names"
-    bare = _without(text, own.verbatim)
+    bare = _without(text, statement.verbatim)
     strengths = _strengths(bare)
-    if not own.status:
-        return None if strengths == _strengths(_without(own.text, own.verbatim)) else "strength"
-    if _status_class(own.status) != _status_class(bare):
+    if not statement.status:
+        stated_strengths = _strengths(_without(statement.text, statement.verbatim))
+        return None if strengths == stated_strengths else "strength"
+    if _status_class(statement.status) != _status_class(bare):
         return "status"
     # Negations and words of parts are those of the status itself.
     return "strength" if strengths.keys() - {"negation", "in part"} else None
+
+
+def _has_same_names(statement: Statement, text: str, values: Set[str]) -> bool:
+    # Words of one or two letters occur by chance, so they count as no value of another statement.
+    others = {words for words in values if not _contains(statement.text, words) and len(words) > 2}
+    return (
+        all(_contains(text, words) for words in statement.verbatim)
+        and not any(_contains(text, words) for words in others)
+        and all(_contains(statement.text, name) for name in _names(text))
+        and all(_contains(text, name) for name in _names(statement.text))
+    )
 
 
 def _names(text: str) -> set[str]:
@@ -267,7 +284,7 @@ _FAMILIES: Mapping[Rewriting, _Family] = {
             "Join with “because”.",
             "Join with “so”.",
         ),
-        lambda statements: any(one.kind == "tradeoffs" for one in statements.values()),
+        lambda statements: any(entry.kind == "tradeoffs" for entry in statements.values()),
         "it has no trade-off",
     ),
     "under-served-evidence": _Family(
@@ -279,7 +296,7 @@ _FAMILIES: Mapping[Rewriting, _Family] = {
             "to the very beginning.",
             "to the end.",
         ),
-        lambda statements: any(one.status not in ("", "met") for one in statements.values()),
+        lambda statements: any(entry.status not in ("", "met") for entry in statements.values()),
         "nobody is under-served in it",
     ),
     "paraphrase": _Family(
@@ -303,7 +320,7 @@ _FAMILIES: Mapping[Rewriting, _Family] = {
             "shared items first.",
             "into the middle.",
         ),
-        lambda statements: len({one.kind for one in statements.values()}) > 1,
+        lambda statements: len({entry.kind for entry in statements.values()}) > 1,
         "it has one topic alone",
     ),
 }
@@ -358,13 +375,14 @@ async def _write(
     family: Rewriting,
     number: int,
 ) -> tuple[str, str | None]:
+    operation = _FAMILIES[family].operation
     ways = _FAMILIES[family].ways
+    way = ways[(number - 1) % len(ways)]
+    listed = [{"name": name, "text": statement.text} for name, statement in statements.items()]
     variables = {
         "response": original,
-        "statements": [
-            {"name": name, "text": statement.text} for name, statement in statements.items()
-        ],
-        "operation": _FAMILIES[family].operation.format(way=ways[(number - 1) % len(ways)]),
+        "statements": listed,
+        "operation": operation.format(way=way),
     }
     size = 2 * sum(len(statement.text) for statement in statements.values())
     request = client.request(
@@ -373,9 +391,8 @@ async def _write(
 
     def read(reply: "ParsedReply[PassagesReply]") -> tuple[str, str | None]:
         passages = reply.value.passages
-        return "\n\n".join(passage.text for passage in passages), broken_invariant(
-            statements, passages
-        )
+        text = "\n\n".join(passage.text for passage in passages)
+        return text, broken_invariant(statements, passages)
 
     return await ask_model(
         client, request, PassagesReply, read=read, fail=lambda fault: ("", NO_REPLY)
@@ -432,13 +449,9 @@ class PresentationDeriver(Deriver):
             presentation = presentation.with_variants(written)
         variants = []
         for variant in presentation.variants:
-            response = Response(
-                id=f"~{variant.family}-{variant.version}", text=variant.text, data=variant.data
-            )
-            variants.append(
-                Variant(
-                    response=response, edit={"family": variant.family, "version": variant.version}
-                )
-            )
+            name = f"~{variant.family}-{variant.version}"
+            response = Response(id=name, text=variant.text, data=variant.data)
+            edit = {"family": variant.family, "version": variant.version}
+            variants.append(Variant(response=response, edit=edit))
         left_out = [f"{family}: {reason}" for family, reason in presentation.undefined.items()]
         return Material(name=PRESENTATIONS, variants=tuple(variants), note="; ".join(left_out))

@@ -9,7 +9,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -87,33 +87,20 @@ def document_of(data: Any) -> Document | None:
     list of names) and `tradeoffs` (sentences).
     """
     parts = {"itinerary": data} if isinstance(data, list) else data
-    if (
-        not isinstance(parts, dict)
-        or not parts
-        or not parts.keys() <= {*HEADINGS, "stakeholders"} - {"stakeholder"}
-    ):
+    allowed = {*HEADINGS, "stakeholders"} - {"stakeholder"}
+    if not isinstance(parts, dict) or not parts or not parts.keys() <= allowed:
         return None
     try:
         sections = [Section("itinerary", _records(parts.get("itinerary", [])))]
         for name, sentences in _Data.validate_python(parts.get("stakeholders", {})).items():
-            sections.append(
-                Section(
-                    "stakeholder", _records([{"text": sentence} for sentence in sentences]), name
-                )
-            )
+            records = _records([{"text": sentence} for sentence in sentences])
+            sections.append(Section("stakeholder", records, name))
         summary = _Data.validate_python(parts.get("summary", {}))
-        sections.append(
-            Section(
-                "summary", _records([{"stakeholder": name, **own} for name, own in summary.items()])
-            )
-        )
+        rows = [{"stakeholder": name, **statuses} for name, statuses in summary.items()]
+        sections.append(Section("summary", _records(rows)))
         sections.append(Section("shared", _records(parts.get("shared", []))))
-        sections.append(
-            Section(
-                "tradeoffs",
-                _records([{"text": sentence} for sentence in parts.get("tradeoffs", [])]),
-            )
-        )
+        tradeoffs = [{"text": sentence} for sentence in parts.get("tradeoffs", [])]
+        sections.append(Section("tradeoffs", _records(tradeoffs)))
     except (ValidationError, TypeError):
         return None
     return tuple(section for section in sections if section.records) or None
@@ -131,9 +118,8 @@ def data_of(document: Document) -> JsonValue:
     data: dict[str, Any] = {}
     for section in document:
         if section.kind == "stakeholder":
-            data.setdefault("stakeholders", {})[section.name] = [
-                record["text"] for record in section.records
-            ]
+            by_name = data.setdefault("stakeholders", {})
+            by_name[section.name] = [record["text"] for record in section.records]
         elif section.kind == "summary":
             rows = [dict(record) for record in section.records]
             data["summary"] = {row.pop("stakeholder"): row for row in rows}
@@ -183,19 +169,21 @@ def _lines(records: Sequence[Record], form: Format, layout: Layout) -> Iterator[
             clauses = [f"its {_write(field)} is {_write(value)}" for field, value in record.items()]
             yield f"I{'; '.join(clauses)[1:]}."
         else:
-            yield f"{layout.bullet if form == 'bullets' else f'{number}.'} {'; '.join(pairs)}"
+            bullet = layout.bullet if form == "bullets" else f"{number}."
+            yield f"{bullet} {'; '.join(pairs)}"
 
 
 def _table_lines(records: Sequence[Record], form: Format) -> Iterator[str]:
     """Yield a Markdown table: a row for each record, or in the form `columns` a column."""
-    fields = list(dict.fromkeys(field for record in records for field in record))
+    fields = list(dict.fromkeys(chain.from_iterable(records)))
     rows = [[_write(field) for field in fields]]
-    rows += [
-        [_write(record[field]) if field in record else "" for field in fields] for record in records
-    ]
+    for record in records:
+        rows.append([_write(record[field]) if field in record else "" for field in fields])
     if form == "columns":
-        rows = [["", *map(str, range(1, len(rows)))], *map(list, zip(*rows, strict=True))]
-    for row in (rows[0], ["---"] * len(rows[0]), *rows[1:]):
+        numbers = ["", *map(str, range(1, len(rows)))]
+        rows = [numbers, *map(list, zip(*rows, strict=True))]
+    header, *body = rows
+    for row in (header, ["---"] * len(header), *body):
         yield f"| {' | '.join(row)} |"
 
 
@@ -205,18 +193,11 @@ def _write(value: Scalar) -> str:
         return f"[{', '.join(map(_write, value))}]"
     if not isinstance(value, str):
         return json.dumps(value)
-    if (
-        value.isprintable()
-        and value.strip()
-        and not _UNSAFE.search(value)
-        and _read(value) == value
-    ):
+    is_plain = value.isprintable() and value.strip() and not _UNSAFE.search(value)
+    if is_plain and _read(value) == value:
         return value
-    return (
-        json.dumps(value, ensure_ascii=not value.isprintable())
-        .replace("|", "\\u007c")
-        .replace("*", "\\u002a")
-    )
+    quoted = json.dumps(value, ensure_ascii=not value.isprintable())
+    return quoted.replace("|", "\\u007c").replace("*", "\\u002a")
 
 
 def _read(text: str) -> Any:
@@ -231,12 +212,10 @@ def _read(text: str) -> Any:
 def parse(text: str) -> Document:
     """Return the document that a text by `render` says, whatever its layout. Raises ValueError for other texts."""
     sections: list[Section] = []
-    kinds = {
-        title: kind
-        for kind, titles in HEADINGS.items()
-        for title in titles
-        if kind != "stakeholder"
-    }
+    kinds: dict[str, str] = {}
+    for section_kind, titles in HEADINGS.items():
+        if section_kind != "stakeholder":
+            kinds |= dict.fromkeys(titles, section_kind)
     for block in re.split(r"^## +", text.strip(), flags=re.MULTILINE)[1:]:
         heading, *lines = [line.strip() for line in block.split("\n") if line.strip()]
         kind = kinds.get(heading, "stakeholder")
@@ -254,7 +233,8 @@ def parse(text: str) -> Document:
 
 def _parse_lines(lines: Sequence[str]) -> list[Record]:
     if lines[0].startswith("|"):
-        rows = [_CELL.findall(line[1:]) for place, line in enumerate(lines) if place != 1]
+        # Without the second line, which divides the header from the rows.
+        rows = [_CELL.findall(line[1:]) for line in (lines[0], *lines[2:])]
         if rows[0][0] == "":
             rows = list(map(list, zip(*rows[1:], strict=True)))
         fields = [str(_read(cell)) for cell in rows[0]]
@@ -342,35 +322,34 @@ def _reordered(kind: str) -> Draw:
     """Return a family that permutes the sections of a kind, or the records of its only section."""
 
     def draw(document: Document, rng: random.Random) -> Iterator[tuple[Document, Layout]]:
-        own = [section for section in document if section.kind == kind]
-        for order in _orders(own, rng):
+        sections = [section for section in document if section.kind == kind]
+        for order in _orders(sections, rng):
             others = iter(order)
-            yield (
-                tuple(next(others) if section.kind == kind else section for section in document),
-                Layout(),
-            )
-        for records in (
-            _orders(own[0].records, rng) if len(own) == 1 and kind != "stakeholder" else ()
-        ):
-            changed = own[0]._replace(records=tuple(records))
-            yield (
-                tuple(changed if section.kind == kind else section for section in document),
-                Layout(),
-            )
+            permuted = [next(others) if section.kind == kind else section for section in document]
+            yield tuple(permuted), Layout()
+        if len(sections) != 1 or kind == "stakeholder":
+            return
+        for records in _orders(sections[0].records, rng):
+            changed = sections[0]._replace(records=tuple(records))
+            permuted = [changed if section.kind == kind else section for section in document]
+            yield tuple(permuted), Layout()
 
     return draw
 
 
 def _attributions(document: Document, rng: random.Random) -> Iterator[tuple[Document, Layout]]:
-    for _ in range(MOST_DRAWS if any(section.kind == "shared" for section in document) else 0):
-        shown = []
+    if not any(section.kind == "shared" for section in document):
+        return
+    for _ in range(MOST_DRAWS):
+        sections = []
         for section in document:
             records: list[Any] = [dict(record) for record in section.records]
-            for record in records if section.kind == "shared" else ():
-                if isinstance(record.get(SERVES), list):
-                    record[SERVES] = rng.sample(record[SERVES], len(record[SERVES]))
-            shown.append(section._replace(records=tuple(records)))
-        yield tuple(shown), Layout()
+            for record in records:
+                names = record.get(SERVES)
+                if section.kind == "shared" and isinstance(names, list):
+                    record[SERVES] = rng.sample(names, len(names))
+            sections.append(section._replace(records=tuple(records)))
+        yield tuple(sections), Layout()
 
 
 def _formats(document: Document, rng: random.Random) -> Iterator[tuple[Document, Layout]]:
@@ -424,14 +403,14 @@ def present(
     discarded: dict[str, int] = {}
     for family in families if versions else ():
         texts: dict[str, JsonValue] = {}
-        seen = {text}
+        tried_texts = {text}
         for changed, layout in FAMILIES[family](document, random.Random(f"{family} {seed}")):
-            shown = render(changed, layout)
-            if shown not in seen and len(texts) < versions:
-                seen.add(shown)
-                read = parse(shown)
-                if canonical_form(read) == form:
-                    texts[shown] = data_of(read)
+            variant_text = render(changed, layout)
+            if variant_text not in tried_texts and len(texts) < versions:
+                tried_texts.add(variant_text)
+                read_document = parse(variant_text)
+                if canonical_form(read_document) == form:
+                    texts[variant_text] = data_of(read_document)
                 else:
                     discarded[family] = discarded.get(family, 0) + 1
         if len(texts) < versions:
@@ -440,6 +419,5 @@ def present(
             variants += [
                 Presentation(family, number, *pair) for number, pair in enumerate(texts.items(), 1)
             ]
-    return PresentationSet(
-        Presentation(ORIGINAL, 0, text, data_of(parse(text))), tuple(variants), undefined, discarded
-    )
+    original = Presentation(ORIGINAL, 0, text, data_of(parse(text)))
+    return PresentationSet(original, tuple(variants), undefined, discarded)
