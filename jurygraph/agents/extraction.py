@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from itertools import islice
+from itertools import islice, product
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
@@ -107,21 +107,24 @@ def reply_model(kinds: Kinds) -> type[FrozenModel]:
     Kinds and fields are aliases, so that no name hides an attribute of `FrozenModel` (digest, …).
     """
     lists: dict[str, Any] = {}
-    for place, (kind, fields) in enumerate(kinds.items(), start=1):
-        record_fields: dict[str, Any] = {
-            f"field_{number}": (_value_type(field), Field(alias=name))
-            for number, (name, field) in enumerate(fields.items(), start=1)
-        }
+    for kind_number, (kind, fields) in enumerate(kinds.items(), start=1):
+        record_fields: dict[str, Any] = {}
+        for number, (name, field) in enumerate(fields.items(), start=1):
+            record_fields[f"field_{number}"] = (_value_type(field), Field(alias=name))
         record = create_model(
             f"Record_{kind}", __base__=FrozenModel, quote=(_Quote, ...), **record_fields
         )
         records = Annotated[tuple[record, ...], Field(max_length=MAX_RECORDS)]
-        lists[f"kind_{place}"] = (records, Field(alias=kind))
+        lists[f"kind_{kind_number}"] = (records, Field(alias=kind))
     return create_model("Extracted", __base__=FrozenModel, **lists)
 
 
 def _value_type(field: FieldSpec) -> Any:
-    value: Any = Literal[field.one_of] if field.one_of else Number if field.number else _Value
+    value: Any = _Value
+    if field.one_of:
+        value = Literal[field.one_of]
+    elif field.number:
+        value = Number
     return value | None if field.optional else value
 
 
@@ -183,7 +186,8 @@ def add_unknown_records(grounded: Grounded, kinds: Kinds) -> dict[str, JsonValue
             name for name, field in kinds[kind].items() if not (field.number or field.optional)
         )
         unknown: JsonValue = dict.fromkeys(required, UNKNOWN)
-        data[kind] = [*records, *([unknown] * grounded.lost.count(kind))]
+        lost_records = [unknown] * grounded.lost.count(kind)
+        data[kind] = [*records, *lost_records]
     return data
 
 
@@ -223,14 +227,11 @@ class IndexedText(SearchableText):
         """Return the passages that write a number in digits, such as 1200, 1,200 or 1200.0, in order; by number."""
         passages: dict[float, list[Passage]] = defaultdict(list)
         for figures in _FIGURES.finditer(self.text):
-            # of a range, both ends are numbers
-            start = figures.start(1)
+            spans = [figures.span(1)]
             ends = _RANGE.fullmatch(figures[1])
-            spans = (
-                [figures.span(1)]
-                if ends is None
-                else [(start + ends.start(i), start + ends.end(i)) for i in (1, 2)]
-            )
+            if ends is not None:  # of a range, both ends are numbers
+                start = figures.start(1)
+                spans = [(start + ends.start(i), start + ends.end(i)) for i in (1, 2)]
             for span in spans:
                 numeral = self.text[slice(*span)]
                 value = _parse_number(numeral)
@@ -267,19 +268,17 @@ def ground(text: IndexedText, kinds: Kinds, reply: Mapping[str, Sequence[Record]
             grounded = _ground_record(text, fields, record, kept)
             if isinstance(grounded, str):
                 left_out.append(LeftOut(f"{kind}[{index}]", grounded))
-                lost += [kind] if grounded != DUPLICATE_MESSAGE else []
+                if grounded != DUPLICATE_MESSAGE:
+                    lost.append(kind)
                 continue
-            missing = (
-                name for name in fields if record[name] is not None and name not in grounded.found
-            )
-            left_out += [
-                LeftOut(f"{kind}[{index}].{name}", _missing_message(fields[name], name))
-                for name in missing
-            ]
-            evidence.append(_evidence_at(grounded.passage, kind, len(kept)))
-            evidence += (
-                _evidence_at(place, kind, len(kept), name) for name, place in grounded.found.items()
-            )
+            for name, field in fields.items():
+                if record[name] is not None and name not in grounded.found:
+                    problem = _missing_message(field, name)
+                    left_out.append(LeftOut(f"{kind}[{index}].{name}", problem))
+            number = len(kept)
+            evidence.append(_evidence_at(grounded.passage, kind, number))
+            for name, passage in grounded.found.items():
+                evidence.append(_evidence_at(passage, kind, number, name))
             kept.append(grounded)
         data[kind] = [grounded.record for grounded in kept]
     return Grounded(data, tuple(evidence), tuple(left_out), tuple(lost))
@@ -292,52 +291,54 @@ def _ground_record(
     complete: list[_GroundedRecord] = []
     problem = NOT_FOUND_MESSAGE
     for index, passage in enumerate(text.find_passages(record[QUOTE])):
-        places = {
-            name: _locate_value(text, field, record[name], passage)
-            for name, field in fields.items()
-        }
-        located = {name: place for name, place in places.items() if place is not None}
-        missing = [
-            name for name, field in fields.items() if name not in located and not field.optional
-        ]
+        found: dict[str, Passage] = {}
+        values: dict[str, JsonValue] = {}
+        missing = []
+        for name, field in fields.items():
+            value_passage = _locate_value(text, field, record[name], passage)
+            if value_passage is not None:
+                found[name] = value_passage
+                values[name] = _value(field, record[name], value_passage)
+            elif not field.optional:
+                missing.append(name)
         if not missing:
-            values = {
-                name: _value(fields[name], record[name], place) for name, place in located.items()
-            }
-            complete.append(_GroundedRecord(passage, located, values))
+            complete.append(_GroundedRecord(passage, found, values))
         elif index == 0:
             problem = _missing_message(fields[missing[0]], missing[0])
-    if not complete:
-        return problem
-    non_overlapping = [
-        candidate
-        for candidate in complete
-        if not any(_overlaps(candidate, other) for other in kept)
-    ]
-    if not non_overlapping and any(
-        candidate.record == other.record and _overlaps(candidate, other)
-        for candidate in complete
-        for other in kept
-    ):
-        return DUPLICATE_MESSAGE
-    return (non_overlapping or complete)[0]
+    return _choose_record(complete, kept) if complete else problem
+
+
+def _choose_record(
+    candidates: Sequence[_GroundedRecord], kept: Sequence[_GroundedRecord]
+) -> _GroundedRecord | str:
+    for candidate in candidates:
+        if not any(_overlaps(candidate, other) for other in kept):
+            return candidate
+    for candidate, other in product(candidates, kept):
+        if candidate.record == other.record and _overlaps(candidate, other):
+            return DUPLICATE_MESSAGE
+    return candidates[0]
 
 
 def _locate_value(
     text: IndexedText, field: FieldSpec, value: Any, passage: Passage
 ) -> Passage | None:
-    if value is None or field.one_of:
-        return None if value is None else passage
-    if not field.number and not any(map(str.isalnum, value)):
+    if value is None:
         return None
-    places = text.numerals.get(value, ()) if field.number else text.find_words(value)
+    if field.one_of:
+        return passage
+    candidates: Sequence[Passage] = ()
+    if field.number:
+        candidates = text.numerals.get(value, ())
+    elif any(map(str.isalnum, value)):
+        candidates = text.find_words(value)
     if field.context:
-        before = bisect_right(places, passage.end, key=lambda candidate: candidate.end)
-        return places[before - 1] if before else None
-    first = bisect_left(places, passage.start, key=lambda candidate: candidate.start)
-    return next(
-        (candidate for candidate in places[first : first + 1] if candidate.end <= passage.end), None
-    )
+        before = bisect_right(candidates, passage.end, key=lambda candidate: candidate.end)
+        return candidates[before - 1] if before else None
+    first = bisect_left(candidates, passage.start, key=lambda candidate: candidate.start)
+    if first < len(candidates) and candidates[first].end <= passage.end:
+        return candidates[first]
+    return None
 
 
 def _missing_message(field: FieldSpec, name: str) -> str:
@@ -346,22 +347,22 @@ def _missing_message(field: FieldSpec, name: str) -> str:
     return f"its {name} does not stand {manner}{where} the passage that it quotes"
 
 
-def _value(field: FieldSpec, reply_value: Any, place: Passage) -> JsonValue:
+def _value(field: FieldSpec, reply_value: Any, passage: Passage) -> JsonValue:
     """Return the value as the response writes it, in one line."""
     if field.one_of:
         return str(reply_value)
-    return _parse_number(place.text) if field.number else " ".join(place.text.split())
+    return _parse_number(passage.text) if field.number else " ".join(passage.text.split())
 
 
 def _overlaps(first: _GroundedRecord, second: _GroundedRecord) -> bool:
     return first.passage.start < second.passage.end and second.passage.start < first.passage.end
 
 
-def _evidence_at(place: Passage, *at: str | int) -> Evidence:
+def _evidence_at(passage: Passage, *at: str | int) -> Evidence:
     return Evidence(
-        quote=place.text,
-        start=place.start,
-        end=place.end,
+        quote=passage.text,
+        start=passage.start,
+        end=passage.end,
         verified=True,
         of=notation.jsonpath_of(at),
     )
@@ -422,11 +423,12 @@ class Extract(Deriver):
         if client.safety.evidence != "off":
             text = await search_off_loop(lambda: IndexedText(response.text), letters)
         variables = {**shared_prompt_variables(inputs), "kinds": self._kinds}
+        request = client.request(
+            self._prompt, self._reply, variables, max_reply_tokens=MAX_RECORDS * _RECORD_TOKENS
+        )
         return await ask_model(
             client,
-            client.request(
-                self._prompt, self._reply, variables, max_reply_tokens=MAX_RECORDS * _RECORD_TOKENS
-            ),
+            request,
             self._reply,
             read=partial(self._read, text),
             fail=lambda fault: _failed_material(fault.failure, fault.call),
@@ -438,9 +440,8 @@ class Extract(Deriver):
         grounded = self._ground_reply(text, reply.value)
         note = describe_left_out(grounded.left_out)
         if grounded.left_out and not any(grounded.data.values()):
-            return _failed_material(
-                Failure(cause="response", kind="unsupported", message=note), reply.call.id
-            )
+            failure = Failure(cause="response", kind="unsupported", message=note)
+            return _failed_material(failure, reply.call.id)
         data = add_unknown_records(grounded, self._kinds)
         return Material(
             name=DATA, data=data, evidence=grounded.evidence, note=note, call=reply.call.id
@@ -450,17 +451,15 @@ class Extract(Deriver):
         values = reply.model_dump(by_alias=True)
         if text is not None:
             return ground(text, self._kinds, values)
-        evidence = tuple(
-            Evidence(quote=record.pop(QUOTE)) for records in values.values() for record in records
-        )
-        data = {
-            kind: [
+        evidence: list[Evidence] = []
+        data: dict[str, list[dict[str, JsonValue]]] = {}
+        for kind, records in values.items():
+            evidence += [Evidence(quote=record.pop(QUOTE)) for record in records]
+            data[kind] = [
                 {name: value for name, value in record.items() if value is not None}
                 for record in records
             ]
-            for kind, records in values.items()
-        }
-        return Grounded(data, evidence)
+        return Grounded(data, tuple(evidence))
 
     def _flaw(self, text: IndexedText | None, reply: FrozenModel) -> str | None:
         """Return the problems of a reply for its repair. Records listed twice need no second call."""

@@ -54,11 +54,9 @@ ROLES: tuple[type, ...] = (Evaluator, Deriver, Combiner)
 
 def load_evaluator(use: EvaluatorUse) -> Evaluator:
     """Return the evaluator that the config names, set up with its params. Raises ConfigError if there is none."""
-    target = (
-        _find("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED)
-        if use.target is None
-        else use.target
-    )
+    target = use.target
+    if target is None:
+        target = _find("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED)
     evaluator: Evaluator
     if use.use == "<lambda>":
         raise ConfigError("is a lambda, which has no name; write a function with `def`")
@@ -125,16 +123,19 @@ def prepare_isolated(setup: dict[str, Any]) -> Callable[[str], Any]:
     """Load and open an isolated evaluator in its worker process, and return the function that answers requests."""
     use = EvaluatorUse.model_validate(setup["use"])
     folder = setup["folder"]
-    with importing_from(
-        None if folder is None else FolderModules(Path(folder), Config(evaluators=(use,)))
-    ):
+    modules = None
+    if folder is not None:
+        modules = FolderModules(Path(folder), Config(evaluators=(use,)))
+    with importing_from(modules):
         evaluator = load_evaluator(use)
     return open_in_worker(evaluator)
 
 
 def load_deriver(use: DeriverUse) -> Deriver:
     """Return the deriver that the config names. Raises ConfigError if there is none."""
-    target = _find("deriver", use.use, BUILTIN_DERIVERS, {}) if use.target is None else use.target
+    target = use.target
+    if target is None:
+        target = _find("deriver", use.use, BUILTIN_DERIVERS, {})
     deriver = _make_instance("deriver", use.use, target, use.params)
     if not isinstance(deriver, Deriver) or not getattr(deriver, "gives", None):
         raise ConfigError(
@@ -156,18 +157,19 @@ def load_evaluators(config: Config) -> dict[str, Evaluator]:
 
 def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
     """Raise ConfigError for a judge that is not in `models`, or of no use, and for a model that no evaluator asks."""
-    for place, use in enumerate(config.evaluators):
-        key = f"evaluators[{place}].{'judges' if use.escalate is None else 'escalate'}"
+    used: set[str] = set()
+    for index, use in enumerate(config.evaluators):
+        field = "judges" if use.escalate is None else "escalate"
+        key = f"evaluators[{index}].{field}"
         for judge in use.all_judges:
             if judge not in config.models:
-                known = ", ".join(sorted(config.models)) or "none"
-                hint = (
-                    did_you_mean(judge, config.models) or f"there are {known}; add it to `models`"
-                )
+                listed = ", ".join(sorted(config.models)) or "none"
+                hint = did_you_mean(judge, config.models)
+                hint = hint or f"there are {listed}; add it to `models`"
                 raise ConfigError(f"{key}: there is no model {judge!r}; {hint}")
         if use.all_judges and not evaluators[use.known_as].uses_model:
             raise ConfigError(f"{key}: {use.known_as!r} asks no model, so leave them out")
-    used = {judge for use in config.evaluators for judge in use.all_judges}
+        used.update(use.all_judges)
     for name in config.models:
         if name not in used:
             raise ConfigError(
@@ -182,11 +184,11 @@ def load_derivers(config: Config) -> dict[str, Deriver]:
 
 def _load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> dict[str, Any]:
     loaded: dict[str, Any] = {}
-    for place, use in enumerate(uses):
+    for index, use in enumerate(uses):
         try:
             instance = load(use)
         except ConfigError as error:
-            raise ConfigError(f"{key}[{place}]: {error}") from error.__cause__
+            raise ConfigError(f"{key}[{index}]: {error}") from error.__cause__
         if instance.name in loaded:
             raise ConfigError(
                 f"{key}: {instance.name!r} is listed twice; give one of them a `name` of its own"
@@ -217,10 +219,10 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
     }
     keys[config.rubric.aggregation] = "rubric.aggregation: "
     targets = _combiner_objects(config)
+    names = {"mean", config.weights.welfare, *keys}
+    names.update(record.combiner for record in records)
     loaded = {}
-    for name in sorted(
-        {"mean", config.weights.welfare, *keys, *(record.combiner for record in records)}
-    ):
+    for name in sorted(names):
         try:
             loaded[name] = load_combiner(name, targets.get(name))
         except ConfigError as error:
@@ -236,7 +238,8 @@ def _check_combiner_params(key: str, combiner: Combiner, params: Mapping[str, An
         return
     problem = validate(combiner.Params, params)
     if isinstance(problem, Problem):
-        raise ConfigError(f"{key}.{'.'.join(filter(None, ('params', problem.field)))}: {problem}")
+        field = f"params.{problem.field}" if problem.field else "params"
+        raise ConfigError(f"{key}.{field}: {problem}")
 
 
 def _combiner_objects(config: Config) -> dict[str, Any]:
@@ -244,9 +247,9 @@ def _combiner_objects(config: Config) -> dict[str, Any]:
     for key, component in config.components.items():
         name = component.combiner
         target = component.target
-        if target is not None and (
-            name in BUILTIN_COMBINERS or targets.setdefault(name, target) is not target
-        ):
+        if target is None:
+            continue
+        if name in BUILTIN_COMBINERS or targets.setdefault(name, target) is not target:
             raise ConfigError(
                 f"components.{key}.combiner: another combiner is called {name!r}; set `name` on this one"
             )
@@ -258,14 +261,14 @@ def _add_settings_to_version(component: Any, target: Any) -> None:
 
     Unlike the params of a class, they are in no plan otherwise. Only the type counts of one that is not plain data.
     """
-    if not inspect.isclass(target) and not isinstance(component, AdaptedEvaluator):
-        settings = {
-            name: value
-            for name, value in vars(target).items()
-            if name not in ("name", "params", "version")
-        }
-        digest = digest_of({name: _describe_setting(settings[name]) for name in sorted(settings)})
-        component.version += f" with {digest[:12]}" if settings else ""
+    if inspect.isclass(target) or isinstance(component, AdaptedEvaluator):
+        return
+    settings = {}
+    for name, value in sorted(vars(target).items()):
+        if name not in ("name", "params", "version"):
+            settings[name] = _describe_setting(value)
+    if settings:
+        component.version += f" with {digest_of(settings)[:12]}"
 
 
 def _describe_setting(value: Any) -> Any:
@@ -302,11 +305,11 @@ def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any])
         raise
     except InputError as error:
         raise ConfigError(f"{role} {name!r}: {error}") from error
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # the user's class may raise anything: the config is at fault
-        hint = f"; its params: {', '.join(_parameters(target)) or 'none'}" if params else ""
+    # The user's class may raise anything: the config is at fault.
+    except (Exception, SystemExit) as error:
+        hint = ""
+        if params:
+            hint = f"; its params: {', '.join(_parameters(target)) or 'none'}"
         raise ConfigError(
             f"{role} {name!r} cannot be made: {type(error).__name__}: {error}{hint}"
         ) from error
@@ -321,13 +324,12 @@ def _parameters(kind: type) -> Iterable[str]:
 
 def _set_version(instance: Any) -> Any:
     """Give an instance of a class without a version of its own one that changes with its module."""
+    kind = type(instance)
     role = next((role for role in ROLES if isinstance(instance, role)), None)
-    if (
-        role is not None
-        and "version" not in vars(instance)
-        and not has_own_version(type(instance), role)
-    ):
-        instance.version = source_version(type(instance))
+    if role is None or "version" in vars(instance):
+        return instance
+    if not has_own_version(kind, role):
+        instance.version = source_version(kind)
     return instance
 
 
@@ -341,10 +343,10 @@ def _find(role: str, name: str, builtins: Mapping[str, str], registered: Mapping
             )
         return registered[name]
     plugins = installed_plugins(role)
-    known = (*builtins, *registered, *plugins)
+    names = (*builtins, *registered, *plugins)
     if "." in name or ":" in name or name in plugins:
-        return _import(role, plugins.get(name, name), known)
-    raise ConfigError(_unknown_message(role, name, known))
+        return _import(role, plugins.get(name, name), names)
+    raise ConfigError(_unknown_message(role, name, names))
 
 
 @cache
@@ -358,16 +360,14 @@ def _split_path(path: str) -> tuple[str, str]:
     return module, attribute
 
 
-def _import(role: str, path: str, known: Iterable[str]) -> Any:
+def _import(role: str, path: str, names: Iterable[str]) -> Any:
     module_name, attribute = _split_path(path)
     if not module_name or not attribute or module_name.startswith("."):
-        raise ConfigError(_unknown_message(role, path, known))
+        raise ConfigError(_unknown_message(role, path, names))
     try:
         module = import_module(module_name)
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # the user's module may raise anything: the config is at fault
+    # The user's module may raise anything: the config is at fault.
+    except (Exception, SystemExit) as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
         modules = current_modules()
         if modules is not None and missing in modules.named:
@@ -376,7 +376,7 @@ def _import(role: str, path: str, known: Iterable[str]) -> Any:
                 "and siblings by an import statement"
             )
         elif missing and f"{module_name}.".startswith(f"{missing}."):
-            raise ConfigError(_unknown_message(role, path, known)) from error
+            raise ConfigError(_unknown_message(role, path, names)) from error
         else:
             hint = "install what it needs, or fix it"
         cause = f"{type(error).__name__}: {error}"
@@ -387,12 +387,11 @@ def _import(role: str, path: str, known: Iterable[str]) -> Any:
     return getattr(module, attribute)
 
 
-def _unknown_message(role: str, name: str, known: Iterable[str]) -> str:
-    return f"unknown {role} {name!r}" + (
-        _hint(name, known) or f"; name one as package.module.{role}"
-    )
+def _unknown_message(role: str, name: str, names: Iterable[str]) -> str:
+    hint = _hint(name, names) or f"; name one as package.module.{role}"
+    return f"unknown {role} {name!r}{hint}"
 
 
-def _hint(name: str, known: Iterable[str]) -> str:
-    suggestion = nearest_name(name, known)
+def _hint(name: str, names: Iterable[str]) -> str:
+    suggestion = nearest_name(name, names)
     return f"; did you mean {suggestion!r}?" if suggestion else ""

@@ -51,12 +51,10 @@ class Similarity(BatchEvaluator):
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts; the reference of a group is embedded once."""
         early_verdicts = [_verdict_without_model(inputs) for inputs in batch]
-        texts = [
-            text
-            for inputs, verdict in zip(batch, early_verdicts, strict=True)
-            if verdict is None
-            for text in (inputs.response.text, inputs.task.reference or "")
-        ]
+        texts: list[str] = []
+        for inputs, verdict in zip(batch, early_verdicts, strict=True):
+            if verdict is None:
+                texts += (inputs.response.text, inputs.task.reference or "")
         vectors = iter(await self._embedder.embed(texts))
         return [
             verdict or _build_verdict(next(vectors), next(vectors)) for verdict in early_verdicts
@@ -77,9 +75,8 @@ def _build_verdict(response: Floats | Fault, reference: Floats | Fault) -> Verdi
         return failed_verdict(response)
     cosine = float(np.dot(response, reference))
     score = min(1.0, max(0.0, cosine))  # rounding errors could lead beyond 1
-    return Verdict(
-        score=score, native=cosine, scale=(-1, 1), reason=f"cosine with the reference {cosine:.3f}"
-    )
+    reason = f"cosine with the reference {cosine:.3f}"
+    return Verdict(score=score, native=cosine, scale=(-1, 1), reason=reason)
 
 
 class Ranker(BatchEvaluator):
@@ -129,8 +126,10 @@ class Ranker(BatchEvaluator):
         self, query: str, documents: Sequence[str], size: int = BATCH_SIZE
     ) -> list[Verdict]:
         """Score documents in batches; one that causes a fault, for example by its length, fails alone."""
-        batches = [documents[start : start + size] for start in range(0, len(documents), size)]
-        return [verdict for batch in batches for verdict in await self._score_batch(query, batch)]
+        verdicts: list[Verdict] = []
+        for start in range(0, len(documents), size):
+            verdicts += await self._score_batch(query, documents[start : start + size])
+        return verdicts
 
     async def _score_batch(self, query: str, documents: Sequence[str]) -> list[Verdict]:
         try:
@@ -144,11 +143,8 @@ class Ranker(BatchEvaluator):
 
     def _build_verdict(self, score: float) -> Verdict:
         if self._reranker.logits:
-            return Verdict(
-                score=sigmoid(score),
-                native=score,
-                reason=f"logit {score:.3f} of {self._reranker.name}",
-            )
+            reason = f"logit {score:.3f} of {self._reranker.name}"
+            return Verdict(score=sigmoid(score), native=score, reason=reason)
         if not 0.0 <= score <= 1.0:
             problem = f"{self._reranker.name}: its relevance_score {score!r} lies outside [0, 1]"
             return Verdict.fail(
@@ -160,8 +156,7 @@ class Ranker(BatchEvaluator):
 
 def sigmoid(logit: float) -> float:
     """Return 1 / (1 + exp(-x)), for any finite x."""
-    return (
-        1.0 / (1.0 + math.exp(-logit))
-        if logit >= 0.0
-        else math.exp(logit) / (1.0 + math.exp(logit))
-    )
+    if logit >= 0.0:
+        return 1.0 / (1.0 + math.exp(-logit))
+    # With -logit, exp would overflow.
+    return math.exp(logit) / (1.0 + math.exp(logit))
