@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeVar
 
 from pydantic import Field
 
-from jurygraph.agents.checks.spec import find_tensions as shown_by_checks
+from jurygraph.agents.checks.spec import find_tensions
 from jurygraph.agents.roles import ask_model
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import InputError, ModelError, PlanError
@@ -73,30 +73,29 @@ class TensionsReply(FrozenModel):
 
 
 async def read_profiles(
-    task: Task, given: ProfilesLine | None, client: "JudgeClient | None"
+    task: Task, line: ProfilesLine | None, client: "JudgeClient | None"
 ) -> Profiles | None:
-    """Return the parsed profiles of a task: `given`, and the others as read by the model, if there is one.
+    """Return the parsed profiles of a task: those of `line`, and the others as read by the model, if there is one.
 
-    Returns None if nothing is read. Raises `InputError` if `given` does not fit the task, `PlanError` if no
+    Returns None if nothing is read. Raises `InputError` if `line` does not fit the task, `PlanError` if no
     constraint is found in a profile, and `ModelError` or `BudgetExceeded` if the model gave no usable reply.
     """
-    for misfit in () if given is None else profile_errors(task, given):
-        raise InputError(f"profiles of task {task.id!r}, field {misfit.field}: {misfit}")
-    by_hand = None if given is None else given.to_profiles()
-    named = {stakeholder.id for stakeholder in by_hand.stakeholders} if by_hand else set()
+    by_hand = None
+    named: set[str] = set()
+    if line is not None:
+        for misfit in profile_errors(task, line):
+            raise InputError(f"profiles of task {task.id!r}, field {misfit.field}: {misfit}")
+        by_hand = line.to_profiles()
+        named = {stakeholder.id for stakeholder in by_hand.stakeholders}
     people = sort_by_id(task.stakeholders)
     unread = [person for person in people if is_text_only(person) and person.id not in named]
     if not unread or client is None:
         return by_hand
-    profiles = await _read_by_model(
-        task, unread, client, by_hand or Profiles(stakeholders=(), by={})
-    )
+    by_hand = by_hand or Profiles(stakeholders=(), by={})
+    profiles = await _read_by_model(task, unread, client, by_hand)
     task_with_profiles = with_profiles(task, profiles)
-    if (
-        profiles.tensions_by is None
-        and not task.tensions
-        and len(task_with_profiles.stakeholders) > 1
-    ):
+    has_tensions = profiles.tensions_by is not None or task.tensions
+    if not has_tensions and len(task_with_profiles.stakeholders) > 1:
         profiles = await _add_tensions(profiles, task_with_profiles, client)
     return profiles
 
@@ -127,9 +126,8 @@ async def _read_constraints(
 ) -> tuple[str, list[ReadConstraint], list[str]]:
     text = SearchableText(person.profile)
     prompt = load_prompt("profile")
-    request = client.request(
-        prompt, ConstraintsReply, {"query": chat_text(task.query), "profile": person.profile}
-    )
+    variables = {"query": chat_text(task.query), "profile": person.profile}
+    request = client.request(prompt, ConstraintsReply, variables)
     subject = f"task {task.id!r}: the profile of stakeholder {person.id!r}"
     hint = "list each constraint once, and quote for each a clause of the profile letter by letter"
     if_empty = "no constraint is listed; read the profile again, and list what it says"
@@ -161,7 +159,9 @@ async def _read(
 
     def find_flaw(reply: R) -> str | None:
         kept, problems = parse(reply)
-        return f"{'; '.join(problems)}; {hint}" if problems else None if kept else if_empty
+        if problems:
+            return f"{'; '.join(problems)}; {hint}"
+        return None if kept else if_empty
 
     def fail(fault: Fault) -> NoReturn:
         raise ModelError(f"{subject} could not be read: {fault}") from fault
@@ -195,32 +195,30 @@ def parse_constraints(
         elif words.casefold() in {constraint.text.casefold() for constraint in kept}:
             problems.append(f"{_quote(words)} is listed twice")
         else:
-            name = f"c{len(kept) + 1}"
-            alpha = DEGREE_VALUES[listed.restrictiveness]
-            quote = passage.text
-            kept.append(
-                ReadConstraint(
-                    id=name, text=words, kind=listed.kind, restrictiveness=alpha, quote=quote
-                )
+            constraint = ReadConstraint(
+                id=f"c{len(kept) + 1}",
+                text=words,
+                kind=listed.kind,
+                restrictiveness=DEGREE_VALUES[listed.restrictiveness],
+                quote=passage.text,
             )
+            kept.append(constraint)
     return kept, problems
 
 
 async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -> Profiles:
-    names = {
-        f"stakeholder_{place}": person
-        for place, person in enumerate(sort_by_id(task.stakeholders), start=1)
-    }
+    names = {}
     people = []
-    for name, person in names.items():
-        lines = (
-            f"- {wanted.kind}: {wanted.text or wanted.id}"
-            for wanted in sort_by_id(person.constraints)
-        )
+    for number, person in enumerate(sort_by_id(task.stakeholders), start=1):
+        name = f"stakeholder_{number}"
+        names[name] = person
+        lines = [
+            f"- {constraint.kind}: {constraint.text or constraint.id}"
+            for constraint in sort_by_id(person.constraints)
+        ]
         people.append({"name": name, "text": "\n".join(lines) or "(nothing)"})
-    request = client.request(
-        load_prompt("tensions"), TensionsReply, {"query": chat_text(task.query), "people": people}
-    )
+    variables = {"query": chat_text(task.query), "people": people}
+    request = client.request(load_prompt("tensions"), TensionsReply, variables)
     subject = f"task {task.id!r}: the tensions between its stakeholders"
     hint = f"the names are {', '.join(names)}"
     reader, kept, problems = await _read(
@@ -228,9 +226,8 @@ async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -
     )
     tensions = tuple(sorted(kept, key=lambda tension: tension.between))
     dropped = (*profiles.dropped, *(f"tensions: {why}" for why in problems))
-    return profiles.model_copy(
-        update={"tensions": tensions, "tensions_by": reader, "dropped": dropped}
-    )
+    update = {"tensions": tensions, "tensions_by": reader, "dropped": dropped}
+    return profiles.model_copy(update=update)
 
 
 def _parse_tensions(
@@ -251,15 +248,17 @@ def _parse_tensions(
             problems.append(
                 f"the pair of {_quote(listed.one)} and {_quote(listed.other)} is listed twice"
             )
-        elif not shown_by_checks(first, second):
-            reason = _NAME.sub(
-                lambda name: names[name[0]].id if name[0] in names else name[0], listed.reason
-            )
+        elif not find_tensions(first, second):
+            reason = _with_ids(listed.reason, names)
             strength = DEGREE_VALUES[listed.strength]
-            kept[first.id, second.id] = ReadTension(
-                between=(first.id, second.id), strength=strength, reason=reason
-            )
+            pair = (first.id, second.id)
+            kept[pair] = ReadTension(between=pair, strength=strength, reason=reason)
     return list(kept.values()), problems
+
+
+def _with_ids(text: str, names: Mapping[str, Stakeholder]) -> str:
+    """Return a text with the stakeholders' ids instead of the names that the model was given."""
+    return _NAME.sub(lambda name: names[name[0]].id if name[0] in names else name[0], text)
 
 
 def _quote(words: str) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from itertools import pairwise, starmap
+from itertools import chain, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
@@ -84,12 +84,15 @@ def split_steps(text: str) -> tuple[Segment, ...]:
     """
     start, end, one_line = _reasoning(text)
     edges = [start, *_step_starts(text, start, end, one_line), end]
-    steps = [step for step in starmap(partial(_trim, text), pairwise(edges)) if step]
+    trimmed = (_trim(text, *edge_pair) for edge_pair in pairwise(edges))
+    steps = [step for step in trimmed if step]
     if len(steps) > MAX_STEPS:
-        steps[MAX_STEPS - 1 :] = [(steps[MAX_STEPS - 1][0], steps[-1][1])]
-    return tuple(
-        Segment(number, *step, text[slice(*step)]) for number, step in enumerate(steps, start=1)
-    )
+        rest = (steps[MAX_STEPS - 1][0], steps[-1][1])
+        steps[MAX_STEPS - 1 :] = [rest]
+    segments = []
+    for number, (start, end) in enumerate(steps, start=1):
+        segments.append(Segment(number, start, end, text[start:end]))
+    return tuple(segments)
 
 
 def _reasoning(text: str) -> tuple[int, int, bool]:
@@ -155,11 +158,9 @@ def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> 
         quote = text[start:end]
         if quote not in query and start >= last_end:
             number = max(1, bisect_right(steps, start, key=lambda step: step.start))
-            truth = (
-                "it is not defined"
-                if equality.value is None
-                else f"it is {float(equality.value):.10g}"
-            )
+            truth = "it is not defined"
+            if equality.value is not None:
+                truth = f"it is {float(equality.value):.10g}"
             evidence = Evidence(quote=quote, start=start, end=end, verified=True)
             errors.append(UnsoundStep(number, f"{shorten(quote, 100)!r}, but {truth}", (evidence,)))
             last_end = end
@@ -168,26 +169,32 @@ def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> 
 
 def _false_equalities(text: str) -> Iterator[arithmetic.CalculationStep]:
     yield from (equality for equality in arithmetic.steps(text) if not equality.is_right)
-    without_annotations = _ANNOTATED.sub(
-        lambda match: " " * len(match[0]), text
-    )  # keeps all other offsets
+    # As many blanks as the annotation has characters, so that all other offsets stay.
+    without_annotations = _ANNOTATED.sub(lambda match: " " * len(match[0]), text)
     for reading in (without_annotations, _with_continuations(text)):
-        for step in arithmetic.steps(reading) if reading != text else ():
-            differs_by_sign = step.value is not None and abs(
-                step.value + step.claimed
-            ) <= _NOISE * abs(step.claimed)
-            if not step.is_right and not differs_by_sign:
+        if reading == text:
+            continue
+        for step in arithmetic.steps(reading):
+            if not step.is_right and not _differs_by_sign(step):
                 yield step
+
+
+def _differs_by_sign(step: arithmetic.CalculationStep) -> bool:
+    if step.value is None:
+        return False
+    return abs(step.value + step.claimed) <= _NOISE * abs(step.claimed)
 
 
 def _with_continuations(text: str) -> str:
     """Blank out the result of each annotation that another number follows, and put a boundary before it."""
-    return _ANNOTATED.sub(
-        lambda match: (
-            match[0] if match[2] == match[3] else f" ;{match[1]}={' ' * (len(match[2]) + 2)}"
-        ),
-        text,
-    )
+
+    def blank_out(match: re.Match[str]) -> str:
+        if match[2] == match[3]:
+            return match[0]
+        blanks = " " * (len(match[2]) + 2)
+        return f" ;{match[1]}={blanks}"
+
+    return _ANNOTATED.sub(blank_out, text)
 
 
 Aspect = Literal["accuracy", "facts", "coherence"]
@@ -241,13 +248,8 @@ class StepsReply(FrozenModel):
 
 @lru_cache(maxsize=128)
 def steps_reply_model(number: int) -> type[StepsReply]:
-    fields: Any = {
-        "steps": (
-            Annotated[tuple[StepReply, ...], Field(min_length=number, max_length=number)],
-            ...,
-        )
-    }
-    return create_model("StepsReply", __base__=StepsReply, **fields)
+    steps: Any = Annotated[tuple[StepReply, ...], Field(min_length=number, max_length=number)]
+    return create_model("StepsReply", __base__=StepsReply, steps=(steps, ...))
 
 
 NO_STEPS = Verdict(score=0.0, met=False, reason="no step of reasoning is written")
@@ -256,9 +258,8 @@ NO_STEPS = Verdict(score=0.0, met=False, reason="no step of reasoning is written
 MAX_STEPS_JUDGED = 60  # the largest number of steps judged in one call; a response with more causes a failed verdict
 MAX_FACTS_LENGTH = 20_000
 """The longest facts of a task, in characters of JSON, shown in a prompt; longer ones need `facts.confirmed`."""
-TOKENS_PER_STEP = (
-    100  # the number of tokens reserved per step in a reply; a sound step needs a third of it
-)
+TOKENS_PER_STEP = 100
+"""The number of tokens reserved per step in a reply; a sound step needs a third of it."""
 
 
 class Reasoning(SingleCallEvaluator):
@@ -310,16 +311,13 @@ class Reasoning(SingleCallEvaluator):
         read_faults = partial(_read_faults, steps, errors, client.safety.evidence != "off")
 
         def read(reply: "ParsedReply[StepsReply]") -> Mapping[str, Verdict]:
-            faults = [
-                *(("accuracy", error) for error in errors.values()),
-                *read_faults(reply.value),
-            ]
-            unsound = {
-                aspect: [fault for name, fault in faults if name == aspect] for aspect in ASPECTS
-            }
+            unsound: dict[Aspect, list[UnsoundStep]] = {aspect: [] for aspect in ASPECTS}
+            unsound["accuracy"] += errors.values()
+            for aspect, fault in read_faults(reply.value):
+                unsound[aspect].append(fault)
             return {
-                aspect: _build_verdict(unsound[aspect], len(steps), reply.call.id)
-                for aspect in ASPECTS
+                aspect: _build_verdict(faults, len(steps), reply.call.id)
+                for aspect, faults in unsound.items()
             }
 
         return await ask_model(
@@ -336,19 +334,22 @@ class Reasoning(SingleCallEvaluator):
 def _read_faults(
     steps: Sequence[Segment], errors: Container[int], is_checked: bool, reply: StepsReply
 ) -> list[tuple[Aspect, UnsoundStep]]:
-    faults = ((steps[step.step - 1], fault) for step in reply.steps for fault in step.faults)
-    return [
-        (fault.aspect, _locate(step, fault, is_checked))
-        for step, fault in faults
-        if fault.aspect != "accuracy" or step.number not in errors
-    ]
+    faults: list[tuple[Aspect, UnsoundStep]] = []
+    for step_reply in reply.steps:
+        step = steps[step_reply.step - 1]
+        for fault in step_reply.faults:
+            # Code has found the step's arithmetic wrong already, and shows where.
+            if fault.aspect != "accuracy" or step.number not in errors:
+                faults.append((fault.aspect, _locate(step, fault, is_checked)))
+    return faults
 
 
 def _flaw(faults: Sequence[tuple[Aspect, UnsoundStep]]) -> str | None:
-    lacking = ((aspect, fault) for aspect, fault in faults if fault.lacking)
-    problems = (
-        f"step_{fault.step}: {aspect} is not sound, {fault.lacking}" for aspect, fault in lacking
-    )
+    problems = [
+        f"step_{fault.step}: {aspect} is not sound, {fault.lacking}"
+        for aspect, fault in faults
+        if fault.lacking
+    ]
     return describe_missing_quotes(problems, "that very step")
 
 
@@ -376,19 +377,23 @@ def _build_verdict(unsound: Sequence[UnsoundStep], steps: int, call: str) -> Ver
         return Verdict(score=1.0, met=True, reason=f"none of {steps} steps is unsound", call=call)
     unsound = sorted(unsound, key=lambda fault: fault.step)
     first, *others = unsound
-    later = f"; so are {', '.join(str(other.step) for other in others)}" if others else ""
-    reason = f"step {first.step} of {steps} is unsound: {first.reason}{later}"
-    evidence = tuple(dict.fromkeys(passage for step in unsound for passage in step.evidence))
-    score = (first.step - 1) / steps
+    reason = f"step {first.step} of {steps} is unsound: {first.reason}"
+    if others:
+        reason += f"; so are {', '.join(str(other.step) for other in others)}"
+    evidence = dict.fromkeys(chain.from_iterable(fault.evidence for fault in unsound))
     verdict = Verdict(
-        score=score, met=False, native=first.step, reason=reason, evidence=evidence, call=call
+        score=(first.step - 1) / steps,
+        met=False,
+        native=first.step,
+        reason=reason,
+        evidence=tuple(evidence),
+        call=call,
     )
     if not first.lacking:
         return verdict
     # an unsound step is the worse of the two cases already: it stands under either rule
-    return mark_unsupported(
-        verdict, f"says step {first.step} unsound, {first.lacking}", "preferred"
-    )
+    why = f"says step {first.step} unsound, {first.lacking}"
+    return mark_unsupported(verdict, why, "preferred")
 
 
 def _facts(view: TaskView) -> str | None:
@@ -420,8 +425,8 @@ class Arithmetic(CodeEvaluator):
                 met=True,
                 reason=f"in none of {len(steps)} steps a false calculation is written",
             )
-        first = errors[0].step
-        reason = f"step {errors[0].step} of {len(steps)} is wrong: {errors[0].reason}"
-        score = (first - 1) / len(steps)
-        evidence = tuple(passage for error in errors for passage in error.evidence)
-        return Verdict(score=score, met=False, native=first, reason=reason, evidence=evidence)
+        first = errors[0]
+        reason = f"step {first.step} of {len(steps)} is wrong: {first.reason}"
+        score = (first.step - 1) / len(steps)
+        evidence = tuple(chain.from_iterable(error.evidence for error in errors))
+        return Verdict(score=score, met=False, native=first.step, reason=reason, evidence=evidence)

@@ -48,15 +48,19 @@ def _read_toml(name: str) -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
 
 
-_UNITS = {
-    word: Unit(dimension, Fraction(size))
-    for dimension, table in _read_toml("measures.toml").items()
-    for words, size in table.items()
-    for word in words.split()
-}
+def _load_units() -> dict[str, Unit]:
+    units: dict[str, Unit] = {}
+    for dimension, table in _read_toml("measures.toml").items():
+        for words, size in table.items():
+            units |= dict.fromkeys(words.split(), Unit(dimension, Fraction(size)))
+    return units
+
+
+_UNITS = _load_units()
 _WORDS = _read_toml("answer_words.toml")
-_SCALES = {
-    f"{word}{ending}": scale for word, scale in _WORDS["scales"].items() for ending in ("", "s")
+_SCALES: Mapping[str, int] = {
+    **_WORDS["scales"],
+    **{f"{word}s": scale for word, scale in _WORDS["scales"].items()},
 }
 _LETTERS: Mapping[str, str] = _WORDS["letters"]
 _MONEY_LETTERS = {**_LETTERS, **_WORDS["money_letters"]}
@@ -76,6 +80,7 @@ _PHRASE = re.compile(
 )
 _JOINT = re.compile(r"(?<=[A-Za-z])(?:-(?=[A-Za-z])|\.(?= |$))")  # "sq. ft."
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+_DIVISIONS = ("/", "per", "a", "an", "every")
 _GLUED = "mgh"  # "18m", but "5s" and "5t" are products
 _ASKED = re.compile(
     r"\b(?:how many(?: more| fewer| total| extra| whole)?|in) ([a-z]{2,12})\b", re.IGNORECASE
@@ -151,9 +156,10 @@ def measure_of(word: str) -> Unit | None:
     if len(word) <= 2:
         return _UNITS.get(word)
     lower = word.lower()
-    return _UNITS.get(lower) or (
-        _UNITS.get(lower[:-1]) if lower[-1] == "s" and len(lower) > 3 else None
-    )
+    unit = _UNITS.get(lower)
+    if unit is None and lower[-1] == "s" and len(lower) > 3:
+        unit = _UNITS.get(lower[:-1])
+    return unit
 
 
 @lru_cache(maxsize=256)
@@ -187,15 +193,23 @@ def fold_width(text: str) -> str:
 
 def strip_formatting(text: str) -> str:
     """Return an answer without LaTeX's spacing, and without what may stand around the whole of it."""
-    bare = _POWER.sub(lambda power: f"^{{{normalize('NFKC', power.group())}}}", fold_width(text))
-    bare = _ROOT.sub(
-        lambda root: rf"\sqrt{{{root[1]}}}" if root[1] else r"\sqrt", bare.translate(_SIGNS)
-    )
-    bare = _LATEX_COMMA.sub(".", _LATEX_THOUSANDS.sub(",", bare))
-    bare = _BLANK.sub("  ", _SPACING.sub("", bare))  # two blanks: never a mark of thousands
-    bare = _GROUP.sub(lambda group: f" {group[1].strip()}", strip_wrappers(bare))
-    bare = _DEGREES.sub(" degrees ", bare.replace(r"\$", "$")).strip()
+    bare = _POWER.sub(_write_power, fold_width(text))
+    bare = bare.translate(_SIGNS)
+    bare = _ROOT.sub(lambda root: rf"\sqrt{{{root[1]}}}" if root[1] else r"\sqrt", bare)
+    bare = _LATEX_THOUSANDS.sub(",", bare)
+    bare = _LATEX_COMMA.sub(".", bare)
+    bare = _SPACING.sub("", bare)
+    bare = _BLANK.sub("  ", bare)  # two blanks: never a mark of thousands
+    bare = strip_wrappers(bare)
+    bare = _GROUP.sub(lambda group: f" {group[1].strip()}", bare)
+    bare = bare.replace(r"\$", "$")
+    bare = _DEGREES.sub(" degrees ", bare)
     return _MINUS.sub(r"\1-", " ".join(bare.split()))
+
+
+def _write_power(power: re.Match[str]) -> str:
+    digits = normalize("NFKC", power.group())
+    return f"^{{{digits}}}"
 
 
 def strip_wrappers(text: str) -> str:
@@ -211,12 +225,11 @@ def strip_wrappers(text: str) -> str:
 def _unwrap(text: str) -> str:
     for mark_open, mark_close in (*_PAIRS, *_QUOTES):
         inner = text[len(mark_open) : -len(mark_close)]
-        if (
-            len(text) > 2 * len(mark_open)
-            and text.startswith(mark_open)
-            and text.endswith(mark_close)
-        ):
-            return text if mark_open in inner.replace(r"\$", "") or inner.endswith("\\") else inner
+        is_marked = text.startswith(mark_open) and text.endswith(mark_close)
+        if is_marked and len(text) > 2 * len(mark_open):
+            # A mark within, or an escaped one at the end: the outer two are no pair.
+            is_pair = mark_open not in inner.replace(r"\$", "") and not inner.endswith("\\")
+            return inner if is_pair else text
     wrapper = _WRAPPER.fullmatch(text)
     return wrapper[1] if wrapper else _TAIL.sub("", text)
 
@@ -229,16 +242,18 @@ def _read_number(text: str) -> Reading | None:
     if match is None or value is None:
         return None
     percent = _PERCENT.match(text, match.end())
-    read = _read_unit(
-        text[percent.end() if percent else match.end() :], match["money"] or "", value == 1
-    )
+    rest = text[percent.end() if percent else match.end() :]
+    read = _read_unit(rest, match["money"] or "", value == 1)
     if read is None or (percent and read != (1, None)):
         return None
     scale, unit = read
     has_decimals = "." in (match["decimal"] or "")
-    as_written = f"{match['sign'] or match['inner'] or ''}{match['decimal']}".replace(",", "")
-    is_written_out = has_decimals and scale == 1 and not (match["exponent"] or match["power"])
-    latex = (as_written if is_written_out else f"{value * scale}") + (r"\%" if percent else "")
+    latex = f"{value * scale}"
+    if has_decimals and scale == 1 and not (match["exponent"] or match["power"]):
+        sign = match["sign"] or match["inner"] or ""
+        latex = f"{sign}{match['decimal']}".replace(",", "")  # as it is written, zeros and all
+    if percent:
+        latex += r"\%"
     return Reading(latex, value * scale, bool(percent), has_decimals, unit)
 
 
@@ -263,52 +278,50 @@ def _read_unit(rest: str, money: str, is_one: bool) -> tuple[int, Unit | None] |
     They are `[scales] [adjectives] unit [of noun]`, or a rate, `unit per unit`, and "each", "in total" or similar.
     `money` is the currency before the number. `is_one`: the number is 1, so its noun is in the singular.
     """
-    match = _PHRASE.fullmatch(_JOINT.sub(" ", _DOLLARS.sub("", rest) if "$" in money else rest))
+    phrase = _DOLLARS.sub("", rest) if "$" in money else rest
+    match = _PHRASE.fullmatch(_JOINT.sub(" ", phrase))
     if match is None:
         return None
-    words = _CLOSINGS.sub("", f" {' '.join(match['words'].replace('/', ' / ').split())}").split()
+    spaced = " ".join(match["words"].replace("/", " / ").split())
+    words = _CLOSINGS.sub("", f" {spaced}").split()
     is_glued = rest[:1].isalpha()
     if words and (money or is_glued):
         words[0] = (_MONEY_LETTERS if money else _LETTERS).get(words[0], words[0])
     scale = 1
     while words and _SCALES.get(words[0].lower(), 0) > scale:
         scale *= _SCALES[words.pop(0).lower()]
-    if (
-        is_glued
-        and scale == 1
-        and words
-        and not (measure_of(words[0]) and (words[0] in _GLUED or len(words[0]) > 1))
-    ):
+    if is_glued and scale == 1 and words and not _can_be_glued(words[0]):
         return None
-    words = [*filter(None, [money.rstrip(".")]), *words]
+    currency = money.rstrip(".")
+    if currency:
+        words.insert(0, currency)
     if not words:
         return None if match["power"] else (scale, None)
     unit = _read_noun(words, int(match["power"] or 1), is_one)
     return unit and (scale, unit)
 
 
+def _can_be_glued(word: str) -> bool:
+    return measure_of(word) is not None and (word in _GLUED or len(word) > 1)
+
+
 def _read_noun(words: list[str], power: int, is_one: bool) -> Unit | None:
-    place = next(
-        (place for place, word in enumerate(words) if word in ("/", "per", "a", "an", "every")), 0
-    )
-    if place:  # "$18/hour" is a rate, "18/x" a fraction
-        top = _read_noun(words[:place], 1, is_one)
-        bottom = _read_noun(words[place + 1 :], power, True)
-        return (
-            Unit(f"{top.dimension} per {bottom.dimension}", top.size / bottom.size)
-            if top and bottom
-            else None
-        )
-    if "of" in words[1:-1] and all(
-        map(_is_plain, words[words.index("of") + 1 :])
-    ):  # "cups of flour"
-        words = words[: words.index("of")]
+    divisions = (index for index, word in enumerate(words) if word in _DIVISIONS)
+    index = next(divisions, 0)
+    if index:  # "$18/hour" is a rate, "18/x" a fraction
+        top = _read_noun(words[:index], 1, is_one)
+        bottom = _read_noun(words[index + 1 :], power, True)
+        if not top or not bottom:
+            return None
+        return Unit(f"{top.dimension} per {bottom.dimension}", top.size / bottom.size)
+    if "of" in words[1:-1]:  # "cups of flour"
+        index = words.index("of")
+        if all(map(_is_plain, words[index + 1 :])):
+            words = words[:index]
     *adjectives, noun = words or [""]
     if adjectives and adjectives[0] in _POWERS and power == 1:
         power = _POWERS[adjectives.pop(0)]
-    if len(adjectives) > 2 or not all(
-        _is_adjective(word) and not measure_of(word) for word in adjectives
-    ):
+    if len(adjectives) > 2 or not all(map(_is_mere_adjective, adjectives)):
         return None
     measure = measure_of(noun)
     if measure:
@@ -318,6 +331,10 @@ def _read_noun(words: list[str], power: int, is_one: bool) -> Unit | None:
     is_noun = _PLURAL.fullmatch(noun) or (is_one and _NOUN.fullmatch(noun))
     is_counted = noun.lower() in _COUNTED or (is_noun and _is_plain(noun))
     return COUNT if is_counted and power == 1 else None
+
+
+def _is_mere_adjective(word: str) -> bool:
+    return _is_adjective(word) and not measure_of(word)
 
 
 def _is_plain(word: str) -> bool:
@@ -331,9 +348,16 @@ def _is_adjective(word: str) -> bool:
 
 
 def _read_expression(text: str) -> Reading | None:
-    bare = _FUNCTIONS.sub(
-        lambda word: rf"\{'infty' if word[1] in ('infinity', 'inf', 'oo') else word[1]} ", text
-    )
-    bare = _SQRT_CALL.sub(r"\\sqrt{\1}", bare.strip())
+    bare = _FUNCTIONS.sub(_write_function, text).strip()
+    bare = _SQRT_CALL.sub(r"\\sqrt{\1}", bare)
     bare = _EXPONENT.sub(r"(\1 \\cdot 10^{\2})", bare)
-    return Reading(bare) if _EXPRESSION.fullmatch(bare) and not _REFUSED.search(bare) else None
+    if not _EXPRESSION.fullmatch(bare) or _REFUSED.search(bare):
+        return None
+    return Reading(bare)
+
+
+def _write_function(word: re.Match[str]) -> str:
+    name = word[1]
+    if name in ("infinity", "inf", "oo"):
+        name = "infty"
+    return rf"\{name} "
