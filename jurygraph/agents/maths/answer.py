@@ -84,15 +84,12 @@ def stated_answers(text: str) -> list[Passage]:
     """
     found = _find_answers(text)
     if found is not None:
-        return [
-            _passage(text, span)
-            for span in (found.line, found.final, found.sentence)
-            if span is not None
-        ]
-    whole = trim(text, 0, len(text))
-    if whole is None or _ANSWER_OPEN in text or not _is_one_line(text[slice(*whole)]):
+        spans = (found.line, found.final, found.sentence)
+        return [_passage(text, span) for span in spans if span is not None]
+    span = trim(text, 0, len(text))
+    if span is None or _ANSWER_OPEN in text or not _is_one_line(text[slice(*span)]):
         return []
-    return [_passage(text, whole)]
+    return [_passage(text, span)]
 
 
 def _passage(text: str, span: Span) -> Passage:
@@ -141,12 +138,10 @@ def _find_in_cut_off(text: str, start: int) -> _Answers | None:
 def _find_untagged(text: str) -> _Answers | None:
     if box := _find_boxed(text):
         run_on = _RUN_ON.search(text, box[1])
-        own = text[: run_on.start()] if run_on else text
-        return _Answers(
-            box,
-            find_labelled(own, ANSWER_SENTENCE, box[1]),
-            find_labelled(own, ANSWER_LINE, box[1]),
-        )
+        solution = text[: run_on.start()] if run_on else text
+        sentence = find_labelled(solution, ANSWER_SENTENCE, box[1])
+        line = find_labelled(solution, ANSWER_LINE, box[1])
+        return _Answers(box, sentence, line)
     span = (
         _find_after_hashes(text) or find_labelled(text, ANY_ANSWER) or find_labelled(text, RESULT)
     )
@@ -234,9 +229,8 @@ def ordered_steps(text: str) -> int:
         return longest_run(markers)
     answer = final_answer(text) if reasoning == text else None
     before = text[: text.rfind("\n", 0, answer.start) + 1] if answer else reasoning
-    return len(
-        {" ".join(line.split()).casefold() for line in before.split("\n") if re.search(r"\w", line)}
-    )
+    lines = [line for line in before.split("\n") if re.search(r"\w", line)]
+    return len({" ".join(line.split()).casefold() for line in lines})
 
 
 def reasoning_range(text: str) -> tuple[int, int]:
@@ -250,12 +244,12 @@ def step_markers(text: str) -> list[Marker]:
     markers = []
     for match in _MARKER.finditer(text):
         ordinal = match["ordinal"]
-        number = (
-            _ORDINALS.index(ordinal.lower()) + 1
-            if ordinal
-            else int(match["step"] or match["number"])
-        )
-        markers.append(Marker(match.start(), number, in_words=bool(ordinal)))
+        if ordinal:
+            number = _ORDINALS.index(ordinal.lower()) + 1
+            markers.append(Marker(match.start(), number, in_words=True))
+        else:
+            number = int(match["step"] or match["number"])
+            markers.append(Marker(match.start(), number, in_words=False))
     return markers
 
 

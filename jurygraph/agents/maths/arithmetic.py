@@ -114,9 +114,9 @@ def steps(text: str) -> tuple[CalculationStep, ...]:
         if "=" in line and remaining > 0:
             read = _read_line_cached if len(line) <= _MAX_CACHED else _read_line
             sign_count, line_steps = read(line, remaining)
-            all_steps += (
-                replace(step, start=step.start + start, end=step.end + start) for step in line_steps
-            )
+            for step in line_steps:
+                moved = replace(step, start=step.start + start, end=step.end + start)
+                all_steps.append(moved)
             remaining -= sign_count
         start += len(line) + 1
     return tuple(all_steps)
@@ -124,19 +124,19 @@ def steps(text: str) -> tuple[CalculationStep, ...]:
 
 def _read_line(line: str, most: int) -> tuple[int, tuple[CalculationStep, ...]]:
     """Return the number of equals signs read in a line, at most `most`, and the equalities at them."""
-    plain = _SIGN.sub(
-        lambda sign: _OPERATORS.get(sign[0], "").ljust(len(sign[0])), line
-    )  # keeps all offsets
+    # An operator is as long as the sign that it replaces, so that all offsets stay.
+    plain = _SIGN.sub(lambda sign: _OPERATORS.get(sign[0], "").ljust(len(sign[0])), line)
     edges = [*_EDGE.finditer(plain)]
     line_steps = []
     count = 0
-    for place, edge in enumerate(edges):
+    for index, edge in enumerate(edges):
         if count < most and _EQUALS.match(plain, edge.start()):
             count += 1
-            step = _read_step(
-                line, plain, edge, edges[place - 1] if place else None, edges[place + 1 : place + 2]
-            )
-            line_steps += [step] if step else []
+            before = edges[index - 1] if index else None
+            after = edges[index + 1] if index + 1 < len(edges) else None
+            step = _read_step(line, plain, edge, before, after)
+            if step is not None:
+                line_steps.append(step)
     return count, tuple(line_steps)
 
 
@@ -149,22 +149,21 @@ def _read_step(
     plain: str,
     equals: re.Match[str],
     before: re.Match[str] | None,
-    after: Sequence[re.Match[str]],
+    after: re.Match[str] | None,
 ) -> CalculationStep | None:
-    stop = after[0].start() if after else len(plain)
+    stop = after.start() if after else len(plain)
     if before and before.group() == "<<" and not after:
         return None  # an annotation that does not end
     try:
-        right = _read_right(
-            line, plain, equals.end(), stop
-        )  # first: before an annotation it ends at once
+        # The right side first: before an annotation it ends at once.
+        right = _read_right(line, plain, equals.end(), stop)
         left = _read_left(plain, before, equals.start())
         claimed, exact, is_right = _compare_sides(left, right)
     except (_NotArithmetic, ZeroDivisionError):  # a right side that divides by zero claims no value
         return None
     start = left.tokens[0].start()
     end = right.tokens[-1].end()
-    if after and after[0].group() == "<<" and not plain[end:stop].strip():
+    if after and after.group() == "<<" and not plain[end:stop].strip():
         return None  # the annotation that follows is the step
     expression = line[start : left.tokens[-1].end()]
     return CalculationStep(line[start:end], start, end, expression, claimed, exact, is_right)
@@ -173,21 +172,19 @@ def _read_step(
 def _read_left(plain: str, edge: re.Match[str] | None, equals: int) -> _Side:
     low = edge.end() if edge else 0
     cut = max(low, equals - SIDE_LIMIT)
-    run = cut + len(
-        plain[cut:equals].rstrip(_CHARACTERS)
-    )  # where the characters of arithmetic begin
+    # Where the characters of arithmetic begin.
+    run = cut + len(plain[cut:equals].rstrip(_CHARACTERS))
     if run == cut > low:
         raise _NotArithmetic
     if run == 0 and (bullet := _BULLET.match(plain, 0, equals)):
         low = run = bullet.end()
     tokens = list(_TOKEN.finditer(plain, run, equals))
     first = depth = 0
-    for place, token in enumerate(
-        tokens
-    ):  # the arithmetic begins after other text and any unmatched bracket
+    # The arithmetic begins after other text and any unmatched bracket.
+    for index, token in enumerate(tokens):
         depth += _DEPTHS.get(token.group(), 0)
         if token.lastgroup == "other" or depth < 0:
-            first = place + 1
+            first = index + 1
             depth = 0
     side = tokens[first:]
     is_bracketed = bool(side) and side[0].group() == "(" and depth > 0  # "(3 + 4 = 7)"
@@ -214,9 +211,8 @@ def _may_belong(before: str, first: re.Match[str], end: int) -> bool:
         return word[0].lower() in _CHANGES_LEFT or len(word[0]) == 1
     mark = before[-1]
     glued_to = before.rstrip("|")[-1:] if mark == "|" else before[-2:-1]
-    if mark not in _BOUNDARY or (
-        is_adjacent and mark != ")" and (glued_to == ")" or glued_to.isdigit())
-    ):
+    is_glued = glued_to == ")" or glued_to.isdigit()
+    if mark not in _BOUNDARY or (is_adjacent and mark != ")" and is_glued):
         raise _NotArithmetic
     return mark == ")"
 
@@ -252,12 +248,8 @@ def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None
         return claimed, None, False
     if _holds(left, exact, claimed, right.tokens):
         return claimed, exact, True
-    first = right.tokens[:1]
-    if (
-        len(right.tokens) > 1
-        and right.tokens[1].lastgroup == "operator"
-        and first[0].lastgroup == "number"
-    ):
+    if [token.lastgroup for token in right.tokens[:2]] == ["number", "operator"]:
+        first = right.tokens[:1]
         first_value = _evaluate(first)
         if _holds(left, exact, first_value, first, may_round=False):
             return first_value, exact, True
@@ -284,20 +276,20 @@ def _holds(
     """Return true if a claim is the exact value, or that value rounded; to a whole number only if it `may_round`."""
     difference = abs(claimed - exact)
     has_noise = any(_decimal_places(token) >= 6 for token in (*left.tokens, *right))
-    if difference <= (abs(exact) * _NOISE if has_noise else 0):
+    noise = abs(exact) * _NOISE if has_noise else Fraction(0)
+    if difference <= noise:
         return True
     numbers = [token.group() for token in right if token.lastgroup == "number"]
     if len(numbers) > 1:
         return False
     numeral = Fraction(numbers[0].replace(",", ""))
-    unit = (
-        abs(claimed / numeral) if numeral else Fraction(1)
-    )  # a hundredth where a percent sign counts
+    # A hundredth where a percent sign counts.
+    unit = abs(claimed / numeral) if numeral else Fraction(1)
     if "." in numbers[0]:
-        return bool(difference <= unit / 10 ** len(numbers[0].partition(".")[2]))
-    has_decimals = any(
-        _decimal_places(token) > 1 for token in left.tokens
-    )  # as in "33.33 * 3 = 100"
+        decimals = numbers[0].partition(".")[2]
+        return bool(difference <= unit / 10 ** len(decimals))
+    # As in "33.33 * 3 = 100".
+    has_decimals = any(_decimal_places(token) > 1 for token in left.tokens)
     is_near = left.has_token("/") or (has_decimals and difference <= abs(exact) / 500)
     return bool(may_round and difference < unit and abs(exact) >= 1 and is_near)
 
@@ -313,10 +305,11 @@ def _evaluate(expression: Sequence[re.Match[str]], percent: Fraction = _HUNDREDT
     """
     values = {"percent": percent}
     written = []
-    for place, token in enumerate(expression):
+    for index, token in enumerate(expression):
         if token.lastgroup == "number":
-            values[f"n{place}"] = Fraction(token.group().replace(",", ""))
-            written.append(f"n{place}")
+            name = f"n{index}"
+            values[name] = Fraction(token.group().replace(",", ""))
+            written.append(name)
         else:
             written.append("** percent" if token.group() == "%" else token.group())
     try:
@@ -330,7 +323,8 @@ def _value(node: ast.expr, values: Mapping[str, Fraction]) -> Fraction:
         case ast.Name(id=name):
             return values[name]
         case ast.UnaryOp(op=sign, operand=inner):
-            return -_value(inner, values) if isinstance(sign, ast.USub) else _value(inner, values)
+            value = _value(inner, values)
+            return -value if isinstance(sign, ast.USub) else value
         case ast.BinOp(left=left, op=operation, right=right):
             return _OPERATIONS[type(operation)](_value(left, values), _value(right, values))
     raise _NotArithmetic  # such as a product without its sign: "2 (3)"

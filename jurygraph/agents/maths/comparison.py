@@ -72,9 +72,12 @@ def claimed_expressions(answer: str, reference: str) -> list[str]:
     """
     if (":" in answer) != (":" in reference):  # math-verify divides, so that "18:1" would be 18
         return []
-    values = [_EQUALS.split(value) for value in _ALTERNATIVES.split(answer)]
-    if len(values) > 1 and all(len(value) == 2 and _SYMBOL.match(value[0]) for value in values):
-        return [answer] if _EQUALS.search(reference) else [",".join(value[1] for value in values)]
+    alternatives = [_EQUALS.split(part) for part in _ALTERNATIVES.split(answer)]
+    is_set = all(len(sides) == 2 and _SYMBOL.match(sides[0]) for sides in alternatives)
+    if is_set and len(alternatives) > 1:
+        if _EQUALS.search(reference):
+            return [answer]
+        return [",".join(sides[1] for sides in alternatives)]
     sides = _EQUALS.split(answer)
     if len(sides) == 1:
         return [answer]
@@ -107,15 +110,11 @@ def prepare(setup: None) -> Callable[[str, str, str], Status]:
         bound = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
         resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
     logging.disable(logging.CRITICAL)
-    for answer, reference in (
-        ("x+1", "1+x"),
-        (r"\frac{1}{2}x", "0.5x"),
-        ("(1,2)", "[1,2]"),
-        (r"\sqrt{2}", "1.414"),
-    ):
-        compare(
-            answer, reference
-        )  # the first comparison builds tables for longer than the time limit
+    # The first comparison builds tables for longer than the time limit.
+    compare("x+1", "1+x")
+    compare(r"\frac{1}{2}x", "0.5x")
+    compare("(1,2)", "[1,2]")
+    compare(r"\sqrt{2}", "1.414")
     return compare
 
 
@@ -159,22 +158,23 @@ def compare_plainly(answer: str, reference: str, unit: str = "") -> Status | Non
     if not pairs:
         return _as_status(claimed == gold)
     are_equal = [compare_readings(*pair) for pair in pairs]
-    return "different" if False in are_equal else None if None in are_equal else "equal"
+    if False in are_equal:
+        return "different"
+    return None if None in are_equal else "equal"
 
 
 def _as_status(is_equal: bool | None) -> Status | None:
-    return None if is_equal is None else "equal" if is_equal else "different"
+    if is_equal is None:
+        return None
+    return "equal" if is_equal else "different"
 
 
 def _with_unit(reference: Reading, answer: Reading, unit: str) -> Reading:
     """Return a reference with the unit that the question asks for, if only the answer has one of its dimension."""
     required = measure_of(unit) if unit else None
-    is_implied = (
-        required
-        and answer.unit
-        and not reference.unit
-        and answer.unit.dimension == required.dimension
-    )
+    if not required or not answer.unit or reference.unit:
+        return reference
+    is_implied = answer.unit.dimension == required.dimension
     return replace(reference, unit=required) if is_implied else reference
 
 
@@ -188,13 +188,13 @@ def _readings(kind: Kind) -> list[Reading]:
 def _paired_readings(answer: Kind, reference: Kind) -> list[tuple[Reading, Reading]]:
     """Return what must be equal for two answers to be: themselves, or the cells of matrices of one shape."""
     if isinstance(answer, Matrix) and isinstance(reference, Matrix):
-        shapes = [
-            (len(matrix.rows), len(matrix.rows[0]), matrix.delimiter)
-            for matrix in (answer, reference)
-        ]
-        if shapes[0] != shapes[1]:
+        if _shape_of(answer) != _shape_of(reference):
             return []
     return list(zip(_readings(answer), _readings(reference), strict=True))
+
+
+def _shape_of(matrix: Matrix) -> tuple[int, int, str]:
+    return len(matrix.rows), len(matrix.rows[0]), matrix.delimiter
 
 
 def _compare_expressions(answer: Reading, reference: Reading) -> Status:
@@ -257,12 +257,10 @@ def _as_set(parsed: _Parsed) -> _Parsed:
     from sympy.core.relational import Relational
 
     value = parsed.value
-    if (
-        parsed.has_alternatives
-        and isinstance(value, FiniteSet)
-        and all(isinstance(member, Relational) for member in value)
-    ):
-        value = Union(*(relation.as_set() for relation in value))
+    if parsed.has_alternatives and isinstance(value, FiniteSet):
+        members = list(value)
+        if all(isinstance(member, Relational) for member in members):
+            value = Union(*(relation.as_set() for relation in members))
     if isinstance(value, Set) and value == Interval(-oo, oo):
         value = Interval(-oo, oo)
     return parsed._replace(value=value)
@@ -276,9 +274,11 @@ def _are_equal(gold: _Parsed, claim: _Parsed) -> bool:
     from math_verify import verify
     from sympy import FiniteSet, Interval, Tuple
 
-    value, other = gold.value, claim.value
+    value = gold.value
+    other = claim.value
     has_decimals = gold.has_decimals or claim.has_decimals
-    members, other_members = value.args, other.args
+    members = value.args
+    other_members = other.args
     if isinstance(value, Interval) and isinstance(other, Interval):
         are_alike = members[2:] == other_members[2:]  # open or closed
         return are_alike and _are_equal_in_order(members[:2], other_members[:2], has_decimals)
@@ -295,11 +295,9 @@ def _are_equal(gold: _Parsed, claim: _Parsed) -> bool:
 def _are_equal_in_order(members: Sequence[Any], others: Sequence[Any], has_decimals: bool) -> bool:
     if len(members) != len(others):
         return False
-    pairs = zip(members, others, strict=True)
-    return all(
-        _are_equal(_Parsed(member, has_decimals), _Parsed(other, has_decimals))
-        for member, other in pairs
-    )
+    gold = [_Parsed(member, has_decimals) for member in members]
+    claimed = [_Parsed(other, has_decimals) for other in others]
+    return all(map(_are_equal, gold, claimed))
 
 
 def _are_equal_in_any_order(
@@ -307,9 +305,8 @@ def _are_equal_in_any_order(
 ) -> bool:
     remaining = [_Parsed(other, has_decimals) for other in others]
     for member in members:
-        equal = next(
-            (other for other in remaining if _are_equal(_Parsed(member, has_decimals), other)), None
-        )
+        gold = _Parsed(member, has_decimals)
+        equal = next((other for other in remaining if _are_equal(gold, other)), None)
         if equal is None:
             return False
         remaining.remove(equal)
@@ -334,13 +331,11 @@ def _are_equal_values(value: Any, other: Any, has_decimals: bool) -> bool:
     if exact == other_exact:
         return True
     if has_decimals:
-        parts = zip(
-            exact.evalf(_PRECISION).as_real_imag(),
-            other_exact.evalf(_PRECISION).as_real_imag(),
-            strict=True,
-        )
+        parts = exact.evalf(_PRECISION).as_real_imag()
+        other_parts = other_exact.evalf(_PRECISION).as_real_imag()
         return all(
-            are_close(Fraction(str(part)), Fraction(str(other_part))) for part, other_part in parts
+            are_close(Fraction(str(part)), Fraction(str(other_part)))
+            for part, other_part in zip(parts, other_parts, strict=True)
         )
     if exact.is_Rational and other_exact.is_Rational:
         return False

@@ -74,9 +74,8 @@ class Accuracy(Evaluator):
         answer = _meant_answer(inputs.response.text, gold)
         text = answer.text if answer else ""
         if len(text) > TEXT_LIMIT:
-            return Verdict.fail(
-                "answer-too-long", f"it is longer than {TEXT_LIMIT} characters", cause="response"
-            )
+            problem = f"it is longer than {TEXT_LIMIT} characters"
+            return Verdict.fail("answer-too-long", problem, cause="response")
         unit = required_unit(query_text(inputs.task.query))
         is_short = max(len(text), len(reference)) <= _NUMBER_LIMIT
         status = compare_plainly(text, reference, unit) if is_short else None
@@ -86,11 +85,9 @@ class Accuracy(Evaluator):
             return Verdict.fail(error.kind, "the answers could not be compared", cause="response")
         except WorkerDied as error:
             return Verdict.fail("worker-died", str(error), cause="response")
-        return (
-            _abstain(reference)
-            if status == "unparsed-reference"
-            else _build_verdict(status, answer, reference)
-        )
+        if status == "unparsed-reference":
+            return _abstain(reference)
+        return _build_verdict(status, answer, reference)
 
 
 def _meant_answer(text: str, reference: Kind) -> Passage | None:
@@ -134,16 +131,16 @@ class Calculation(CodeEvaluator):
         for number, step in wrong_steps:
             value = "it is not defined" if step.value is None else f"it is {float(step.value):.10g}"
             reason += f"; calculation {number} is wrong: {quote(step.quote)}, but {value}"
+        evidence = [
+            Evidence(quote=step.quote, start=step.start, end=step.end) for _, step in wrong_steps
+        ]
         return Verdict(
             score=right / len(steps),
             met=not wrong_steps,
             native=right,
             scale=(0, len(steps)),
             reason=reason,
-            evidence=tuple(
-                Evidence(quote=step.quote, start=step.start, end=step.end)
-                for _, step in wrong_steps
-            ),
+            evidence=tuple(evidence),
         )
 
 
@@ -154,9 +151,8 @@ class Format(CodeEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         text = inputs.response.text
-        parts = {tag: tag in text for tag in TAGS} | {
-            "in order with nothing outside": is_in_order(text)
-        }
+        parts = {tag: tag in text for tag in TAGS}
+        parts["in order with nothing outside"] = is_in_order(text)
         missing = [name for name, is_present in parts.items() if not is_present]
         present = len(parts) - len(missing)
         reason = f"missing: {', '.join(missing)}" if missing else "all parts are there"
@@ -210,6 +206,5 @@ class Length(CodeEvaluator):
         length = len(inputs.response.text)
         limit = self.settings.limit
         factor = 0.75 + 0.25 * cos(pi * min(1.0, length / limit))
-        return Verdict(
-            score=factor, native=length, reason=f"{length} characters, of a limit of {limit}"
-        )
+        reason = f"{length} characters, of a limit of {limit}"
+        return Verdict(score=factor, native=length, reason=reason)

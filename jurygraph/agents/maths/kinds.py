@@ -135,8 +135,9 @@ def _read_choice(text: str) -> Choice | None:
     letter = match["round"] or match["square"] or match["angle"] or match["plain"]
     rest = match["rest"] or ""
     is_marked = not match["plain"] or match["mark"]
-    if is_marked:  # "C. elegans" is no option "elegans"
-        is_option = not _REMARK.match(rest) and not (match["mark"] == "." and rest[:1].islower())
+    if is_marked:
+        is_sentence = match["mark"] == "." and rest[:1].islower()  # "C. elegans" is no option
+        is_option = not _REMARK.match(rest) and not is_sentence
     else:
         is_option = not rest or any(pattern.fullmatch(rest) for pattern in (_REASON, _IN_BRACKETS))
     return Choice(letter) if is_option and not _OTHER_LETTER.search(rest) else None
@@ -168,9 +169,13 @@ def _read_matrix(text: str) -> Matrix | None:
     if not rows or any(len(row) != len(rows[0]) for row in rows):
         return None
     first = match["name"][0]
-    is_determinant = match["outer"] == "|" or first == "v"
-    return Matrix(tuple(rows), "|" if is_determinant else "‖" if first == "V" else "")
+    delimiter = "‖" if first == "V" else ""
+    if match["outer"] == "|" or first == "v":
+        delimiter = "|"
+    return Matrix(tuple(rows), delimiter)
 
 
 def _read_words(text: str) -> Words | None:
-    return Words(" ".join(text.casefold().split())) if _WORDS.fullmatch(text) else None
+    if not _WORDS.fullmatch(text):
+        return None
+    return Words(" ".join(text.casefold().split()))

@@ -35,7 +35,8 @@ def _any_of(words: str) -> str:
 def _line_pattern(kind: str) -> str:
     """Return the pattern of a label with a colon ("**Final answer:** 18"), or of a heading, for the words of a kind."""
     adjective = f"(?:{_any_of(_SPACED['adjectives'])})"
-    phrase = f"(?i:(?:{adjective} ){{0,3}}(?:{_any_of(_SPACED[kind])})(?: {adjective})?)"
+    noun = f"(?:{_any_of(_SPACED[kind])})"
+    phrase = f"(?i:(?:{adjective} ){{0,3}}{noun}(?: {adjective})?)"
     joined = _any_of(f"{_JOINED[kind]} {_JOINED['before_colon']}")
     with_colon = rf"(?:{_SENTENCE_START}{phrase}|{joined})[*_ \t]{{0,4}}(?::|[—–](?= ))"
     return rf"{with_colon}|^(?:#{{1,6}}[ \t]{{0,4}}|\*\*){phrase}[*_ \t]{{0,4}}$"
@@ -44,18 +45,18 @@ def _line_pattern(kind: str) -> str:
 def _sentence_pattern(kind: str) -> str:
     """Return the pattern of a label with a verb ("so the final answer is 18"), for the words of a kind."""
     link = rf"(?:{_any_of(_SPACED['links'])}|(?:would|must|should) be)"
-    spaced = (
-        rf"\b(?i:(?:{_any_of(_SPACED[kind])})(?: (?:{_any_of(_SPACED['adjectives'])}))? {link})\b"
-    )
-    joined = f"(?:{_any_of(_JOINED[kind])})(?:{_any_of(_JOINED['links'])})"
+    adjectives = _any_of(_SPACED["adjectives"])
+    spaced = rf"\b(?i:(?:{_any_of(_SPACED[kind])})(?: (?:{adjectives}))? {link})\b"
+    joined_links = _any_of(_JOINED["links"])
+    joined = f"(?:{_any_of(_JOINED[kind])})(?:{joined_links})"
     return rf"(?:{spaced}|{joined})[ \t]{{0,4}}:?"
 
 
 def _denial_pattern() -> str:
     articles = rf"(?: (?:{_any_of(_SPACED['articles'])})(?= |\Z)){{0,2}}"
-    return (
-        rf"\b(?i:{_any_of(_SPACED['denials'])}){articles} ?\Z|(?:{_any_of(_JOINED['denials'])}) ?\Z"
-    )
+    spaced = rf"\b(?i:{_any_of(_SPACED['denials'])}){articles} ?\Z"
+    joined = rf"(?:{_any_of(_JOINED['denials'])}) ?\Z"
+    return f"{spaced}|{joined}"
 
 
 _BARE = rf"{_LINE_START}A[*_ ]{{0,4}}:"
@@ -77,13 +78,14 @@ def find_labelled(text: str, labels: re.Pattern[str], search_from: int = 0) -> S
     Mathematics in display goes to its end. A label's passage ends at the next label, so none is read twice.
     """
     end = len(text)
-    for label_start, label_end in reversed(
-        [label.span() for label in labels.finditer(text, search_from)]
-    ):
-        if _DENIAL.search(text[max(0, label_start - _LONGEST_DENIAL) : label_start]):
+    spans = [label.span() for label in labels.finditer(text, search_from)]
+    for label_start, label_end in reversed(spans):
+        words_before = text[max(0, label_start - _LONGEST_DENIAL) : label_start]
+        if _DENIAL.search(words_before):
             continue
         start = _BLANK_RUN.match(text, label_end, end).end()  # type: ignore[union-attr]  # it matches anywhere
-        if sentence := trim(text, start, _end_of_passage(text, start, end)):
+        sentence = trim(text, start, _end_of_passage(text, start, end))
+        if sentence is not None:
             return sentence
         end = label_start
     return None
@@ -91,7 +93,8 @@ def find_labelled(text: str, labels: re.Pattern[str], search_from: int = 0) -> S
 
 def _end_of_passage(text: str, start: int, end: int) -> int:
     closing = _DISPLAYS.get(text[start : start + 2])
-    if closing and (closed := text.find(closing, start + 2, end)) >= 0:
+    closed = text.find(closing, start + 2, end) if closing else -1
+    if closed >= 0:
         return closed + 2
     newline = text.find("\n", start, end)
     line_end = end if newline < 0 else newline
@@ -104,9 +107,8 @@ def sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
     for stop in _SENTENCE_END.finditer(text, start, end):
         position = stop.start()
         is_initial = position > start and _INITIAL.match(text, position - 1)
-        is_abbreviation = is_initial or _ABBREVIATION.search(
-            text[max(start, position - 8) : position]
-        )
+        word_before = text[max(start, position - 8) : position]
+        is_abbreviation = is_initial or _ABBREVIATION.search(word_before)
         if text[position] != "." or not is_abbreviation:
             yield position
 
