@@ -119,12 +119,12 @@ class FunctionEvaluator(AdaptedEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Any:
         responses = (inputs.responses,) if self.scope == "group" else inputs.responses
-        if self.scope == "response":
-            material: dict[str, Any] = {name: inputs.material[0][name] for name in self.needs}
-        else:
-            material = {
-                name: tuple(materials[name] for materials in inputs.material) for name in self.needs
-            }
+        material: dict[str, Any] = {}
+        for name in self.needs:
+            if self.scope == "response":
+                material[name] = inputs.material[0][name]
+            else:
+                material[name] = tuple(materials[name] for materials in inputs.material)
         return self.target(inputs.task, *responses, **material, **inputs.question.params)
 
     def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
@@ -138,21 +138,20 @@ class FunctionEvaluator(AdaptedEvaluator):
         are_complete: bool,
     ) -> None:
         """Raise ConfigError if the function cannot be called with these arguments, keywords and params."""
-        own: list[str] = []
+        names: list[str] = []
         try:
             signature = inspect.signature(self.target)
-            own = [
-                name
-                for name in list(signature.parameters)[len(arguments) :]
-                if name not in keywords
-            ]
+            names = list(signature.parameters)[len(arguments) :]
             bind = signature.bind if are_complete else signature.bind_partial
             bind(*arguments, **dict.fromkeys(keywords), **params)
         except (TypeError, ValueError) as error:
-            hint = f"; its params: {', '.join(own) or 'none'}" if params else ""
-            extra = (
-                f" with {', '.join((*keywords, *params))} as keywords" if keywords or params else ""
-            )
+            hint = ""
+            if params:
+                param_names = [name for name in names if name not in keywords]
+                hint = f"; its params: {', '.join(param_names) or 'none'}"
+            extra = ""
+            if keywords or params:
+                extra = f" with {', '.join((*keywords, *params))} as keywords"
             raise ConfigError(
                 f"evaluator {self.name!r} of scope {self.scope} is called as ({', '.join(arguments)}){extra}: {error}; "
                 f"change the function, or the params{hint}"
@@ -180,16 +179,12 @@ class FeedbackEvaluator(FunctionEvaluator):
         reason = missing_part(values, self._declared)
         if reason is not None:
             return Verdict.abstain(reason)
-        result = self.target(
-            **{name: values[name] for name in self._declared},
-            **{name: inputs.material[0][name] for name in self.needs},
-            **inputs.question.params,
-        )
-        return (
-            self._read_later(result)
-            if inspect.isawaitable(result)
-            else read_feedback(result, self.name)
-        )
+        parts = {name: values[name] for name in self._declared}
+        material = {name: inputs.material[0][name] for name in self.needs}
+        result = self.target(**parts, **material, **inputs.question.params)
+        if inspect.isawaitable(result):
+            return self._read_later(result)
+        return read_feedback(result, self.name)
 
     async def _read_later(self, result: Awaitable[Any]) -> Answer:
         return read_feedback(await result, self.name)
@@ -219,9 +214,8 @@ class RunnableEvaluator(AdaptedEvaluator):
             )
 
     async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
-        from jurygraph.agents.graph_steps import (
-            StepRecorder,
-        )  # imported lazily: it needs langchain-core
+        # Imported lazily: it needs langchain-core.
+        from jurygraph.agents.graph_steps import StepRecorder
 
         state: dict[str, Any] = {"task": inputs.task, "query": inputs.task.query}
         if self.scope == "response":
@@ -232,17 +226,13 @@ class RunnableEvaluator(AdaptedEvaluator):
             }
         else:
             state |= {"responses": inputs.responses, "material": inputs.material}
-        configurable = {
-            "client": inputs.client,
-            "chat_model": inputs.client and inputs.client.chat_model,
-        }
+        chat_model = inputs.client and inputs.client.chat_model
+        configurable = {"client": inputs.client, "chat_model": chat_model}
         config = {"callbacks": [StepRecorder(inputs.steps)], "configurable": configurable}
-        takes_context = (
-            "context" in inspect.signature(self.target.ainvoke).parameters
-        )  # as graphs do
-        result = await self.target.ainvoke(
-            state, config, **({"context": inputs} if takes_context else {})
-        )
+        keywords = {}
+        if "context" in inspect.signature(self.target.ainvoke).parameters:  # as graphs do
+            keywords["context"] = inputs
+        result = await self.target.ainvoke(state, config, **keywords)
         if self.scope == "group" and isinstance(result, Mapping):
             return [read_answer(verdict) for verdict in result["verdicts"]]
         return read_answer(result)
@@ -292,9 +282,8 @@ def has_own_version(kind: type, role: type) -> bool:
 
 
 def _package_of(kind: type) -> str:
-    from jurygraph.sources.user_modules import (
-        plain_module_name,
-    )  # lazily: readers of configs load much
+    # Imported lazily: readers of configs load much.
+    from jurygraph.sources.user_modules import plain_module_name
 
     return plain_module_name(kind.__module__).partition(".")[0]
 
@@ -313,9 +302,8 @@ def adapt(target: Any, name: str, **settings: Any) -> AdaptedEvaluator:
     try:
         chosen = AdaptedSettings(**settings)
     except InputError as error:
-        raise ConfigError(
-            f"evaluator {name!r}, {str(error).removeprefix('AdaptedSettings.')}"
-        ) from None
+        problem = str(error).removeprefix("AdaptedSettings.")
+        raise ConfigError(f"evaluator {name!r}, {problem}") from None
     kind: type[AdaptedEvaluator] = FunctionEvaluator
     if is_runnable(target):
         kind = RunnableEvaluator
@@ -392,15 +380,19 @@ def criteria(
     if isinstance(values, str | FrozenModel) or not isinstance(values, Iterable):
         hint = 'write {"polite": "It is polite."}, or a list of texts or criteria, such as `rubric.criteria`'
         raise InputError(f"criteria: is {name_type(values)}; {hint}")
-    own = [
-        one.model_dump(mode="json", exclude_defaults=True) if isinstance(one, Criterion) else one
-        for one in values
-    ]
-    if not own:
+    listed: list[Any] = []
+    for value in values:
+        if isinstance(value, Criterion):
+            listed.append(value.model_dump(mode="json", exclude_defaults=True))
+        else:
+            listed.append(value)
+    if not listed:
         raise InputError(
             'criteria: is empty; write {"polite": "It is polite."}, or a list of texts'
         )
-    plain = dict(zip(criteria, own, strict=True)) if isinstance(criteria, Mapping) else own
+    plain: Any = listed
+    if isinstance(criteria, Mapping):
+        plain = dict(zip(criteria, listed, strict=True))
     return {
         "use": "criteria",
         "name": name,
@@ -411,6 +403,5 @@ def criteria(
 
 def _origin(adapted: AdaptedEvaluator) -> tuple[str, str | int]:
     """Return an identity of the definition, so that a redefinition replaces it; a Runnable equals only itself."""
-    return getattr(adapted.target, "__module__", ""), getattr(
-        adapted.target, "__qualname__", id(adapted.target)
-    )
+    target = adapted.target
+    return getattr(target, "__module__", ""), getattr(target, "__qualname__", id(target))

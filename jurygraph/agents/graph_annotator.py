@@ -746,23 +746,23 @@ class GraphAnnotator:
 
     async def _ask_roles(self, names: Sequence[str]) -> CheckedRoles:
         criteria = {name: self._by_id[name] for name in names}
-        listed = _lines(
-            {"id": criterion.id, **_criterion_fields(criterion)}
-            for criterion in self._by_id.values()
-        )
-        variables = {**self._shared_variables, "rubric": listed, "asked": _lines(names)}
+        rubric = [
+            {"id": name, **_criterion_fields(criterion)} for name, criterion in self._by_id.items()
+        ]
+        variables = {**self._shared_variables, "rubric": _lines(rubric), "asked": _lines(names)}
         room = _TOKENS_BASE + _TOKENS_A_ROLE * len(names) + _tokens(names)
         form = roles_reply_model(tuple(names))
-        request = self._client.request(
-            load_prompt("graph-roles"), form, variables, max_reply_tokens=room
-        )
+        prompt = load_prompt("graph-roles")
+        request = self._client.request(prompt, form, variables, max_reply_tokens=room)
+
+        def without_reply(problem: str) -> CheckedRoles:
+            return CheckedRoles(unassigned=dict.fromkeys(names, f"was given no role: {problem}"))
+
         return await self._ask(
             request,
             RolesReply,
             lambda reply: check_roles(reply.roles, criteria),
-            lambda problem: CheckedRoles(
-                unassigned=dict.fromkeys(names, f"was given no role: {problem}")
-            ),
+            without_reply,
             "the roles of its criteria",
         )
 

@@ -28,8 +28,9 @@ class StepRecorder(BaseCallbackHandler):
 
     def on_chain_end(self, *args: Any, run_id: UUID, **about: Any) -> None:
         if run_id in self._started:
-            place, start = self._started.pop(run_id)
-            self._steps[place] = Step(name=self._steps[place].name, duration=monotonic() - start)
+            index, start = self._started.pop(run_id)
+            name = self._steps[index].name
+            self._steps[index] = Step(name=name, duration=monotonic() - start)
 
     def on_chain_error(self, error: BaseException, **about: Any) -> None:
         if not isinstance(error, CancelledError):  # a step that was cut off did not end

@@ -47,10 +47,8 @@ class IsolatedEvaluator(Evaluator):
         limit = evaluator.timeout or CODE_LIMIT
         modules = current_modules()
         folder = None if modules is None else str(modules.folder.resolve())
-        setup = {
-            "use": use.model_copy(update={"isolate": None}).model_dump(mode="json"),
-            "folder": folder,
-        }
+        use_in_worker = use.model_copy(update={"isolate": None})
+        setup = {"use": use_in_worker.model_dump(mode="json"), "folder": folder}
         self._pool = WorkerPool(
             self.name, "jurygraph.agents.registry:prepare_isolated", setup, time_limit=limit
         )
@@ -72,9 +70,8 @@ class IsolatedEvaluator(Evaluator):
 
     async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
         try:
-            result = await self._pool.call(
-                json.dumps(_Request.model_validate(inputs).model_dump(mode="json"))
-            )
+            request = _Request.model_validate(inputs)
+            result = await self._pool.call(json.dumps(request.model_dump(mode="json")))
         except WorkFailed as error:
             return Verdict.fail(error.kind, str(error), cause="evaluator")
         except WorkerDied as error:
@@ -109,7 +106,9 @@ def open_in_worker(evaluator: Evaluator) -> Callable[[str], Any]:
         read = _Request.model_validate(json.loads(request))
         client: Any = UndeclaredClient(read.question.evaluator)
         result = evaluator.answer(EvaluatorInput(**dict(read), client=client))
-        return _write_answer(runner.run(_wait(result)) if inspect.isawaitable(result) else result)
+        if inspect.isawaitable(result):
+            result = runner.run(_wait(result))
+        return _write_answer(result)
 
     evaluator.open()
     return answer

@@ -86,9 +86,8 @@ class UndeclaredClient:
         return False
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith(
-            "__"
-        ):  # `copy`, `pickle` and `inspect` look for these: no use of the model
+        # `copy`, `pickle` and `inspect` look for these: no use of the model.
+        if name.startswith("__"):
             raise AttributeError(name)
         hint = "write `uses_model = True` in its class, or `own_model=False` where jg.evaluator makes it of a Runnable"
         raise ConfigError(
@@ -353,9 +352,9 @@ async def ask_model(
     """
 
     async def check(reply: T) -> str | None:
-        return (
-            None if find_flaw is None else await search_off_loop(lambda: find_flaw(reply), letters)
-        )
+        if find_flaw is None:
+            return None
+        return await search_off_loop(lambda: find_flaw(reply), letters)
 
     try:
         reply = await client.judge(request, reply_model, check, find_problem=find_problem)
@@ -472,11 +471,11 @@ async def judge_findings(
     def find_flaw(value: T) -> str | None:
         if text is None:
             return None
-        return describe_missing_quotes(
-            f"{finding.place}: {_missing_evidence(claim, text)}"
-            for finding in find(value, None).values()
-            for claim in _unsupported_claims(finding.claims, text)
-        )
+        problems = []
+        for finding in find(value, None).values():
+            for claim in _unsupported_claims(finding.claims, text):
+                problems.append(f"{finding.place}: {_missing_evidence(claim, text)}")
+        return describe_missing_quotes(problems)
 
     def read(reply: "ParsedReply[T]") -> dict[str, Verdict]:
         findings = find(reply.value, reply.reply)
@@ -599,10 +598,14 @@ def verify_quotes(
     quotations: Sequence[str], text: QuotableTexts
 ) -> tuple[tuple[Evidence, ...], list[str]]:
     """Return the quoted passages as evidence, and the quotations that match no passage."""
-    evidence_of = {quotation: text.find_support(quotation) for quotation in quotations}
-    found = [evidence for evidence in evidence_of.values() if evidence is not None]
-    rejected = [quotation for quotation, evidence in evidence_of.items() if evidence is None]
-    passages = {(evidence.source, evidence.start, evidence.end): evidence for evidence in found}
+    passages: dict[tuple[str, int | None, int | None], Evidence] = {}
+    rejected = []
+    for quotation in dict.fromkeys(quotations):
+        evidence = text.find_support(quotation)
+        if evidence is None:
+            rejected.append(quotation)
+        else:
+            passages[evidence.source, evidence.start, evidence.end] = evidence
     return tuple(passages.values()), rejected
 
 
@@ -635,11 +638,13 @@ class SingleCallEvaluator(BatchEvaluator):
         calls: dict[tuple[str, int], list[EvaluatorInput]] = defaultdict(list)
         for inputs in batch:
             calls[inputs.response.id, inputs.sample].append(inputs)
-        judging = map(self._judge_call, calls.values())
-        verdicts = dict(zip(calls, await each_answered(judging), strict=True))
-        return [
-            verdicts[inputs.response.id, inputs.sample][inputs.question.subject] for inputs in batch
-        ]
+        results = await each_answered(map(self._judge_call, calls.values()))
+        by_call = dict(zip(calls, results, strict=True))
+        verdicts = []
+        for inputs in batch:
+            call_verdicts = by_call[inputs.response.id, inputs.sample]
+            verdicts.append(call_verdicts[inputs.question.subject])
+        return verdicts
 
     async def _judge_call(self, same_call: Sequence[EvaluatorInput]) -> Mapping[str, Verdict]:
         shared = replace(same_call[0], client=share_client(same_call))

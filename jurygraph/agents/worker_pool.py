@@ -238,8 +238,8 @@ def end_process_after(seconds: float) -> Iterator[None]:
 
 def _message(error: BaseException) -> str:
     frame = extract_tb(error.__traceback__)[-1]
-    place = f"({Path(frame.filename).name}, line {frame.lineno}, in {frame.name})"
+    where = f"({Path(frame.filename).name}, line {frame.lineno}, in {frame.name})"
     try:
-        return f"{str(error)[:_MAX_MESSAGE]} {place}"
+        return f"{str(error)[:_MAX_MESSAGE]} {where}"
     except Exception:  # noqa: BLE001 - even a message can run user code
-        return f"it has no message {place}"
+        return f"it has no message {where}"

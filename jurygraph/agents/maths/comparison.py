@@ -187,9 +187,12 @@ def _readings(kind: Kind) -> list[Reading]:
 
 def _paired_readings(answer: Kind, reference: Kind) -> list[tuple[Reading, Reading]]:
     """Return what must be equal for two answers to be: themselves, or the cells of matrices of one shape."""
-    if isinstance(answer, Matrix) and isinstance(reference, Matrix):
-        if _shape_of(answer) != _shape_of(reference):
-            return []
+    if (
+        isinstance(answer, Matrix)
+        and isinstance(reference, Matrix)
+        and _shape_of(answer) != _shape_of(reference)
+    ):
+        return []
     return list(zip(_readings(answer), _readings(reference), strict=True))
 
 

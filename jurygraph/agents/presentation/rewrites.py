@@ -205,12 +205,13 @@ def _broken_in_passage(
 def _has_same_names(statement: Statement, text: str, values: Set[str]) -> bool:
     # Words of one or two letters occur by chance, so they count as no value of another statement.
     others = {words for words in values if not _contains(statement.text, words) and len(words) > 2}
-    return (
-        all(_contains(text, words) for words in statement.verbatim)
-        and not any(_contains(text, words) for words in others)
-        and all(_contains(statement.text, name) for name in _names(text))
-        and all(_contains(text, name) for name in _names(statement.text))
-    )
+    if not all(_contains(text, words) for words in statement.verbatim):
+        return False
+    if any(_contains(text, words) for words in others):
+        return False
+    if not all(_contains(statement.text, name) for name in _names(text)):
+        return False
+    return all(_contains(text, name) for name in _names(statement.text))
 
 
 def _names(text: str) -> set[str]:
