@@ -205,9 +205,8 @@ ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 # are visible too, in messages about missing fields.
 
 
-class FaultReply(
-    FrozenModel
-):  # comes before the flags of the aspects, so that the fault is described first
+# In a reply it comes before the flags of the aspects, so that the fault is described first.
+class FaultReply(FrozenModel):
     aspect: Aspect
     reason: Reason
     quote: Annotated[str, Field(max_length=1000)]

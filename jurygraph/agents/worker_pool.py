@@ -140,10 +140,8 @@ class WorkerPool:
         processes = ProcessPool(self._workers, 0, _start_worker, self._initargs, _Context())
         try:
             processes.active  # noqa: B018 - to look starts it
-        except (
-            BrokenProcessPool,
-            AssertionError,
-        ) as error:  # the latter within a daemon of multiprocessing
+        # The latter is raised within a daemon of multiprocessing.
+        except (BrokenProcessPool, AssertionError) as error:
             raise WorkerNotStarted(f"the worker of {self.name!r} cannot start: {error}") from None
         self._processes = processes
         weakref.finalize(self, _end_later, processes).atexit = False
@@ -180,9 +178,8 @@ class _Process(SpawnProcess):
                 sys.modules["__main__"] = main
 
     def terminate(self) -> None:
-        with suppress(
-            ProcessLookupError, PermissionError
-        ):  # it has no group yet; on macOS, all have ended
+        # It has no group yet; on macOS, all have ended.
+        with suppress(ProcessLookupError, PermissionError):
             if self.exitcode is None and self.pid is not None:
                 os.killpg(self.pid, signal.SIGKILL)
         super().kill()

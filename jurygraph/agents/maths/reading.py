@@ -88,9 +88,8 @@ _ASKED = re.compile(
 
 # Numbers
 _SIGNS = str.maketrans(_WORDS["signs"])
-_MINUS = re.compile(
-    r"(^|[=(,\[{]) ?–|^(?i:minus|negative) (?=[0-9.\\$])"
-)  # elsewhere a dash marks a range
+# Elsewhere a dash marks a range.
+_MINUS = re.compile(r"(^|[=(,\[{]) ?–|^(?i:minus|negative) (?=[0-9.\\$])")
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF02, 0xFF5F) if chr(code) != "？"} | {
     0x3000: ord(" ")
 }
@@ -99,17 +98,15 @@ _ROOT = re.compile(r"√ ?(?:([0-9]+)(?![0-9]|\.[0-9])|(?=\())")
 _LATEX_THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|,?\\[,!]) ?(?=[0-9]{3}(?![0-9]))")
 _LATEX_COMMA = re.compile(r"(?<=[0-9])\{,\}(?=[0-9])")
 _SPACING = re.compile(r"\\(?:left|right|displaystyle)(?![A-Za-z])")
-_BLANK = re.compile(
-    r"\\(?:quad|qquad)(?![A-Za-z])|\\[,;:! ]|(?<=.)~"
-)  # at its beginning, a tilde is "about"
+# At the beginning of an answer, a tilde is "about".
+_BLANK = re.compile(r"\\(?:quad|qquad)(?![A-Za-z])|\\[,;:! ]|(?<=.)~")
 _WRAPPER = re.compile(
     r"\\(?:boxed|fbox|text|mathrm|mathbf|textbf|mbox|mathit|textit) ?\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}"
 )
 _PAIRS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`"))
 _QUOTES = (('"', '"'), ("'", "'"), ("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"))
-_TAIL = re.compile(
-    r"(?:[.,;。]|(?:\*\*)?(?:です|だ|である|입니다|이다|이에요|예요))$"
-)  # stops, and "is" where it stands last
+# Stops, and "is" where it stands last.
+_TAIL = re.compile(r"(?:[.,;。]|(?:\*\*)?(?:です|だ|である|입니다|이다|이에요|예요))$")
 _GROUP = re.compile(r"\\(?:text|mathrm|mbox|textbf|mathbf|textit|mathit) ?\{([A-Za-z /.-]*)\}")
 _DEGREES = re.compile(r"\^ ?\{? ?\\circ ?\}?|\\degrees?(?![A-Za-z])")
 _CURRENCY = r"(?:US|CA|AU|C|A)?\$|[£€¥₹]|USD|EUR|GBP|INR|JPY|CHF|Rs\.?"
