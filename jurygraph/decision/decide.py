@@ -56,7 +56,7 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.plan import SUBMITTED, RewardGate
 from jurygraph.schema.trace import group_verdicts_by_response
-from jurygraph.schema.verdict import GROUP_OF_ONE
+from jurygraph.schema.verdict import GROUP_OF_ONE, Status
 
 Values = Mapping[str, Floats]
 """Values of components [R], by name."""
@@ -870,9 +870,9 @@ def _is_failed_by_rule(decision: Decision, table: VerdictTable) -> Bools:
 
 
 def _count(verdicts: Sequence[RecordedVerdict]) -> Counts:
-    statuses = [v.status for v in verdicts if not v.superseded]
-    reported = ("ok", "abstained", "failed", "not_applicable")
-    return _counts(*(statuses.count(status) for status in reported))
+    statuses = [verdict.status for verdict in verdicts if not verdict.superseded]
+    outcomes = map(statuses.count, get_args(Status))
+    return _counts(*outcomes)
 
 
 @lru_cache(maxsize=4096)
