@@ -5,8 +5,7 @@ rubrics are stored together with the plans: all of them or none. Until these are
 separate ledger, so that a run that is stopped while planning does not repeat it.
 """
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
@@ -21,23 +20,13 @@ from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.header import Header, header_draft, read_header
 from jurygraph.runs.store.ledger import Draft, Ledger, Writer
 from jurygraph.runs.store.packing import (
-    ERASED,
     Body,
     number_shared_lists,
     pack_reward,
     pack_trace,
     task_text,
 )
-from jurygraph.schema import (
-    Call,
-    CallUse,
-    Plan,
-    RecordedVerdict,
-    Response,
-    SurveyOutline,
-    Task,
-    Trace,
-)
+from jurygraph.schema import Call, Plan, Response, Task, Trace
 from jurygraph.sources.files import close_on_error
 
 
@@ -60,10 +49,13 @@ class CallStore:
             return None
         for ledger, keys in zip(self._ledgers, self._keys, strict=True):
             record = ledger.find("call", key) if hash(key) in keys else None
-            if record is not None and (reply := ledger.texts_of(record).get(1)) is not None:
-                return AnsweredCall(
-                    Reply.model_validate_json(reply), Call.model_validate(record.content["call"])
-                )
+            if record is None:
+                continue
+            reply_text = ledger.texts_of(record).get(1)
+            if reply_text is not None:
+                reply = Reply.model_validate_json(reply_text)
+                call = Call.model_validate(record.content["call"])
+                return AnsweredCall(reply, call)
         return None
 
     async def store(self, request: Request, answered: AnsweredCall) -> None:
@@ -84,7 +76,8 @@ class CallStore:
 
 
 def _draft(request: Request, call: Call, *reply: Reply) -> Draft:
-    texts = [encode_json(request.to_dict()), *(part.model_dump_json().encode() for part in reply)]
+    texts = [encode_json(request.to_dict())]
+    texts += [part.model_dump_json().encode() for part in reply]
     return Draft("call", call.id, {"call": call.model_dump(mode="json")}, texts)
 
 
@@ -124,11 +117,10 @@ class PlanningCalls(CallStore):
     def find(self, key: str) -> AnsweredCall | None:
         """Return the call whose request has this digest; a call from the file is copied to the run's ledger."""
         call = super().find(key)
-        if (
-            call is None
-            and self._file_ledger is not None
-            and (call := self._file_calls.find(key)) is not None
-        ):
+        if call is not None or self._file_ledger is None:
+            return call
+        call = self._file_calls.find(key)
+        if call is not None:
             record = self._file_ledger.require("call", key)
             body = {"call": record.content["call"]}
             texts = self._file_ledger.stored_texts(record.seq, record.seq)
@@ -158,71 +150,6 @@ class PlanningCalls(CallStore):
         """Remove the file: the run has everything that was needed from it."""
         self.close()
         run_folder.discard_planning(self._run.folder)
-
-
-class RecordedCall(NamedTuple):
-    """A call behind a verdict, with its purpose. Instead of a text that is not there, there is the reason."""
-
-    purpose: str
-    call: Call
-    request: dict[str, Any] | str
-    reply: dict[str, Any] | str
-
-
-def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> list[RecordedCall]:
-    """Return the calls behind verdicts of a trace, in order: those for material first, repairs after the first try.
-
-    Raises `TraceMismatch` if a stored text is not the one that was written.
-    """
-    by_id = {call.id: call for call in trace.calls}
-    calls: dict[str, RecordedCall] = {}
-    for use in _named_uses(run.survey_outline_of(trace.task_id), trace, verdicts):
-        call = by_id.get(use.id)
-        if call is not None and use.id not in calls:
-            request, reply = _find_texts(run.source, call)
-            reply = reply if call.fault is None else "none"  # one that came too late does not count
-            calls[use.id] = RecordedCall(use.purpose, call, request, reply)
-    return list(calls.values())
-
-
-def _named_uses(
-    outline: SurveyOutline, trace: Trace, verdicts: Sequence[RecordedVerdict]
-) -> Iterator[CallUse]:
-    """Yield the calls that the material of the verdicts' question and the verdicts name, with their purposes."""
-    from jurygraph.graphs.routing import (
-        required_material,
-    )  # lazily: it loads the judging, which no other reader needs
-
-    needs = {derivation.gives: derivation.needs for derivation in outline.derivations}
-    names = [
-        n for q in outline.questions if q.id == verdicts[0].question for n in required_material(q)
-    ]
-    for name in names:  # the list grows by what each material is made from
-        names += (need for need in needs.get(name, ()) if need not in names)
-    made = {material.name: material.calls for material in trace.material}
-    for name in reversed(names):
-        yield from made.get(name, ())
-    for verdict in verdicts:
-        yield from verdict.named_calls
-
-
-def _find_texts(run: Run, call: Call) -> tuple[Any, Any]:
-    """Return the request and the reply of a call, from the run or the one from which it was branched."""
-    if run.ledger.find("call", call.id) is not None:
-        texts = run.ledger.texts_of(run.ledger.require("call", call.id))
-        request, reply = (
-            json.loads(texts[place]) if place in texts else ERASED for place in (0, 1)
-        )
-        return request, reply
-    if run.header.branch is None:
-        return (f"not recorded in {run.folder}",) * 2
-    folder = run.folder_of(run.header.branch)
-    if not (folder / run_folder.LEDGER).is_file():
-        return (
-            f"in the run {folder}, from which {run.folder} was branched, and which is not there",
-        ) * 2
-    with Run.open(folder) as origin:
-        return _find_texts(origin.source, call)
 
 
 class WritableRun(Run):

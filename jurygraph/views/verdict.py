@@ -6,8 +6,8 @@ from typing import Any
 
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
+from jurygraph.runs.calls import RecordedCall, read_calls
 from jurygraph.runs.run import Run
-from jurygraph.runs.writable_run import RecordedCall, read_calls
 from jurygraph.schema import RecordedVerdict
 from jurygraph.views.rewards import full_question
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from jurygraph.runs.calls import RecordedCall, read_calls
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.writable_run import RecordedCall, read_calls
 from tests.agents.extraction.plans import in_words
 from tests.models.judge_scripts import config, judge_reply, rubric
 from tests.models.server import (

@@ -15,10 +15,10 @@ from jurygraph.cli.render.text import (
 from jurygraph.display import format_number
 from jurygraph.explanation.terms import UNSUPPORTED, ExplainedVerdict
 from jurygraph.messages import format_plain, join_names
+from jurygraph.runs.calls import RecordedCall
 from jurygraph.runs.run import is_erased
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.tables import to_text
-from jurygraph.runs.writable_run import RecordedCall
 from jurygraph.schema import Call, Failure, RecordedVerdict
 from jurygraph.schema.task import READ_FROM_FILE
 from jurygraph.schema.verdict import Evidence
