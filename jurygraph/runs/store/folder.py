@@ -55,13 +55,11 @@ def require_run(folder: Path) -> None:
     if is_zipfile(folder):
         hint = f"unpack it and run `python3 -I verify.py {shell_quote(folder.resolve())}` there"
         raise InputError(f"{folder}: is a zip file and no run; if it is an audit bundle, {hint}")
-    state = (
-        "contains no run"
-        if folder.is_dir()
-        else "is not a folder"
-        if folder.exists()
-        else "does not exist"
-    )
+    state = "does not exist"
+    if folder.is_dir():
+        state = "contains no run"
+    elif folder.exists():
+        state = "is not a folder"
     raise InputError(f"{folder}: {state}; name the folder that `jurygraph score --out` made")
 
 

@@ -111,69 +111,75 @@ _FILES = {
 def differences(run: Header, current: Header) -> Iterator[str]:
     """Yield the differences between a run and the current inputs, one sentence each."""
     yield from _file_differences(run, current)
-    for key, in_run, value in changes(
-        _judging_settings(run.config), _judging_settings(current.config)
-    ):
+    settings_in_run = _judging_settings(run.config)
+    settings = _judging_settings(current.config)
+    for key, in_run, value in changes(settings_in_run, settings):
         yield f"config {key} is {format_value(in_run)} in the run and {format_value(value)} here"
     for judge in (None, *current.config.models):
         yield from _identity_differences(run, current, judge)
     for role in ("evaluator", "deriver", "combiner"):
-        run_versions, current_versions = (_versions(header, role) for header in (run, current))
-        if role == "combiner":  # the config determines which of them are used
-            run_versions = {
-                name: version for name, version in run_versions.items() if name in current_versions
-            }
-            current_versions = {
-                name: version for name, version in current_versions.items() if name in run_versions
-            }
-        for name, in_run, value in changes(run_versions, current_versions):
-            yield f"{role} {name} has version {format_value(in_run)} in the run and {format_value(value)} here"
+        yield from _version_differences(run, current, role)
     if run.domain != current.domain:
         yield f"the domain of the annotator is {run.domain} in the run and {current.domain} here"
-    for name, _, _ in changes(
-        _versions(run, "evaluator", "depends_on"), _versions(current, "evaluator", "depends_on")
-    ):
+    inputs_in_run = _versions(run, "evaluator", "depends_on")
+    inputs = _versions(current, "evaluator", "depends_on")
+    for name, _, _ in changes(inputs_in_run, inputs):
         yield f"additional input of evaluator {name}, such as a history, differs from that of the run"
-    origins = [
-        f"from {header.branch.folder}" if header.branch else "from no other"
-        for header in (run, current)
-    ]
     if (run.branch and run.branch.run) != (current.branch and current.branch.run):
-        yield f"the run was branched {origins[0]}, and this one would be branched {origins[1]}"
+        branched = f"the run was branched {_describe_branch(run)}"
+        yield f"{branched}, and this one would be branched {_describe_branch(current)}"
+
+
+def _describe_branch(header: Header) -> str:
+    return f"from {header.branch.folder}" if header.branch else "from no other"
+
+
+def _version_differences(run: Header, current: Header, role: str) -> Iterator[str]:
+    run_versions = _versions(run, role)
+    current_versions = _versions(current, role)
+    if role == "combiner":  # the config determines which of them are used
+        shared = run_versions.keys() & current_versions.keys()
+        run_versions = {name: run_versions[name] for name in run_versions if name in shared}
+        current_versions = {name: current_versions[name] for name in run_versions}
+    for name, in_run, value in changes(run_versions, current_versions):
+        yield f"{role} {name} has version {format_value(in_run)} in the run and {format_value(value)} here"
 
 
 def _identity_differences(run: Header, current: Header, judge: str | None) -> Iterator[str]:
     """Yield the differences between what answers under one name, where the settings are equal."""
-    if model_settings(run.config, judge) == model_settings(current.config, judge):
-        model = current.config.model if judge is None else current.config.models[judge].model
-        for key, in_run, value in _model_changes(
-            run.identity_of(judge), current.identity_of(judge)
-        ):
-            difference = (
-                f"has the {key} {format_value(in_run)} in the run and {format_value(value)} here"
-            )
-            yield f"the model behind {model} {difference}"
+    if model_settings(run.config, judge) != model_settings(current.config, judge):
+        return
+    model = current.config.model if judge is None else current.config.models[judge].model
+    identity_in_run = run.identity_of(judge)
+    for key, in_run, value in _model_changes(identity_in_run, current.identity_of(judge)):
+        values = f"{format_value(in_run)} in the run and {format_value(value)} here"
+        yield f"the model behind {model} has the {key} {values}"
 
 
 def _file_differences(run: Header, current: Header) -> Iterator[str]:
     for field, label in _FILES.items():
-        files: list[FileDigest | None] = [getattr(header, field) for header in (run, current)]
-        run_sum, current_sum = (file.sha256 if file else None for file in files)
-        if run_sum not in (current_sum, ERASED):
-            names = [f"{file.name} ({file.sha256[:12]})" if file else "none" for file in files]
-            yield f"the {label} is {names[0]} in the run and {names[1]} here"
-    columns_in_run, columns = (
-        header.columns.model_dump() if header.columns else {} for header in (run, current)
-    )
+        file_in_run: FileDigest | None = getattr(run, field)
+        file: FileDigest | None = getattr(current, field)
+        expected = None if file is None else file.sha256
+        stored = None if file_in_run is None else file_in_run.sha256
+        if stored not in (expected, ERASED):
+            names = f"{_describe_file(file_in_run)} in the run and {_describe_file(file)} here"
+            yield f"the {label} is {names}"
+    columns_in_run = run.columns.model_dump() if run.columns else {}
+    columns = current.columns.model_dump() if current.columns else {}
     for role, in_run, value in changes(columns_in_run, columns):
         yield f"the {role} column is {format_value(in_run)} in the run and {format_value(value)} here"
 
 
+def _describe_file(file: FileDigest | None) -> str:
+    return "none" if file is None else f"{file.name} ({file.sha256[:12]})"
+
+
 def _versions(header: Header, role: str, field: str = "version") -> dict[str, str]:
+    """Return a field of each evaluator, deriver or combiner, without empty ones; the latter have a version alone."""
     entries: dict[str, Any] = getattr(header, f"{role}s")
-    return {
-        name: value for name, entry in entries.items() if (value := getattr(entry, field, entry))
-    }
+    values = {name: getattr(entry, field, entry) for name, entry in entries.items()}
+    return {name: value for name, value in values.items() if value}
 
 
 _NOT_JUDGING = {
@@ -233,17 +239,17 @@ def _model_changes(
 _MISSING = object()
 
 
-def changes(there: Any, here: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+def changes(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Yield the innermost places at which two plain values differ, with both values."""
-    if isinstance(there, Mapping) and isinstance(here, Mapping):
-        for key in dict.fromkeys((*there, *here)):
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in dict.fromkeys((*old, *new)):
             inner = f"{path}.{key}" if path else key
-            yield from changes(there.get(key, _MISSING), here.get(key, _MISSING), inner)
-    elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
-        for index, (before, after) in enumerate(zip(there, here, strict=True)):
-            yield from changes(before, after, f"{path}[{index}]")
-    elif there != here:
-        yield path, there, here
+            yield from changes(old.get(key, _MISSING), new.get(key, _MISSING), inner)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (old_item, new_item) in enumerate(zip(old, new, strict=True)):
+            yield from changes(old_item, new_item, f"{path}[{index}]")
+    elif old != new:
+        yield path, old, new
 
 
 def format_value(value: Any) -> str:
@@ -258,7 +264,8 @@ def header_draft(header: Header, run_id: str) -> Draft:
     """
     body = header.model_dump(mode="json")
     sums = {name: body[name].pop("sha256") for name in _FILES if body.get(name) is not None}
-    return Draft("run", run_id, body, [] if header.base else [json.dumps(sums).encode()])
+    texts = [] if header.base else [json.dumps(sums).encode()]
+    return Draft("run", run_id, body, texts)
 
 
 def read_header(ledger: Ledger) -> Header:

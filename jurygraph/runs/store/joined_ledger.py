@@ -8,6 +8,7 @@ each ledger keeps its own links, and is verified by itself.
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from jurygraph.errors import TraceMismatch
@@ -88,28 +89,27 @@ class JoinedLedger(Ledger):
         return renumbered[-1] if renumbered else None
 
     def find_all(self, kind: str, key: str) -> list[Record]:
-        return [
-            _renumber(record, start)
-            for start, ledger in zip(self._starts, self._ledgers, strict=True)
-            for record in ledger.find_all(kind, key)
-        ]
+        found: list[Record] = []
+        for start, ledger in zip(self._starts, self._ledgers, strict=True):
+            found += [_renumber(record, start) for record in ledger.find_all(kind, key)]
+        return found
 
     def record_at(self, seq: int) -> Record:
         start, ledger = self._find_part(seq)
         return _renumber(ledger.record_at(seq - start), start)
 
     def keys(self, kind: str) -> Iterator[str]:
-        keys = (key for ledger in self._ledgers for key in ledger.keys(kind))
+        keys = chain.from_iterable(ledger.keys(kind) for ledger in self._ledgers)
         return iter(dict.fromkeys(keys)) if kind in _SHARED_KINDS else keys
 
     def find_repeated(self, kind: str) -> str | None:
         """Return a key of a kind that two ledgers have, if there is one."""
-        seen: set[str] = set()
+        earlier_keys: set[str] = set()
         for ledger in self._ledgers:
             keys = set(ledger.keys(kind))
-            if not seen.isdisjoint(keys):
-                return min(seen & keys)
-            seen |= keys
+            if not earlier_keys.isdisjoint(keys):
+                return min(earlier_keys & keys)
+            earlier_keys |= keys
         return None
 
     def count_records(self, kind: str) -> int:
@@ -123,9 +123,9 @@ class JoinedLedger(Ledger):
             start, _ = self._find_part(seq)
             by_start[start][seq - start] = expected
         contents: dict[int, dict[int, bytes]] = {}
-        for start, own in by_start.items():
+        for start, part_commitments in by_start.items():
             _, ledger = self._find_part(start + 1)
-            for seq, texts in ledger.texts(own).items():
+            for seq, texts in ledger.texts(part_commitments).items():
                 contents[seq + start] = texts
         return contents
 

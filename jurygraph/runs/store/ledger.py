@@ -81,15 +81,10 @@ def make_record(previous: bytes, seq: int, at: int, draft: Draft) -> tuple[Recor
         for number, content in enumerate(draft.texts, seq * MAX_TEXTS)
     ]
     commitments = [commitment(text.salt, text.content) for text in texts]
-    body = ascii_json({**draft.body, "texts": commitments} if texts else draft.body).decode()
-    return Record(
-        seq,
-        draft.kind,
-        draft.key,
-        at,
-        body,
-        link_of(previous, seq, draft.kind, draft.key, at, body),
-    ), texts
+    content = {**draft.body, "texts": commitments} if texts else draft.body
+    body = ascii_json(content).decode()
+    link = link_of(previous, seq, draft.kind, draft.key, at, body)
+    return Record(seq, draft.kind, draft.key, at, body, link), texts
 
 
 SCHEMA_VERSION = 3
@@ -402,8 +397,8 @@ class Ledger:
         contents: dict[int, dict[int, bytes]] = {seq: {} for seq in commitments}
         stored = {text.id: text for text in self.stored_texts(min(commitments), max(commitments))}
         for seq, expected in commitments.items():
-            for place, digest in enumerate(expected):
-                number = seq * MAX_TEXTS + place
+            for index, digest in enumerate(expected):
+                number = seq * MAX_TEXTS + index
                 problem = None
                 text = stored.get(number)
                 if text is None:
@@ -415,11 +410,10 @@ class Ledger:
                 elif commitment(text.salt, text.content) != digest:
                     problem = "differs from what was written"
                 else:
-                    contents[seq][place] = text.content
+                    contents[seq][index] = text.content
                 if problem is not None:
-                    raise TraceMismatch(
-                        f"{self.path}, text {number} of {record_label(self.record_at(seq))}: {problem}"
-                    )
+                    label = record_label(self.record_at(seq))
+                    raise TraceMismatch(f"{self.path}, text {number} of {label}: {problem}")
         return contents
 
     def texts_of(self, record: Record) -> dict[int, bytes]:
@@ -470,10 +464,10 @@ class Ledger:
             yield f"{extra} bytes follow the end of the database"
         expected = sorted(TABLES.items())
         if schema != expected:
-            wrong = [item[0] for item in schema if item not in expected] + sorted(
-                TABLES.keys() - dict(schema).keys()
-            )
-            yield f"table or index {(wrong or ['of a name that is taken'])[0]!r} is not as jurygraph made it"
+            wrong = [name for name, sql in schema if (name, sql) not in expected]
+            wrong += sorted(TABLES.keys() - dict(schema).keys())
+            name = wrong[0] if wrong else "of a name that is taken"
+            yield f"table or index {name!r} is not as jurygraph made it"
 
     def close(self) -> None:
         """Close the file; uncommitted records are discarded."""

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from jurygraph.schema import (
     Counts,
     Decision,
+    Evidence,
     FrozenModel,
     Material,
     Plan,
@@ -44,22 +45,25 @@ Body = dict[str, Any]
 def task_text(task: Task, plan: Plan) -> bytes:
     """Return all text of a task: the task, its profiles and its annotated rubric, and those fields of the views of its
     plan that differ from it."""
-    views = [
-        {
-            k: value
-            for k, value in view.constant.items()
-            if k not in _COMMON or getattr(view, k) != getattr(task, k)
-        }
-        for view in plan.survey.views.values()
-    ]
-    results = {
-        name: result.model_dump(mode="json")
-        for name in _PLANNING_RESULTS
-        if (result := getattr(plan, name)) is not None
+    content: Body = {
+        "task": task.model_dump(mode="json"),
+        "views": [_view_fields(view, task) for view in plan.survey.views.values()],
+        "plan": plan.digest,
     }
-    return compact_json(
-        {"task": task.model_dump(mode="json"), "views": views, "plan": plan.digest, **results}
-    )
+    for name in _PLANNING_RESULTS:
+        result = getattr(plan, name)
+        if result is not None:
+            content[name] = result.model_dump(mode="json")
+    return compact_json(content)
+
+
+def _view_fields(view: TaskView, task: Task) -> Body:
+    """Return the fields of a view that its task has not, or has with another value."""
+    fields: Body = {}
+    for name, value in view.constant.items():
+        if name not in _COMMON or getattr(view, name) != getattr(task, name):
+            fields[name] = value
+    return fields
 
 
 def skipped_questions(body: Mapping[str, Any]) -> frozenset[int]:
@@ -104,15 +108,22 @@ def pack_reward(row: "RewardRow") -> Body:
         "counts": (counts.judged, counts.abstained, counts.failed, counts.not_applicable),
         "terms": terms,
     }
-    is_stored = {
-        "status": row.status != "ok",
-        "coverage": row.coverage != 1.0,
-        "partial": not _are_identical((row.partial,), (value,)),
-        "range": row.range is None or not _are_identical(row.range, (value, value)),
-        "components": not _are_identical(row.components, terms),
-        **{name: bool(getattr(row, name)) for name in _EMPTY},
-    }
-    return body | {name: getattr(row, name) for name, needed in is_stored.items() if needed}
+    # Most rewards have the usual values, which `unpack_reward` adds.
+    if row.status != "ok":
+        body["status"] = row.status
+    if row.coverage != 1.0:
+        body["coverage"] = row.coverage
+    if not _are_identical((row.partial,), (value,)):
+        body["partial"] = row.partial
+    if row.range is None or not _are_identical(row.range, (value, value)):
+        body["range"] = row.range
+    if not _are_identical(row.components, terms):
+        body["components"] = row.components
+    for name in _EMPTY:
+        content = getattr(row, name)
+        if content:
+            body[name] = content
+    return body
 
 
 def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
@@ -127,22 +138,23 @@ def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
         "range": (value, value),
         "components": terms,
     }
-    counts = Counts(
-        **dict(
-            zip(("judged", "abstained", "failed", "not_applicable"), body["counts"], strict=True)
-        )
-    )
-    return RewardRow(**{**_EMPTY, **defaults, **body, "counts": counts}).to_reward(decision)
+    counts = dict(zip(_COUNTS, body["counts"], strict=True))
+    fields = {**_EMPTY, **defaults, **body, "counts": Counts(**counts)}
+    return RewardRow(**fields).to_reward(decision)
 
 
 def count_discarded(reward: Mapping[str, Any]) -> dict[str, int]:
     """Return the number of verdicts that each component of a stored reward discarded for low confidence, if any."""
-    diagnostics = reward.get("diagnostics", {}).items()
-    return {
-        name: int(number) for name, figures in diagnostics if (number := figures.get("discarded"))
-    }
+    discarded: dict[str, int] = {}
+    for name, figures in reward.get("diagnostics", {}).items():
+        number = figures.get("discarded")
+        if number:
+            discarded[name] = int(number)
+    return discarded
 
 
+_COUNTS = ("judged", "abstained", "failed", "not_applicable")
+"""The order in which a reward stores its counts of verdicts."""
 _EMPTY: Mapping[str, Any] = {
     "parts": {},
     "diagnostics": {},
@@ -153,9 +165,9 @@ _EMPTY: Mapping[str, Any] = {
 """Fields of a reward that are only stored if they are not empty."""
 
 
-def _are_identical(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
+def _are_identical(left: Sequence[float | None], right: Sequence[float | None]) -> bool:
     """Return whether all numbers are equal to the last bit: 0.0 is not -0.0."""
-    return one == other and (0.0 not in one or repr(one) == repr(other))
+    return left == right and (0.0 not in left or repr(left) == repr(right))
 
 
 class Texts(list[bytes]):
@@ -176,13 +188,12 @@ def number_shared_lists(traces: Iterable[Trace]) -> dict[ResponseIds, int]:
 
     A group stores each list once, and its verdicts store the number: otherwise they would take quadratic space.
     """
-    shown = (
-        verdict.responses
-        for trace in traces
-        for verdict in trace.verdicts
-        if len(verdict.responses) > 2
-    )
-    return {responses: number for number, responses in enumerate(dict.fromkeys(shown))}
+    numbers: dict[ResponseIds, int] = {}
+    for trace in traces:
+        for verdict in trace.verdicts:
+            if len(verdict.responses) > 2:
+                numbers.setdefault(verdict.responses, len(numbers))
+    return numbers
 
 
 def read_shared_lists(group: Mapping[str, Any]) -> list[ResponseIds]:
@@ -206,37 +217,39 @@ def pack_trace(
     response: Response,
     outline: SurveyOutline,
     reward: Body,
-    place: int,
+    distance: int,
     shared_lists: Mapping[ResponseIds, int],
 ) -> tuple[Body, Texts]:
     """Return a trace and its response as body and texts; the first text is that of the response.
 
-    `place` is the distance from the record of its group, which stores the `shared_lists`.
+    `distance` is that from the record of its group, which stores the `shared_lists`.
     """
     texts = Texts([_content_text(response)])
-    body: Body = {"group": place, "reward": reward, "response": 0}
+    body: Body = {"group": distance, "reward": reward, "response": 0}
     if response.messages is not None:
         body["rendering"] = response.rendering
     if trace.agent is not None:
         body["agent"] = trace.agent
     if trace.labels or response.metadata or response.data is not None:
-        metadata = {"metadata": response.metadata} if response.metadata else {}
-        body["about"] = texts.place(
-            compact_json({"labels": trace.labels, "data": response.data, **metadata})
-        )
+        about: Body = {"labels": trace.labels, "data": response.data}
+        if response.metadata:
+            about["metadata"] = response.metadata
+        body["about"] = texts.place(compact_json(about))
     verdicts = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
     body["verdicts"] = [
         _pack_verdict(verdict, trace.response_id, outline, texts, shared_lists)
         for verdict in verdicts
     ]
     if trace.material:
-        body["material"] = [
-            {"name": m.name, "status": m.status, "text": texts.place(m.model_dump_json().encode())}
-            for m in trace.material
-        ]
+        body["material"] = [_pack_material(material, texts) for material in trace.material]
     if trace.calls:
         body["calls"] = [call.model_dump() for call in trace.calls]
     return body, texts
+
+
+def _pack_material(material: Material, texts: Texts) -> Body:
+    index = texts.place(material.model_dump_json().encode())
+    return {"name": material.name, "status": material.status, "text": index}
 
 
 def _content_text(response: Response) -> bytes:
@@ -260,6 +273,9 @@ def unpack_response(
 
 
 _VERDICT_DEFAULTS: Mapping[str, Any] = vars(RecordedVerdict.model_construct())
+_LISTS = ("examples", "calls", "steps")
+_PACKED = frozenset({"reason", "evidence", "failure", "swap", *_LISTS})
+"""Fields of a verdict that are stored in another form."""
 
 
 def _pack_verdict(
@@ -269,29 +285,21 @@ def _pack_verdict(
     texts: Texts,
     shared_lists: Mapping[ResponseIds, int],
 ) -> Body:
-    place, identity = outline.verdict_identities[verdict.question]
+    index, identity = outline.verdict_identities[verdict.question]
     defaults = {**_VERDICT_DEFAULTS, **identity, "about": response_id, "responses": (response_id,)}
     fields = vars(verdict)
-    body: Body = {"question": place}
-    lists = ("examples", "calls", "steps")
-    packed = {"reason", "evidence", "failure", "swap", *lists}  # below, each in its own way
-    body |= {
-        name: fields[name]
-        for name in defaults
-        if name not in packed and fields[name] != defaults[name]
-    }
+    body: Body = {"question": index, **_unusual_fields(fields, defaults)}
     if verdict.responses in shared_lists:
         body["responses"] = shared_lists[verdict.responses]
-    body |= {name: [item.model_dump() for item in fields[name]] for name in lists if fields[name]}
+    for name in _LISTS:
+        if fields[name]:
+            body[name] = [item.model_dump() for item in fields[name]]
     if verdict.swap is not None:
         body["swap"] = verdict.swap.model_dump()
     if verdict.failure is not None:
         body["failure"] = [verdict.failure.cause, verdict.failure.kind]
     if verdict.evidence:
-        body["evidence"] = [
-            [e.start, e.end, e.source, e.verified, *_drop_empty_end(e.of, e.message)]
-            for e in verdict.evidence
-        ]
+        body["evidence"] = [_pack_evidence(evidence) for evidence in verdict.evidence]
     text = _written_text(verdict)
     if "native" in text:
         del body["native"]
@@ -300,10 +308,24 @@ def _pack_verdict(
     return body
 
 
-def _drop_empty_end(of: str | None, message: int | None) -> list[str | int | None]:
-    if message is not None:
-        return [of, message]
-    return [] if of is None else [of]
+def _unusual_fields(fields: Body, defaults: Mapping[str, Any]) -> Body:
+    """Return the fields of a verdict that are stored as they are, and have another value than by default."""
+    return {
+        name: fields[name]
+        for name, default in defaults.items()
+        if name not in _PACKED and fields[name] != default
+    }
+
+
+def _pack_evidence(evidence: Evidence) -> list[Any]:
+    """Return the fields of `_EVIDENCE_FIELDS` after the quotation, without those at the end that are None."""
+    fields: list[Any] = [evidence.start, evidence.end, evidence.source, evidence.verified]
+    if evidence.message is not None:
+        return [*fields, evidence.of, evidence.message]
+    return fields if evidence.of is None else [*fields, evidence.of]
+
+
+_EVIDENCE_FIELDS = ("quote", "start", "end", "source", "verified", "of", "message")
 
 
 def _written_text(verdict: RecordedVerdict) -> Body:
@@ -342,19 +364,17 @@ def unpack_verdict(
         fields["failure"] = {"cause": cause, "kind": kind, "message": text.get("message", "")}
     if "evidence" in body:
         quotes = text.get("quotes", [ERASED] * len(body["evidence"]))
-        names = ("quote", "start", "end", "source", "verified", "of", "message")
         fields["evidence"] = [
-            dict(zip(names, (quote, *place), strict=False))  # most have no `of` and no `message`
-            for quote, place in zip(quotes, body["evidence"], strict=True)
+            # not strict: most have no `of` and no `message`
+            dict(zip(_EVIDENCE_FIELDS, (quote, *packed), strict=False))
+            for quote, packed in zip(quotes, body["evidence"], strict=True)
         ]
     if not isinstance(fields["responses"], int):
         return RecordedVerdict.model_validate(fields)
-    shown = shared_lists[
-        fields["responses"]
-    ]  # one list for all verdicts, since validation would copy it for each
-    return RecordedVerdict.model_validate({**fields, "responses": ()}).model_copy(
-        update={"responses": shown}
-    )
+    # one list for all verdicts, since validation would copy it for each
+    responses = shared_lists[fields["responses"]]
+    verdict = RecordedVerdict.model_validate({**fields, "responses": ()})
+    return verdict.model_copy(update={"responses": responses})
 
 
 def unpack_message(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> str:
@@ -388,9 +408,5 @@ def unpack_material(
 def unpack_about(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> Body:
     """Return the labels, data and metadata of a trace's response."""
     text = texts.get(body["about"]) if "about" in body else None
-    return {
-        "labels": {},
-        "data": None,
-        "metadata": {},
-        **({} if text is None else json.loads(text)),
-    }
+    about: Body = {"labels": {}, "data": None, "metadata": {}}
+    return about if text is None else {**about, **json.loads(text)}
