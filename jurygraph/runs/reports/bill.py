@@ -29,12 +29,9 @@ class CallCosts:
 
     def to_json(self) -> dict[str, Any]:
         """Return the tally as a JSON object; a cost is null, not 0, where the cost of no call is known."""
-        known = self.unpriced < self.number or not self.number
-        return {
-            "number": self.number,
-            "cost": self.cost if known else None,
-            "unpriced": self.unpriced,
-        }
+        has_cost = self.unpriced < self.number or not self.number
+        cost = self.cost if has_cost else None
+        return {"number": self.number, "cost": cost, "unpriced": self.unpriced}
 
 
 @dataclass
@@ -50,18 +47,17 @@ class Bill:
         default_factory=lambda: {source: CallCosts() for source in SOURCES}
     )
     models: "dict[str, Bill]" = field(default_factory=dict)
-    _seen: set[int] = field(default_factory=set, repr=False, compare=False)
+    _counted: set[int] = field(default_factory=set, repr=False, compare=False)
 
     def add(self, call: Call, source: ReplySource, model: str | None = None) -> None:
         """Count a call, unless it was counted already; in the bill of its model, too, if that is named."""
         if model is not None:
             self.models.setdefault(model, Bill()).add(call, source)
-        seen = hash((call.id, source == "unanswered"))  # another verdict may have the reply
-        if seen not in self._seen:
-            self._seen.add(seen)
-            is_free = (
-                call.fault in UNBILLED and call.attempts == 1
-            )  # earlier attempts may have failed in another way
+        digest = hash((call.id, source == "unanswered"))  # another verdict may have the reply
+        if digest not in self._counted:
+            self._counted.add(digest)
+            # earlier attempts may have failed in another way
+            is_free = call.fault in UNBILLED and call.attempts == 1
             self.tallies[source].add(0.0 if is_free else call.cost)
 
     def to_json(self) -> dict[str, Any]:

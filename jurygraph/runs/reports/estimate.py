@@ -7,7 +7,6 @@ reply is repaired once, for which the model reads it again. Not included are fai
 discounts (batches, a provider's cache), and requests that depend on a reply which is not known yet, except repairs.
 """
 
-import operator
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -80,11 +79,11 @@ class Estimator:
         self._gateways = gateways
         self._only_then = only_then
         self._sink = sink
-        self._seen: set[int] = (
-            set()
-        )  # 64-bit hashes, which take less memory than millions of digests
+        self._added: set[int] = set()
+        """64-bit hashes, which take less memory than millions of digests."""
         self._sums = {name: [[0, 0, 0] for _ in range(3)] for name in gateways}
-        self._known: Counter[str] = Counter()
+        """The calls, input and output tokens of each model in the three cases."""
+        self._with_reply: Counter[str] = Counter()
 
     def add(self, requests: Iterable[Request]) -> bool:
         """Add the requests that are new; return whether any of these requests, new or not, has no reply."""
@@ -94,25 +93,27 @@ class Estimator:
             gateway = self._gateways[name]
             source = gateway.reply_source(request, self._sink)
             lacks_reply |= source is None
-            if hash(request.digest) in self._seen:
+            if hash(request.digest) in self._added:
                 continue
-            self._seen.add(hash(request.digest))
+            self._added.add(hash(request.digest))
             if source is not None:
-                self._known[source] += 1
+                self._with_reply[source] += 1
                 continue
             loads = _loads(request, gateway.limits.max_tokens)
             if name in self._only_then:
                 loads = ((0, 0, 0), *loads[1:])
-            self._sums[name] = [
-                list(map(operator.add, *pair)) for pair in zip(self._sums[name], loads, strict=True)
-            ]
+            for sums, load in zip(self._sums[name], loads, strict=True):
+                for index, number in enumerate(load):
+                    sums[index] += number
         return lacks_reply
 
     def estimate(self) -> CallEstimate:
         by_model = {name: self._cases_of(name) for name in self._gateways}
         low, expected, worst = (_sum_loads(case) for case in zip(*by_model.values(), strict=True))
-        known = self._known["cache"], self._known["sink"]
-        return CallEstimate(low, expected, worst, *known, {} if len(by_model) == 1 else by_model)
+        from_cache = self._with_reply["cache"]
+        from_run = self._with_reply["sink"]
+        cases = {} if len(by_model) == 1 else by_model  # of one model they are those of all
+        return CallEstimate(low, expected, worst, from_cache, from_run, cases)
 
     def _cases_of(self, name: str | None) -> tuple[CallLoad, ...]:
         price = self._gateways[name].price
@@ -128,8 +129,10 @@ def _sum_loads(loads: Sequence[CallLoad]) -> CallLoad:
     total = None if None in costs else sum(cost or 0.0 for cost in costs)
     if not costs:
         total = loads[0].cost
-    tokens = sum(load.tokens_in for load in loads), sum(load.tokens_out for load in loads)
-    return CallLoad(sum(load.calls for load in loads), *tokens, total)
+    calls = sum(load.calls for load in loads)
+    tokens_in = sum(load.tokens_in for load in loads)
+    tokens_out = sum(load.tokens_out for load in loads)
+    return CallLoad(calls, tokens_in, tokens_out, total)
 
 
 def _loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, int], ...]:
@@ -137,14 +140,14 @@ def _loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, int], ...
     input_tokens = request_size(request)
     max_reply = reply_limit(request.parameters, max_tokens)
     max_input = input_tokens + TEMPLATE_TOKENS * len(request.messages)
-    repair = (
-        max_input + max_reply + TEMPLATE_TOKENS * 2 + 1024
-    )  # at most so many to tell the errors in the reply
-    return (
-        (1, -(-size_of_messages(request) // 5), min(40, max_reply)),
-        (1, -(-input_tokens // 4), min(150, max_reply)),
-        (2, max_input + repair, 2 * max_reply),
-    )
+    # at most 1024 to describe the errors in the reply
+    repair = max_input + max_reply + TEMPLATE_TOKENS * 2 + 1024
+    low_input = -(-size_of_messages(request) // 5)  # rounded up
+    expected_input = -(-input_tokens // 4)
+    low = 1, low_input, min(40, max_reply)
+    expected = 1, expected_input, min(150, max_reply)
+    worst = 2, max_input + repair, 2 * max_reply
+    return low, expected, worst
 
 
 @dataclass
@@ -167,20 +170,19 @@ class Forecast:
         questions: Sequence[Question],
         responses: Sequence[Response],
         evaluators: Mapping[str, Evaluator],
-        known: Iterable[RecordedVerdict] = (),
+        reusable: Iterable[RecordedVerdict] = (),
     ) -> None:
-        """Add one more task and a group of responses; verdicts in `known` are not counted."""
-        known_counts = Counter(verdict.question for verdict in known)
-        remaining = [
-            (q, max(0, _count_verdicts(q, responses) - known_counts[q.id])) for q in questions
-        ]
+        """Add one more task and a group of responses; `reusable` verdicts are not counted."""
+        reusable_counts = Counter(verdict.question for verdict in reusable)
         self.tasks += 1
         self.responses += len(responses)
         self.questions += len(questions)
-        self.verdicts += sum(number for _, number in remaining)
-        self.model_verdicts += sum(
-            number for q, number in remaining if evaluators[q.evaluator].uses_model
-        )
+        for question in questions:
+            missing = _count_verdicts(question, responses) - reusable_counts[question.id]
+            remaining = max(0, missing)
+            self.verdicts += remaining
+            if evaluators[question.evaluator].uses_model:
+                self.model_verdicts += remaining
 
 
 def estimate_costs(jury: "Jury", items: "Iterable[GroupLike]") -> CallEstimate:
@@ -222,19 +224,21 @@ def without_model_conditions(plan: Plan, evaluators: Mapping[str, Evaluator]) ->
     model_judged = {
         question.id for question in questions if evaluators[question.evaluator].uses_model
     }
-    unconditional = tuple(
-        q.model_copy(update={"when": None}) if q.when and q.when.question in model_judged else q
-        for q in questions
-    )
-    return plan.model_copy(
-        update={"survey": plan.survey.model_copy(update={"questions": unconditional})}
-    )
+    unconditional: list[Question] = []
+    for question in questions:
+        if question.when and question.when.question in model_judged:
+            unconditional.append(question.model_copy(update={"when": None}))
+        else:
+            unconditional.append(question)
+    survey = plan.survey.model_copy(update={"questions": tuple(unconditional)})
+    return plan.model_copy(update={"survey": survey})
 
 
 def _count_verdicts(question: Question, responses: Sequence[Response]) -> int:
     if question.scope == "turn":
         # A response without a turn gets one verdict, that the question does not apply.
-        return sum(len(one.assistant_turns) * question.seats or 1 for one in responses)
+        numbers = (len(response.assistant_turns) * question.seats for response in responses)
+        return sum(number or 1 for number in numbers)
     size = len(responses)
     if question.scope == "response":
         return size * question.seats

@@ -30,9 +30,9 @@ class Threshold(NamedTuple):
     def __str__(self) -> str:
         return f"{self.name} {self.sign} {self.bound!r}".removesuffix(".0")
 
-    def is_met(self, seen: float | None) -> bool:
+    def is_met(self, figure: float | None) -> bool:
         """Return whether a figure meets the condition. A missing figure never does."""
-        return seen is not None and _OPERATORS[self.sign](seen, self.bound)
+        return figure is not None and _OPERATORS[self.sign](figure, self.bound)
 
 
 def parse_gate(
@@ -44,29 +44,38 @@ def parse_gate(
     `InputError` where a condition cannot be parsed, or names no figure.
     """
     text = ",".join(gate or ())
-    parts = re.split(r",|\sand\s", text) if gate else []
+    clauses = re.split(r",|\sand\s", text) if gate else []
+    label = f"gate {shorten(text)!r}"
     thresholds = []
-    for clause in parts:
-        match = _CONDITION.fullmatch(clause)
-        is_margin = match is not None and match[1] in margins
-        if match is None or not math.isfinite(float(match[3])) or (match[2] == "=") != is_margin:
+    for clause in clauses:
+        threshold, number = _parse_clause(clause)
+        is_margin = threshold is not None and threshold.name in margins
+        if threshold is None or (threshold.sign == "=") != is_margin:
+            words = clause.strip()
             problem = (
-                f"{shorten(clause.strip())!r} is not a condition"
-                if clause.strip()
-                else "a condition is missing"
+                f"{shorten(words)!r} is not a condition" if words else "a condition is missing"
             )
-            raise InputError(f"gate {shorten(text)!r}: {problem}; write it as in {example}")
-        if is_margin and float(match[3]) <= 0.0:
-            raise InputError(
-                f"gate {shorten(text)!r}: the margin of {match[1]} must be above 0, got {match[3]}"
-            )
-        if not is_margin and match[1] not in names:
-            hint = did_you_mean(match[1], names) or f"there are {', '.join(names)}"
-            raise InputError(
-                f"gate {shorten(text)!r}: unknown statistic {shorten(match[1])!r}; {hint}"
-            )
-        thresholds.append(Threshold(match[1], match[2], float(match[3])))
+            raise InputError(f"{label}: {problem}; write it as in {example}")
+        name = threshold.name
+        if is_margin and threshold.bound <= 0.0:
+            raise InputError(f"{label}: the margin of {name} must be above 0, got {number}")
+        if not is_margin and name not in names:
+            hint = did_you_mean(name, names) or f"there are {', '.join(names)}"
+            raise InputError(f"{label}: unknown statistic {shorten(name)!r}; {hint}")
+        thresholds.append(threshold)
     return thresholds
+
+
+def _parse_clause(clause: str) -> tuple[Threshold | None, str]:
+    """Return the condition in a clause, None if it is none, and its number as it is written."""
+    match = _CONDITION.fullmatch(clause)
+    if match is None:
+        return None, ""
+    name, sign, number = match.groups()
+    bound = float(number)
+    if not math.isfinite(bound):  # such as 1e999
+        return None, number
+    return Threshold(name, sign, bound), number
 
 
 def failed_thresholds(

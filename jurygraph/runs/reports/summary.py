@@ -78,6 +78,11 @@ class FailureRow:
         """True if the same command may get a verdict; a request that is wrong needs another config or recording."""
         return self.is_transient and self.kind not in ("rejected", "unrecorded", "too-large")
 
+    def to_json(self) -> dict[str, Any]:
+        content = asdict(self)
+        content["evaluators"] = _sort_by_name(self.evaluators)
+        return content
+
 
 def _is_quoted_finding(verdict: Content) -> bool:
     """Return whether a verdict is a finding that needs a quotation and has one.
@@ -87,9 +92,9 @@ def _is_quoted_finding(verdict: Content) -> bool:
     is_plain_no = (
         verdict.get("met") is False and "native" not in verdict and "responses" not in verdict
     )
-    return not is_plain_no and any(
-        verified for _, _, _, verified, *_ in verdict.get("evidence", ())
-    )
+    if is_plain_no:
+        return False
+    return any(verified for _, _, _, verified, *_ in verdict.get("evidence", ()))
 
 
 GATE_NAMES = ("responses", "failed", "degraded", "mean", "coverage", "error_rate", "unsupported")
@@ -208,8 +213,8 @@ class Summary:
         self.responses += 1
         self.failed += status == "failed"
         self._parts.add(reward, components)
-        own = (float("-inf") if value is None else value), response_id
-        self._lowest = own if self._lowest is None else min(self._lowest, own)
+        candidate = (float("-inf") if value is None else value), response_id
+        self._lowest = candidate if self._lowest is None else min(self._lowest, candidate)
         self._discarded.update(count_discarded(reward))
         for verdict in body["verdicts"]:
             self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)
@@ -241,9 +246,8 @@ class Summary:
             cause, kind = verdict["failure"]
             self.infrastructure_failures += cause == "infrastructure"
             row = self._failures.setdefault((cause, kind), FailureRow(cause, kind, "", response))
-            if (
-                not row.verdicts or response < row.response
-            ):  # the same one, in whatever order groups end
+            # the same response, in whatever order groups end
+            if not row.verdicts or response < row.response:
                 row.message = unpack_message(verdict, read_texts())
                 row.response = response
             row.verdicts += 1
@@ -275,21 +279,30 @@ class Summary:
 
         None where nothing shows a figure: that no finding is unsupported says little where there was none.
         """
-        coverages = [coverage for row in self._agents.values() for coverage in row.coverages]
-        values = [value for row in self._agents.values() for value in row.values]
+        coverages: list[float] = []
+        values: list[float] = []
+        degraded = 0
+        for row in self._agents.values():
+            coverages += row.coverages
+            values += row.values
+            degraded += row.degraded
+        mean = fsum(values) / len(values) if values else None
+        coverage = fsum(coverages) / len(coverages) if coverages else None
+        error_rate = self.error_rate if self.verdicts else None
+        unsupported = self.unsupported_share if self.quotable else None
         return {
             "responses": self.responses,
             "failed": self.failed,
-            "degraded": sum(row.degraded for row in self._agents.values()),
-            "mean": fsum(values) / len(values) if values else None,
-            "coverage": fsum(coverages) / len(coverages) if coverages else None,
-            "error_rate": self.error_rate if self.verdicts else None,
-            "unsupported": self.unsupported_share if self.quotable else None,
+            "degraded": degraded,
+            "mean": mean,
+            "coverage": coverage,
+            "error_rate": error_rate,
+            "unsupported": unsupported,
         }
 
     @property
     def discarded(self) -> dict[str, int]:
-        return dict(sorted(self._discarded.items()))
+        return _sort_by_name(self._discarded)
 
     @property
     def failures(self) -> list[FailureRow]:
@@ -325,22 +338,26 @@ class Summary:
             "not_applicable": self.not_applicable,
             "requested": self.verdicts,
         }
+        agents = [row.to_json() for row in self.agents.values()]
+        failures = [row.to_json() for row in self.failures]
         return {
             "tasks": self.tasks,
             "responses": self.responses,
             "rewards_failed": self.failed,
             "left_out": self.left_out._asdict(),
-            "agents": [row.to_json() for row in self.agents.values()],
+            "agents": agents,
             "verdicts": counts,
-            "gated_by": dict(sorted(self.gated.items())),
+            "gated_by": _sort_by_name(self.gated),
             "quotable": self.quotable,
-            "unsupported": dict(sorted(self.unsupported.items())),
-            "unanswered_tasks": dict(sorted(self.unanswered_tasks.items())),
+            "unsupported": _sort_by_name(self.unsupported),
+            "unanswered_tasks": _sort_by_name(self.unanswered_tasks),
             "discarded": self.discarded,
             "error_rate": self.error_rate,
-            "failures": [
-                {**asdict(row), "evaluators": dict(sorted(row.evaluators.items()))}
-                for row in self.failures
-            ],
+            "failures": failures,
             "calls": self.bill.to_json(),
         }
+
+
+def _sort_by_name(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return counts in the order of their names, so that it does not depend on the order in which groups end."""
+    return dict(sorted(counts.items()))
