@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,8 @@ from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_r
 from jurygraph.runs.run import ScoredResponse, is_reusable
 from jurygraph.runs.store.ledger import Draft, Record
 from jurygraph.runs.writable_run import append_close_record
-from jurygraph.schema import Plan, Response, Task, Trace
+from jurygraph.schema import Call, Material, Plan, RecordedVerdict, Response, Task, Trace
+from jurygraph.schema.verdict import VerdictKey
 
 _KEPT_PLANS = 1024
 """Number of plans of stored tasks that are kept for the next group of their task."""
@@ -151,9 +153,9 @@ class GroupRecorder:
                 step = max((*stored, *self._begun_steps[key]), default=0) + 1
             named = group.at(step, phase, self._rank, task, plan)
             names = {named.name, *(response.id for response in named.responses)}
-            taken = sorted(names & self._in_work)
-            if taken:
-                problem = f"{quote(taken[0])} is being scored already"
+            names_in_work = sorted(names & self._in_work)
+            if names_in_work:
+                problem = f"{quote(names_in_work[0])} is being scored already"
                 raise InputError(f"{problem}; await that, or leave the step out")
             self._begun_steps[key].add(step)
             self._in_work |= names
@@ -173,9 +175,12 @@ class GroupRecorder:
     def end(self, begun: Iterable[BegunGroup | list[Trace]]) -> None:
         """Free the names of groups that are no longer scored."""
         with self._guard:
-            for name, group, _ in (item for item in begun if isinstance(item, BegunGroup)):
-                self._begun_steps[name.task, name.phase].discard(name.step)
-                self._in_work -= {group.name, *(response.id for response in group.responses)}
+            for item in begun:
+                if isinstance(item, BegunGroup):
+                    name = item.name
+                    self._begun_steps[name.task, name.phase].discard(name.step)
+                    response_ids = {response.id for response in item.group.responses}
+                    self._in_work -= {item.group.name, *response_ids}
 
     def _find_plan(self, task: Task, plan: Plan | None) -> Plan | None:
         """Return the plan that is stored for a task, else the given one. Raises for another task or plan."""
@@ -205,15 +210,11 @@ class GroupRecorder:
         scored = {item.trace.response_id: item for item in self._run.group(record)}
         _refuse_other_responses(begun.group, scored)
         traces = [scored[response.id].trace for response in begun.group.responses]
-        if not any(_is_transient(item) for trace in traces for item in _results(trace)):
+        results = chain.from_iterable(map(_results, traces))
+        if not any(map(_is_transient, results)):
             plan = begun.group.plan
             return [trace.model_copy(update={"plan": plan}) for trace in traces]
-        reused = ReusedResults(
-            {v.key: v for trace in traces for v in trace.verdicts if is_reusable(v)},
-            {(m.name, m.response): m for t in traces for m in t.material if m.status == "ok"},
-            {call.id: call for trace in traces for call in trace.calls},
-        )
-        again = replace(begun.group, reused_results=reused)
+        again = replace(begun.group, reused_results=_reusable_results(traces))
         return BegunGroup(begun.name, again, is_again=True)
 
     def _find_record(self, name: GroupName) -> Record:
@@ -277,13 +278,32 @@ def _is_transient(result: Any) -> bool:
     return result.failure is not None and result.failure.is_transient
 
 
+def _reusable_results(traces: Iterable[Trace]) -> ReusedResults:
+    """Return the results of a group that are not requested again: those that infrastructure did not prevent."""
+    verdicts: dict[VerdictKey, RecordedVerdict] = {}
+    material: dict[tuple[str, str], Material] = {}
+    calls: dict[str, Call] = {}
+    for trace in traces:
+        for verdict in trace.verdicts:
+            if is_reusable(verdict):
+                verdicts[verdict.key] = verdict
+        for item in trace.material:
+            if item.status == "ok":
+                material[item.name, item.response] = item
+        for call in trace.calls:
+            calls[call.id] = call
+    return ReusedResults(verdicts, material, calls)
+
+
 def _refuse_other_responses(group: Group, scored: dict[str, ScoredResponse]) -> None:
     """Raise `InputError` unless the responses of a group are those that are stored under its name."""
-    given = {response.id: response for response in group.responses}
-    for name in (*given, *scored):
-        if name not in given or name not in scored:
-            problem = f"response {quote(name)} is {'new' if name in given else 'missing'}"
-        elif _is_other(scored[name].response, given[name]):
+    responses = {response.id: response for response in group.responses}
+    for name in (*responses, *scored):
+        if name not in scored:
+            problem = f"response {quote(name)} is new"
+        elif name not in responses:
+            problem = f"response {quote(name)} is missing"
+        elif _is_other(scored[name].response, responses[name]):
             problem = f"response {quote(name)} has another content"
         else:
             continue

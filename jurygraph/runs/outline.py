@@ -42,22 +42,20 @@ class TraceOutline(NamedTuple):
 
         A reward gate is called as in `adjustments`: `precision gate`.
         """
-        stopping = {verdict.get("gated_by") for verdict in self.body["verdicts"]}.intersection(
-            RESPONSE_GATES
-        )
-        changing = [
-            name for name, _, _ in self.reward.get("adjustments", ()) if name.endswith(" gate")
-        ]
-        return [*sorted(stopping), *changing]
+        gates = {verdict.get("gated_by") for verdict in self.body["verdicts"]}
+        stopping = sorted(gates.intersection(RESPONSE_GATES))
+        adjustments = self.reward.get("adjustments", ())
+        changing = [name for name, _, _ in adjustments if name.endswith(" gate")]
+        return [*stopping, *changing]
 
     def component(self, name: str) -> tuple[float | None, float | None]:
         """Return a component's value from the judged verdicts alone, and the value that counts; None if none does."""
         if name not in self.names:
             return None, None
-        place = self.names.index(name)
+        index = self.names.index(name)
         counted = self.reward["terms"]
         judged = self.reward.get("components") or counted
-        return judged[place], counted[place]
+        return judged[index], counted[index]
 
 
 class StoredGroup(NamedTuple):
@@ -71,25 +69,25 @@ class StoredGroup(NamedTuple):
 
     @property
     def plan(self) -> PlanKey:
-        return (
-            self.survey,
-            self.decision,
-            frozenset(skipped_questions(trace.body) for trace in self.traces),
-        )
+        skipped = frozenset(skipped_questions(trace.body) for trace in self.traces)
+        return self.survey, self.decision, skipped
 
     def verdicts(self, outline: SurveyOutline) -> list[RecordedVerdict]:
         """Return the verdicts of its traces, without their texts. Raises `TraceMismatch` if one cannot be read."""
         try:
             shared_lists = read_shared_lists(self.body)
-            return [
-                unpack_verdict(verdict, trace.response_id, outline, {}, shared_lists)
-                for trace in self.traces
-                for verdict in trace.body["verdicts"]
-            ]
+            verdicts: list[RecordedVerdict] = []
+            for trace in self.traces:
+                verdicts += [
+                    unpack_verdict(verdict, trace.response_id, outline, {}, shared_lists)
+                    for verdict in trace.body["verdicts"]
+                ]
+            return verdicts
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            problem = f"cannot be read ({type(error).__name__}: {next(iter(str(error).splitlines()), '')})"
-            place = f"{record_label(self.record)} and those of its traces"
-            raise TraceMismatch(f"{place}: {problem}; one of them has been changed") from error
+            first_line = next(iter(str(error).splitlines()), "")
+            problem = f"cannot be read ({type(error).__name__}: {first_line})"
+            label = f"{record_label(self.record)} and those of its traces"
+            raise TraceMismatch(f"{label}: {problem}; one of them has been changed") from error
 
 
 def read_groups(run: Run) -> Iterator[StoredGroup]:
@@ -166,10 +164,19 @@ def _build_outline(
             f"{run.ledger.path}: the trace of response {record.key!r} is missing or out of its place"
         )
     body = _read_body(run, record)
-    reward = (body if own_records is None else _read_body(run, own_record))["reward"]
-    figures = reward["value"], reward.get("status", "ok"), reward.get("coverage", 1.0)
+    own_body = body if own_records is None else _read_body(run, own_record)
+    reward = own_body["reward"]
     return TraceOutline(
-        record.key, body.get("agent"), *figures, record, body, own_record, reward, names
+        response_id=record.key,
+        agent=body.get("agent"),
+        value=reward["value"],
+        status=reward.get("status", "ok"),
+        coverage=reward.get("coverage", 1.0),
+        record=record,
+        body=body,
+        own_record=own_record,
+        reward=reward,
+        names=names,
     )
 
 

@@ -41,14 +41,18 @@ def models_of(jury: RecordedJury) -> dict[str | None, ModelIdentity]:
 def build_header(jury: RecordedJury, folder: Path, **inputs: Any) -> Header:
     """Return the header of a jury's run in a folder; `inputs` are its files and what follows from them."""
     models = models_of(jury)
+    model = models.pop(None, None)  # what is left are the models with a name
+    evaluators = {name: evaluator.record for name, evaluator in jury.evaluators.items()}
+    derivers = {name: deriver.version for name, deriver in jury.derivers.items()}
+    combiners = {name: combiner.version for name, combiner in jury.combiners.items()}
     return Header(
         config=jury.config,
-        model=models.pop(None, None),
+        model=model,
         models=models,
         domain=jury.domain,
-        evaluators={name: evaluator.record for name, evaluator in jury.evaluators.items()},
-        derivers={name: deriver.version for name, deriver in jury.derivers.items()},
-        combiners={name: combiner.version for name, combiner in jury.combiners.items()},
+        evaluators=evaluators,
+        derivers=derivers,
+        combiners=combiners,
         code=relative_folder(folder, jury.code_folder),
         **inputs,
     )

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property, lru_cache, partial
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
 
@@ -190,11 +191,8 @@ class Run(Displayed):
         """Return the models behind the rewards, sorted: all names under which they were requested or replied."""
         names = {model.model for model in self.source.header.identities}
         for record in self.source.ledger.records("trace", up_to=self.last_base_record):
-            names |= {
-                call[name]
-                for call in record.content.get("calls", ())
-                for name in ("model", "served")
-            }
+            for call in record.content.get("calls", ()):
+                names |= {call["model"], call["served"]}
         return tuple(sorted(names - {None}))
 
     @property
@@ -222,7 +220,7 @@ class Run(Displayed):
             return None
         if folder.is_dir():
             return FolderModules(folder, *configs)
-        for key, name in (named for config in configs for named in modules_named_in(config)):
+        for key, name in chain.from_iterable(map(modules_named_in, configs)):
             if find_spec(name) is None and (key.startswith("components.") or not only_combiners):
                 problem = f"{key} names {name!r}, which this run looks for in {folder}; that folder is missing"
                 hint = "move the run and the folder together, or install the module"
@@ -243,9 +241,9 @@ class Run(Displayed):
         if config != self.config:
             return combiners
         for name, version in self.header.combiners.items():
-            version_here = combiners[name].version if name in combiners else "none"
-            if version_here != version:
-                problem = f"was decided with combiner {name} of version {version}, and here it has {version_here}"
+            current = combiners[name].version if name in combiners else "none"
+            if current != version:
+                problem = f"was decided with combiner {name} of version {version}, and here it has {current}"
                 hint = "rewards can be recomputed with the version of the run alone"
                 raise InputError(f"{self.folder}: {problem}; {hint}")
         return combiners
@@ -364,16 +362,18 @@ class Run(Displayed):
             if known is not None and is_text_of(known, text)
             else Task.model_validate(content["task"])
         )
+        task_digest = task.content_digest
+        survey = self.source.survey_outline(names["survey"]).survey(read_views(content))
+        has_base = self.base is not None
+        decision = self.decision_of(task_id) if has_base else self.decision(names["decision"])
         plan = Plan(
             task_id=task_id,
-            task_digest=task.content_digest,
-            survey=self.source.survey_outline(names["survey"]).survey(read_views(content)),
-            decision=self.decision(names["decision"])
-            if self.base is None
-            else self.decision_of(task_id),
+            task_digest=task_digest,
+            survey=survey,
+            decision=decision,
             **read_planning_results(content),
         )
-        if task is known and self.base is None:
+        if task is known and not has_base:
             vars(plan)["digest"] = content["plan"]
         return plan
 
@@ -407,9 +407,8 @@ class Run(Displayed):
     def questions(self) -> list[str]:
         """Return the names of all questions except those about pairs, in the order of the surveys."""
         surveys = map(self.source.survey_outline, self.source.ledger.keys("survey"))
-        return list(
-            dict.fromkeys(q.id for survey in surveys for q in survey.questions if q.scope != "pair")
-        )
+        questions = chain.from_iterable(survey.questions for survey in surveys)
+        return list(dict.fromkeys(q.id for q in questions if q.scope != "pair"))
 
     def group_records(self) -> Iterator[Record]:
         """Yield the record of every group in the order of the tasks; groups are stored in the order of their ends."""
@@ -477,7 +476,8 @@ class Run(Displayed):
             expected = " or ".join(map(repr, get_args(TableName)))
             raise InputError(f"name: expected {expected}, got {describe_value(name)}")
         decisions = (self.decision(record.key) for record in self.ledger.records("decision"))
-        components = dict.fromkeys(spec.name for decision in decisions for spec in decision.specs)
+        specs = chain.from_iterable(decision.specs for decision in decisions)
+        components = dict.fromkeys(spec.name for spec in specs)
         scores = self.questions() if questions else []
         explained = self.questions() if reasons else []
         rows = self._responses_with_tasks()
@@ -516,9 +516,10 @@ class Run(Displayed):
         try:
             return _unpack_group(self, group)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            place = f"{self.ledger.path}, record {group.seq} and those of its traces"
-            problem = f"cannot be read ({type(error).__name__}: {next(iter(str(error).splitlines()), '')})"
-            raise TraceMismatch(f"{place}: {problem}; one of them has been changed") from error
+            label = f"{self.ledger.path}, record {group.seq} and those of its traces"
+            first_line = next(iter(str(error).splitlines()), "")
+            problem = f"cannot be read ({type(error).__name__}: {first_line})"
+            raise TraceMismatch(f"{label}: {problem}; one of them has been changed") from error
 
     def group_of(self, task_id: str) -> list[ScoredResponse]:
         """Return the traces of a task's group, in an open-ended run those of its last one."""
@@ -646,19 +647,19 @@ def _unpack_group(run: Run, group: Record) -> list[ScoredResponse]:
     texts = ledger.texts({record.seq: body["texts"] for record, body in records})
     (_, group_body), *stored = records
     task_id = group.key
-    task_content = run.task_content(group.key)
+    task_content = run.task_content(task_id)
     outline = run.survey_outline_of(task_id)
     decision = run.decision_of(task_id)
     shared_lists = read_shared_lists(group_body)
-    verdicts = [
-        unpack_verdict(verdict, record.key, outline, texts[record.seq], shared_lists)
-        for record, body in stored
-        for verdict in body["verdicts"]
-    ]
+    verdicts: list[RecordedVerdict] = []
+    for record, body in stored:
+        verdicts += [
+            unpack_verdict(verdict, record.key, outline, texts[record.seq], shared_lists)
+            for verdict in body["verdicts"]
+        ]
     verdicts.sort(key=lambda verdict: verdict.key.sort_key)
-    by_response = group_verdicts_by_response(
-        outline.questions, [record.key for record, _ in stored], verdicts
-    )
+    response_ids = [record.key for record, _ in stored]
+    by_response = group_verdicts_by_response(outline.questions, response_ids, verdicts)
     plan_digest = ERASED
     if task_content is not None:
         plan_digest = task_content["plan"] if run.base is None else run.plan_of(task_id).digest
@@ -668,17 +669,11 @@ def _unpack_group(run: Run, group: Record) -> list[ScoredResponse]:
         "plan_digest": plan_digest,
         "statistics": group_body["statistics"],
     }
-    return [
-        _unpack_trace(
-            run,
-            record,
-            body,
-            texts[record.seq],
-            decision,
-            shared | {"verdicts": by_response[record.key]},
-        )
-        for record, body in stored
-    ]
+    members: list[ScoredResponse] = []
+    for record, body in stored:
+        fields = shared | {"verdicts": by_response[record.key]}
+        members.append(_unpack_trace(run, record, body, texts[record.seq], decision, fields))
+    return members
 
 
 def _unpack_trace(
@@ -695,19 +690,21 @@ def _unpack_trace(
     reward = body["reward"] if own_record is record else own_record.content["reward"]
     judges = [model.model for model in run.header.identities]
     served = [call["served"] for call in calls if call["served"] is not None]
+    labels = about["labels"]
+    unpacked_reward = unpack_reward(reward, decision)
+    material = [unpack_material(item, record.key, texts) for item in body.get("material", ())]
+    previous = run.ledger.record_at(own_record.seq - 1)
     trace = Trace.model_validate(
         {
             **shared,
             "response_id": record.key,
             "agent": body.get("agent"),
-            "labels": about["labels"],
-            "reward": unpack_reward(reward, decision),
-            "material": [
-                unpack_material(item, record.key, texts) for item in body.get("material", ())
-            ],
+            "labels": labels,
+            "reward": unpacked_reward,
+            "material": material,
             "calls": calls,
             "purpose": purpose_of(run.config.purpose, judges, served),
-            "previous": run.ledger.record_at(own_record.seq - 1).link.hex(),
+            "previous": previous.link.hex(),
         }
     )
     return ScoredResponse(trace, unpack_response(body, record.key, texts))
