@@ -9,12 +9,15 @@ from typing import NamedTuple
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, required_material
 from jurygraph.jury import Jury
 from jurygraph.runs.recorder import models_of
-from jurygraph.runs.run import Run, is_reusable
+from jurygraph.runs.run import Run, ScoredResponse, is_reusable
 from jurygraph.runs.store.header import has_same_requests
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import (
+    Call,
     FrozenModel,
+    Material,
     Plan,
+    RecordedVerdict,
     Response,
     Survey,
     Task,
@@ -55,11 +58,10 @@ class ReusedRun:
             name for name, deriver in jury.derivers.items() if deriver.uses_model
         }
         models = models_of(jury)
-        self._changed_models = {
-            judge
-            for judge in (None, *jury.config.models)
-            if not has_same_requests(self.run.header, jury.config, models.get(judge), judge)
-        }
+        self._changed_models: set[str | None] = set()
+        for judge in (None, *jury.config.models):
+            if not has_same_requests(run.header, jury.config, models.get(judge), judge):
+                self._changed_models.add(judge)
 
     @property
     def reusable_ledgers(self) -> Sequence[Ledger]:
@@ -78,37 +80,33 @@ class ReusedRun:
         old_digests = input_digests(self.run.plan_of(task.id).survey)
         new_digests = input_digests(plan.survey)
         scored = list(chain.from_iterable(self.run.groups_of(task.id)))
+        changed = _changed_responses(scored, responses)
         derivers = {item.gives: item.deriver for item in plan.survey.derivations}
-        old_contents = {
-            item.trace.response_id: item.response and item.response.content_digest
-            for item in scored
-        }
-        unchanged = {
-            response.id
-            for response in responses
-            if old_contents.get(response.id) == response.content_digest
-        }
-        changed = ({response.id for response in responses} | old_contents.keys()) - unchanged
-        verdicts = {
-            verdict.key: verdict
-            for item in scored
-            for verdict in item.trace.verdicts
-            if is_reusable(verdict) and changed.isdisjoint((verdict.about, *verdict.responses))
-            if not self._is_requested_again(verdict.evaluator, verdict.judge)
-            if old_digests.questions[verdict.question]
-            == new_digests.questions.get(verdict.question)
-        }
-        material = {
-            (material.name, material.response): material
-            for item in scored
-            for material in item.trace.material
-            if material.status == "ok" and material.response not in changed
-            if not self._is_requested_again(derivers.get(material.name))
-            if old_digests.material[material.name] == new_digests.material.get(material.name)
-        }
-        return ReusedResults(
-            verdicts, material, {call.id: call for item in scored for call in item.trace.calls}
-        )
+        verdicts: dict[VerdictKey, RecordedVerdict] = {}
+        material: dict[tuple[str, str], Material] = {}
+        calls: dict[str, Call] = {}
+        for item in scored:
+            for verdict in item.trace.verdicts:
+                question = verdict.question
+                if (
+                    is_reusable(verdict)
+                    and changed.isdisjoint((verdict.about, *verdict.responses))
+                    and not self._is_requested_again(verdict.evaluator, verdict.judge)
+                    and old_digests.questions[question] == new_digests.questions.get(question)
+                ):
+                    verdicts[verdict.key] = verdict
+            for result in item.trace.material:
+                name = result.name
+                if (
+                    result.status == "ok"
+                    and result.response not in changed
+                    and not self._is_requested_again(derivers.get(name))
+                    and old_digests.material[name] == new_digests.material.get(name)
+                ):
+                    material[name, result.response] = result
+            for call in item.trace.calls:
+                calls[call.id] = call
+        return ReusedResults(verdicts, material, calls)
 
     def count(self, traces: Iterable[Trace], offered: Container[VerdictKey]) -> None:
         """Count the verdicts of a scored group; `offered` are those that could be reused."""
@@ -119,6 +117,20 @@ class ReusedRun:
                     is_reused = verdict.key in offered
                     self.reused += is_reused
                     self.requested += not is_reused
+
+
+def _changed_responses(scored: Iterable[ScoredResponse], responses: Iterable[Response]) -> set[str]:
+    """Return the ids of responses that were scored with another content, were erased, are new or are gone."""
+    old_contents: dict[str, str | None] = {}
+    for item in scored:
+        digest = None if item.response is None else item.response.content_digest
+        old_contents[item.trace.response_id] = digest
+    new_contents = {response.id: response.content_digest for response in responses}
+    changed = old_contents.keys() - new_contents.keys()
+    for name, content in new_contents.items():
+        if content != old_contents.get(name):
+            changed.add(name)
+    return changed
 
 
 class InputDigests(NamedTuple):

@@ -5,7 +5,8 @@ The erasure is recorded in the chain; the scores of verdicts, rewards and ids ar
 
 import json
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -119,18 +120,14 @@ class _Erasure:
         for trace in ledger.records(
             "trace", after=group.seq, up_to=group.seq + group.content["size"]
         ):
-            verdicts = trace.content["verdicts"]
-            shown_in = (
-                verdict
-                for verdict in verdicts
+            text_indices = {
+                verdict.get("text")
+                for verdict in trace.content["verdicts"]
                 if record.key in responses_shown(verdict, shared_lists)
-            )
-            showing = {verdict.get("text") for verdict in shown_in}
-            yield from (
-                text
-                for text in ledger.stored_texts(trace.seq, trace.seq)
-                if text.id % MAX_TEXTS in showing
-            )
+            }
+            for text in ledger.stored_texts(trace.seq, trace.seq):
+                if text.id % MAX_TEXTS in text_indices:
+                    yield text
 
     def _texts_with_calls(self, record: Record) -> Iterator[Text]:
         yield from self._ledger.stored_texts(record.seq, record.seq)
@@ -148,31 +145,24 @@ class _Erasure:
         for number, content in self._own.items():
             kind = self._ledger.record_at(number // MAX_TEXTS).kind
             if kind == "task":
-                strings |= {
-                    text
-                    for text in iter_strings(json.loads(content))
-                    if len(text) >= MIN_SEARCHED_LENGTH
-                }
-            elif (
-                kind == "trace"
-                and number % MAX_TEXTS == 0
-                and len(text := content.decode()) >= MIN_SEARCHED_LENGTH
-            ):
-                responses.add(text)
-        forms = {text: encoded_forms(text) for text in strings}
-        for other in (
-            text for kind in ("task", "trace") for text in self._ledger.first_texts(kind)
-        ):
-            if forms and other.id not in self._own:
-                forms = {
-                    text: own
-                    for text, own in forms.items()
-                    if not any(form in other.content for form in own)
-                }
-        return {form for own in (*forms.values(), *map(encoded_forms, responses)) for form in own}
+                strings.update(iter_strings(json.loads(content)))
+            elif kind == "trace" and number % MAX_TEXTS == 0:
+                responses.add(content.decode())
+        long_strings = filter(_is_searched, strings)
+        forms_by_string = {text: encoded_forms(text) for text in long_strings}
+        for kind in ("task", "trace"):
+            for other in self._ledger.first_texts(kind):
+                if forms_by_string and other.id not in self._own:
+                    forms_by_string = {
+                        text: forms
+                        for text, forms in forms_by_string.items()
+                        if not _contains_any(forms, other.content)
+                    }
+        forms_of_responses = map(encoded_forms, filter(_is_searched, responses))
+        return set(chain(*forms_by_string.values(), *forms_of_responses))
 
     def _contains_erased(self, content: bytes) -> bool:
-        return any(form in content for form in self._forms)
+        return _contains_any(self._forms, content)
 
     def _find_copies(self) -> tuple[set[int], list[str]]:
         """Return the texts that contain an erased one, and the tasks whose own text does, which is kept.
@@ -219,11 +209,12 @@ class _Erasure:
 
         Texts that earlier erasures of the same response or task deleted are included.
         """
-        earlier = (record for record in self._ledger.records("erasure") if record.key == self._name)
+        numbers = set(erased)
+        for erasure in self._ledger.records("erasure"):
+            if erasure.key == self._name:
+                numbers.update(erasure.content["ids"])
         keys = set()
-        for number in sorted(
-            {*erased, *(number for record in earlier for number in record.content["ids"])}
-        ):
+        for number in sorted(numbers):
             record = self._ledger.record_at(number // MAX_TEXTS)
             if record.kind == "call":
                 keys.add(record.key)
@@ -254,6 +245,14 @@ class _Erasure:
         return erased
 
 
+def _is_searched(text: str) -> bool:
+    return len(text) >= MIN_SEARCHED_LENGTH
+
+
+def _contains_any(forms: Iterable[bytes], content: bytes) -> bool:
+    return any(form in content for form in forms)
+
+
 def encoded_forms(text: str) -> set[bytes]:
     """Return a text as bytes: plain, as JSON with and without ASCII escapes, and so escaped once more.
 
@@ -261,11 +260,9 @@ def encoded_forms(text: str) -> set[bytes]:
     """
     forms = {text}
     for _ in range(2):
-        forms |= {
-            json.dumps(form, ensure_ascii=is_ascii)[1:-1]
-            for form in forms
-            for is_ascii in (False, True)
-        }
+        for form in list(forms):
+            forms.add(json.dumps(form, ensure_ascii=False)[1:-1])
+            forms.add(json.dumps(form, ensure_ascii=True)[1:-1])
     return {form.encode(errors="surrogatepass") for form in forms}
 
 

@@ -110,7 +110,8 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
         append_close_record(new_run)
     finally:
         new_run.close()
-    before, after = zip(*values, strict=True) if values else ((), ())
+    before = [old for old, _ in values]
+    after = [new for _, new in values]
     return RescoringResult(
         responses=len(values),
         changed=sum(old != new for old, new in values),
@@ -124,11 +125,11 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
 def _refuse_new_names(before: Config, config: Config, decisions: Iterable[Decision]) -> None:
     """Raise ConfigError for a new name in `weights.fixed` that is not a stakeholder of any task of the run."""
     names = config.weights.fixed.keys() - before.weights.fixed.keys()
-    specs = [spec for decision in decisions for spec in decision.specs if spec.name == STAKEHOLDERS]
+    all_specs = chain.from_iterable(decision.specs for decision in decisions)
+    specs = [spec for spec in all_specs if spec.name == STAKEHOLDERS]
     if specs:
-        refuse_unknown_stakeholders(
-            sorted(names), {member for spec in specs for member in spec.inputs}
-        )
+        stakeholders = set(chain.from_iterable(spec.inputs for spec in specs))
+        refuse_unknown_stakeholders(sorted(names), stakeholders)
 
 
 def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[Draft]:
@@ -154,23 +155,28 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def _refuse_other_questions(run: Run, config: Config) -> None:
-    for key, _, _ in changes(run.config.model_dump(mode="json"), config.model_dump(mode="json")):
-        if key.split(".")[0].split("[")[0] not in DECISION_KEYS and not _FOLD.fullmatch(key):
+    settings_in_run = run.config.model_dump(mode="json")
+    for key, _, _ in changes(settings_in_run, config.model_dump(mode="json")):
+        section = key.split(".")[0].split("[")[0]
+        if section not in DECISION_KEYS and not _FOLD.fullmatch(key):
             hint = f"use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
             raise InputError(f"{key} changes the questions, and re-scoring keeps them; {hint}")
 
 
 def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) -> Header:
     origin = run.header.base or run.origin(folder)
+    versions = {name: combiner.version for name, combiner in combiners.items()}
+    extent = Extent(tasks=run.tasks_scored, responses=run.ledger.count_records("trace"))
+    # the base of a run that is re-scored itself is reached from another folder now
+    base_folder = relative_folder(folder, run.source.folder)
+    base = origin.model_copy(update={"folder": base_folder})
     return run.header.model_copy(
         update={
             "config": config,
-            "combiners": {name: combiner.version for name, combiner in combiners.items()},
+            "combiners": versions,
             "code": relative_folder(folder, run.code_folder),
-            "extent": Extent(tasks=run.tasks_scored, responses=run.ledger.count_records("trace")),
-            "base": origin.model_copy(
-                update={"folder": relative_folder(folder, run.source.folder)}
-            ),
+            "extent": extent,
+            "base": base,
             "branch": None,
         }
     )
@@ -219,6 +225,11 @@ class JudgeVote(NamedTuple):
     reviewer: str
     judge: str
     level: int
+
+    @property
+    def unit(self) -> str:
+        """The item of the consensus: the response, or the response with its reviewer."""
+        return f"{self.response}@{self.reviewer}" if self.reviewer else self.response
 
 
 @dataclass(frozen=True)
@@ -282,9 +293,7 @@ def _fit(
     """Fit a panel; each response, or each with one of its reviewers, is an item of the consensus."""
     ordered = sorted(votes)
     responses = len({vote.response for vote in votes})
-    units = [
-        f"{vote.response}@{vote.reviewer}" if vote.reviewer else vote.response for vote in ordered
-    ]
+    units = [vote.unit for vote in ordered]
     judges = [vote.judge for vote in ordered]
     labels = [vote.level for vote in ordered]
     fitted = consensus.fit(units, judges, labels, classes=range(len(levels)))
@@ -343,14 +352,16 @@ def apply_settings(config: Config, settings: Iterable[str]) -> Config:
 
 
 def _set_value(content: dict[str, Any], key: str, value: Any) -> None:
-    *path, last = steps = key.split(".")
+    steps = key.split(".")
+    *path, last = steps
     lists: list[tuple[dict[str, Any], str]] = []
     if not all(steps):
         raise ConfigError(f"--set {key}: expected a key such as rubric.kappa")
     for step in path:
         inner = content.setdefault(step, {})
         if isinstance(inner, list):  # of evaluators, which are counted from 0
-            inner = content[step] = {str(place): entry for place, entry in enumerate(inner)}
+            inner = {str(index): entry for index, entry in enumerate(inner)}
+            content[step] = inner
             lists.append((content, step))
         if not isinstance(inner, dict):
             raise ConfigError(

@@ -76,16 +76,18 @@ class StoredWork(AbstractContextManager["StoredWork"]):
         job = self._job
         source = job.source
         tasks, responses = source.extent()
+        profiles = None if job.profiles is None else job.profiles.file_digest
+        branch = None if job.branch is None else job.branch.run.origin(job.folder)
         return build_header(
             job.jury,
             job.folder,
             tasks=source.tasks_file,
             responses=source.responses_file,
-            profiles=None if job.profiles is None else job.profiles.file_digest,
+            profiles=profiles,
             edges=source.edges_file,
             columns=source.columns,
             extent=Extent(tasks=tasks, responses=responses),
-            branch=None if job.branch is None else job.branch.run.origin(job.folder),
+            branch=branch,
         )
 
     def remaining_pairs(self) -> Iterator[tuple[Task, tuple[Response, ...]]]:
@@ -127,19 +129,22 @@ def _scored_numbers(run: Run) -> list[int]:
     return [number for number, task in enumerate(ledger.numbers("task", last)) if task in scored]
 
 
-def describe_differences(run: Run, here: Header, source: TaskSource) -> Iterator[str]:
+def describe_differences(run: Run, current: Header, source: TaskSource) -> Iterator[str]:
     """Yield one sentence for each difference; where the files differ, for the first tasks and responses that differ.
 
     Their contents are compared, too, after an erasure, which removes the digests of the files.
     """
-    yield from differences(run.header, here)
-    marks = ((header.tasks, header.responses, header.edges) for header in (run.header, here))
-    in_run, current = ([mark and mark.sha256 for mark in files] for files in marks)
-    if in_run != current:
+    yield from differences(run.header, current)
+    if _file_sums(run.header) != _file_sums(current):
         sentences = list(islice(_compare_contents(run, source), _MAX_LISTED + 1))
         yield from sentences[:_MAX_LISTED]
         if len(sentences) > _MAX_LISTED:
             yield "and more"
+
+
+def _file_sums(header: Header) -> list[str | None]:
+    files = (header.tasks, header.responses, header.edges)
+    return [None if file is None else file.sha256 for file in files]
 
 
 def _compare_contents(run: Run, source: TaskSource) -> Iterator[str]:
@@ -160,18 +165,20 @@ def _compare_contents(run: Run, source: TaskSource) -> Iterator[str]:
 def _compare_task(
     stored: Task, task: Task, responses: tuple[Response, ...], run: Run
 ) -> Iterator[str]:
-    for field, before, after in changes(
-        stored.model_dump(mode="json"), task.model_dump(mode="json")
-    ):
-        yield f"task {task.id!r}, field {field}: is {format_value(before)} in the run and {format_value(after)} here"
+    stored_fields = stored.model_dump(mode="json")
+    for field, before, after in changes(stored_fields, task.model_dump(mode="json")):
+        values = f"{format_value(before)} in the run and {format_value(after)} here"
+        yield f"task {task.id!r}, field {field}: is {values}"
     if run.source.ledger.find("group", task.id) is None:
         return
-    given_by_id = {response.id: response for response in responses}
+    responses_by_id = {response.id: response for response in responses}
     stored_by_id = {scored.trace.response_id: scored for scored in run.group_of(task.id)}
-    for name in dict.fromkeys((*stored_by_id, *given_by_id)):
-        if name not in given_by_id or name not in stored_by_id:
-            yield f"response {name!r} is {'gone' if name in stored_by_id else 'new'}"
-        elif _is_another(stored_by_id[name], given_by_id[name]):
+    for name in dict.fromkeys((*stored_by_id, *responses_by_id)):
+        if name not in stored_by_id:
+            yield f"response {name!r} is new"
+        elif name not in responses_by_id:
+            yield f"response {name!r} is gone"
+        elif _is_another(stored_by_id[name], responses_by_id[name]):
             yield f"response {name!r} is another one now"
 
 

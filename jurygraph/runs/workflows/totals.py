@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import chain
 
 from jurygraph.decision.decide import GroupVerdicts, PossibleRewards
 from jurygraph.graphs.groups import Group
@@ -88,6 +89,7 @@ class RunTotals:
 
 def _group_verdicts(plan: Plan, traces: Sequence[Trace]) -> GroupVerdicts:
     """Return a group to be decided; a verdict on an unordered pair is in two traces."""
-    verdicts = {verdict.key: verdict for trace in traces for verdict in trace.verdicts}
+    verdicts = chain.from_iterable(trace.verdicts for trace in traces)
+    by_key = {verdict.key: verdict for verdict in verdicts}
     names = [trace.response_id for trace in traces]
-    return GroupVerdicts(plan.decision, plan.survey.questions, names, list(verdicts.values()))
+    return GroupVerdicts(plan.decision, plan.survey.questions, names, list(by_key.values()))
