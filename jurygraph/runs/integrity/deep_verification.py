@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
+from itertools import chain
 from typing import NamedTuple
 
 from pydantic_core import to_jsonable_python
@@ -27,7 +28,7 @@ from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.runs.store.ledger import Record, record_label
 from jurygraph.runs.writable_run import CallStore
 from jurygraph.safety.redaction import is_possible_source
-from jurygraph.schema import Material, RecordedVerdict, Trace
+from jurygraph.schema import Evidence, Material, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import compact_json
 from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES, VerdictKey
 
@@ -67,9 +68,8 @@ async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerification
     total: Counter[str] = Counter()
     async with AsyncExitStack() as stack:
         jury = await stack.enter_async_context(aclosing(_offline_jury(run.source)))
-        verifier = _Verifier(
-            run.source, jury, [stack.enter_context(origin) for origin in _open_origins(run.source)]
-        )
+        origins = [stack.enter_context(origin) for origin in _open_origins(run.source)]
+        verifier = _Verifier(run.source, jury, origins)
         for group in run.group_records():
             scored = run.source.group(group)
             total.update(await verifier.verify_group(group, scored))
@@ -153,60 +153,62 @@ class _Verifier:
     async def verify_group(self, group: Record, scored: list[ScoredResponse]) -> Mapping[str, int]:
         run = self._run
         stored = [item.trace for item in scored]
-        own = _own_verdicts(stored)
+        verdicts = _own_verdicts(stored)
         task = run.task(group.key)
         responses = [item.response for item in scored if item.response is not None]
         if task is None or len(responses) < len(scored):
-            return {"erased": len(own)}
-        quotations = sum(
-            map(self._check_quotations, stored, [response.text for response in responses])
-        )
+            return {"erased": len(verdicts)}
+        quotations = 0
+        for trace, response in zip(stored, responses, strict=True):
+            quotations += self._check_quotations(trace, response.text)
         plan = run.plan_of(task.id)
         evaluators = self._jury.evaluators
         own_model = {
-            q.id
-            for q in plan.survey.questions
-            if q.layer == "model" and not evaluators[q.evaluator].uses_model
+            question.id
+            for question in plan.survey.questions
+            if question.layer == "model" and not evaluators[question.evaluator].uses_model
         }
-        recalled = {verdict.key: verdict for verdict in own if _is_recalled(verdict, own_model)}
-        self._unanswered = frozenset(
-            call.id for trace in stored for call in trace.calls if call.fault is not None
-        )
-        known = ReusedResults(recalled, self._external_material(stored))
+        recalled = {
+            verdict.key: verdict for verdict in verdicts if _is_recalled(verdict, own_model)
+        }
+        calls = chain.from_iterable(trace.calls for trace in stored)
+        self._unanswered = frozenset(call.id for call in calls if call.fault is not None)
+        external = self._external_material(stored)
         self._calls.hidden = self._unanswered
-        traces = await self._jury.ascore(task, responses, plan, known, self._calls)
+        results = ReusedResults(recalled, external)
+        traces = await self._jury.ascore(task, responses, plan, results, self._calls)
         if traces[0].group != stored[0].group:
             problem = "its responses are not those that were judged"
             raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: {problem}")
         self._compare_material(stored, traces)
         recomputed = {verdict.key: verdict for verdict in _own_verdicts(traces)}
         # Verdicts that a branch took from another run, which has their calls.
-        reused = {
-            v.key: v for v in own if any(run.ledger.find("call", use.id) is None for use in v.calls)
-        }
+        reused = {verdict.key: verdict for verdict in verdicts if self._is_from_origin(verdict)}
         if reused and any(map(_is_unrecorded, recomputed.values())):
             # A call of the branch is about the questions that were left: it is repeated with the others as they were.
-            known = ReusedResults({**recalled, **reused}, known.material)
-            again = await self._jury.ascore(task, responses, plan, known, self._calls)
-            recomputed |= {
-                verdict.key: verdict
-                for verdict in _own_verdicts(again)
-                if verdict.key not in reused
-            }
-        counts = Counter(self._compare_verdict(verdict, recomputed, own_model) for verdict in own)
+            results = ReusedResults({**recalled, **reused}, external)
+            again = await self._jury.ascore(task, responses, plan, results, self._calls)
+            for verdict in _own_verdicts(again):
+                if verdict.key not in reused:
+                    recomputed[verdict.key] = verdict
+        counts = Counter(
+            self._compare_verdict(verdict, recomputed, own_model) for verdict in verdicts
+        )
         return {**counts, "quotations": quotations}
+
+    def _is_from_origin(self, verdict: RecordedVerdict) -> bool:
+        return any(self._run.ledger.find("call", use.id) is None for use in verdict.calls)
 
     def _external_material(self, stored: Sequence[Trace]) -> dict[tuple[str, str], Material]:
         """Return the material whose calls were erased, or are in a missing run."""
-        known: dict[tuple[str, str], Material] = {}
+        external: dict[tuple[str, str], Material] = {}
         for trace in stored:
             for material in trace.material:
                 if any(self._calls.find(use.id) is None for use in material.calls):
-                    self._require_calls(
-                        self._label(trace.response_id, "material", material.name), material
-                    )
-                    known[material.name, trace.response_id] = material
-        return known
+                    label = self._label(trace.response_id, "material", material.name)
+                    self._require_calls(label, material)
+                    external[material.name, trace.response_id] = material
+        return external
 
     def _compare_material(self, stored: Sequence[Trace], recomputed: Sequence[Trace]) -> None:
         for stored_trace, new_trace in zip(stored, recomputed, strict=True):
@@ -256,54 +258,53 @@ class _Verifier:
 
         A call whose texts were erased is not missing.
         """
-        names = (
-            ()
-            if self._is_run_missing
-            else [use.id for use in item.calls if use.id not in self._unanswered]
-        )
-        if any(
-            all(ledger.find("call", name) is None for ledger in self._ledgers) for name in names
-        ):
-            raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
+        if self._is_run_missing:
+            return
+        for use in item.calls:
+            if use.id not in self._unanswered and not self._has_call(use.id):
+                raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
+
+    def _has_call(self, name: str) -> bool:
+        return any(ledger.find("call", name) is not None for ledger in self._ledgers)
 
     def _check_quotations(self, trace: Trace, text: str) -> int:
         """Check the places of all quotations from a response, and return their number.
 
         A verdict on a variant quotes the variant. Raises `TraceMismatch` for a quotation that is not at its place.
         """
-        verdicts = [
-            one
-            for one in _own_verdicts([trace])
-            if one.about in one.responses and not is_erased(one)
-        ]
-        quoted = [
-            ("verdict", verdict.question, evidence)
-            for verdict in verdicts
-            for evidence in verdict.evidence
-        ]
-        quoted += [
-            ("material", one.name, evidence) for one in trace.material for evidence in one.evidence
-        ]
-        quoted = [entry for entry in quoted if entry[2].verified and entry[2].source == "response"]
-        for kind, name, evidence in quoted:
+        quotations = 0
+        for kind, name, evidence in _list_evidence(trace):
+            if not evidence.verified or evidence.source != "response":
+                continue
             if text[evidence.start : evidence.end] != evidence.quote:
-                place = f"characters {evidence.start} to {evidence.end}"
-                raise TraceMismatch(
-                    f"{self._label(trace.response_id, kind, name)}: its quotation is not at {place}"
-                )
-        return len(quoted)
+                label = self._label(trace.response_id, kind, name)
+                position = f"characters {evidence.start} to {evidence.end}"
+                raise TraceMismatch(f"{label}: its quotation is not at {position}")
+            quotations += 1
+        return quotations
 
     def _label(self, response: str, kind: str = "", name: str = "") -> str:
-        return f"{self._run.ledger.path}, trace {response!r}{f', {kind} {name!r}' if kind else ''}"
+        item = f", {kind} {name!r}" if kind else ""
+        return f"{self._run.ledger.path}, trace {response!r}{item}"
 
 
 def _own_verdicts(traces: Sequence[Trace]) -> list[RecordedVerdict]:
-    return [
-        verdict
-        for trace in traces
-        for verdict in trace.verdicts
-        if verdict.about == trace.response_id
-    ]
+    """Return the verdicts about the response of their trace; one about a pair is in two traces, and comes once."""
+    verdicts: list[RecordedVerdict] = []
+    for trace in traces:
+        verdicts += [item for item in trace.verdicts if item.about == trace.response_id]
+    return verdicts
+
+
+def _list_evidence(trace: Trace) -> Iterator[tuple[str, str, Evidence]]:
+    """Yield the evidence of verdicts that saw the response, and that of material, each with its kind and its name."""
+    for verdict in _own_verdicts([trace]):
+        if verdict.about in verdict.responses and not is_erased(verdict):
+            for evidence in verdict.evidence:
+                yield "verdict", verdict.question, evidence
+    for material in trace.material:
+        for evidence in material.evidence:
+            yield "material", material.name, evidence
 
 
 def _is_recalled(verdict: RecordedVerdict, own_model: Collection[str]) -> bool:
@@ -331,9 +332,8 @@ def _require_same(
     for name in fields:
         old = getattr(stored, name)
         new = getattr(recomputed, name)
-        if old == new or (
-            name == "calls" and set(old) == set(new)
-        ):  # concurrent calls have no fixed order
+        # concurrent calls have no fixed order
+        if old == new or (name == "calls" and set(old) == set(new)):
             continue
         then = compact_json(to_jsonable_python(old)).decode()
         now = compact_json(to_jsonable_python(new)).decode()

@@ -62,10 +62,9 @@ def group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> VerdictTable
 
 def recompute_statistics(group: StoredGroup, outline: SurveyOutline) -> dict[str, Any]:
     names = [question.id for question in outline.questions]
-    verdicts = [
-        v for trace in group.traces for v in trace.body["verdicts"] if not v.get("superseded")
-    ]
-    scored = ((names[v["question"]], v.get("score")) for v in verdicts)
+    verdicts = chain.from_iterable(trace.body["verdicts"] for trace in group.traces)
+    counted = [verdict for verdict in verdicts if not verdict.get("superseded")]
+    scored = ((names[verdict["question"]], verdict.get("score")) for verdict in counted)
     return group_statistics(outline.questions, scored)
 
 
@@ -191,31 +190,28 @@ def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: Path | s
     """Verify the base of a run and return its folder; a base with later erasures needs its own seal by the signer."""
     origin = run.header.base
     assert origin is not None
-    verify(base, report, signer=signer if base.ledger.count > origin.records else None)
-    if (
-        base.ledger.count < origin.records
-        or base.ledger.record_at(origin.records).link.hex() != origin.head
-    ):
-        raise TraceMismatch(
-            f"{base.ledger.path}, record {origin.records}: is not the one that {run.folder} refers to"
-        )
+    has_later_records = base.ledger.count > origin.records
+    verify(base, report, signer=signer if has_later_records else None)
+    is_shorter = base.ledger.count < origin.records
+    if is_shorter or base.ledger.record_at(origin.records).link.hex() != origin.head:
+        label = f"{base.ledger.path}, record {origin.records}"
+        raise TraceMismatch(f"{label}: is not the one that {run.folder} refers to")
     return str(base.folder)
 
 
 def _check_rewards(run: Run) -> None:
     groups = _check_statistics(run, read_groups(run)) if run.base is None else read_groups(run)
     combiners = run.load_combiners()
-    for trace, reward in recompute_rewards(
-        run, groups, lambda group: run.decision(group.decision), combiners
-    ):
-        if json.dumps(trace.reward) != json.dumps(reward):
-            differences = changes(trace.reward, json.loads(json.dumps(reward)))
+    rewards = recompute_rewards(run, groups, lambda group: run.decision(group.decision), combiners)
+    for trace, reward in rewards:
+        recomputed = json.dumps(reward)
+        if json.dumps(trace.reward) != recomputed:
+            differences = changes(trace.reward, json.loads(recomputed))
             key, old, new = next(differences, ("reward", trace.reward, reward))
-            difference = (
-                f"{key} is {format_value(old)} in the run and {format_value(new)} when recomputed"
-            )
+            values = f"{format_value(old)} in the run and {format_value(new)} when recomputed"
             label = f"{run.ledger.path}, {record_label(trace.own_record)}"
-            raise TraceMismatch(f"{label}: the verdicts give another reward: {difference}")
+            problem = f"the verdicts give another reward: {key} is {values}"
+            raise TraceMismatch(f"{label}: {problem}")
 
 
 def _check_statistics(run: Run, groups: Iterator[StoredGroup]) -> Iterator[StoredGroup]:
