@@ -43,7 +43,7 @@ from jurygraph.models.request import (
     deadline_fault,
 )
 from jurygraph.safety.redaction import Redactor, process_redactor
-from jurygraph.schema import Call, canonical_json
+from jurygraph.schema import Call, Message, canonical_json
 from jurygraph.schema.frozen_model import split_evenly
 
 if TYPE_CHECKING:
@@ -158,11 +158,8 @@ class Gateway:
         """Return where the reply is stored, so that nothing is sent; None if the request would be sent."""
         if sink is not None and sink.find(request.digest) is not None:
             return "sink"
-        return (
-            "cache"
-            if self.cache is not None and self.cache.get(request.digest) is not None
-            else None
-        )
+        is_cached = self.cache is not None and self.cache.get(request.digest) is not None
+        return "cache" if is_cached else None
 
     def stored_reply(self, request: Request, sink: CallSink | None = None) -> Reply | None:
         """Return the reply that `sink` or the cache has, None if the request would be sent; nothing is recorded."""
@@ -197,8 +194,8 @@ class Gateway:
             await asyncio.gather(*pending, return_exceptions=True)
 
     def _pending_here(self) -> list["asyncio.Task[AnsweredCall]"]:
-        here = asyncio.get_running_loop()
-        return [task for (loop, *_), task in self._pending.items() if loop is here]
+        running = asyncio.get_running_loop()
+        return [task for (loop, *_), task in self._pending.items() if loop is running]
 
     async def close(self) -> None:
         """Cancel requests under way in this loop, and close the backend. May be called more than once."""
@@ -220,9 +217,8 @@ class Gateway:
         answered = None if sink is None else sink.find(request.digest)
         cached = self.cache.get(request.digest) if self.cache and answered is None else None
         if cached is not None:
-            reply = self._redact_reply(
-                cached.reply
-            )  # the run that cached it may have known fewer secrets
+            # the run that cached it may have known fewer secrets
+            reply = self._redact_reply(cached.reply)
             answered = await self._keep(
                 request, reply, sink, cost=cached.cost, cache_hit=True, attempts=0, latency=0.0
             )
@@ -263,11 +259,11 @@ class Gateway:
         """Return a request as it is stored, without secrets in its messages."""
         if not self._has_secret_in(message.content for message in request.messages):
             return request
-        texts = [
-            (message, self.redactor.redact_text(message.content)) for message in request.messages
-        ]
-        clean = tuple(message.model_copy(update={"content": text}) for message, text in texts)
-        return request.model_copy(update={"messages": clean})
+        clean: list[Message] = []
+        for message in request.messages:
+            text = self.redactor.redact_text(message.content)
+            clean.append(message.model_copy(update={"content": text}))
+        return request.model_copy(update={"messages": tuple(clean)})
 
     async def _request_model(
         self, request: Request, until: float | None, sink: CallSink | None
@@ -394,9 +390,8 @@ class FirstReplies:
     def __init__(self) -> None:
         self._left = FIRST_REPLIES
         self._unread: set[str] = set()
-        self._reasons: list[
-            str | None
-        ] = []  # None for a reply that is usable or says nothing of the settings
+        self._reasons: list[str | None] = []
+        """None for a reply that is usable or says nothing of the settings."""
         self._last: tuple[Fault | None, str] = (None, "")
         self._unsent = FIRST_REPLIES
         self._rejections: list[str] = []  # the reasons of the first requests sent
@@ -434,15 +429,12 @@ class FirstReplies:
             self._last = fault, ""
         if is_first:
             self._rejections.append(reason)
-        if (
-            self._is_accepted
-            or len(self._rejections) < FIRST_REPLIES
-            or {*self._rejections} != {reason}
-        ):
+        are_complete = len(self._rejections) >= FIRST_REPLIES
+        if self._is_accepted or not are_complete or {*self._rejections} != {reason}:
             return None
+        problem = self.problem or fault
         return Fault(
-            ALL_REJECTED,
-            f"all of the first {FIRST_REPLIES} requests were rejected: {self.problem or fault}",
+            ALL_REJECTED, f"all of the first {FIRST_REPLIES} requests were rejected: {problem}"
         )
 
     def note(self, answered: AnsweredCall, fault: Fault | None) -> None:
@@ -466,14 +458,13 @@ class FirstReplies:
         fault, text = self._last
         if fault is None or None in self._reasons or len(set(self._reasons)) != 1:
             return None
-        change = (
-            ""
-            if fault.setting is None
-            else f"write `{as_config_line(fault.setting)}` in the config"
-        )
+        changes: list[str] = []
+        if fault.setting is not None:
+            changes.append(f"write `{as_config_line(fault.setting)}` in the config")
         if self.are_rejected:
-            return f"{fault}; {change or 'change what the message names, or name another model'}"
-        changes = [change, _CHANGES[fault.kind]] if change else [_CHANGES[fault.kind]]
+            changes = changes or ["change what the message names, or name another model"]
+            return f"{fault}; {changes[0]}"
+        changes.append(_CHANGES[fault.kind])
         return f"{fault}; such as {shorten(text, _EXAMPLE)!r}; {', or '.join(changes)}"
 
     @property
@@ -533,7 +524,9 @@ def as_config_line(setting: str) -> str:
 
 def _texts_of_tokens(reply: Reply) -> Iterator[str]:
     yield "".join(token.text for token in reply.tokens)
-    yield from (alternative for token in reply.tokens for alternative, _ in token.others)
+    for token in reply.tokens:
+        for alternative, _ in token.others:
+            yield alternative
 
 
 def request_size(request: Request) -> int:
@@ -578,7 +571,7 @@ class Gateways(dict[str | None, Gateway]):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        return tuple(secret for gateway in self.values() for secret in gateway.backend.secrets)
+        return tuple(chain.from_iterable(gateway.backend.secrets for gateway in self.values()))
 
     @property
     def problems(self) -> list[str]:
@@ -586,14 +579,13 @@ class Gateways(dict[str | None, Gateway]):
         sentences = []
         for name, gateway in self.items():
             first = gateway.first_replies
+            if first.problem is None:
+                continue
             model = "the model" if name is None else f"judge {name}"
-            lead = (
-                f"every request to {model} was rejected"
-                if first.are_rejected
-                else f"no reply of {model} could be used"
-            )
-            if first.problem is not None:
-                sentences.append(f"{lead}: {first.problem}")
+            lead = f"no reply of {model} could be used"
+            if first.are_rejected:
+                lead = f"every request to {model} was rejected"
+            sentences.append(f"{lead}: {first.problem}")
         return sentences
 
     def name_of(self, request: Request | Call) -> str | None:
@@ -610,10 +602,13 @@ class Gateways(dict[str | None, Gateway]):
     def for_dry_run(
         self, concurrency: int, sink: CallSink | None = None
     ) -> "tuple[list[DryRunBackend], Gateways]":
-        pairs = {name: gateway.for_dry_run(concurrency, sink) for name, gateway in self.items()}
-        return [backend for backend, _ in pairs.values()], Gateways(
-            {name: one for name, (_, one) in pairs.items()}
-        )
+        backends: list[DryRunBackend] = []
+        gateways = Gateways()
+        for name, gateway in self.items():
+            backend, dry_gateway = gateway.for_dry_run(concurrency, sink)
+            backends.append(backend)
+            gateways[name] = dry_gateway
+        return backends, gateways
 
     def stop(self) -> None:
         for gateway in self.values():

@@ -12,10 +12,10 @@ import math
 import re
 from bisect import bisect_right
 from codecs import getincrementaldecoder
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import accumulate, chain, islice
+from itertools import accumulate, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -257,7 +257,8 @@ def join_system_message(request: Request) -> Request:
     if index is None:
         others.insert(0, Message(role="user", content="\n\n".join(system)))
     else:
-        others[index] = Message(role="user", content="\n\n".join((*system, others[index].content)))
+        content = "\n\n".join((*system, others[index].content))
+        others[index] = Message(role="user", content=content)
     return request.model_copy(update={"messages": tuple(others)})
 
 
@@ -329,20 +330,16 @@ def _parse(text: str, reply_model: type[T]) -> T | Problem:
             if syntax := _find_syntax_problem(error):
                 return syntax
             data = decode_strictly(text, allow_negative_zero=False)
-            return (
-                data
-                if isinstance(data, Problem)
-                else describe_validation_error(error, reply_model, data)
-            )
+            if isinstance(data, Problem):
+                return data
+            return describe_validation_error(error, reply_model, data)
         data = decode_strictly(text, allow_negative_zero=False)
         if isinstance(data, Problem):
             return data
         if encode_json(data) == answer.model_dump_json(round_trip=True, by_alias=True).encode():
             return answer  # as most replies; `_find_flaw` takes several times as long
-        return (
-            _find_flaw(data, answer.model_dump(mode="json", round_trip=True, by_alias=True))
-            or answer
-        )
+        dumped = answer.model_dump(mode="json", round_trip=True, by_alias=True)
+        return _find_flaw(data, dumped) or answer
     except RecursionError:
         return Problem((), "is nested too deeply", "write it as the schema says")
 
@@ -364,15 +361,14 @@ def _find_flaw(data: Any, dumped: Any) -> Problem | None:
     `dumped` is `data` as parsed and dumped by the pydantic model. An error is a field left to its default, or a boolean
     for a number, since Python accepts True for 1.
     """
-    given = dict(_walk(data))
-    for path, value in _walk(dumped):
-        if path not in given:
-            if isinstance(given.get(path[:-1]), dict):
+    values = dict(_walk(data))
+    for path, parsed_value in _walk(dumped):
+        if path not in values:
+            if isinstance(values.get(path[:-1]), dict):
                 return Problem(path, "is missing", "write every field")
-        elif isinstance(value, bool) is not isinstance(given[path], bool):
-            return Problem(
-                path, f"is {json.dumps(given[path])}", "write a value of the type that is asked for"
-            )
+        elif isinstance(parsed_value, bool) is not isinstance(values[path], bool):
+            problem = f"is {json.dumps(values[path])}"
+            return Problem(path, problem, "write a value of the type that is asked for")
     return None
 
 
@@ -380,14 +376,13 @@ def _walk(
     value: Any, path: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     """Yield a JSON value and all values inside it, in order, each with its path."""
+    # Not `iter_parts`: that yields the keys of objects, too, under the path of their object.
     yield path, value
-    parts = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
+    parts: Iterable[tuple[str | int, Any]] = ()
+    if isinstance(value, dict):
+        parts = value.items()
+    elif isinstance(value, list):
+        parts = enumerate(value)
     for step, part in parts:
         yield from _walk(part, (*path, step))
 
@@ -425,19 +420,18 @@ def read_tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
             [(token, entry.get("bytes")) for token, entry in zip(texts, entries, strict=True)]
         )
     indices = value_token_indices(text, texts)
-    return tuple(
-        Token.model_construct(
-            text=token, logprob=logprob, others=_others(entries[index]) if index in indices else ()
-        )
-        for index, (token, (_, logprob)) in enumerate(zip(texts, read, strict=True))
-    )
+    tokens: list[Token] = []
+    for index, (token_text, (_, logprob)) in enumerate(zip(texts, read, strict=True)):
+        others = _others(entries[index]) if index in indices else ()
+        tokens.append(Token.model_construct(text=token_text, logprob=logprob, others=others))
+    return tuple(tokens)
 
 
 def _others(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
     top = entry.get("top_logprobs")
-    others = (
-        [other for other in map(_token, top) if other is not None] if isinstance(top, list) else []
-    )
+    if not isinstance(top, list):
+        return ()
+    others = [other for other in map(_token, top) if other is not None]
     return tuple(sorted(others, key=itemgetter(1), reverse=True))
 
 
@@ -476,49 +470,48 @@ def value_token_indices(text: str, tokens: Sequence[str]) -> Collection[int]:
     before = "".join(tokens).rfind(text)
     if before < 0 or text.lstrip(_SPACES)[:1] not in ("{", "["):
         return range(len(tokens))
-    values = (match for match in _VALUE.finditer(text) if not match["named"])
-    starts = (
-        before + match.start() + letter
-        for match in values
-        for letter in range(1 + (match[0][0] == '"'))
-    )
-    return {bisect_right(ends, start) for start in starts}
+    indices: set[int] = set()
+    for match in _VALUE.finditer(text):
+        if match["named"]:  # the name of a field is no value
+            continue
+        start = before + match.start()
+        indices.add(bisect_right(ends, start))
+        if match[0].startswith('"'):
+            indices.add(bisect_right(ends, start + 1))
+    return indices
 
 
 def offset_of_boolean(text: str, path: Sequence[str | int]) -> int | None:
     """Return the offset in characters of the boolean at `path` in a JSON text; None if there is none."""
     offsets = (match.start() for match in _STRING_OR_BOOLEAN.finditer(text) if match[0][0] != '"')
     try:  # the words stand in the order of the document, unless a field occurs twice
-        booleans = [
-            place
-            for place, value in _walk(json.loads(double_wrong_backslashes(text)))
-            if isinstance(value, bool)
-        ]
-        return dict(zip(booleans, offsets, strict=True)).get(tuple(path))
+        values = _walk(json.loads(double_wrong_backslashes(text)))
+        booleans = [location for location, value in values if isinstance(value, bool)]
+        offset_by_path = dict(zip(booleans, offsets, strict=True))
+        return offset_by_path.get(tuple(path))
     except (ValueError, RecursionError):
         return None
 
 
 def _alternatives_at(reply: Reply, offset: int) -> list[tuple[str, float]] | None:
     """Return the token at an offset and its alternatives, from there on ("" if they differ before it)."""
-    before = "".join(token.text for token in reply.tokens).rfind(
-        reply.text
-    )  # thoughts may contain a draft of it
+    spelled = "".join(token.text for token in reply.tokens)
+    before = spelled.rfind(reply.text)  # the last, as thoughts may contain a draft of it
     if before < 0:
         return None
     offset += before
     ends = accumulate(len(token.text) for token in reply.tokens)
-    token, end = next(
-        (token, end) for token, end in zip(reply.tokens, ends, strict=True) if offset < end
-    )
-    lead = token.text[: offset - (end - len(token.text))].rstrip(_SPACES)
-    others = [
-        other for other in token.others if other[0] != token.text
-    ]  # some servers include the token itself
-    return [
-        (text[len(lead) :].lstrip(_SPACES) if text.startswith(lead) else "", logprob)
-        for text, logprob in [(token.text, token.logprob), *others]
-    ]
+    spans = zip(reply.tokens, ends, strict=True)
+    token, end = next((token, end) for token, end in spans if offset < end)
+    begin = end - len(token.text)
+    lead = token.text[: offset - begin].rstrip(_SPACES)
+    # some servers include the token itself
+    others = [other for other in token.others if other[0] != token.text]
+    alternatives: list[tuple[str, float]] = []
+    for text, logprob in [(token.text, token.logprob), *others]:
+        rest = text[len(lead) :].lstrip(_SPACES) if text.startswith(lead) else ""
+        alternatives.append((rest, logprob))
+    return alternatives
 
 
 def _share_of_true(alternatives: list[tuple[str, float]]) -> float | None:
@@ -526,17 +519,18 @@ def _share_of_true(alternatives: list[tuple[str, float]]) -> float | None:
 
     A word that none begins may have at most the probability of the least likely alternative.
     """
-    sides = [
-        [logprob for text, logprob in alternatives if _is_word_start(text, word)]
-        for word in ("true", "false")
-    ]
-    if not any(sides):
+    true_logprobs = [logprob for text, logprob in alternatives if _is_word_start(text, "true")]
+    false_logprobs = [logprob for text, logprob in alternatives if _is_word_start(text, "false")]
+    if not true_logprobs and not false_logprobs:
         return None
-    top = max(
-        chain.from_iterable(sides)
-    )  # subtracted, so that the largest exponential neither overflows nor vanishes
-    yes, no = (math.fsum(math.exp(logprob - top) for logprob in side) for side in sides)
-    missing = 0.0 if all(sides) else math.exp(min(logprob for _, logprob in alternatives) - top)
+    # subtracted, so that the largest exponential neither overflows nor vanishes
+    top = max(true_logprobs + false_logprobs)
+    yes = math.fsum(math.exp(logprob - top) for logprob in true_logprobs)
+    no = math.fsum(math.exp(logprob - top) for logprob in false_logprobs)
+    missing = 0.0
+    if not true_logprobs or not false_logprobs:
+        least = min(logprob for _, logprob in alternatives)
+        missing = math.exp(least - top)
     return None if missing > _MAX_UNSEEN * (yes + no + missing) else yes / (yes + no)
 
 
@@ -677,20 +671,20 @@ class JudgeClient:
         `settings` replace the config's parameters, such as `temperature`. Text by others belongs inside the `fence`.
         """
         content = "".join(message.content for message in messages)
+        parameters: dict[str, Any] = {
+            "max_tokens": self._gateway.limits.max_tokens,
+            **self._parameters,
+            **settings,
+            "logprobs": False,
+        }
+        marks = [mark for mark in self.fence.marks if mark in content]
         return self._build_request(
             Request,
-            {
-                "max_tokens": self._gateway.limits.max_tokens,
-                **self._parameters,
-                **settings,
-                "logprobs": False,
-            },
+            parameters,
             reply_model,
             messages=tuple(messages),
             sample=sample,
-            marks=tuple(
-                sorted((mark for mark in self.fence.marks if mark in content), key=content.index)
-            ),
+            marks=tuple(sorted(marks, key=content.index)),
         )
 
     def _build_request(
@@ -704,13 +698,16 @@ class JudgeClient:
         parameters = {"temperature": 0.0} | parameters
         if not parameters.get("logprobs"):  # the config may turn them off
             parameters |= {"logprobs": None, "top_logprobs": None}
+        set_parameters = {name: value for name, value in parameters.items() if value is not None}
+        answer = None if reply_model is None else _cached_schema(reply_model)
+        form = "text" if reply_model is None else backend.capabilities.form
         request = build(
             provider=backend.provider,
             endpoint=backend.endpoint,
             model=backend.model,
-            parameters={name: value for name, value in parameters.items() if value is not None},
-            answer=None if reply_model is None else _cached_schema(reply_model),
-            form="text" if reply_model is None else backend.capabilities.form,
+            parameters=set_parameters,
+            answer=answer,
+            form=form,
             **fields,
         )
         if self._joins_system:

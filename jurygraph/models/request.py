@@ -174,10 +174,10 @@ async def _deadline_at(until: float) -> AsyncIterator[None]:
 
 def exception_chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an error, its causes and its contexts, even suppressed ones, from the last to the first, each once."""
-    seen: set[int] = set()
+    yielded: set[int] = set()
     current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
+    while current is not None and id(current) not in yielded:
+        yielded.add(id(current))
         yield current
         current = current.__cause__ or current.__context__
 
@@ -245,16 +245,14 @@ def parse_error(content: bytes | bytearray) -> ServerError:
         return ServerError(frozenset(), str(error).strip())
     code = error.get("code")
     details = error.get("details")
-    reasons = (
-        [part.get("reason") for part in details if isinstance(part, dict)]
-        if isinstance(details, list)
-        else []
-    )
-    values = (code, error.get("type"), *reasons)
+    values = [code, error.get("type")]
+    if isinstance(details, list):
+        values += [part.get("reason") for part in details if isinstance(part, dict)]
     codes = frozenset(value.lower() for value in values if isinstance(value, str))
     status = code if type(code) is int and 400 <= code < 600 else None
+    named_code = code if isinstance(code, str) else None
     message = str(error.get("message") or error.get("detail") or error)
-    return ServerError(codes, message.strip(), status, code if isinstance(code, str) else None)
+    return ServerError(codes, message.strip(), status, named_code)
 
 
 def error_kind(status: int, error: ServerError) -> str:
@@ -305,9 +303,8 @@ class Request(FrozenModel):
 
     def to_chat(self) -> dict[str, Any]:
         """Return the messages, and the schema if the endpoint enforces it, as in OpenAI's chat completions."""
-        chat: dict[str, Any] = {
-            "messages": [{"role": each.role, "content": each.content} for each in self.messages]
-        }
+        messages = [{"role": message.role, "content": message.content} for message in self.messages]
+        chat: dict[str, Any] = {"messages": messages}
         if self.form == "native" and self.answer is not None:
             schema = {"name": "verdict", "strict": True, "schema": self.answer}
             chat["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -549,25 +546,27 @@ class CallLog:
 
     def add(self, use: CallUse, repaired: str | None = None) -> None:
         """Add a request, unless it is there already; `repaired` is the id of the call that it repairs."""
-        ids = [known.id for known in self.uses]
+        ids = [earlier.id for earlier in self.uses]
         if use.id not in ids:
-            self.uses.insert(len(ids) if repaired is None else ids.index(repaired) + 1, use)
+            index = len(ids) if repaired is None else ids.index(repaired) + 1
+            self.uses.insert(index, use)
 
-    def add_to(self, result: R, known: Container[str], steps: Sequence[Step] = ()) -> R:
-        """Return a result with its steps and its `calls`: those `known` to be sent, and the one that it names.
+    def add_to(self, result: R, sent_calls: Container[str], steps: Sequence[Step] = ()) -> R:
+        """Return a result with its steps and its `calls`: those among the `sent_calls`, and the one that it names.
 
         That may be one for another input of its batch. A result that names none was made from the only accepted one.
         """
-        named = (
-            next(iter(self.accepted.values()))
-            if result.call is None and len(self.accepted) == 1
-            else result.call
-        )
-        calls = [use for use in self.uses if use.id in known]
-        if named is not None and named in known and all(use.id != named for use in calls):
+        named = result.call
+        if named is None and len(self.accepted) == 1:
+            named = next(iter(self.accepted.values()))
+        calls = [use for use in self.uses if use.id in sent_calls]
+        if named is not None and named in sent_calls and all(use.id != named for use in calls):
             calls.append(CallUse(id=named, purpose=JUDGE))
-        fields: dict[str, Any] = {"call": named, "calls": tuple(calls)} if calls else {}
-        fields |= {"steps": tuple(steps)} if steps else {}
+        fields: dict[str, Any] = {}
+        if calls:
+            fields |= {"call": named, "calls": tuple(calls)}
+        if steps:
+            fields["steps"] = tuple(steps)
         return result.model_copy(update=fields) if fields else result
 
 
