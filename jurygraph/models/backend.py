@@ -93,29 +93,25 @@ class Backend(ABC):
 
     def fault(self, kind: str, problem: str, headers: Mapping[str, str] | None = None) -> Fault:
         """Return a fault that names the model, on one line without secrets; `headers` may give the time of a retry."""
-        message = " ".join(
-            process_redactor(self.secrets).redact_text(problem[:MAX_ERROR_BYTES]).split()
-        )
-        settings = list(
-            dict.fromkeys(
-                setting
-                for pattern, setting in _SETTINGS.items()
-                if re.search(pattern, message[:_MAX_MESSAGE])
-            )
-        )
+        redactor = process_redactor(self.secrets)
+        message = " ".join(redactor.redact_text(problem[:MAX_ERROR_BYTES]).split())
+        settings: list[str] = []
+        for pattern, setting in _SETTINGS.items():
+            if setting not in settings and re.search(pattern, message[:_MAX_MESSAGE]):
+                settings.append(setting)
         if kind == "server" and len(message) <= _MAX_MESSAGE and settings:
             # some servers fail at a field that they do not know; a long message may repeat the request
             kind = "rejected"
         wait = retry_after(headers or {}, datetime.now(UTC)) if kind in RETRYABLE else None
         message = message[:_MAX_MESSAGE]
-        setting = None
+        advised = None
         if kind in ACCESS_KINDS:  # the message of a verdict is cut, which must leave the advice
             message = f"{message[: _MAX_MESSAGE // 2]}; {self._access_advice(kind)}"
         elif kind == "rejected":
             message += "".join(f"; try {setting} in the config" for setting in settings)
-            setting = next(iter(settings), None)
+            advised = next(iter(settings), None)
         fault = Fault(kind, f"{self.label}: {message}", wait)
-        fault.setting = setting
+        fault.setting = advised
         return fault
 
     def restate(self, fault: Fault) -> Fault:

@@ -68,9 +68,8 @@ class Cache:
         A missing folder is created for this user alone. Raises `InputError` if it is a file, cannot be written, or if
         other users have write access.
         """
-        self.folder = Path(
-            os.path.expandvars(os.path.expanduser(folder))
-        ).absolute()  # else diskcache expands it later
+        expanded = os.path.expandvars(os.path.expanduser(folder))  # else diskcache does it later
+        self.folder = Path(expanded).absolute()
         self._logged: set[str] = set()
         _prepare_folder(self.folder)
         try:
@@ -90,11 +89,8 @@ class Cache:
             content = _content_of(value)
             if value == _seal(key, content):
                 return _CONTENT.validate_json(content)
-        except (
-            sqlite3.Error,
-            ValueError,
-        ):  # whose text may have the content, which must not be logged
-            pass
+        except (sqlite3.Error, ValueError):
+            pass  # not logged: its text may have the content
         self._log_once(
             "a stored reply is damaged or not of this version, and the model is called again"
         )

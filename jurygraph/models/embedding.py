@@ -144,9 +144,10 @@ class CachingEmbedder:
         to that text alone. A zero vector of a text that is not blank is a fault, and so are vectors of another length
         than before. Raises the errors that end a run.
         """
-        vectors: dict[str, Floats | Fault] = {
-            text: self._cache[text] for text in texts if text in self._cache
-        }
+        vectors: dict[str, Floats | Fault] = {}
+        for text in texts:
+            if text in self._cache:
+                vectors[text] = self._cache[text]
         missing = [text for text in dict.fromkeys(texts) if text not in vectors]
         for start in range(0, len(missing), BATCH_SIZE):
             batch = missing[start : start + BATCH_SIZE]
@@ -155,7 +156,8 @@ class CachingEmbedder:
             self._cache.pop(text, None)  # move it to the end
             if not isinstance(vector, Fault):
                 self._cache[text] = vector
-        for text in list(self._cache)[: max(0, len(self._cache) - MAX_CACHED)]:
+        surplus = max(0, len(self._cache) - MAX_CACHED)
+        for text in list(self._cache)[:surplus]:
             del self._cache[text]
         return [vectors[text] for text in texts]
 
@@ -172,12 +174,18 @@ class CachingEmbedder:
             fault.raise_if_run_ends()
             if fault.cause == "infrastructure" or len(batch) == 1:
                 return [fault] * len(batch)
-            return [result for text in batch for result in await self._embed_batch([text])]
+            results: list[Floats | Fault] = []
+            for text in batch:
+                results += await self._embed_batch([text])
+            return results
         empty = Fault(
             "unreadable", f"{name}: gives a vector of nothing for a text that is not blank"
         )
-        is_empty = (text.strip() and not np.any(row) for text, row in zip(batch, rows, strict=True))
-        return [empty if lacks else row for row, lacks in zip(rows, is_empty, strict=True)]
+        vectors: list[Floats | Fault] = []
+        for text, row in zip(batch, rows, strict=True):
+            is_empty = text.strip() and not np.any(row)
+            vectors.append(empty if is_empty else row)
+        return vectors
 
     def close(self) -> None:
         self._cache.clear()
@@ -190,16 +198,15 @@ def normalize_vectors(vectors: Any, count: int, name: str) -> Floats:
 
     Raises `Fault` unless there are `count` vectors of finite numbers of one length: then none is used.
     """
-    rows = _to_numbers(
-        vectors, f"{name}: its embeddings are no vectors of finite numbers of one length"
-    )
+    problem = f"{name}: its embeddings are no vectors of finite numbers of one length"
+    rows = _to_numbers(vectors, problem)
     if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
         raise Fault("unreadable", f"{name}: expected {count} vectors, got the shape {rows.shape}")
-    largest = np.abs(rows).max(
-        axis=1, keepdims=True
-    )  # scale by it first, so that no square overflows or underflows
+    # scaled by the largest number first, so that no square overflows or underflows
+    largest = np.abs(rows).max(axis=1, keepdims=True)
     rows = rows / np.where(largest > 0.0, largest, 1.0)
-    length = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
+    squares = np.square(rows).sum(axis=1, keepdims=True)
+    length = np.sqrt(squares)
     return np.asarray(rows / np.where(length > 0.0, length, 1.0))
 
 
@@ -268,10 +275,9 @@ class _Remote(_Model):
 
     def _in_order(self, found: Sequence[tuple[int, T]], count: int) -> list[T]:
         """Return the values for the indices 0 to count - 1; they may arrive in any order."""
-        if sorted(index for index, _ in found) != list(range(count)):
-            problem = (
-                f"it answered for {[index for index, _ in found]}, not once for each of {count}"
-            )
+        indices = [index for index, _ in found]
+        if sorted(indices) != list(range(count)):
+            problem = f"it answered for {indices}, not once for each of {count}"
             raise Fault("unreadable", f"{self.name}: {problem}")
         values = dict(found)
         return [values[index] for index in range(count)]

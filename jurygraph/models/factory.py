@@ -54,34 +54,34 @@ def open_gateway(
         )
     if config.form is not None and backend.fixed_form:
         raise ConfigError(f"calls.form: {backend.fixed_form}, so leave the form out")
-    price = (
-        _FREE_PRICE
-        if backend.costs_nothing
-        else price_of(backend.model, config.prices) or backend.list_price()
-    )
+    price: Price | None = _FREE_PRICE
+    if not backend.costs_nothing:
+        price = price_of(backend.model, config.prices) or backend.list_price()
     if budget.max_cost is not None and price is None:
         hint = f"state it in calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
         raise ConfigError(
             f"model: the price of {backend.model!r} is not known, so --max-cost cannot be kept; {hint}"
         )
+    limiter = Limiter(
+        backend.slots or config.concurrency,
+        config.requests_per_minute,
+        config.tokens_per_minute,
+        after=_NEVER if backend.slots else config.outage.after,
+        wait=config.outage.wait,
+    )
+    retries = RetryPolicy(config.attempts)
+    limits = RequestLimits(config.timeout, config.deadline, config.max_tokens, retries)
+    is_cached = config.cache and isinstance(model, str) and backend.is_cached
+    cache = Cache(default_folder()) if is_cached else None
+    recorder = None if config.record is None else Recorder(Path(config.record), redactor)
     return Gateway(
         backend,
-        Limiter(
-            backend.slots or config.concurrency,
-            config.requests_per_minute,
-            config.tokens_per_minute,
-            after=_NEVER if backend.slots else config.outage.after,
-            wait=config.outage.wait,
-        ),
-        RequestLimits(
-            config.timeout, config.deadline, config.max_tokens, RetryPolicy(config.attempts)
-        ),
+        limiter,
+        limits,
         price=price,
         budget=budget,
-        cache=Cache(default_folder())
-        if config.cache and isinstance(model, str) and backend.is_cached
-        else None,
-        recorder=None if config.record is None else Recorder(Path(config.record), redactor),
+        cache=cache,
+        recorder=recorder,
         redactor=redactor,
         parameters=config.parameters,
     )
@@ -117,19 +117,20 @@ def open_gateways(
 
 def _refuse_equal_models(gateways: Mapping[str | None, Gateway]) -> None:
     """Refuse two judges that would send equal requests: one reply would count as two opinions."""
-    seen: dict[Any, str] = {}
+    judges: dict[Any, str] = {}
     for name, gateway in gateways.items():
         if name is None:  # also the model of a judge: it gives no second opinion
             continue
-        sent = gateway.identity, canonical_json(dict(gateway.parameters)), gateway.limits.max_tokens
-        if sent in seen:
-            problem = f"is the same model as models.{seen[sent]}, with the same parameters"
+        parameters = canonical_json(dict(gateway.parameters))
+        sent = gateway.identity, parameters, gateway.limits.max_tokens
+        if sent in judges:
+            problem = f"is the same model as models.{judges[sent]}, with the same parameters"
             hint = (
                 "name another model or `calls.parameters`; "
                 "a model given as an object needs a `model` name of its own"
             )
             raise ConfigError(f"models.{name}: {problem}; {hint}")
-        seen[sent] = name
+        judges[sent] = name
 
 
 def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) -> Backend:
@@ -151,9 +152,10 @@ def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) ->
         raise ConfigError(f"model: {error}") from error
     prefix = name.partition("://")[0]  # the rest may contain a key
     nearest = did_you_mean(kind, ("none", *BACKENDS)) if ":" in name else None
-    raise ConfigError(
-        f"model: {prefix!r} is not a model; {f'{nearest} ' if nearest else ''}write {model_forms('or')}"
-    )
+    hint = f"write {model_forms('or')}"
+    if nearest:
+        hint = f"{nearest} {hint}"
+    raise ConfigError(f"model: {prefix!r} is not a model; {hint}")
 
 
 def model_forms(conjunction: str) -> str:
@@ -236,10 +238,9 @@ def find_file(named: str) -> Path:
     folder = _package_folder(name)
     path = folder / inner
     if not inner or not path.is_file():
-        files = sorted(
-            file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()
-        )
-        hint = did_you_mean(inner, files) or f"it has {', '.join(files[:10])}"
+        files = [file for file in folder.rglob("*") if file.is_file()]
+        names = sorted(file.relative_to(folder).as_posix() for file in files)
+        hint = did_you_mean(inner, names) or f"it has {', '.join(names[:10])}"
         raise ConfigError(f"package:{named}: package {name!r} has no such file; {hint}")
     return path
 

@@ -113,9 +113,8 @@ class Recorder:
             )
 
     def add(self, request: Request, reply: Reply, cost: float | None) -> None:
-        redacted: Any = self._redactor.redact_json(
-            [request.model_dump(mode="json"), reply.model_dump(mode="json")]
-        )
+        content = [request.model_dump(mode="json"), reply.model_dump(mode="json")]
+        redacted: Any = self._redactor.redact_json(content)
         request = Request.model_validate(redacted[0])
         reply = Reply.model_validate(redacted[1])
         call = RecordedCallLine(key=request.digest, request=request, reply=reply, cost=cost)
@@ -180,15 +179,12 @@ class Replay(Backend):
         if call is not None:
             return call.reply
         parts = _name_parts(request)
-        similar = [_name_parts(other) for other in self._by_question[_question(request)]]
-        # as JSON, where 1 is neither 1.0 nor true
-        unequal = [
-            sorted(n for n in parts | other if parts.get(n) != other.get(n)) for other in similar
-        ]
+        similar = self._by_question[_question(request)]
+        unequal = [_differing_names(parts, _name_parts(other)) for other in similar]
         differing = min(unequal, key=len, default=None)
-        difference = (
-            f"it differs in {', '.join(differing)}" if differing else "the question is not in it"
-        )
+        difference = "the question is not in it"
+        if differing:
+            difference = f"it differs in {', '.join(differing)}"
         problem = f"{self._path.name} holds no reply to this request: {difference}"
         raise Fault("unrecorded", f"{problem}; use the recorded settings, or record again")
 
@@ -206,9 +202,8 @@ def _question(request: Request) -> str:
 
 
 def _model_id(request: Request) -> str:
-    return (
-        f"{request.provider}{(request.endpoint and f':{request.endpoint}') or ''}#{request.model}"
-    )
+    endpoint = f":{request.endpoint}" if request.endpoint else ""
+    return f"{request.provider}{endpoint}#{request.model}"
 
 
 def _choose_model(path: Path, names: list[str], which: str | None) -> str:
@@ -229,14 +224,18 @@ def _most_used_capabilities(requests: list[Request]) -> Capabilities:
         if request.parameters.get("logprobs")
     )
     most_common = tops.most_common(1)[0][0] if tops else None
+    top_logprobs = most_common if isinstance(most_common, int) else 0
     form = forms.most_common(1)[0][0] if forms else "text"
-    return Capabilities(
-        form, logprobs=bool(tops), top_logprobs=most_common if isinstance(most_common, int) else 0
-    )
+    return Capabilities(form, logprobs=bool(tops), top_logprobs=top_logprobs)
+
+
+def _differing_names(parts: dict[str, bytes], others: dict[str, bytes]) -> list[str]:
+    names = parts.keys() | others.keys()
+    return sorted(name for name in names if parts.get(name) != others.get(name))
 
 
 def _name_parts(request: Request) -> dict[str, bytes]:
+    """Return the parts of a request by name, as JSON, where 1 is neither 1.0 nor true."""
     fields = request.to_identity()
-    return {
-        name: canonical_json(value) for name, value in (fields.pop("parameters") | fields).items()
-    }
+    parts = fields.pop("parameters") | fields
+    return {name: canonical_json(value) for name, value in parts.items()}

@@ -52,9 +52,8 @@ class ChatModel(Backend):
     fixed_form = "your own chat model gets the schema as instructions"
 
     def __init__(self, model: BaseChatModel | str) -> None:
-        chat, path = (
-            (_load_model(model), model) if isinstance(model, str) else (model, type(model).__name__)
-        )
+        chat: Any = _load_model(model) if isinstance(model, str) else model
+        path = model if isinstance(model, str) else type(model).__name__
         kind = type(chat).__name__
         if not isinstance(chat, BaseChatModel):
             problem = f"is a {kind}, and no langchain-core chat model"
@@ -91,15 +90,16 @@ class ChatModel(Backend):
         from langsmith import tracing_context
 
         fields = type(self._chat).model_fields
-        by_name = {field.alias: name for name, field in fields.items() if field.alias} | {
-            name: name for name in fields
-        }
-        settings = {
-            by_name[name]: value for name, value in request.parameters.items() if name in by_name
-        }
+        by_name = {field.alias: name for name, field in fields.items() if field.alias}
+        by_name |= {name: name for name in fields}  # a field's own name goes before an alias
+        settings: dict[str, Any] = {}
+        for name, value in request.parameters.items():
+            if name in by_name:
+                settings[by_name[name]] = value
         model = self._chat.model_copy(update=settings) if settings else self._chat
+        messages = request.to_chat()["messages"]
         with tracing_context(enabled=False):
-            return await model.ainvoke(request.to_chat()["messages"], config={"callbacks": []})
+            return await model.ainvoke(messages, config={"callbacks": []})
 
 
 def _load_model(path: str) -> Any:
@@ -117,31 +117,40 @@ def _reply(message: AIMessage) -> Reply:
     metadata = message.response_metadata
     usage = message.usage_metadata
     finish = _first_text(metadata, "finish_reason", "stop_reason", "done_reason")  # by integration
+    if finish is not None:
+        finish = _FINISH_REASONS.get(finish.lower(), finish.lower())
     text = str(message.text)
-    other_fields = {**message.additional_kwargs, "tool_calls": message.tool_calls}
+    other_field = None
+    if not text.strip():
+        other_field = find_other_field(
+            {**message.additional_kwargs, "tool_calls": message.tool_calls}
+        )
     return Reply(
         text=text,
-        finish=None if finish is None else _FINISH_REASONS.get(finish.lower(), finish.lower()),
+        finish=finish,
         refusal=_first_text(message.additional_kwargs, "refusal"),
         served=_first_text(metadata, "model_name", "model"),
         tokens_in=usage["input_tokens"] if usage else None,
         tokens_out=usage["output_tokens"] if usage else None,
-        other_field=None if text.strip() else find_other_field(other_fields),
+        other_field=other_field,
     )
 
 
 def _first_text(values: Mapping[str, Any], *names: str) -> str | None:
-    return next(
-        (values[name] for name in names if isinstance(values.get(name), str) and values[name]), None
-    )
+    for name in names:
+        value = values.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return None
 
 
 def _kind(error: Exception) -> str:
     """Return the kind of fault of an error, by the error itself or else by its causes."""
-    return next(
-        (kind for cause in exception_chain(error) if (kind := _own_kind(cause)) is not None),
-        "unreadable",
-    )
+    for cause in exception_chain(error):
+        kind = _own_kind(cause)
+        if kind is not None:
+            return kind
+    return "unreadable"
 
 
 def _own_kind(error: BaseException) -> str | None:
@@ -153,26 +162,21 @@ def _own_kind(error: BaseException) -> str | None:
         return "timeout"
     if any("Connect" in name or name == "TransportError" for name in names):
         return "connection"
-    holders = (
-        (error, "status_code"),
-        (getattr(error, "response", None), "status_code"),
-        (error, "code"),
-    )
-    statuses = (getattr(holder, name, None) for holder, name in holders)
-    return next(
-        (kind_of_status(each) for each in statuses if isinstance(each, int) and 400 <= each < 600),
-        None,
-    )
+    response = getattr(error, "response", None)
+    for holder, name in ((error, "status_code"), (response, "status_code"), (error, "code")):
+        status = getattr(holder, name, None)
+        if isinstance(status, int) and 400 <= status < 600:
+            return kind_of_status(status)
+    return None
 
 
 def _headers(error: Exception) -> dict[str, str]:
     """Return the headers of the reply that caused the error: openai, anthropic and httpx keep it in `response`."""
-    candidates = (
-        getattr(getattr(cause, "response", None), "headers", None)
-        for cause in exception_chain(error)
-    )
-    headers = next((headers for headers in candidates if isinstance(headers, Mapping)), {})
-    return {str(name): str(value) for name, value in headers.items()}
+    for cause in exception_chain(error):
+        headers = getattr(getattr(cause, "response", None), "headers", None)
+        if isinstance(headers, Mapping):
+            return {str(name): str(value) for name, value in headers.items()}
+    return {}
 
 
 class JudgeChatModel(BaseChatModel):
@@ -193,19 +197,18 @@ class JudgeChatModel(BaseChatModel):
     async def _agenerate(
         self, messages: Any, stop: Any = None, run_manager: Any = None, **settings: Any
     ) -> ChatResult:
-        settings |= {"stop": stop} if stop else {}
+        if stop:
+            settings["stop"] = stop
         purpose = settings.pop("purpose", None) or _node(run_manager and run_manager.metadata)
-        reply, call = await self.client.ask(
-            self.client.chat_request(_as_text(messages), **settings), purpose=purpose
-        )
+        request = self.client.chat_request(_as_text(messages), **settings)
+        reply, call = await self.client.ask(request, purpose=purpose)
         metadata = {
             "model_name": reply.served or call.model,
             "finish_reason": reply.finish,
             "call": call.id,
         }
-        return ChatResult(
-            generations=[ChatGeneration(message=AIMessage(reply.text, response_metadata=metadata))]
-        )
+        message = AIMessage(reply.text, response_metadata=metadata)
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
     def _generate(
         self, messages: Any, stop: Any = None, run_manager: Any = None, **settings: Any
@@ -223,14 +226,11 @@ class JudgeChatModel(BaseChatModel):
         purpose = settings.pop("purpose", None)
 
         async def judge(prompt: Any, config: RunnableConfig) -> Any:
-            request = self.client.chat_request(
-                _as_text(self._convert_input(prompt).to_messages()), schema, **settings
-            )
-            return (
-                await self.client.judge(
-                    request, schema, purpose=purpose or _node(config.get("metadata"))
-                )
-            ).value
+            messages = _as_text(self._convert_input(prompt).to_messages())
+            request = self.client.chat_request(messages, schema, **settings)
+            node = _node(config.get("metadata"))
+            parsed = await self.client.judge(request, schema, purpose=purpose or node)
+            return parsed.value
 
         return RunnableLambda(
             lambda prompt, config: self._wait_for(judge(prompt, config)), judge, name="judge"

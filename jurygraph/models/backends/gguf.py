@@ -107,11 +107,7 @@ class Gguf(Backend):
             raise Fault(
                 "timeout", f"{self.model} gave no whole reply within {limit:.0f} s"
             ) from None
-        except (
-            TypeError,
-            ValueError,
-            RuntimeError,
-        ) as error:  # raised by the library for invalid requests
+        except (TypeError, ValueError, RuntimeError) as error:  # the request is invalid
             raise Fault("rejected", f"{self.model} rejected the request: {error}") from None
         finally:
             is_cancelled.set()
@@ -159,15 +155,13 @@ def start_server(
     """
     parameters = library().CommonParams()
     parameters.model.path = str(path)
-    cores = (
-        available_cores()
-    )  # one is left to the rest of the process where there are more than two
+    cores = available_cores()
+    # one is left to the rest of the process where there are more than two
     threads = threads or (cores if cores <= 2 else cores - 1)
     parameters.cpuparams.n_threads = threads
     parameters.cpuparams_batch.n_threads = threads
-    parameters.api_keys = [
-        key or token_urlsafe()
-    ]  # it listens on a local port, even if it is only used in process
+    # it listens on a local port, even if it is only used in process
+    parameters.api_keys = [key or token_urlsafe()]
     parameters.verbosity = -1  # prints nothing
     parameters.endpoint_metrics = True
     for name, value in settings.items():
@@ -230,12 +224,13 @@ def _count_strings(part: dict[str, Any]) -> int:
         return not part.keys() & {"enum", "const"}
     if part.get("type") == "array":
         return int(part.get("maxItems", 1)) * _count_strings(part["items"])
-    return sum(map(_count_strings, [*part.get("properties", {}).values(), *part.get("anyOf", ())]))
+    inner_parts = [*part.get("properties", {}).values(), *part.get("anyOf", ())]
+    return sum(map(_count_strings, inner_parts))
 
 
 def _bounded(part: Any, letters: int) -> Any:
     if isinstance(part, list):
-        return [_bounded(each, letters) for each in part]
+        return [_bounded(item, letters) for item in part]
     if not isinstance(part, dict):
         return part
     bounded = {key: _bounded(value, letters) for key, value in part.items()}
@@ -254,17 +249,21 @@ def _bounded(part: Any, letters: int) -> Any:
 def _reply(chunks: Sequence[dict[str, Any]]) -> Reply:
     for chunk in chunks:
         if error := chunk.get("error"):
-            is_overflow = error["type"] == "exceed_context_size_error"
-            kind = "overflowed" if is_overflow else "server" if error["code"] >= 500 else "rejected"
+            kind = "rejected"
+            if error["type"] == "exceed_context_size_error":
+                kind = "overflowed"
+            elif error["code"] >= 500:
+                kind = "server"
             raise Fault(kind, error["message"])
     choices = [chunk["choices"][0] for chunk in chunks if chunk.get("choices")]
     if not choices or choices[-1]["finish_reason"] is None:
         raise Fault("unreadable", "the engine broke off without a word")
     usage = chunks[-1].get("usage", {})
     text = "".join(choice["delta"].get("content") or "" for choice in choices)
-    entries = [
-        token for choice in choices for token in (choice.get("logprobs") or {}).get("content", ())
-    ]
+    entries: list[Any] = []
+    for choice in choices:
+        logprobs = choice.get("logprobs") or {}
+        entries += logprobs.get("content", ())
     return Reply(
         text=text,
         finish=choices[-1]["finish_reason"],

@@ -208,16 +208,15 @@ async def _send(request: httpx.Request) -> httpx.Response:
         for name, value in request.headers.items()
         if name.lower() not in _OF_THE_CONNECTION
     }
-    address = URL(
-        str(request.url), encoded=True
-    )  # as it was signed, for a provider that checks signatures
-    reply = await _HTTP.send(
-        request.method, address, await request.aread(), headers, _proxy(request.url)
-    )
+    # as it was signed, for a provider that checks signatures
+    address = URL(str(request.url), encoded=True)
+    body = await request.aread()
+    reply = await _HTTP.send(request.method, address, body, headers, _proxy(request.url))
     kept = [
         (name, value) for name, value in reply.headers.items() if name.lower() not in _KEPT_BACK
     ]
-    return httpx.Response(reply.status, headers=kept, content=bytes(reply.content), request=request)
+    content = bytes(reply.content)
+    return httpx.Response(reply.status, headers=kept, content=content, request=request)
 
 
 def _parse_reply(content: bytes) -> Any:
@@ -263,11 +262,13 @@ class LiteLLM(Backend):
         self._dropped_parameters: frozenset[str] = _longest_prefix_entry(
             LEFT_OUT, model, frozenset()
         )
-        known: Capabilities = _longest_prefix_entry(CAPABILITIES, model, DEFAULT_CAPABILITIES)
+        capabilities: Capabilities = _longest_prefix_entry(
+            CAPABILITIES, model, DEFAULT_CAPABILITIES
+        )
         if FIXED_SAMPLING.search(model):
             self._dropped_parameters |= {"logprobs", "top_logprobs", "temperature", "top_p"}
-            known = Capabilities(known.form)
-        self.capabilities = known if form is None else replace(known, form=form)
+            capabilities = Capabilities(capabilities.form)
+        self.capabilities = capabilities if form is None else replace(capabilities, form=form)
 
     def list_price(self) -> Price | None:
         """Return the price in litellm's own table, under the whole name or under that without the provider."""
@@ -277,16 +278,13 @@ class LiteLLM(Backend):
         fallback = table.get(name, {})
         if entry is None and str(fallback.get("litellm_provider")).startswith(provider):
             entry = fallback
-        costs = (
-            []
-            if entry is None
-            else [entry.get(f"{kind}_cost_per_token") for kind in ("input", "output")]
-        )
-        return (
-            Price(input=costs[0] * _MILLION, output=costs[1] * _MILLION)
-            if costs and None not in costs
-            else None
-        )
+        if entry is None:
+            return None
+        input_cost = entry.get("input_cost_per_token")
+        output_cost = entry.get("output_cost_per_token")
+        if input_cost is None or output_cost is None:
+            return None
+        return Price(input=input_cost * _MILLION, output=output_cost * _MILLION)
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Return the reply to one HTTP request, within `timeout` seconds; the first imports litellm.
@@ -299,12 +297,10 @@ class LiteLLM(Backend):
             if name not in self._dropped_parameters
         }
         arguments |= {**request.to_chat(), "base_url": self._base_url, "drop_params": False}
-        if self.model.startswith(
-            _OLLAMA
-        ):  # else litellm asks the server for unknown models twice before each request
-            library().model_cost.setdefault(
-                self.model, {"litellm_provider": "ollama", "mode": "chat"}
-            )
+        if self.model.startswith(_OLLAMA):
+            # else litellm asks the server for unknown models twice before each request
+            entry = {"litellm_provider": "ollama", "mode": "chat"}
+            library().model_cost.setdefault(self.model, entry)
         arguments |= {**_FIXED_ARGUMENTS, "model": self.model}
         call = library().acompletion  # imported before the timeout begins
         _OPEN_BACKENDS.add(self)
@@ -330,14 +326,7 @@ class LiteLLM(Backend):
             try:
                 return await call(**arguments, client=_handler())
             except Exception as error:
-                causes = exception_chain(
-                    error
-                )  # OpenAI's client, which litellm took it for, has other methods
-                name = type(_handler()).__name__
-                if not any(
-                    isinstance(one, AttributeError | TypeError) and name in str(one)
-                    for one in causes
-                ):
+                if not _is_about_handler(error):
                     raise
             self._takes_handler = False
         _SESSION.lend()
@@ -358,6 +347,15 @@ class LiteLLM(Backend):
         return self.fault(_kind(error, exchange), f"{type(error).__name__}: {error}", headers)
 
 
+def _is_about_handler(error: Exception) -> bool:
+    """Return whether litellm took our handler for OpenAI's client, which has other methods."""
+    handler = type(_handler()).__name__
+    causes = [
+        cause for cause in exception_chain(error) if isinstance(cause, AttributeError | TypeError)
+    ]
+    return any(handler in str(cause) for cause in causes)
+
+
 _OPEN_BACKENDS: WeakSet[LiteLLM] = WeakSet()
 """Backends that may hold connections: the last one to close closes them for all."""
 
@@ -368,10 +366,13 @@ def _find_variable(
     """Return the environment variable in which litellm finds a model's address or key, and its value if it is set."""
     is_proxied = os.environ.get("USE_LITELLM_PROXY", "").strip().lower() == "true"
     provider = "litellm_proxy" if is_proxied else model.partition("/")[0]
-    names = table.get(provider, (f"{provider.upper().replace('-', '_')}_API_{suffix}",))
-    return next(
-        ((name, os.environ[name]) for name in names if os.environ.get(name)), (names[0], None)
-    )
+    default = f"{provider.upper().replace('-', '_')}_API_{suffix}"
+    names = table.get(provider, (default,))
+    for name in names:
+        value = os.environ.get(name)
+        if value:
+            return name, value
+    return names[0], None
 
 
 def _endpoint(source: str, address: str | None) -> str | None:
@@ -401,12 +402,9 @@ def require_provider(model: str) -> None:
     try:
         litellm.get_llm_provider(model)
     except litellm.exceptions.BadRequestError:
-        known = [
-            *sorted(_COMMON_PROVIDERS),
-            *custom,
-            *(getattr(one, "value", one) for one in litellm.provider_list),
-        ]
-        hint = did_you_mean(provider, known) or "write provider/model, such as openai/gpt-5-mini"
+        listed = [getattr(entry, "value", entry) for entry in litellm.provider_list]
+        names = [*sorted(_COMMON_PROVIDERS), *custom, *listed]
+        hint = did_you_mean(provider, names) or "write provider/model, such as openai/gpt-5-mini"
         raise ValueError(
             f"{quote(provider)} is not a provider that litellm knows; {hint}"
         ) from None
@@ -425,9 +423,8 @@ def library() -> Any:
 
 
 def _longest_prefix_entry(table: dict[str, Any], model: str, otherwise: Any) -> Any:
-    return table.get(
-        max((start for start in table if model.startswith(start)), key=len, default=""), otherwise
-    )
+    starts = [start for start in table if model.startswith(start)]
+    return table.get(max(starts, key=len, default=""), otherwise)
 
 
 def _kind(error: Exception, exchange: _Exchange) -> str:
@@ -451,25 +448,27 @@ def _reply(model: str, answer: Any, sent: Any) -> Reply:
         raise Fault("server", f"the server broke the reply off (finish_reason {sent_finish!r})")
     special = choice.message.provider_specific_fields or {}
     finish = choice.finish_reason
-    if model.startswith(
-        _OLLAMA
-    ):  # litellm reports "stop" for each of its reasons, and for a reply that did not end
+    if model.startswith(_OLLAMA):
+        # litellm reports "stop" for each of its reasons, and for a reply that did not end
         if not isinstance(sent, dict) or sent.get("done") is not True:
             raise Fault("unreadable", "the reply does not say that it is done")
         reason = sent.get("done_reason")
         finish = (isinstance(reason, str) and reason) or finish
     text = _restore_text(choice.message.content or "", sent)
     logprobs = getattr(choice, "logprobs", None)
+    tokens = read_tokens(logprobs.model_dump() if logprobs else None, text)
+    # the latter from litellm 1.108 on
+    refusal = special.get("refusal") or getattr(choice.message, "refusal", None)
+    other_field = None if text.strip() else find_other_field(dict(choice.message))
     return Reply(
         text=text,
         finish=finish,
-        refusal=special.get("refusal")
-        or getattr(choice.message, "refusal", None),  # the latter from 1.108 on
+        refusal=refusal,
         served=answer.model,
         tokens_in=answer.usage.prompt_tokens or None,  # 0 if the provider did not report it
         tokens_out=answer.usage.completion_tokens or None,
-        tokens=read_tokens(logprobs.model_dump() if logprobs else None, text),
-        other_field=None if text.strip() else find_other_field(dict(choice.message)),
+        tokens=tokens,
+        other_field=other_field,
     )
 
 

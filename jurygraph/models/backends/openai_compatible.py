@@ -96,10 +96,8 @@ class HttpClient:
         except (aiohttp.ClientError, OSError) as error:
             cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else None
             is_refused = isinstance(cause, ConnectionRefusedError)
-            fault = Fault(
-                "connection",
-                "connection refused" if is_refused else f"{error}" or type(error).__name__,
-            )
+            problem = "connection refused" if is_refused else f"{error}" or type(error).__name__
+            fault = Fault("connection", problem)
             fault.is_unsent = cause is not None
             raise fault from None
         if 300 <= response.status < 400:
@@ -119,11 +117,11 @@ class HttpClient:
         """Return the session of the running loop: connections of one loop cannot be used in another."""
         loop = asyncio.get_running_loop()
         if loop not in self._sessions:
-            ended = [
-                self._sessions.pop(other) for other in list(self._sessions) if other.is_closed()
-            ]
+            ended_loops = [other for other in self._sessions if other.is_closed()]
+            ended = [self._sessions.pop(other) for other in ended_loops]
+            connector = aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=_IDLE)
             self._sessions[loop] = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=_IDLE),
+                connector=connector,
                 headers=self._headers,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None),
@@ -224,9 +222,8 @@ class OpenAICompatible(Backend):
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Return the reply, within `timeout` seconds from now to its last byte. Raises `Fault`."""
         body = {**request.parameters, "model": request.model, **request.to_chat()}
-        reply = read_reply(
-            self.parse(await self.post("chat/completions", body, timeout), _ENVELOPE)
-        )
+        http_reply = await self.post("chat/completions", body, timeout)
+        reply = read_reply(self.parse(http_reply, _ENVELOPE))
         if reply.finish in ABORTED:
             raise self.fault(
                 "server", f"the server broke the reply off (finish_reason {reply.finish!r})"
@@ -249,9 +246,8 @@ class OpenAICompatible(Backend):
         except Fault as fault:
             raise self.restate(fault) from None
         if http_reply.status >= 300:
-            raise self._error_fault(
-                http_reply.status, http_reply.headers, parse_error(http_reply.content)
-            )
+            server_error = parse_error(http_reply.content)
+            raise self._error_fault(http_reply.status, http_reply.headers, server_error)
         return http_reply
 
     def parse(self, http_reply: HttpReply, adapter: TypeAdapter[T]) -> T:
@@ -301,9 +297,9 @@ def read_reply(envelope: _Envelope) -> Reply:
     if isinstance(content, list):  # parts; those with thoughts are not the reply
         texts = (part.get("text") for part in content if part.get("type") == "text")
         content = "".join(text for text in texts if isinstance(text, str))
-    read, written, total = (
-        _read_count(usage, f"{name}_tokens") for name in ("prompt", "completion", "total")
-    )
+    read = _read_count(usage, "prompt_tokens")
+    written = _read_count(usage, "completion_tokens")
+    total = _read_count(usage, "total_tokens")
     if read is not None and written is not None and total is not None:
         written = max(written, total - read)  # hidden reasoning, if the total alone includes it
     return Reply(
