@@ -100,33 +100,35 @@ class Prompt(FrozenModel):
         base = self.base
         if base is None:
             return self._render_sections(manner, variables)
-        own = tuple((name, variables[name]) for name in self.variables if name in variables)
+        values = tuple((name, variables[name]) for name in self.variables if name in variables)
         try:
-            (question,), marks = _render_question(self, manner, own)
+            (question,), marks = _render_question(self, manner, values)
         except TypeError:  # a variable is not hashable, so that nothing can be cached
             (question,), marks = self._render_sections(manner, variables)
-        rendered = base.render(manner, **{**variables, _QUESTION: question.content.strip()})
-        return RenderedPrompt(rendered.messages, tuple(dict.fromkeys((*marks, *rendered.marks))))
+        with_question = {**variables, _QUESTION: question.content.strip()}
+        rendered = base.render(manner, **with_question)
+        all_marks = dict.fromkeys((*marks, *rendered.marks))
+        return RenderedPrompt(rendered.messages, tuple(all_marks))
 
     def _render_sections(
         self, manner: RenderOptions, variables: Mapping[str, Any]
     ) -> RenderedPrompt:
         fence = Fence(manner.key, manner.fence, manner.mark_length)
         filled = {**variables, "fence": manner.fence, "reminder": manner.reminder, _FENCE: fence}
-        messages = tuple(
-            Message(role=cast(Any, role), content=template.render(filled))
-            for (role, _), template in zip(self.sections, self._templates, strict=True)
-        )
-        return RenderedPrompt(messages, tuple(fence.marks))
+        messages: list[Message] = []
+        for (role, _), template in zip(self.sections, self._templates, strict=True):
+            content = template.render(filled)
+            messages.append(Message(role=cast(Any, role), content=content))
+        # after the templates, which draw the marks while they are rendered
+        return RenderedPrompt(tuple(messages), tuple(fence.marks))
 
     @cached_property
     def _templates(self) -> list[Any]:
         """Return the template of each message. Raises `jinja2.TemplateSyntaxError` if one is invalid."""
         templates = [_environment().from_string(text) for _, text in self.sections]
         for template in templates:
-            template.globals = dict(
-                template.globals
-            )  # every rendering reads all of them, slowly from Jinja's ChainMap
+            # every rendering reads all of them, slowly from Jinja's ChainMap
+            template.globals = dict(template.globals)
         return templates
 
 
@@ -188,11 +190,10 @@ def prompt_names() -> tuple[str, ...]:
 
 def prompt_source(name: str) -> str:
     """Return the source of a prompt. Raises `InputError` if there is none of that name."""
-    known = prompt_names()
-    if name not in known:
-        raise InputError(
-            f"there is no prompt {name!r}; {did_you_mean(name, known) or 'there are ' + ', '.join(known)}"
-        )
+    names = prompt_names()
+    if name not in names:
+        hint = did_you_mean(name, names) or f"there are {', '.join(names)}"
+        raise InputError(f"there is no prompt {name!r}; {hint}")
     return files("jurygraph.prompts").joinpath(f"{name}.md").read_text(encoding="utf-8")
 
 
@@ -268,16 +269,14 @@ def _check_templates(prompt: Prompt) -> None:
     if base is not None and _QUESTION not in base.variables:
         raise ValueError(f"{base.id!r} has no place for a question; extend `items` or `judge`")
     try:
-        templates = zip(prompt._templates, prompt.sections, strict=True)
-        used = [
-            find_undeclared_variables(template.environment.parse(text))
-            for template, (_, text) in templates
-        ]
+        used: set[str] = set()
+        for template, (_, text) in zip(prompt._templates, prompt.sections, strict=True):
+            used |= find_undeclared_variables(template.environment.parse(text))
     except TemplateSyntaxError as error:
         raise ValueError(f"line {error.lineno} of its section: {error.message}") from error
-    unknown = sorted(set[str]().union(*used).difference(_MANNER_VARIABLES, prompt.variables))
-    if unknown:
-        declared = ", ".join((*prompt.variables, *unknown))
+    undeclared = sorted(used.difference(_MANNER_VARIABLES, prompt.variables))
+    if undeclared:
+        declared = ", ".join((*prompt.variables, *undeclared))
         raise ValueError(
-            f"it uses {unknown[0]!r} and does not state it; write `variables: [{declared}]`"
+            f"it uses {undeclared[0]!r} and does not state it; write `variables: [{declared}]`"
         )
