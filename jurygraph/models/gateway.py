@@ -134,9 +134,8 @@ class Gateway:
         """
         key = asyncio.get_running_loop(), request.digest, id(sink)
         while (pending := self._pending.get(key)) is not None:
-            async with deadline_at(
-                until
-            ):  # outside of the `try`: the deadline of this caller does end it
+            # outside of the `try`: the deadline of this caller does end it
+            async with deadline_at(until):
                 try:
                     return await asyncio.shield(pending)
                 except Fault as fault:
@@ -280,9 +279,8 @@ class Gateway:
             nonlocal sent, repeats
             while True:  # attempts that end in an outage of the server do not count
                 async with self._limiter.turn(tokens, until) as turn:
-                    if (
-                        sink is not None and sink in self._store_errors
-                    ):  # replies would be paid for and lost
+                    # replies would be paid for and lost
+                    if sink is not None and sink in self._store_errors:
                         raise self._store_errors[sink]
                     _time_left(self.limits.timeout, until)
                     with await self.budget.reserve_when_free(most, until) as reservation:

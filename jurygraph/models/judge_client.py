@@ -111,9 +111,8 @@ def _strict_schema(
         if name not in definitions:
             raise _schema_error(location, "contains itself")
         siblings = {key: value for key, value in source.items() if key != "$ref"}
-        others = {
-            key: value for key, value in definitions.items() if key != name
-        }  # none in it may refer to it
+        # none in it may refer to it
+        others = {key: value for key, value in definitions.items() if key != name}
         return _strict_schema({**definitions[name], **siblings}, location, others)
     if unknown := sorted(source.keys() - _HANDLED - _DROPPED):
         raise _schema_error(location, f"has {unknown[0]}")
@@ -217,9 +216,8 @@ def _parse_unwrapped(
 def repair_request(request: Request, reply: Reply, problem: str) -> Request:
     """Return the request for the one round of repair: with the reply (its first 4,000 characters) and its error."""
     instruction = f"That cannot be used: {problem}.\nWrite the whole answer again as JSON alone: {_JSON_ALONE}."
-    content = (
-        shorten(reply.text, _MAX_REPLY) if reply.text.strip() else "(no text)"
-    )  # empty messages are refused
+    # empty messages are refused
+    content = shorten(reply.text, _MAX_REPLY) if reply.text.strip() else "(no text)"
     added = (Message(role="assistant", content=content), Message(role="user", content=instruction))
     return request.model_copy(update={"messages": request.messages + added})
 
@@ -600,9 +598,8 @@ class JudgeClient:
 
     def logging_to(self, *logs: CallLog, purpose: str = JUDGE) -> "JudgeClient":
         """Return a client of the same group, for the running event loop, that lists its calls in these logs."""
-        client = object.__new__(
-            JudgeClient
-        )  # one for every input, and `copy.copy` is several times slower
+        # one for every input, and `copy.copy` is several times slower
+        client = object.__new__(JudgeClient)
         client.__dict__.update(self.__dict__)
         client._logs = logs
         client._purpose = purpose
@@ -619,9 +616,8 @@ class JudgeClient:
     @property
     def chat_model(self) -> "JudgeChatModel":
         """The model as a langchain-core chat model, whose requests are those of this client."""
-        from jurygraph.models.backends.chat_model import (
-            JudgeChatModel,
-        )  # imported lazily: only needed for LangChain
+        # imported lazily: only needed for LangChain
+        from jurygraph.models.backends.chat_model import JudgeChatModel
 
         return JudgeChatModel(client=self)
 
@@ -823,9 +819,8 @@ class JudgeClient:
             _refuse_cut_prompt(request, answered.reply)
         except Fault as fault:
             fault.call = answered.call.id
-            self._gateway.drop_from_cache(
-                answered.call.id
-            )  # a server with more context is asked again
+            # a server with more context is asked again
+            self._gateway.drop_from_cache(answered.call.id)
             raise
         return answered
 

@@ -61,9 +61,8 @@ TEMPLATE_TOKENS = (
 )
 _MILLION = 1_000_000
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens"})
-_COPIES = frozenset(
-    {"n", "best_of"}
-)  # parameters by which a server generates several replies, and bills all of them
+# parameters by which a server generates several replies, and bills all of them
+_COPIES = frozenset({"n", "best_of"})
 
 
 def _now() -> float:
@@ -204,9 +203,8 @@ class Limiter:
             async with deadline_at(until):
                 return await turn
         except (Fault, asyncio.CancelledError):
-            if (
-                turn.done() and not turn.cancelled() and turn.exception() is None
-            ):  # granted, and not to be used
+            # granted, and not to be used
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self._running.discard(turn.result())
             self._grant_soon()
             raise

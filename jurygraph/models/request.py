@@ -263,9 +263,8 @@ def error_kind(status: int, error: ServerError) -> str:
     if status == 403 and (error.codes & _REFUSAL_CODES or _FILTERED.search(error.message)):
         return "refused"
     kind = kind_of_status(status)
-    if status in (413, 500) and _OVERFLOW_MESSAGES.search(
-        error.message
-    ):  # llama.cpp and gateways before it
+    # llama.cpp and gateways before it
+    if status in (413, 500) and _OVERFLOW_MESSAGES.search(error.message):
         return "overflowed"
     if kind != "rejected":
         return kind
@@ -397,9 +396,8 @@ class Reply(FrozenModel):
     tokens_in: Count | None = None
     tokens_out: Count | None = None
     tokens: tuple[Token, ...] = ()
-    other_field: str | None = Field(
-        default=None, exclude_if=lambda name: name is None
-    )  # older replies keep their bytes
+    # older replies keep their bytes
+    other_field: str | None = Field(default=None, exclude_if=lambda name: name is None)
 
 
 def find_other_field(message: Mapping[str, Any]) -> str | None:

@@ -58,9 +58,8 @@ _COMMON_PROVIDERS = {
     *_PROVIDERS["others"]["names"],
 }
 
-DEFAULT_CAPABILITIES = Capabilities(
-    "instructed"
-)  # of other providers: the least that all their models share
+# of other providers: the least that all their models share
+DEFAULT_CAPABILITIES = Capabilities("instructed")
 
 _WITH_USER = re.compile(r"(?:[\w+.-]+://)?[^/?#]*@")
 

@@ -418,9 +418,8 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
         stream = cast("IO[bytes]", SimpleNamespace(write=file.write, flush=file.flush))
         with ZipFile(stream, "w") as archive:
             for name, content in _members(run, traces):
-                entry = ZipInfo(
-                    name
-                )  # without information about the time and machine of its creation
+                # without information about the time and machine of its creation
+                entry = ZipInfo(name)
                 entry.compress_type = ZIP_DEFLATED
                 entry.create_system = 3  # Unix on every platform, for identical bytes
                 entry.external_attr = 0o644 << 16

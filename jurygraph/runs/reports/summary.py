@@ -179,9 +179,8 @@ class Summary:
     _parts: JudgedParts = field(default_factory=JudgedParts, compare=False, repr=False)
     _last_task: str | None = field(default=None, compare=False, repr=False)
     _unanswered: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
-    _has_only_abstained: dict[str, bool] = field(
-        default_factory=dict, compare=False, repr=False
-    )  # on the last task
+    # on the last task
+    _has_only_abstained: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
     _lowest: tuple[float, str] | None = field(default=None, repr=False)
 
     def add(

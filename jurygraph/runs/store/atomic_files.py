@@ -37,9 +37,8 @@ def open_replacement(path: Path, private: bool = True) -> Iterator[Path]:
             replacement.chmod(_mode_of(path))
         replacement.replace(path)
     except OSError as error:
-        error.filename = str(
-            path
-        )  # the error names the replacement file, or no file if the disk is full
+        # the error names the replacement file, or no file if the disk is full
+        error.filename = str(path)
         error.filename2 = None
         raise
     finally:

@@ -122,11 +122,8 @@ def create_folder(folder: Path) -> list[Path]:
 def remove_folder(folder: Path, made: Iterable[Path]) -> None:
     """Remove the files and folders of a new run that was discarded, except the model calls of its planning."""
     others = sorted(RUN_FILES - _PLANNING_FILES - {SEAL, LEDGER, LOCK})
-    for name in (
-        *others,
-        LEDGER,
-        LOCK,
-    ):  # this order leaves a recognisable folder if it is interrupted
+    # this order leaves a recognisable folder if it is interrupted
+    for name in (*others, LEDGER, LOCK):
         (folder / name).unlink(missing_ok=True)
     if not (folder / PLANNING).exists():
         for path in made:

@@ -254,9 +254,8 @@ class Ledger:
     def require_alone(self) -> None:
         """Raise `InputError` if another program is reading the file."""
         try:
-            self._connection.execute(
-                "PRAGMA journal_mode = DELETE"
-            )  # needs exclusive access to the file
+            # needs exclusive access to the file
+            self._connection.execute("PRAGMA journal_mode = DELETE")
             self._connection.execute("BEGIN EXCLUSIVE")
             self._connection.execute("ROLLBACK")
         except sqlite3.OperationalError:

@@ -351,11 +351,8 @@ def unpack_verdict(
     `shared_lists` are the lists of responses of its group.
     """
     _, identity = outline.verdict_identities[outline.questions[body["question"]].id]
-    fields = {
-        **identity,
-        "about": response_id,
-        "responses": (response_id,),
-    }  # validation adds the other defaults
+    # validation adds the other defaults
+    fields = {**identity, "about": response_id, "responses": (response_id,)}
     fields |= {name: value for name, value in body.items() if name not in ("question", "text")}
     text = _read_text(body, texts)
     fields |= {name: text[name] for name in ("reason", "native") if name in text}

@@ -71,9 +71,8 @@ class _Erasure:
         erased = sorted({*self._own, *copies})
         # before the ledger: once its texts are erased, the forms to search for cannot be made again
         replies, calls, unreached = self._erase_outside(erased)
-        discard_planning(
-            self._run.folder
-        )  # it holds texts too; tasks that are still to be planned repeat their calls
+        # it holds texts too; tasks that are still to be planned repeat their calls
+        discard_planning(self._run.folder)
         for leftover in self._run.folder.glob(REPLACEMENT_NAMES):
             leftover.unlink()
         ledger.append(
