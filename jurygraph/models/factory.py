@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
 _FREE_PRICE = Price(input=0.0, output=0.0)
 _NEVER = sys.maxsize  # an engine in this process may be slow, and is never away
-_SLOTS = (
-    4  # most requests that a gguf model processes in parallel: each needs memory for its context
-)
+# most requests that a gguf model processes in parallel: each needs memory for its context
+_SLOTS = 4
 
 PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
 

@@ -302,9 +302,8 @@ class Gateway:
 
         try:
             answered = await call_with_retries(attempt, self.limits.retries, until)
-        except (
-            Fault
-        ) as fault:  # without secrets that a server may have echoed, and the errors that caused it
+        except Fault as fault:
+            # without secrets that a server may have echoed, and the errors that caused it
             clean = Fault(fault.kind, self.redactor.redact_text(str(fault)), fault.retry_after)
             clean.attempts = sent
             clean.setting = fault.setting

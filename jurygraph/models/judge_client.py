@@ -71,9 +71,8 @@ _DROPPED = frozenset(
 )
 
 _SPACES = " \t\n\r"
-_MAX_UNSEEN = (
-    0.05  # largest error of a probability, if one of the two words is not among the alternatives
-)
+# largest error of a probability, if one of the two words is not among the alternatives
+_MAX_UNSEEN = 0.05
 _LEAST_LOGPROB = -9999.0  # vLLM's value for minus infinity
 _ROUNDING = 1e-3  # most by which a server's log probability may be above 0
 _STRING_OR_BOOLEAN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|true|false', re.DOTALL)

@@ -41,9 +41,8 @@ MAX_WAIT = 600.0  # most seconds to wait on a provider's request; a request that
 BURST = 2.0  # seconds' worth of a rate limit that may be used at once; a single request always may
 _TICK = 1e-9  # seconds: a turn that is due within them is due now
 HOLD = 0.25  # seconds of pause after a provider throttles without a `Retry-After`
-_LOG_THRESHOLD = (
-    10.0  # seconds: log a hold that ends this much later than the last one logged, once per burst
-)
+# seconds: log a hold that ends this much later than the last one logged, once per burst
+_LOG_THRESHOLD = 10.0
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 
@@ -56,9 +55,8 @@ LONGEST_PAUSE = 30.0
 _REFUSED_PAUSE = 10.0
 """Seconds between probes while the server refuses the key or the model; a run has usually ended by then."""
 
-TEMPLATE_TOKENS = (
-    16  # most tokens that a chat template adds to a message: its role and the markers around it
-)
+# most tokens that a chat template adds to a message: its role and the markers around it
+TEMPLATE_TOKENS = 16
 _MILLION = 1_000_000
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens"})
 # parameters by which a server generates several replies, and bills all of them

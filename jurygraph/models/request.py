@@ -333,9 +333,8 @@ def encode_json(value: Any) -> bytes:
     """Return compact JSON in UTF-8. Raises `PydanticSerializationError` for what that cannot express."""
     try:
         return orjson.dumps(value)
-    except (
-        TypeError
-    ):  # such as integers of more than 64 bits, which `to_json` writes in five times the time
+    except TypeError:
+        # such as integers of more than 64 bits, which `to_json` writes in five times the time
         return to_json(value)
 
 
@@ -414,9 +413,8 @@ _ESCAPE = re.compile(r'\\(?P<escaped>["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 _OPENING = re.compile(r'\{\s*"')
 _NO_LETTER = re.compile(r"[\W_]+")
 _LEAST_LETTERS = 20  # shorter objects are in many prompts by chance, as "score 1" is
-_MAX_WIDENING = (
-    8  # times the length of an object: escapes take six characters for one, and white space some
-)
+# times the length of an object: escapes take six characters for one, and white space some
+_MAX_WIDENING = 8
 
 
 class JsonText(NamedTuple):

@@ -22,9 +22,8 @@ _MAGIC = b"GGUF"
 _FIRST_LIMIT = 600.0  # seconds
 _PATIENCE = 4.0
 _LEAST_LETTERS = 40  # of a string in a reply
-_MOST_LETTERS = (
-    240  # about three sentences: a small model that repeats itself writes up to the bound
-)
+# about three sentences: a small model that repeats itself writes up to the bound
+_MOST_LETTERS = 240
 _LEAST_DIGIT = 1e-6  # of a number in a reply, which would end as little as a string
 _MOST_NUMBER = 10**12
 

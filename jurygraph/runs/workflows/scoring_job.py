@@ -56,8 +56,12 @@ class ScoringJob:
         found = set[str]()
         if any(evaluator.audience == "stakeholder" for evaluator in self.jury.evaluators.values()):
             pairs = self.source.pairs()
-            while not names <= found and (pair := next(pairs, None)) is not None:
-                found.update(person.id for person in pair[0].stakeholders)
+            while not names <= found:  # most files need not be read to their end
+                pair = next(pairs, None)
+                if pair is None:
+                    break
+                task, _ = pair
+                found.update(person.id for person in task.stakeholders)
             refuse_unknown_stakeholders(names, found)
 
     @contextmanager
