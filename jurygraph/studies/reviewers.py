@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, groupby
+from itertools import chain, combinations, groupby, product
 from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
@@ -65,18 +65,21 @@ def tf_idf(texts: Sequence[str]) -> Any:
     """Return a sparse matrix [texts, words] of unit rows: counts times 1 + ln((1 + N) / (1 + texts with the word))."""
     from scipy import sparse
 
-    column_of: dict[str, int] = {}
+    column_by_word: dict[str, int] = {}
     cells: list[tuple[int, int, int]] = []
     for row, text in enumerate(texts):
-        for word, count in Counter(_WORD.findall(fold_text(text))).items():
-            cells.append((row, column_of.setdefault(word, len(column_of)), count))
+        words = Counter(_WORD.findall(fold_text(text)))
+        for word, count in words.items():
+            column = column_by_word.setdefault(word, len(column_by_word))
+            cells.append((row, column, count))
     rows, columns, counts = np.array(cells, dtype=np.intp).reshape(-1, 3).T
-    idf = 1.0 + np.log((1.0 + len(texts)) / (1.0 + np.bincount(columns, minlength=len(column_of))))
+    size = len(column_by_word)
+    texts_with_word = np.bincount(columns, minlength=size)
+    idf = 1.0 + np.log((1.0 + len(texts)) / (1.0 + texts_with_word))
     weights = counts * idf[columns]
     lengths = np.sqrt(np.bincount(rows, weights**2, minlength=len(texts)))
-    return sparse.csr_array(
-        (weights / lengths[rows], (rows, columns)), shape=(len(texts), max(1, len(column_of)))
-    )
+    cosine_weights = weights / lengths[rows]
+    return sparse.csr_array((cosine_weights, (rows, columns)), shape=(len(texts), max(1, size)))
 
 
 class EmbeddedTexts:
@@ -85,23 +88,26 @@ class EmbeddedTexts:
     def __init__(self, embedder: Embedder, advance: ProgressCallback = lambda texts: None) -> None:
         self._embedder = embedder
         self._advance = advance
-        self._known: dict[str, Floats] = {}
+        self._vectors: dict[str, Floats] = {}
 
     def __call__(self, texts: Sequence[str]) -> Floats:
-        missing = [
-            text for text in dict.fromkeys(texts) if text.strip() and text not in self._known
-        ]
+        missing = []
+        for text in dict.fromkeys(texts):
+            if text.strip() and text not in self._vectors:
+                missing.append(text)
         try:
             asyncio.run(self._embed(missing))
         except Fault as fault:
             raise InputError(f"--embedder: {fault}") from None
-        size = max((len(vector) for vector in self._known.values()), default=1)
-        return np.stack([self._known.get(text, np.zeros(size)) for text in texts])
+        size = max(map(len, self._vectors.values()), default=1)
+        blank = np.zeros(size)
+        return np.stack([self._vectors.get(text, blank) for text in texts])
 
     async def _embed(self, texts: Sequence[str]) -> None:
         for start in range(0, len(texts), BATCH_SIZE):
             batch = texts[start : start + BATCH_SIZE]
-            self._known |= zip(batch, await self._embedder.embed(batch), strict=True)
+            vectors = await self._embedder.embed(batch)
+            self._vectors |= zip(batch, vectors, strict=True)
             self._advance(len(batch))
 
 
@@ -132,20 +138,21 @@ def relate_reasons(
     Similarity is the mean cosine of the reasons for common items, agreement less the mean distance of the scores.
     Arguments are of ratings [n]; those with a blank reason do not count.
     """
-    given = np.flatnonzero([bool(reason.strip()) for reason in reasons])
+    reasoned = np.flatnonzero([bool(reason.strip()) for reason in reasons])
     size = int(reviewer.max()) + 1
-    sums = np.zeros((3, size, size))
-    vectors = vectorize([reasons[row] for row in given.tolist()])
-    order = np.argsort(item[given], kind="stable")
-    for places in np.split(order, np.flatnonzero(np.diff(item[given[order]])) + 1):
-        rows = given[places]
-        own = score[rows]
+    common, similarity, agreement = np.zeros((3, size, size))
+    vectors = vectorize([reasons[row] for row in reasoned.tolist()])
+    order = np.argsort(item[reasoned], kind="stable")
+    item_starts = np.flatnonzero(np.diff(item[reasoned[order]])) + 1
+    for positions in np.split(order, item_starts):
+        rows = reasoned[positions]
+        scores = score[rows]
         pairs = np.ix_(reviewer[rows], reviewer[rows])
-        sums[0][pairs] += 1.0
-        sums[1][pairs] += cosines(vectors, places, places)
-        sums[2][pairs] -= np.abs(own[:, None] - own)
-    number = np.where(sums[0] >= LEAST_SHARED, sums[0], np.nan)
-    return mantel(sums[1] / number, sums[2] / number, seed)
+        common[pairs] += 1.0
+        similarity[pairs] += cosines(vectors, positions, positions)
+        agreement[pairs] -= np.abs(scores[:, None] - scores)
+    number = np.where(common >= LEAST_SHARED, common, np.nan)
+    return mantel(similarity / number, agreement / number, seed)
 
 
 def mantel(first: Floats, second: Floats, seed: int = 0) -> MantelTest:
@@ -157,8 +164,9 @@ def mantel(first: Floats, second: Floats, seed: int = 0) -> MantelTest:
     """
     upper = np.triu_indices(len(first), 1)
     values = first[upper]
-    pairs = int((~np.isnan(values) & ~np.isnan(second[upper])).sum())
-    observed = _correlation(values, second[upper])
+    others = second[upper]
+    pairs = int((~np.isnan(values) & ~np.isnan(others)).sum())
+    observed = _correlation(values, others)
     if np.isnan(observed):
         return MantelTest(pairs, None, None)
     rng = np.random.default_rng(seed)
@@ -166,7 +174,8 @@ def mantel(first: Floats, second: Floats, seed: int = 0) -> MantelTest:
     unknown = 0
     for _ in range(PERMUTATIONS):
         order = rng.permutation(len(second))
-        drawn = _correlation(values, second[np.ix_(order, order)][upper])
+        permuted = second[np.ix_(order, order)]
+        drawn = _correlation(values, permuted[upper])
         unknown += np.isnan(drawn)
         # What cannot be computed counts against the relation.
         hits += not abs(drawn) < abs(observed) - 1e-12
@@ -176,9 +185,9 @@ def mantel(first: Floats, second: Floats, seed: int = 0) -> MantelTest:
 
 
 def _correlation(first: Floats, second: Floats) -> float:
-    known = ~np.isnan(first) & ~np.isnan(second)
-    a = first[known]
-    b = second[known]
+    has_both = ~np.isnan(first) & ~np.isnan(second)
+    a = first[has_both]
+    b = second[has_both]
     if len(a) < _LEAST_PAIRS or np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
         return np.nan
     return float(np.corrcoef(a, b)[0, 1])
@@ -220,7 +229,9 @@ class Predictions:
 
 def texts_of(ratings: Ratings, texts: Mapping[str, str]) -> dict[str, str]:
     """Return the texts of rated items by key: those in the ratings, or else in `texts`; blank ones are left out."""
-    by_key = {rating.key: rated_text(rating, texts) or "" for _, rating in ratings.rows}
+    by_key = {}
+    for _, rating in ratings.rows:
+        by_key[rating.key] = rated_text(rating, texts) or ""
     return {key: text for key, text in by_key.items() if text.strip()}
 
 
@@ -240,16 +251,18 @@ def predict(
     """
     counts = sorted({shot for shot in shots if shot > 0})
     if "own-history" in judges:
-        drawn = [_from_own(part, counts, _draws(seed)) for seed in range(seeds)] if counts else []
-        for place, count in enumerate(counts):
-            yield Predictions("own-history", count, np.stack([of_seed[place] for of_seed in drawn]))
-        yield Predictions(
-            "own-history", None, _mean_of_others(part.score, _pool(part), _keyed(part))[None]
-        )
+        means_by_seed = []
+        if counts:
+            means_by_seed = [_from_own(part, counts, _draws(seed)) for seed in range(seeds)]
+        for index, count in enumerate(counts):
+            drawn = [means[index] for means in means_by_seed]
+            yield Predictions("own-history", count, np.stack(drawn))
+        history = _mean_of_others(part.score, _pool(part), _keyed(part))
+        yield Predictions("own-history", None, history[None])
     if "neighbours" in judges and counts:
         similar = _from_own(part, counts, _Similarity(part, texts, vectorize))
-        for place, count in enumerate(counts):
-            yield Predictions("neighbours", count, similar[place][None])
+        for count, means in zip(counts, similar, strict=True):
+            yield Predictions("neighbours", count, means[None])
     by_peers = _mean_of_others(part.score, part.item, np.arange(len(part.score)))
     if "item-mean" in judges:
         yield Predictions("item-mean", None, by_peers[None])
@@ -265,9 +278,9 @@ def _pool(part: ScoredPart) -> Ints:
 
 def _keyed(part: ScoredPart) -> Ints:
     """Return a number for each pool and group, [n]."""
-    return np.asarray(
-        np.unique(np.stack([_pool(part), part.group]), axis=1, return_inverse=True)[1]
-    ).ravel()
+    columns = np.stack([_pool(part), part.group])
+    numbers = np.unique(columns, axis=1, return_inverse=True)[1]
+    return np.asarray(numbers).ravel()
 
 
 def _mean_of_others(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
@@ -275,11 +288,12 @@ def _mean_of_others(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
 
     `subgroup` numbers the parts of pools, none in two of them. Values that are NaN do not count.
     """
-    known = ~np.isnan(values)
-    given = np.where(known, values, 0.0)
-    number = np.bincount(pool, known)[pool] - np.bincount(subgroup, known)[subgroup]
-    sums = np.bincount(pool, given)[pool] - np.bincount(subgroup, given)[subgroup]
-    return np.asarray(np.divide(sums, number, out=np.full(len(values), np.nan), where=number > 0.0))
+    has_value = ~np.isnan(values)
+    addends = np.where(has_value, values, 0.0)
+    number = np.bincount(pool, has_value)[pool] - np.bincount(subgroup, has_value)[subgroup]
+    sums = np.bincount(pool, addends)[pool] - np.bincount(subgroup, addends)[subgroup]
+    unknown = np.full(len(values), np.nan)
+    return np.asarray(np.divide(sums, number, out=unknown, where=number > 0.0))
 
 
 def _from_own(part: ScoredPart, counts: Sequence[int], order: Any) -> list[Floats]:
@@ -287,23 +301,26 @@ def _from_own(part: ScoredPart, counts: Sequence[int], order: Any) -> list[Float
     means = [np.full(len(part.score), np.nan) for _ in counts]
     pools = _pool(part)
     by_pool = np.argsort(pools, kind="stable")
-    for own in np.split(by_pool, np.flatnonzero(np.diff(pools[by_pool])) + 1):
-        for start in range(0, len(own), _ROWS):
-            rows = own[start : start + _ROWS]
-            keys = np.where(part.group[rows, None] == part.group[own], np.inf, order(rows, own))
+    pool_starts = np.flatnonzero(np.diff(pools[by_pool])) + 1
+    for history in np.split(by_pool, pool_starts):
+        for start in range(0, len(history), _ROWS):
+            rows = history[start : start + _ROWS]
+            is_same_group = part.group[rows, None] == part.group[history]
+            keys = np.where(is_same_group, np.inf, order(rows, history))
             first = np.argsort(keys, axis=1, kind="stable")[:, : counts[-1]]
-            sums = np.cumsum(part.score[own][first], axis=1)
+            sums = np.cumsum(part.score[history][first], axis=1)
             usable = np.isfinite(keys).sum(axis=1)
             for values, count in zip(means, counts, strict=True):
                 used = np.minimum(count, usable)
-                last = np.take_along_axis(sums, np.maximum(used - 1, 0)[:, None], axis=1)[:, 0]
-                values[rows] = np.where(used > 0, last / np.maximum(used, 1), np.nan)
+                last = np.maximum(used - 1, 0)[:, None]
+                totals = np.take_along_axis(sums, last, axis=1)[:, 0]
+                values[rows] = np.where(used > 0, totals / np.maximum(used, 1), np.nan)
     return means
 
 
 def _draws(seed: int) -> Any:
     rng = np.random.default_rng(seed)
-    return lambda rows, own: rng.random((len(rows), len(own)))
+    return lambda rows, history: rng.random((len(rows), len(history)))
 
 
 class _Similarity:
@@ -314,9 +331,9 @@ class _Similarity:
         self._item = part.item
         self._has_text = np.array([key in texts for key in part.items])
 
-    def __call__(self, rows: Ints, own: Ints) -> Floats:
+    def __call__(self, rows: Ints, history: Ints) -> Floats:
         judged = self._item[rows]
-        others = self._item[own]
+        others = self._item[history]
         similar = cosines(self._vectors, judged, others)
         usable = (similar < _NEAR) & self._has_text[judged][:, None] & self._has_text[others]
         return np.where(usable, -similar, np.inf)
@@ -347,35 +364,37 @@ class Design(NamedTuple):
         Other params are those of the config's first judge of reviewers. One answer is taken for each seed, unless they
         say otherwise, and nothing is discarded: confidence is a choice of the reader.
         """
-        given = next((use for use in config.evaluators if use.use in MODEL_JUDGES), None)
-        if given is None:
+        template = next((use for use in config.evaluators if use.use in MODEL_JUDGES), None)
+        if template is None:
             raise InputError(
                 f"--config: has no judge of reviewers; add one of {', '.join(MODEL_JUDGES)}"
             )
-        known = (
-            Personalized if self.judge == "personalized" else ReviewerJudge
-        ).Params.model_fields
-        params = {"samples": 1} | {
-            name: value for name, value in given.params.items() if name in known
-        }
+        judge = Personalized if self.judge == "personalized" else ReviewerJudge
+        params: dict[str, Any] = {"samples": 1}
+        for name, value in template.params.items():
+            if name in judge.Params.model_fields:
+                params[name] = value
         params |= {**source, "shots": self.shots, "seed": self.seed}
-        use = EvaluatorUse(use=self.judge, params=params, timeout=given.timeout)
-        changes: dict[str, Any] = {"components": {}, "reward": {self.judge: 1.0}, "gates": ()}
-        return config.model_copy(
-            update={"evaluators": (use,), "panel": PanelConfig(min_confidence=0.0), **changes}
-        )
+        use = EvaluatorUse(use=self.judge, params=params, timeout=template.timeout)
+        changes = {
+            "evaluators": (use,),
+            "panel": PanelConfig(min_confidence=0.0),
+            "components": {},
+            "reward": {self.judge: 1.0},
+            "gates": (),
+        }
+        return config.model_copy(update=changes)
 
 
 def plan_runs(judges: Sequence[str], shots: Sequence[int], seeds: int) -> list[Design]:
     """Return the runs that the judges need. Without examples all are `zero-shot`, and a seed changes nothing."""
-    designs = [Design("zero-shot", 0, 0)] if "zero-shot" in judges else []
-    for judge in judges:
-        if judge in MODEL_JUDGES[1:]:
-            designs += [
-                Design(judge, shot, seed)
-                for shot in sorted({*shots} - {0})
-                for seed in range(seeds)
-            ]
+    designs = []
+    if "zero-shot" in judges:
+        designs.append(Design("zero-shot", 0, 0))
+    with_examples = [judge for judge in judges if judge in MODEL_JUDGES[1:]]
+    counts = sorted({*shots} - {0})
+    for judge, count, seed in product(with_examples, counts, range(seeds)):
+        designs.append(Design(judge, count, seed))
     return designs
 
 
@@ -389,10 +408,10 @@ def tasks_of(ratings: Ratings, texts: Mapping[str, str]) -> list[bytes]:
         raise InputError(
             f"{ratings.path}: no rated item has a text; name a file of texts with --items"
         )
-    tasks = [
-        item_to_task(ratings.path, item, rated, [rating.reviewer for rating in rated], texts)
-        for item, rated in by_item.items()
-    ]
+    tasks = []
+    for item, rated in by_item.items():
+        reviewers = [rating.reviewer for rating in rated]
+        tasks.append(item_to_task(ratings.path, item, rated, reviewers, texts))
     return [task.model_dump_json(exclude_defaults=True).encode() + b"\n" for task in tasks]
 
 
@@ -408,7 +427,8 @@ def default_config(parts: Sequence[ScoredPart]) -> dict[str, Any]:
                 f"dimension {name}: all scores are {low:g}; leave it out, there is nothing to predict"
             )
         is_whole = bool((part.score == np.round(part.score)).all())
-        dimensions[name] = {"text": name, "scale": [low, high], "step": 1.0 if is_whole else None}
+        step = 1.0 if is_whole else None
+        dimensions[name] = {"text": name, "scale": [low, high], "step": step}
     return {"evaluators": [{"use": "zero-shot", "params": {"dimensions": dimensions, "shots": 0}}]}
 
 
@@ -466,19 +486,14 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[R
     """
     judges: dict[str, RunPredictions] = {}
     folder = str(run.folder)
+    model = str(run.config.model)
+    names = ReviewerJudge.Params.model_fields
     for use in run.config.evaluators:
         if use.use in MODEL_JUDGES:
-            settings = ReviewerJudge.Params.model_validate(
-                {
-                    name: value
-                    for name, value in use.params.items()
-                    if name in ReviewerJudge.Params.model_fields
-                }
-            )
+            params = {name: value for name, value in use.params.items() if name in names}
+            settings = ReviewerJudge.Params.model_validate(params)
             shots = 0 if use.use == "zero-shot" else settings.shots
-            judges[use.known_as] = RunPredictions(
-                folder, use.known_as, str(run.config.model), shots, settings.seed
-            )
+            judges[use.known_as] = RunPredictions(folder, use.known_as, model, shots, settings.seed)
     if not judges:
         raise InputError(
             f"{folder}: has no judge of reviewers ({', '.join(MODEL_JUDGES)}); name a run with one"
@@ -523,16 +538,15 @@ def join_runs(
                 f"also has {name} with {run.shots} examples and seed {run.seed}, as {first.run} has"
             )
             raise InputError(f"{run.run}: {problem}; leave one of the runs out")
-    ordered = sorted(grouped.items(), key=lambda item: (_place(item[0][0]), item[0]))
-    return [
-        [
-            _join(
-                part, name, shots, [seeds[seed] for seed in sorted(seeds)], min_confidence, reduce
-            )
-            for (name, shots), seeds in ordered
-        ]
-        for part in parts
-    ]
+    ordered = sorted(grouped.items(), key=lambda item: (_judge_rank(item[0][0]), item[0]))
+    joined = []
+    for part in parts:
+        columns = []
+        for (name, shots), seeds in ordered:
+            members = [seeds[seed] for seed in sorted(seeds)]
+            columns.append(_join(part, name, shots, members, min_confidence, reduce))
+        joined.append(columns)
+    return joined
 
 
 def _join(
@@ -543,35 +557,43 @@ def _join(
     min_confidence: float,
     reduce: SeedReduction,
 ) -> Predictions:
-    by_cell = (
-        [v for run in runs for v in run.verdicts.get(cell, ())] for cell in _cells(part, runs)
-    )
-    answers = [_answer(verdicts, min_confidence, reduce) for verdicts in by_cell]
+    answers = []
+    for cell in _cells(part, runs):
+        verdicts: list[RecordedVerdict] = []
+        for run in runs:
+            verdicts += run.verdicts.get(cell, ())
+        answers.append(_answer(verdicts, min_confidence, reduce))
+    values = [answer.value for answer in answers]
+    problems = [answer.problem for answer in answers if answer.problem]
     sent = [run.bill.tallies["sent"] for run in runs]
+    cost = None
+    if not any(tally.unpriced for tally in sent):
+        cost = sum(tally.cost for tally in sent)
     return Predictions(
         name,
         shots,
-        np.array([[answer.value for answer in answers]]),
-        left_out=Counter(answer.problem for answer in answers if answer.problem),
+        np.array([values]),
+        left_out=Counter(problems),
         calls=sum(tally.number for tally in sent),
-        cost=None if any(tally.unpriced for tally in sent) else sum(tally.cost for tally in sent),
+        cost=cost,
         reasons=[answer.text for answer in answers],
     )
 
 
-def _place(judge: str) -> int:
-    return next(
-        (place for place, name in enumerate(MODEL_JUDGES) if judge.startswith(name)),
-        len(MODEL_JUDGES),
-    )
+def _judge_rank(name: str) -> int:
+    """Return the position of a judge's kind in `MODEL_JUDGES`; its name can be followed by the model's."""
+    for index, kind in enumerate(MODEL_JUDGES):
+        if name.startswith(kind):
+            return index
+    return len(MODEL_JUDGES)
 
 
 def _cells(part: ScoredPart, runs: Sequence[RunPredictions]) -> Iterator[_Cell]:
     """Yield the cell of each rating; ratings without a dimension are of the only one that the runs have."""
     dimension = part.dimension
     if dimension is None:
-        known = {subject for run in runs for subject, _, _ in run.verdicts}
-        dimension = known.pop() if len(known) == 1 else ""
+        subjects = {subject for subject, _, _ in chain.from_iterable(run.verdicts for run in runs)}
+        dimension = subjects.pop() if len(subjects) == 1 else ""
     for reviewer, item in zip(part.reviewer.tolist(), part.item.tolist(), strict=True):
         yield dimension, part.names[reviewer], part.items[item]
 
@@ -581,7 +603,9 @@ def unrated_notes(runs: Sequence[RunPredictions], parts: Sequence[ScoredPart]) -
 
     Raises `InputError` for a run that predicts none of the ratings.
     """
-    rated = {cell for part in parts for cell in _cells(part, runs)}
+    rated: set[_Cell] = set()
+    for part in parts:
+        rated.update(_cells(part, runs))
     for run in runs:
         unrated = len(run.verdicts.keys() - rated)
         if unrated == len(run.verdicts):
@@ -616,34 +640,31 @@ def report(
     correlation of agreement with similar reasons, of reviewers or those of a judge for them, over `pairs` of reviewers.
     Errors are in units of the scores. For alpha a prediction counts as the nearest score that occurs.
     """
-    whole = [
-        (part, np.ones(len(part.score), dtype=bool), None, columns) for part, columns in judged
-    ]
-    domains = [
-        (part, part.domain == place, name or "none", columns)
-        for part, columns in judged
-        if len(part.domains) > 1
-        for place, name in enumerate(part.domains)
-    ]
+    judges: list[Figures] = []
+    judges_by_domain: list[Figures] = []
+    curve: list[Figures] = []
+    differences: list[Figures] = []
+    reasons: list[Figures] = []
+    reviewers: list[Figures] = []
+    for part, columns in judged:
+        best = _most_shots(columns)
+        everything = np.ones(len(part.score), dtype=bool)
+        judges += _measure(part, everything, None, best, level)
+        if len(part.domains) > 1:
+            for index, name in enumerate(part.domains):
+                rows = part.domain == index
+                judges_by_domain += _measure(part, rows, name or "none", best, level)
+        curve += _measure(part, everything, None, columns, level)
+        differences += _differences(part, best)
+        reasons += _relate_reasons(part, best, vectorize)
+        reviewers += _by_reviewer(part, best)
     figures = {
         "level": level,
-        "judges": [
-            row
-            for view in (*whole, *domains)
-            for row in _measure(*view[:3], _most_shots(view[3]), level)
-        ],
-        "curve": [row for view in whole for row in _measure(*view, level)],
-        "differences": [
-            row for part, columns in judged for row in _differences(part, _most_shots(columns))
-        ],
-        "reasons": [
-            row
-            for part, columns in judged
-            for row in _relate_reasons(part, _most_shots(columns), vectorize)
-        ],
-        "reviewers": [
-            row for part, columns in judged for row in _by_reviewer(part, _most_shots(columns))
-        ],
+        "judges": judges + judges_by_domain,
+        "curve": curve,
+        "differences": differences,
+        "reasons": reasons,
+        "reviewers": reviewers,
     }
     return Report(figures, list(_sections(figures)), list(_notes(judged)), list(_plots(figures)))
 
@@ -668,6 +689,8 @@ def _measure(
     for prediction in columns:
         errors = (prediction.values - part.score)[:, common]
         answered = int((prediction.answered & rows).sum())
+        alpha = _alpha(part, prediction.values, common, level)
+        rmse = float(np.sqrt((errors**2).mean())) if common.any() else None
         mae = _mean_by_reviewer(part, np.abs(errors).mean(axis=0), common)
         yield {
             "dimension": part.dimension,
@@ -677,8 +700,8 @@ def _measure(
             "answered": answered,
             "coverage": answered / int(rows.sum()),
             "n": int(common.sum()),
-            "alpha": _alpha(part, prediction.values, common, level),
-            "rmse": float(np.sqrt((errors**2).mean())) if common.any() else None,
+            "alpha": alpha,
+            "rmse": rmse,
             "mae": mae and as_interval(mae.within(0.0, math.inf)),
             "calls": prediction.calls,
             "cost": prediction.cost,
@@ -688,31 +711,28 @@ def _measure(
 
 def _mean_by_reviewer(part: ScoredPart, values: Floats, rows: Bools) -> Estimate | None:
     reviewer = part.reviewer[rows]
-    return (
-        ratio_interval(np.bincount(reviewer, values), np.bincount(reviewer))
-        if len(reviewer)
-        else None
-    )
+    if not len(reviewer):
+        return None
+    return ratio_interval(np.bincount(reviewer, values), np.bincount(reviewer))
 
 
 def _alpha(part: ScoredPart, values: Floats, rows: Bools, level: AlphaLevel) -> IntervalCell | None:
     """Return alpha between predictions and own scores, the mean over seeds, with its interval over reviewers."""
-    levels, own = np.unique(part.score, return_inverse=True)
+    levels, level_of_score = np.unique(part.score, return_inverse=True)
     if len(levels) > _MAX_LEVELS or not rows.any():
         return None
     reviewer = np.unique(part.reviewer[rows], return_inverse=True)[1]
     middles = (levels[1:] + levels[:-1]) / 2.0
     size = len(levels)
     by_seed = []
-    for drawn in values:
-        cells = (reviewer * size + np.searchsorted(middles, drawn[rows])) * size + own[rows]
-        tables = np.bincount(cells, minlength=(reviewer.max() + 1) * size**2).reshape(
-            -1, size, size
-        )
-        together = tables.sum(axis=0)
-        by_seed.append(
-            alpha_of_pairs(np.concatenate([together[None], together - tables]), levels, level)
-        )
+    for predicted in values:
+        level_of_prediction = np.searchsorted(middles, predicted[rows])
+        cells = (reviewer * size + level_of_prediction) * size + level_of_score[rows]
+        counts = np.bincount(cells, minlength=(reviewer.max() + 1) * size**2)
+        tables = counts.reshape(-1, size, size)
+        total = tables.sum(axis=0)
+        # The table of all reviewers, then those without each of them: the jackknife's.
+        by_seed.append(alpha_of_pairs(np.concatenate([total[None], total - tables]), levels, level))
     alphas = np.mean(by_seed, axis=0)
     if np.isnan(alphas).any():
         return None if np.isnan(alphas[0]) else IntervalCell(float(alphas[0]), None, None)
@@ -721,37 +741,35 @@ def _alpha(part: ScoredPart, values: Floats, rows: Bools, level: AlphaLevel) -> 
 
 def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figures]:
     common = _common(columns)
+    reviewer = part.reviewer[common]
     rows: list[Figures] = []
     for first, second in combinations(columns, 2):
         row: Figures = {"dimension": part.dimension, "first": first.judge, "second": second.judge}
         for name, power in (("absolute", 1), ("squared", 2)):
-            errors = [
-                (np.abs(judge.values - part.score)[:, common] ** power).mean(axis=0)
-                for judge in (first, second)
-            ]
-            gaps = errors[0] - errors[1]
-            estimate = crossed_interval(gaps, part.reviewer[common], part.group[common])
+            first_errors = np.abs(first.values - part.score)[:, common] ** power
+            second_errors = np.abs(second.values - part.score)[:, common] ** power
+            gaps = first_errors.mean(axis=0) - second_errors.mean(axis=0)
+            estimate = crossed_interval(gaps, reviewer, part.group[common])
             row[name] = as_interval(estimate)
             row[f"{name}_p"] = t_test_p(estimate)
-            sums = np.bincount(part.reviewer[common], gaps)
-            row |= (
-                {"nearer": int((sums < 0).sum()), "farther": int((sums > 0).sum())}
-                if power == 1
-                else {}
-            )
+            if power == 1:
+                sums = np.bincount(reviewer, gaps)
+                row["nearer"] = int((sums < 0).sum())
+                row["farther"] = int((sums > 0).sum())
         rows.append(row)
     for name in ("absolute_p", "squared_p"):
-        for row, adjusted in zip(rows, holm([row[name] for row in rows]), strict=True):
-            row[name] = adjusted
+        adjusted = holm([row[name] for row in rows])
+        for row, p in zip(rows, adjusted, strict=True):
+            row[name] = p
     return rows
 
 
 def _relate_reasons(
     part: ScoredPart, columns: Sequence[Predictions], vectorize: Vectorizer
 ) -> Iterator[Figures]:
-    sources = {"the reviewers": part.reasons} | {
-        prediction.judge: prediction.reasons for prediction in columns
-    }
+    sources = {"the reviewers": part.reasons}
+    for prediction in columns:
+        sources[prediction.judge] = prediction.reasons
     for source, reasons in sources.items():
         if any(reasons):
             test = relate_reasons(part.reviewer, part.item, part.score, reasons, vectorize)
@@ -761,17 +779,15 @@ def _relate_reasons(
 
 def _by_reviewer(part: ScoredPart, columns: Sequence[Predictions]) -> Iterator[Figures]:
     common = _common(columns)
-    errors = {
-        prediction.judge: np.abs(prediction.values - part.score).mean(axis=0)
-        for prediction in columns
-    }
-    for place, name in enumerate(part.names):
-        rows = common & (part.reviewer == place)
-        mean = {
-            judge: float(error[rows].mean()) if rows.any() else None
-            for judge, error in errors.items()
-        }
-        yield {"dimension": part.dimension, "reviewer": name, "n": int(rows.sum()), "mae": mean}
+    errors: dict[str, Floats] = {}
+    for prediction in columns:
+        errors[prediction.judge] = np.abs(prediction.values - part.score).mean(axis=0)
+    for index, name in enumerate(part.names):
+        rows = common & (part.reviewer == index)
+        mae: dict[str, float | None] = dict.fromkeys(errors)
+        if rows.any():
+            mae = {judge: float(error[rows].mean()) for judge, error in errors.items()}
+        yield {"dimension": part.dimension, "reviewer": name, "n": int(rows.sum()), "mae": mae}
 
 
 def _sections(figures: Figures) -> Iterator[str | ReportTable]:
@@ -783,13 +799,26 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield _judge_table("judge", [row for row in figures["judges"] if row["judge"] not in PEERS])
     peers = [row for row in figures["judges"] if row["judge"] in PEERS]
     yield _judge_table("judge that uses others' scores of the item", peers)
-    curves = [
-        list(rows)
-        for _, rows in groupby(figures["curve"], key=lambda row: (row["dimension"], row["judge"]))
-    ]
-    several = [curve for curve in curves if len(curve) > 1 or curve[0]["shots"] == 0]
-    yield _judge_table("by examples", [row for curve in several for row in curve])
-    names = (
+    several: list[Figures] = []
+    for _, rows_of_judge in groupby(figures["curve"], lambda row: (row["dimension"], row["judge"])):
+        curve = list(rows_of_judge)
+        if len(curve) > 1 or curve[0]["shots"] == 0:
+            several += curve
+    yield _judge_table("by examples", several)
+    yield _difference_table(figures["differences"])
+    columns = ("reasons_of", "pairs", "correlation", "p")
+    rows = [[_name(row), *(row[column] for column in columns)] for row in figures["reasons"]]
+    titles = ("dimension", "similar reasons of", "pairs", "correlation with agreement", "p")
+    yield ReportTable(titles, rows, left=2, digits=3)
+    for dimension, reviewers in groupby(figures["reviewers"], key=_name):
+        records = list(reviewers)
+        header = (f"MAE of {dimension}, reviewer", "n", *records[0]["mae"])
+        rows = [[row["reviewer"], row["n"], *row["mae"].values()] for row in records]
+        yield ReportTable(header, rows, digits=3, most=_MAX_ROWS)
+
+
+def _difference_table(differences: Sequence[Figures]) -> ReportTable:
+    columns = (
         "first",
         "second",
         "absolute",
@@ -799,7 +828,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         "nearer",
         "farther",
     )
-    rows = [[_name(row), *(row[name] for name in names)] for row in figures["differences"]]
+    rows = [[_name(row), *(row[column] for column in columns)] for row in differences]
     header = (
         "dimension",
         "error of",
@@ -808,21 +837,10 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         "p (Holm)",
         "squared (95 %)",
         "p (Holm)",
+        "nearer to",
+        "farther from",
     )
-    yield ReportTable(
-        (*header, "nearer to", "farther from"), rows, left=3, digits=3, most=_MAX_ROWS
-    )
-    columns = ("reasons_of", "pairs", "correlation", "p")
-    rows = [[_name(row), *(row[column] for column in columns)] for row in figures["reasons"]]
-    titles = ("dimension", "similar reasons of", "pairs", "correlation with agreement", "p")
-    yield ReportTable(titles, rows, left=2, digits=3)
-    for dimension, reviewers in groupby(figures["reviewers"], key=_name):
-        of_reviewers = list(reviewers)
-        judges = of_reviewers[0]["mae"]
-        rows = [[row["reviewer"], row["n"], *row["mae"].values()] for row in of_reviewers]
-        yield ReportTable(
-            (f"MAE of {dimension}, reviewer", "n", *judges), rows, digits=3, most=_MAX_ROWS
-        )
+    return ReportTable(header, rows, left=3, digits=3, most=_MAX_ROWS)
 
 
 def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
@@ -838,12 +856,11 @@ def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
         "calls",
         "cost",
     )
+    columns = ("coverage", "n", "alpha", "rmse", "mae", "calls", "cost")
     rows = []
     for row in judges:
         shots = "all" if row["shots"] is None and row["judge"] in OWN else row["shots"]
-        measured = (
-            row[name] for name in ("coverage", "n", "alpha", "rmse", "mae", "calls", "cost")
-        )
+        measured = [row[column] for column in columns]
         rows.append([_name(row), row["judge"], shots, *measured])
     return ReportTable(header, rows, left=2, digits=3, most=_MAX_ROWS)
 
@@ -855,9 +872,8 @@ def _name(row: Figures) -> str:
 def _notes(judged: Sequence[Judged]) -> Iterator[str]:
     for part, columns in judged:
         name = part.dimension or "all"
-        question = question_codes(
-            name, part.score, "recode these before, so that their order is one"
-        )
+        remedy = "recode these before, so that their order is one"
+        question = question_codes(name, part.score, remedy)
         if question is not None:
             yield question
         if not _common(columns).any():
@@ -877,11 +893,10 @@ def _plots(figures: Figures) -> Iterator[Plot]:
     for dimension, curve in groupby(figures["curve"], key=_name):
         series = []
         for judge, points in groupby(curve, key=lambda row: str(row["judge"])):
-            cells = {
-                row["shots"]: row["mae"]
-                for row in points
-                if row["shots"] is not None and row["mae"] is not None
-            }
+            cells = {}
+            for row in points:
+                if row["shots"] is not None and row["mae"] is not None:
+                    cells[row["shots"]] = row["mae"]
             if cells:
                 series.append(PlotSeries.with_intervals(judge, cells))
         if series:
