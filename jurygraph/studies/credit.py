@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from statistics import fmean
 from typing import NamedTuple
 
@@ -49,7 +50,7 @@ KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Strengths of suppression in the sweep (GEAR, appendix I)."""
 RANDOM_GRAPHS = 20
 """Random graphs of each rubric; their seeds are 0, 1, …"""
-_HARD: Mapping[str, Combiner] = {one.name: one for one in (HardLocal(), HardTransitive())}
+_HARD: Mapping[str, Combiner] = {rule.name: rule for rule in (HardLocal(), HardTransitive())}
 _FIGURES = ("leakage", "preservation")
 _MAX_LOSSES = 10
 _MAX_REASON = 120
@@ -245,24 +246,24 @@ def _find_rubric(run: Run, task_id: str) -> tuple[ComponentSpec, Rubric] | str:
     task = run.planned_task(task_id)
     if task is None:
         return "tasks that were erased"
+    no_rubric = "tasks without a rubric that counts by its criteria"
     rules = (Flat.name, Gear.name, *_HARD)
     specs = run.decision_of(task_id).specs
     spec = next((spec for spec in specs if spec.name == RUBRIC and spec.combiner in rules), None)
-    if (
-        spec is None
-        or task.rubric is None
-        or set(spec.inputs) != {one.id for one in task.rubric.criteria}
-    ):
-        return "tasks without a rubric that counts by its criteria"
+    if spec is None or task.rubric is None:
+        return no_rubric
+    criteria = {criterion.id for criterion in task.rubric.criteria}
+    if set(spec.inputs) != criteria:
+        return no_rubric
     try:
         settings = run.config.rubric.model_dump(include={"kappa", "exact"})
         params = Gear().freeze(spec.inputs, {"edges": task.rubric.edges, **settings})
     except GraphCycleError:  # possible under `flat`, which ignores edges
         return "tasks whose edges form a cycle"
-    if spec.combiner != Flat.name and any(
-        spec.params.get(name, value) != value for name, value in params.items()
-    ):
-        return "tasks of which the config states other edges, κ or inference than their rubric and the run"
+    if spec.combiner != Flat.name:
+        for name, value in params.items():
+            if spec.params.get(name, value) != value:
+                return "tasks of which the config states other edges, κ or inference than their rubric and the run"
     return spec, task.rubric
 
 
@@ -286,36 +287,39 @@ def _add_sheet(
     weights = signed_weights(matrices)
     has_reward = np.array([response.trace.reward.value is not None for response in scored])
     has_gain = (applies & (weights > 0.0)).any(axis=1)
-    sheets.left_out["responses whose reward failed"] += int((~has_reward).sum())
-    sheets.left_out["responses to which no criterion of positive weight applies"] += int(
-        (has_reward & ~has_gain).sum()
+    left_out = sheets.left_out
+    left_out["responses whose reward failed"] += int((~has_reward).sum())
+    without_gain = has_reward & ~has_gain
+    left_out["responses to which no criterion of positive weight applies"] += int(
+        without_gain.sum()
     )
     kept = np.flatnonzero(has_reward & has_gain)
     if not len(kept):
         return
     params = Gear().freeze(spec.inputs, {"edges": rubric.edges})
-    hard = {
-        name: np.stack(list(one.combine(matrices, params).parts.values()), axis=1)
-        for name, one in _HARD.items()
-    }
+    parents, children = params["parents"], params["children"]
+    hard = {}
+    for name, combiner in _HARD.items():
+        scores = combiner.combine(matrices, params).parts
+        hard[name] = np.stack(list(scores.values()), axis=1)[kept]
+    # as `freeze` sorts them
+    edges = sorted(rubric.edges, key=lambda edge: (edge.parent, edge.child))
     sheet = RubricSheet(
         task=task_id,
         unit=unit_of(run, task_id),
         responses=tuple(scored[row].trace.response_id for row in kept),
         criteria=tuple(matrices),
-        edges=tuple(
-            sorted(rubric.edges, key=lambda edge: (edge.parent, edge.child))
-        ),  # as `freeze` sorts them
-        parents=tuple(params["parents"]),
-        children=tuple(params["children"]),
-        graph=gear.compile(len(matrices), params["parents"], params["children"]),
+        edges=tuple(edges),
+        parents=tuple(parents),
+        children=tuple(children),
+        graph=gear.compile(len(matrices), parents, children),
         base=tuple(params["retention"]),
         p=p[kept],
         is_judged=judged_criteria(matrices)[kept],
         exact=run.config.rubric.exact,
         weights=weights,
         applied_weights=np.where(applies, weights, 0.0)[kept],
-        hard={name: scores[kept] for name, scores in hard.items()},
+        hard=hard,
     )
     sheets.sheets.append(sheet)
 
@@ -353,63 +357,70 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
     }
     cases = collect_cases(rows)
     scores = {name: score_sheets(rows, rule) for name, rule in rules.items()}
-    edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in rows)
-    graphs = [sheet for sheet in rows if sheet.edges]
+    flat, gear_scores = scores["flat"], scores["gear"]
     units = np.repeat(number_units(rows), [len(sheet.responses) for sheet in rows])
+    methods = {}
+    differences = {}
+    for name, rule_scores in scores.items():
+        methods[name] = _diagnose_rule(cases, rule_scores, flat)
+        if name != "gear":
+            row = diagnose(cases, EDGE_KINDS, gear_scores.children, rule_scores.children)
+            row["reward"] = estimate_mean(gear_scores.rewards - rule_scores.rewards, units)
+            differences[name] = row
     figures: Figures = {
         "kappa": sheets.kappa,
         "threshold": THRESHOLD,
-        "census": {
-            "tasks": sheets.tasks,
-            "units": describe_units(sheet.unit for sheet in rows),
-            "responses": sheets.responses,
-            "rubrics": len(rows),
-            "graphs": len(graphs),
-            "exact": sum(is_inferred_exactly(sheet.graph, sheet.exact) for sheet in graphs),
-            "examples": len(units),
-            "edges": edges,
-            "unjudged": edges - len(cases.p_child),
-            "left_out": +sheets.left_out,  # without those of which there are none
-        },
-        "methods": {
-            name: _diagnose_rule(cases, of_rule, scores["flat"]) for name, of_rule in scores.items()
-        },
-        "differences": {
-            name: {
-                **diagnose(cases, EDGE_KINDS, scores["gear"].children, of_rule.children),
-                "reward": estimate_mean(scores["gear"].rewards - of_rule.rewards, units),
-            }
-            for name, of_rule in scores.items()
-            if name != "gear"
-        },
-        "ablations": _ablations(sheets, cases, scores["flat"].rewards, random_graphs),
+        "census": _census(sheets, cases),
+        "methods": methods,
+        "differences": differences,
+        "ablations": _ablations(sheets, cases, flat.rewards, random_graphs),
         "losses": losses(rows, sheets.kappa),
     }
     return Report(figures, list(_sections(figures)), list(_notes(figures)), list(_plots(figures)))
 
 
+def _census(sheets: Sheets, cases: Cases) -> Figures:
+    rows = sheets.sheets
+    graphs = [sheet for sheet in rows if sheet.edges]
+    edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in rows)
+    return {
+        "tasks": sheets.tasks,
+        "units": describe_units(sheet.unit for sheet in rows),
+        "responses": sheets.responses,
+        "rubrics": len(rows),
+        "graphs": len(graphs),
+        "exact": sum(is_inferred_exactly(sheet.graph, sheet.exact) for sheet in graphs),
+        "examples": sum(len(sheet.responses) for sheet in rows),
+        "edges": edges,
+        "unjudged": edges - len(cases.p_child),
+        "left_out": +sheets.left_out,  # without those of which there are none
+    }
+
+
 def number_units(sheets: Sequence[RubricSheet]) -> Ints:
     """Return the number of each sheet's unit, from 0, in the order in which they come."""
     numbers: dict[str, int] = {}
-    return np.array(
-        [numbers.setdefault(sheet.unit, len(numbers)) for sheet in sheets], dtype=np.intp
-    )
+    by_sheet = [numbers.setdefault(sheet.unit, len(numbers)) for sheet in sheets]
+    return np.array(by_sheet, dtype=np.intp)
 
 
 def collect_cases(sheets: Sequence[RubricSheet]) -> Cases:
     """Return the edges of all examples, sheet by sheet and response by response, if both ends were judged."""
-    masks = [sheet.judged_edges() for sheet in sheets]
-    kinds = [np.array([edge.kind for edge in sheet.edges], dtype=np.str_) for sheet in sheets]
+    parent_scores = []
+    kinds = []
+    sizes = []
+    for sheet in sheets:
+        mask = sheet.judged_edges()
+        edge_kinds = np.array([edge.kind for edge in sheet.edges], dtype=np.str_)
+        parent_scores.append(sheet.p[:, sheet.parents][mask])
+        kinds.append(np.broadcast_to(edge_kinds, mask.shape)[mask])
+        sizes.append(mask.sum())
     return Cases(
-        p_parent=np.concatenate(
-            [sheet.p[:, sheet.parents][mask] for sheet, mask in zip(sheets, masks, strict=True)]
-        ),
+        p_parent=np.concatenate(parent_scores),
         p_child=_child_values(sheets, [sheet.p for sheet in sheets]),
         share=_child_values(sheets, [sheet.shares() for sheet in sheets]),
-        kind=np.concatenate(
-            [np.broadcast_to(k, mask.shape)[mask] for k, mask in zip(kinds, masks, strict=True)]
-        ),
-        task=np.repeat(number_units(sheets), [mask.sum() for mask in masks]),
+        kind=np.concatenate(kinds),
+        task=np.repeat(number_units(sheets), sizes),
     )
 
 
@@ -422,10 +433,10 @@ def score_sheets(sheets: Sequence[RubricSheet], scoring: Scoring) -> RuleScores:
 
 def _child_values(sheets: Sequence[RubricSheet], values: Sequence[Floats]) -> Floats:
     """Return from values [R, C] of each sheet those of the children of its cases, concatenated."""
-    pairs = zip(sheets, values, strict=True)
-    return np.concatenate(
-        [value[:, sheet.children][sheet.judged_edges()] for sheet, value in pairs]
-    )
+    child_values = []
+    for sheet, matrix in zip(sheets, values, strict=True):
+        child_values.append(matrix[:, sheet.children][sheet.judged_edges()])
+    return np.concatenate(child_values)
 
 
 def _soft_rule(kappa: float) -> Scoring:
@@ -434,13 +445,12 @@ def _soft_rule(kappa: float) -> Scoring:
 
 
 def _diagnose_rule(cases: Cases, scores: RuleScores, flat: RuleScores) -> Figures:
+    figures = diagnose(cases, EDGE_KINDS, scores.children)
     kinds = [kind for kind in EDGE_KINDS if kind in cases.kind]
-    return {
-        **diagnose(cases, EDGE_KINDS, scores.children),
-        "kinds": {kind: diagnose(cases, (kind,), scores.children) for kind in kinds},
-        "reward": fmean(scores.rewards),
-        "change": fmean(scores.rewards - flat.rewards),
-    }
+    figures["kinds"] = {kind: diagnose(cases, (kind,), scores.children) for kind in kinds}
+    figures["reward"] = fmean(scores.rewards)
+    figures["change"] = fmean(scores.rewards - flat.rewards)
+    return figures
 
 
 def diagnose(
@@ -472,16 +482,12 @@ def estimate_mean(
     estimate = ratio_interval(np.bincount(units, values), np.bincount(units))
     if estimate is None:
         return {"value": None, "low": None, "high": None, "cases": 0, "tasks": 0}
-    low, high = (
-        None if end is None else min(most, max(least, end)) for end in (estimate.low, estimate.high)
-    )
-    return {
-        "value": fmean(values),
-        "low": low,
-        "high": high,
-        "cases": len(values),
-        "tasks": estimate.clusters,
-    }
+    row: Figures = {"value": fmean(values)}
+    for name, end in (("low", estimate.low), ("high", estimate.high)):
+        row[name] = None if end is None else min(most, max(least, end))
+    row["cases"] = len(values)
+    row["tasks"] = estimate.clusters
+    return row
 
 
 def _ablations(sheets: Sheets, cases: Cases, flat_rewards: Floats, random_graphs: int) -> Figures:
@@ -502,13 +508,12 @@ def _ablations(sheets: Sheets, cases: Cases, flat_rewards: Floats, random_graphs
         values = [row[name] for row in by_seed.values()]
         mean[name] = None if None in values else fmean(values)
     # The λ of the untyped graph is the mean over all edges of all rubrics, each once (our reading).
-    retention = fmean(factor for sheet in sheets.sheets for factor in sheet.retention(sheets.kappa))
+    factors = chain.from_iterable(sheet.retention(sheets.kappa) for sheet in sheets.sheets)
+    retention = fmean(factors)
     untyped = variant(lambda sheet: sheet.gated_scores([retention] * len(sheet.edges)))
-    return {
-        "random": {"mean": mean, "by_seed": by_seed},
-        "untyped": {**untyped, "retention": retention},
-        "kappas": {f"{kappa:g}": variant(_soft_rule(kappa)) for kappa in KAPPAS},
-    }
+    untyped["retention"] = retention
+    kappas = {f"{kappa:g}": variant(_soft_rule(kappa)) for kappa in KAPPAS}
+    return {"random": {"mean": mean, "by_seed": by_seed}, "untyped": untyped, "kappas": kappas}
 
 
 class Wiring(NamedTuple):
@@ -527,9 +532,8 @@ def random_rule(seed: int, kappa: float) -> Scoring:
             return sheet.p
         wiring = rewire(sheet.graph, seed, sheet.task)
         retention = np.take(sheet.retention(kappa), wiring.source_edges)
-        return sheet.gated_scores(
-            retention, gear.compile(sheet.graph.n, wiring.parents, wiring.children)
-        )
+        graph = gear.compile(sheet.graph.n, wiring.parents, wiring.children)
+        return sheet.gated_scores(retention, graph)
 
     return scores
 
@@ -545,8 +549,10 @@ def rewire(graph: gear.Graph, seed: int, task: str) -> Wiring:
     order = rng.permutation(graph.n)
     first, second = np.triu_indices(graph.n, k=1)
     pairs = rng.choice(len(first), size=graph.edge_count, replace=False)
-    kept = rng.permutation(graph.edge_count)
-    return Wiring(order[first[pairs]].tolist(), order[second[pairs]].tolist(), kept.tolist())
+    source_edges = rng.permutation(graph.edge_count).tolist()
+    parents = order[first[pairs]].tolist()
+    children = order[second[pairs]].tolist()
+    return Wiring(parents, children, source_edges)
 
 
 def losses(sheets: Sequence[RubricSheet], kappa: float) -> list[Figures]:
@@ -557,7 +563,7 @@ def losses(sheets: Sequence[RubricSheet], kappa: float) -> list[Figures]:
     over these: the mean of (|w| / Σ_{w>0} w) · p · (1 - f) is greatest for its factor f alone; `kind`, `retention` (λ
     at this κ) and `reason` are those of its edge.
     """
-    rows = [loss for sheet in sheets for loss in _sheet_losses(sheet, kappa)]
+    rows = chain.from_iterable(_sheet_losses(sheet, kappa) for sheet in sheets)
     return sorted(rows, key=lambda loss: (-loss["mean_loss"], loss["task"], loss["criterion"]))
 
 
@@ -576,17 +582,21 @@ def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Figures]:
         lost = share * (p - q[rows, child])
         if not (lost > 0.0).any():
             continue
-        incoming = [edge for edge, end in enumerate(sheet.children) if end == child]
-        edge = max(incoming, key=lambda edge: fmean(share * p * reductions[rows, edge]))
+        reduction_by_edge = {}
+        for index, end in enumerate(sheet.children):
+            if end == child:
+                reduction_by_edge[index] = fmean(share * p * reductions[rows, index])
+        index = max(reduction_by_edge, key=reduction_by_edge.__getitem__)
+        edge = sheet.edges[index]
         yield {
             "task": sheet.task,
             "criterion": sheet.criteria[child],
             "responses": len(rows),
             "mean_loss": fmean(lost),
-            "parent": sheet.edges[edge].parent,
-            "kind": sheet.edges[edge].kind,
-            "retention": retention[edge],
-            "reason": sheet.edges[edge].reason,
+            "parent": edge.parent,
+            "kind": edge.kind,
+            "retention": retention[index],
+            "reason": edge.reason,
         }
 
 
@@ -599,47 +609,44 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     intervals = {f"{name} (95 %)": name for name in _FIGURES}
     means = {"mean reward": "reward", "change from flat": "change"}
     yield ReportTable.of({"rule": "name", **intervals, **means}, _named(methods))
-    yield ReportTable.of(
-        {"gear less": "name", **intervals, "mean reward (95 %)": "reward"},
-        _named(figures["differences"]),
-    )
+    columns = {"gear less": "name", **intervals, "mean reward (95 %)": "reward"}
+    yield ReportTable.of(columns, _named(figures["differences"]))
     for figure, cases in (("leakage", "violated"), ("preservation", "satisfied")):
         by_rule = [{**method["kinds"], "all kinds": method} for method in methods.values()]
         rows = []
         for kind in by_rule[0]:
             estimates = [rule[kind][figure] for rule in by_rule]
-            rows.append(
-                [
-                    kind,
-                    estimates[0]["cases"],
-                    estimates[0]["tasks"],
-                    *(cell["value"] for cell in estimates),
-                ]
-            )
-        yield ReportTable((f"{figure} by kind of edge", cases, census["units"], *methods), rows)
-    random = figures["ablations"]["random"]
-    untyped = figures["ablations"]["untyped"]
-    variants = {f"random graphs, {len(random['by_seed'])} seeds": random["mean"]}
-    variants[f"untyped, λ = {untyped['retention']:.4g}"] = untyped
-    variants |= {
-        f"κ = {kappa}": variant for kappa, variant in figures["ablations"]["kappas"].items()
-    }
-    yield ReportTable.of(
-        {"variant of gear": "name", **{name: name for name in _FIGURES}, **means}, _named(variants)
-    )
+            values = [estimate["value"] for estimate in estimates]
+            rows.append([kind, estimates[0]["cases"], estimates[0]["tasks"], *values])
+        header = (f"{figure} by kind of edge", cases, census["units"], *methods)
+        yield ReportTable(header, rows)
+    variants = _named_variants(figures["ablations"])
+    columns = {"variant of gear": "name"} | dict(zip(_FIGURES, _FIGURES, strict=True)) | means
+    yield ReportTable.of(columns, _named(variants))
     if not figures["losses"]:
         yield "no criterion lost credit"
-    losers = [
-        {**loss, "reason": shorten(loss["reason"], _MAX_REASON)} for loss in figures["losses"]
-    ]
+    losers = []
+    for loss in figures["losses"]:
+        losers.append({**loss, "reason": shorten(loss["reason"], _MAX_REASON)})
     columns = {
         "largest losses: task": "task",
         "criterion": "criterion",
         "needs": "parent",
         "kind": "kind",
+        "reason": "reason",
+        "mean loss": "mean_loss",
     }
-    columns |= {"reason": "reason", "mean loss": "mean_loss"}
     yield ReportTable.of(columns, losers, left=5, most=_MAX_LOSSES)
+
+
+def _named_variants(ablations: Figures) -> dict[str, Figures]:
+    by_seed = ablations["random"]["by_seed"]
+    untyped = ablations["untyped"]
+    variants = {f"random graphs, {len(by_seed)} seeds": ablations["random"]["mean"]}
+    variants[f"untyped, λ = {untyped['retention']:.4g}"] = untyped
+    for kappa, variant in ablations["kappas"].items():
+        variants[f"κ = {kappa}"] = variant
+    return variants
 
 
 def _named(figures: Mapping[str, Figures]) -> list[Figures]:
@@ -654,22 +661,26 @@ def _notes(figures: Figures) -> Iterator[str]:
         yield f"no cases: {edges} with an end that was not judged or does not apply"
     if figures["kappa"] == 0:
         yield "the run has κ = 0, which makes GEAR flat aggregation"
-    few = [figures["methods"]["gear"][name]["tasks"] for name in _FIGURES]
-    if min(few) < _MANY_TASKS:
+    by_figure = figures["methods"]["gear"]
+    leaking, preserving = [by_figure[name]["tasks"] for name in _FIGURES]
+    if min(leaking, preserving) < _MANY_TASKS:
         limit = (
             f"with fewer than {_MANY_TASKS}, intervals are approximate, and with one there is none"
         )
-        yield f"{census['units']} with a case of leakage: {few[0]}, of preservation: {few[1]}; {limit}"
+        yield f"{census['units']} with a case of leakage: {leaking}, of preservation: {preserving}; {limit}"
 
 
 def _plots(figures: Figures) -> Iterator[Plot]:
     variants = figures["ablations"]["kappas"].values()
     marks = [(figures["kappa"], "the run's κ")]
     for names in (("leakage",), ("preservation", "reward")):
-        series = [
-            PlotSeries(name, [variant[name] for variant in variants], KAPPAS) for name in names
-        ]
-        yield Plot(f"{' and '.join(names)} by κ", "line", series, x_label="κ", marks=marks)
+        series = []
+        for name in names:
+            values = [variant[name] for variant in variants]
+            series.append(PlotSeries(name, values, KAPPAS))
+        title = f"{' and '.join(names)} by κ"
+        yield Plot(title, "line", series, x_label="κ", marks=marks)
     for name in _FIGURES:
         estimates = {rule: method[name] for rule, method in figures["methods"].items()}
-        yield Plot(f"{name} (95 %)", "bars", [PlotSeries.with_intervals(name, estimates)])
+        bars = PlotSeries.with_intervals(name, estimates)
+        yield Plot(f"{name} (95 %)", "bars", [bars])

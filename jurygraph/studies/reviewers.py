@@ -767,7 +767,7 @@ def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figur
 def _relate_reasons(
     part: ScoredPart, columns: Sequence[Predictions], vectorize: Vectorizer
 ) -> Iterator[Figures]:
-    sources = {"the reviewers": part.reasons}
+    sources: dict[str, Sequence[str]] = {"the reviewers": part.reasons}
     for prediction in columns:
         sources[prediction.judge] = prediction.reasons
     for source, reasons in sources.items():
