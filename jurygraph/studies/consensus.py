@@ -96,18 +96,19 @@ def collect_votes(
             dimensions, an agent or group in only some rows, a key that two agents share, an item in two groups, or gold
             of an item without votes.
     """
-    votes = _select_dimension(
-        [_PlacedVote(file, *row) for file in files for row in file.rows], dimension
-    )
+    placed_votes: list[_PlacedVote] = []
+    for file in files:
+        placed_votes += [_PlacedVote(file, *row) for row in file.rows]
+    votes = _select_dimension(placed_votes, dimension)
     if all(placed.vote.label is None for placed in votes):
         raise InputError(f"{_join_paths(votes)}: nothing but abstentions; write labels")
     scale = _parse_scale(classes) if classes else _scale_of_numbers(votes)
-    label: list[Label | None] = []
+    labels: list[Label | None] = []
     for placed in votes:
-        given = placed.vote.label
-        label.append(
-            None if given is None else _to_class(given, scale, placed.where_field("label"))
-        )
+        label = placed.vote.label
+        if label is not None:
+            label = _to_class(label, scale, placed.where_field("label"))
+        labels.append(label)
     agent = _complete_column(votes, "agent")
     prompt = _complete_column(votes, "group")
     _refuse_shared_keys(votes)
@@ -116,7 +117,7 @@ def collect_votes(
         item=item,
         file_item=[vote.item for _, _, vote in votes],
         annotator=[vote.annotator for _, _, vote in votes],
-        label=label,
+        label=labels,
         classes=scale,
         agent=agent,
         prompt=prompt,
@@ -139,11 +140,9 @@ def _select_dimension(votes: list[_PlacedVote], dimension: str | None) -> list[_
     if dimension is not None and dimension not in present:
         hint = did_you_mean(dimension, filter(None, present)) or f"known here: {listed}"
         raise InputError(f"--dimension: no rating is of {quote(dimension)}; {hint}")
-    return (
-        votes
-        if dimension is None
-        else [placed for placed in votes if placed.vote.dimension == dimension]
-    )
+    if dimension is None:
+        return votes
+    return [placed for placed in votes if placed.vote.dimension == dimension]
 
 
 def _join_paths(votes: Iterable[_PlacedVote]) -> str:
@@ -165,8 +164,11 @@ def _to_class(label: Label, scale: Sequence[Label], where: str) -> Label:
     parsed = _class_of(label)
     if parsed in scale:
         return parsed
-    listed = ", ".join(map(format_label, scale[:_MAX_LISTED])) + ", …" * (len(scale) > _MAX_LISTED)
-    suggestion = did_you_mean(parsed, map(format_label, scale)) if isinstance(parsed, str) else None
+    names = list(map(format_label, scale))
+    listed = ", ".join(names[:_MAX_LISTED])
+    if len(names) > _MAX_LISTED:
+        listed += ", …"
+    suggestion = did_you_mean(parsed, names) if isinstance(parsed, str) else None
     hint = suggestion or "write one of these, or have --classes name it"
     raise InputError(
         f"{where}: is {describe_value(parsed)}, which is off the scale {listed}; {hint}"
@@ -185,18 +187,14 @@ def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
 def _scale_of_numbers(votes: Sequence[_PlacedVote]) -> tuple[Label, ...]:
     texts = [placed for placed in votes if isinstance(placed.vote.label, str)]
     if texts:
-        word = next(
-            (placed for placed in texts if isinstance(_class_of(str(placed.vote.label)), str)),
-            texts[0],
-        )
-        problem = (
-            f"is {describe_value(word.vote.label)}, and only numbers have an order by themselves"
-        )
+        words = (placed for placed in texts if isinstance(_class_of(str(placed.vote.label)), str))
+        word = next(words, texts[0])
+        found = describe_value(word.vote.label)
+        problem = f"is {found}, and only numbers have an order by themselves"
         remedy = "write a number, or name all labels from low to high with --classes"
         raise InputError(f"{word.where_field('label')}: {problem}; {remedy}")
-    classes = sorted(
-        {_class_of(placed.vote.label) for placed in votes if placed.vote.label is not None}
-    )
+    labels = [placed.vote.label for placed in votes]
+    classes = sorted({_class_of(label) for label in labels if label is not None})
     if len(classes) == 1:
         problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
         raise InputError(f"{_join_paths(votes)}: {problem}; name the whole scale with --classes")
@@ -220,11 +218,8 @@ def _refuse_shared_keys(votes: Iterable[_PlacedVote]) -> None:
     first: dict[str, _PlacedVote] = {}
     for placed in votes:
         other = first.setdefault(placed.vote.key, placed)
-        for name in (
-            "item",
-            "agent",
-            "group",
-        ):  # item "a_b" of agent "c" has the key of item "a" of agent "b_c"
+        # item "a_b" of agent "c" has the key of item "a" of agent "b_c"
+        for name in ("item", "agent", "group"):
             if getattr(placed.vote, name) != getattr(other.vote, name):
                 problem = f"is not the {name} of item {quote(placed.vote.key)} in {other.where}"
                 raise InputError(
@@ -297,8 +292,10 @@ class FittedConsensus:
         if ballots.agent is None:
             return {}
         kind: Literal["bootstrap", "t"] = "bootstrap" if self.settings.is_paper else "t"
-        scores = self.items_by_method(method).agent_scores(
-            ballots.agent, self.values, bootstrap, self.settings.seed or 0, ballots.prompt, kind
+        seed = self.settings.seed or 0
+        credited = self.items_by_method(method)
+        scores = credited.agent_scores(
+            ballots.agent, self.values, bootstrap, seed, ballots.prompt, kind
         )
         return {str(agent): score for agent, score in scores.items()}
 
@@ -340,7 +337,8 @@ class FittedConsensus:
     def estimates(self) -> int:
         """The number of further fits that a report makes."""
         subsets = 0 if self.no_stability_reason is not None else self.settings.subsets
-        return subsets + (0 if self.no_refits_reason is not None else REFITS)
+        refits = 0 if self.no_refits_reason is not None else REFITS
+        return subsets + refits
 
 
 def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
@@ -353,12 +351,10 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     if settings.subsets == 1:
         raise InputError("--subsets: one draw tells no spread; give 2 or more, or 0 for none")
     columns: tuple[Any, Any, Any] = (ballots.item, ballots.annotator, ballots.label)
-    model = consensus.fit(
-        *columns, settings.preset or "converged", classes=classes, gold=ballots.gold
-    )
-    majority = consensus.majority_vote(
-        *columns, _tie_rule(settings), classes=classes, gold=ballots.gold
-    )
+    gold = ballots.gold
+    preset = settings.preset or "converged"
+    model = consensus.fit(*columns, preset, classes=classes, gold=gold)
+    majority = consensus.majority_vote(*columns, _tie_rule(settings), classes=classes, gold=gold)
     small_panel = consensus.too_small(model.votes)
     use_majority = small_panel is not None and settings.preset is None and settings.method is None
     method: Method = "majority" if use_majority else settings.method or "stableval"
@@ -366,8 +362,12 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     if small_panel is not None:
         remedy = "majority vote, its ties shared, stands in for agents and items; --preset or --method keeps the model"
         warnings.append(f"{small_panel}; {remedy}" if use_majority else small_panel)
-    values = tuple(settings.values or (index / (len(classes) - 1) for index in range(len(classes))))
-    return FittedConsensus(ballots, settings, model, majority, method, values, tuple(warnings))
+    values = settings.values
+    if not values:
+        values = [index / (len(classes) - 1) for index in range(len(classes))]
+    return FittedConsensus(
+        ballots, settings, model, majority, method, tuple(values), tuple(warnings)
+    )
 
 
 def _tie_rule(settings: Settings) -> Literal["first", "shared"]:
@@ -394,6 +394,7 @@ def report(fitted: FittedConsensus, advance: ProgressCallback = lambda estimates
     scores = refits.agents if refits and is_refitted else fitted.scores(fitted.method, BOOTSTRAP)
     model = fitted.model
     majority = fitted.majority
+    tied_items = [majority.items[index] for index in np.flatnonzero(majority.tied).tolist()]
     limits = []
     if fitted.no_stability_reason is not None:
         limits.append(f"no stability of a ranking: {fitted.no_stability_reason}")
@@ -409,12 +410,7 @@ def report(fitted: FittedConsensus, advance: ProgressCallback = lambda estimates
         "stability": stability,
         "comparison": _compare_methods(fitted),
         "decided_by_one": [str(name) for name in majority.items_with_margin_one()],
-        "ties": {
-            "rule": _tie_rule(fitted.settings),
-            "items": [
-                str(majority.items[index]) for index in np.flatnonzero(majority.tied).tolist()
-            ],
-        },
+        "ties": {"rule": _tie_rule(fitted.settings), "items": list(map(str, tied_items))},
         "log_likelihood": model.log_likelihood,
         "converged": model.converged,
         "iterations": model.iterations,
@@ -432,20 +428,15 @@ def _measure_stability(
     settings = fitted.settings
     if fitted.no_stability_reason is not None or ballots.agent is None:
         return None
-    columns: tuple[Any, Any, Any, Any] = (
-        ballots.item,
-        ballots.annotator,
-        ballots.label,
-        ballots.agent,
-    )
+    columns: tuple[Any, Any, Any] = (ballots.item, ballots.annotator, ballots.label)
+    seed = settings.seed
+    if seed is None:
+        seed = PUBLISHED_SEED if settings.is_paper else 0
     by_method = consensus.ranking_stability(
         *columns,
+        ballots.agent,
         subsets=settings.subsets,
-        seed=settings.seed
-        if settings.seed is not None
-        else PUBLISHED_SEED
-        if settings.is_paper
-        else 0,
+        seed=seed,
         with_items=not settings.is_paper,
         prompt=ballots.prompt or ballots.file_item,
         preset=settings.preset or "converged",
@@ -482,27 +473,29 @@ def _vote_figures(fitted: FittedConsensus) -> Figures:
     """
     credited = fitted.items_by_method(fitted.method)
     votes = credited.votes
-    items = zip(
-        credited.items, credited.posterior.tolist(), credited.ambiguity().tolist(), strict=True
-    )
+    ballots = fitted.ballots
+    agents = set(ballots.agent or ())
+    counts = {
+        "rows": len(votes.item_of_row),
+        "repeated": votes.repeated_rows,
+        "abstained": votes.abstentions,
+        "items": len(votes.items),
+        "unlabelled": int(np.count_nonzero(~votes.has_label)),
+        "annotators": len(votes.annotators),
+        "agents": len(agents),
+        "gold": len(ballots.gold),
+    }
+    posterior = credited.posterior.tolist()
+    ambiguity = credited.ambiguity().tolist()
+    items = {}
+    for index, name in enumerate(credited.items):
+        items[str(name)] = {"posterior": posterior[index], "ambiguity": ambiguity[index]}
     return {
-        "classes": fitted.ballots.classes,
+        "classes": ballots.classes,
         "values": fitted.values,
-        "counts": {
-            "rows": len(votes.item_of_row),
-            "repeated": votes.repeated_rows,
-            "abstained": votes.abstentions,
-            "items": len(votes.items),
-            "unlabelled": int(np.count_nonzero(~votes.has_label)),
-            "annotators": len(votes.annotators),
-            "agents": len(set(fitted.ballots.agent or ())),
-            "gold": len(fitted.ballots.gold),
-        },
+        "counts": counts,
         "agreement": consensus.agreement(votes),
-        "items": {
-            str(name): {"posterior": shares, "ambiguity": ambiguity}
-            for name, shares, ambiguity in items
-        },
+        "items": items,
     }
 
 
@@ -510,11 +503,11 @@ def _annotator_figures(model: Consensus, refits: Refits | None) -> dict[str, Fig
     """Return the error rates of the annotators, with the 95 % intervals of refits; None without refits."""
     rows = {}
     for name, quality in model.annotators().items():
+        row = quality._asdict()
         intervals = refits.annotators[name] if refits else [[math.nan, math.nan]] * len(_RATES)
-        ends = [interval if np.isfinite(interval).all() else None for interval in intervals]
-        rows[str(name)] = quality._asdict() | {
-            f"{rate}_interval": one for rate, one in zip(_RATES, ends, strict=True)
-        }
+        for rate, interval in zip(_RATES, intervals, strict=True):
+            row[f"{rate}_interval"] = interval if np.isfinite(interval).all() else None
+        rows[str(name)] = row
     return rows
 
 
@@ -533,21 +526,21 @@ def _compare_methods(fitted: FittedConsensus) -> dict[str, Figures]:
     scores = {method: fitted.scores(method) for method in METHODS}
     ranks = {}
     for method, by_agent in scores.items():
-        negated = np.array(
-            [round(-one.score, 12) for one in by_agent.values()]
-        )  # ties can differ in their last bits
+        # ties can differ in their last bits
+        negated = np.array([round(-agent.score, 12) for agent in by_agent.values()])
         ranks[method] = dict(zip(by_agent, rankdata(negated).tolist(), strict=True))
-    return {
-        name: {
-            "majority": scores["majority"][name].score,
+    rows = {}
+    for name, agent in scores["stableval"].items():
+        majority = scores["majority"][name].score
+        rows[name] = {
+            "majority": majority,
             "dawid_skene": scores["dawid-skene"][name].score,
             "stableval": agent.score,
-            "change": agent.score - scores["majority"][name].score,
+            "change": agent.score - majority,
             "items": agent.items,
             "ranks": {method: by_agent[name] for method, by_agent in ranks.items()},
         }
-        for name, agent in scores["stableval"].items()
-    }
+    return rows
 
 
 def _sections(figures: Figures, compares_methods: bool) -> Iterator[str | ReportTable]:
@@ -558,22 +551,21 @@ def _sections(figures: Figures, compares_methods: bool) -> Iterator[str | Report
     if counts["gold"]:
         sizes["gold items"] = counts["gold"]
     yield ", ".join(f"{name}: {count}" for name, count in sizes.items())
-    classes = zip(map(format_label, figures["classes"]), figures["values"], strict=True)
+    names = map(format_label, figures["classes"])
+    classes = zip(names, figures["values"], strict=True)
     scale = ", ".join(f"{name} ({value:g})" for name, value in classes)
     yield shorten(f"classes and credit: {scale}", _MAX_SCALE)
-    steps = (
-        f"{'converged' if figures['converged'] else 'stopped'} after {figures['iterations']} steps"
-    )
+    end = "converged" if figures["converged"] else "stopped"
+    steps = f"{end} after {figures['iterations']} steps"
     method = f"{_METHOD_NAMES[figures['method']]} (method {figures['method']})"
     likelihood = f"log-likelihood {figures['log_likelihood']:.3f}"
     yield f"scores by {method}; model fitted with preset {figures['preset']}: {steps}, {likelihood}"
-    rows = [
-        [name, one.score, _format_range((one.low, one.high)), one.items]
-        for name, one in _ranked(figures)
-    ]
-    yield ReportTable(
-        ("agent", "score", f"95 % ({figures['intervals']})", "items"), rows, digits=_DIGITS
-    )
+    rows = []
+    for name, agent in _ranked(figures):
+        interval = _format_range((agent.low, agent.high))
+        rows.append([name, agent.score, interval, agent.items])
+    header = ("agent", "score", f"95 % ({figures['intervals']})", "items")
+    yield ReportTable(header, rows, digits=_DIGITS)
     if compares_methods:
         yield _comparison_table(figures["comparison"])
     yield _annotator_table(figures["annotators"])
@@ -592,24 +584,18 @@ def _format_range(interval: Sequence[float | None] | None) -> str:
     return "-" if low is None or high is None else f"{low:.3f} to {high:.3f}"
 
 
+def _sort_descending(rows: Mapping[str, Figures], column: str) -> list[tuple[str, Figures]]:
+    """Return the rows with the greatest value of a column first; equal ones by name."""
+    return sorted(rows.items(), key=lambda item: (-item[1][column], item[0]))
+
+
 def _comparison_table(comparison: Mapping[str, Figures]) -> ReportTable:
     rows = []
-    for name, agent in sorted(
-        comparison.items(), key=lambda item: (-item[1]["stableval"], item[0])
-    ):
+    for name, agent in _sort_descending(comparison, "stableval"):
+        scores = [agent[method] for method in ("majority", "dawid_skene", "stableval")]
         change = f"{round(agent['change'], 3) + 0.0:+.3f}"
         ranks = ", ".join(f"{agent['ranks'][method]:g}" for method in METHODS)
-        rows.append(
-            [
-                name,
-                agent["majority"],
-                agent["dawid_skene"],
-                agent["stableval"],
-                change,
-                agent["items"],
-                ranks,
-            ]
-        )
+        rows.append([name, *scores, change, agent["items"], ranks])
     header = ("agent", "MV", "DS", "PEC", "Δ(PEC-MV)", "items", "ranks MV, DS, PEC")
     return ReportTable(header, rows, digits=_DIGITS)
 
@@ -617,20 +603,10 @@ def _comparison_table(comparison: Mapping[str, Figures]) -> ReportTable:
 def _annotator_table(annotators: Mapping[str, Figures]) -> ReportTable:
     """Return the annotators, the most accurate first, with the interval of the accuracy."""
     rows = []
-    for name, person in sorted(
-        annotators.items(), key=lambda item: (-item[1]["accuracy"], item[0])
-    ):
+    for name, person in _sort_descending(annotators, "accuracy"):
         interval = _format_range(person["accuracy_interval"])
-        rows.append(
-            [
-                name,
-                person["accuracy"],
-                interval,
-                person["leniency"],
-                person["strictness"],
-                person["labels"],
-            ]
-        )
+        rates = [person["leniency"], person["strictness"]]
+        rows.append([name, person["accuracy"], interval, *rates, person["labels"]])
     header = ("annotator", "accuracy", "95 % (refits)", "leniency", "strictness", "labels")
     return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
 
@@ -638,9 +614,7 @@ def _annotator_table(annotators: Mapping[str, Figures]) -> ReportTable:
 def _item_table(figures: Figures) -> ReportTable:
     """Return the items, the most ambiguous first."""
     rows = []
-    for name, item in sorted(
-        figures["items"].items(), key=lambda item: (-item[1]["ambiguity"], item[0])
-    ):
+    for name, item in _sort_descending(figures["items"], "ambiguity"):
         likeliest = max(item["posterior"])
         shares = zip(figures["classes"], item["posterior"], strict=True)
         labels = " or ".join(format_label(label) for label, share in shares if share == likeliest)
@@ -652,23 +626,33 @@ def _item_table(figures: Figures) -> ReportTable:
 def _stability_table(figures: Figures) -> ReportTable:
     stability = figures["stability"]
     names = ("tau_b", "rank_sd", "rank_range", "score_shift")
-    rows = [
-        [_METHOD_NAMES[method], *(row[name] for name in names)] for method, row in stability.items()
-    ]
-    subsets = stability["stableval"]["subsets"]
-    title = f"stability ({subsets} subsets{'' if figures['preset'] == 'paper' else ', items drawn too'})"
-    header = (title, "mean τ_b", "mean rank sd", "mean rank range", "mean score shift")
+    rows = []
+    for method, row in stability.items():
+        rows.append([_METHOD_NAMES[method], *(row[name] for name in names)])
+    draws = f"{stability['stableval']['subsets']} subsets"
+    if figures["preset"] != "paper":
+        draws += ", items drawn too"
+    header = (
+        f"stability ({draws})",
+        "mean τ_b",
+        "mean rank sd",
+        "mean rank range",
+        "mean score shift",
+    )
     return ReportTable(header, rows, digits=_DIGITS)
 
 
 def _agreement_table(figures: Figures) -> ReportTable:
+    agreement = figures["agreement"]
+    ties = figures["ties"]
+    counts = figures["counts"]
     rows: list[list[object]] = [
-        ["unanimous items", f"{figures['agreement'].unanimous:.1%}"],
-        ["agreeing pairs of labels, mean over items", f"{figures['agreement'].pairwise:.1%}"],
+        ["unanimous items", f"{agreement.unanimous:.1%}"],
+        ["agreeing pairs of labels, mean over items", f"{agreement.pairwise:.1%}"],
         ["items decided by one vote", len(figures["decided_by_one"])],
-        [f"items with a tie ({figures['ties']['rule']})", len(figures["ties"]["items"])],
-        ["rows that repeat an item and annotator", figures["counts"]["repeated"]],
-        ["omitted abstentions", figures["counts"]["abstained"]],
+        [f"items with a tie ({ties['rule']})", len(ties["items"])],
+        ["rows that repeat an item and annotator", counts["repeated"]],
+        ["omitted abstentions", counts["abstained"]],
     ]
     return ReportTable(("agreement", ""), rows)
 
@@ -679,17 +663,18 @@ def _plots(figures: Figures) -> Iterator[Plot]:
     best = ranked[:_MAX_AGENTS]
     if best:
         scores = {name: IntervalCell(agent.score, agent.low, agent.high) for name, agent in best}
-        shown = "" if len(best) == len(ranked) else f", the first {len(best)} of {len(ranked)}"
-        title = f"agents{shown}: mean credit ({figures['method']}); 95 %, {figures['intervals']}"
+        agents = "agents"
+        if len(best) < len(ranked):
+            agents += f", the first {len(best)} of {len(ranked)}"
+        title = f"{agents}: mean credit ({figures['method']}); 95 %, {figures['intervals']}"
         yield Plot(title, "points", [PlotSeries.with_intervals("score", scores)])
     people = figures["annotators"]
-    points = [
-        PlotSeries(name, [person["leniency"]], [person["strictness"]])
-        for name, person in people.items()
-    ]
     if len(people) > _MAX_NAMED:
         leniency = [person["leniency"] for person in people.values()]
-        points = [
-            PlotSeries("annotators", leniency, [person["strictness"] for person in people.values()])
-        ]
+        strictness = [person["strictness"] for person in people.values()]
+        points = [PlotSeries("annotators", leniency, strictness)]
+    else:
+        points = []
+        for name, person in people.items():
+            points.append(PlotSeries(name, [person["leniency"]], [person["strictness"]]))
     yield Plot("annotators", "points", points, "strictness", "leniency")
