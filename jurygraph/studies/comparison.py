@@ -124,19 +124,18 @@ def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[Slot, JudgedSlot]:
     samples: dict[Slot, list[RecordedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.score is not None and not verdict.superseded:
-            question = (
-                verdict.question
-                if verdict.judge is None
-                else f"{verdict.question} by {verdict.judge}"
-            )
+            question = verdict.question
+            if verdict.judge is not None:
+                question = f"{question} by {verdict.judge}"
             if verdict.turn is not None:
                 question = f"{question} in turn {verdict.turn}"
-            shown = () if verdict.responses == (verdict.about,) else verdict.responses
-            samples[intern(question), shown].append(verdict)
+            responses = () if verdict.responses == (verdict.about,) else verdict.responses
+            samples[intern(question), responses].append(verdict)
     judged = {}
-    for slot, own in samples.items():
-        score = math.fsum(verdict.score or 0.0 for verdict in own) / len(own)
-        judged[slot] = JudgedSlot(score, sum(1 if verdict.counts_as_met else -1 for verdict in own))
+    for slot, members in samples.items():
+        score = math.fsum(verdict.score or 0.0 for verdict in members) / len(members)
+        votes = sum(1 if verdict.counts_as_met else -1 for verdict in members)
+        judged[slot] = JudgedSlot(score, votes)
     return judged
 
 
@@ -166,15 +165,13 @@ def compare(
     failed = np.isnan(rewards)
     has_both = ~failed.any(axis=0)
     tasks = np.unique([in_a.task for in_a, _ in pairs], return_inverse=True)[1]
-    # The texts of a task may be erased in one of the runs, and its group with them.
-    names = [
-        name_unit(in_a.task, in_b.group if in_a.group is None else in_a.group)
-        for in_a, in_b in pairs
-    ]
+    names = [_unit_name(in_a, in_b) for in_a, in_b in pairs]
     units = np.unique(names, return_inverse=True)[1]
     both = rewards[:, has_both]
-    overall, estimate = _difference(both[0], both[1], units[has_both])
-    sums, sizes = _by_unit(_subtract(both[1], both[0]), units[has_both])
+    a_rewards, b_rewards = both
+    overall, estimate = _difference(a_rewards, b_rewards, units[has_both])
+    detectable = None if estimate is None else detectable_difference(estimate)
+    sums, sizes = _by_unit(_subtract(b_rewards, a_rewards), units[has_both])
     worst_loss = float(np.max(-sums / sizes, initial=largest_loss))
     questions, flips = _compare_verdicts(pairs, units)
     judged_both = sum(row["n"] for row in questions)
@@ -187,7 +184,7 @@ def compare(
         "failed_b": int((failed[1] & ~failed[0]).sum()),
         "failed_both": int(failed.all(axis=0).sum()),
         **overall,
-        "detectable_difference": None if estimate is None else detectable_difference(estimate),
+        "detectable_difference": detectable,
         "kendall_within": _kendall_within(both, tasks[has_both]),
         "judged_both": judged_both,
         "flips": len(flips) if judged_both else None,
@@ -215,16 +212,20 @@ def _by_id(responses: Iterable[ComparedResponse], name: str) -> dict[str, Compar
     return by_id
 
 
+def _unit_name(in_a: ComparedResponse, in_b: ComparedResponse) -> str:
+    # The texts of a task may be erased in one of the runs, and its group with them.
+    group = in_b.group if in_a.group is None else in_a.group
+    return name_unit(in_a.task, group)
+
+
 Pairs = Sequence[tuple[ComparedResponse, ComparedResponse]]
 
 
 def _pair(a: Mapping[str, ComparedResponse], b: Mapping[str, ComparedResponse]) -> Pairs:
     pairs = [(a[name], b[name]) for name in sorted(a.keys() & b.keys())]
-    problem = (
-        None
-        if pairs
-        else f"the runs have no response in common (A has {min(a)!r}, B has {min(b)!r})"
-    )
+    problem = None
+    if not pairs:
+        problem = f"the runs have no response in common (A has {min(a)!r}, B has {min(b)!r})"
     for in_a, in_b in pairs:
         if in_a.task != in_b.task:
             problem = (
@@ -248,22 +249,24 @@ def _by_unit(values: Floats | Ints, units: Ints) -> tuple[Floats, Ints]:
     """Return the sum and the number of the values of each unit that has some."""
     sizes = np.bincount(units)
     sums = np.bincount(units, values).astype(np.float64)
-    return sums[sizes > 0], sizes[sizes > 0]
+    has_values = sizes > 0
+    return sums[has_values], sizes[has_values]
 
 
 def _difference(a: Floats, b: Floats, units: Ints) -> tuple[Figures, Estimate | None]:
     """Return the figures of paired values [n], with whole units as independent, and the mean of B - A."""
     sums, sizes = _by_unit(_subtract(b, a), units)
     estimate = ratio_interval(sums, sizes)
+    mean, low, high = (None, None, None) if estimate is None else estimate[:3]
     figures = {
         "n": len(a),
         "tasks": len(sums),
         "changed_tasks": len(flippable_sums(sums)) if len(sums) else None,
         "mean_a": fmean(a) if len(a) else None,
         "mean_b": fmean(b) if len(b) else None,
-        "mean_delta": estimate and estimate.value,
-        "mean_delta_low": estimate and estimate.low,
-        "mean_delta_high": estimate and estimate.high,
+        "mean_delta": mean,
+        "mean_delta_low": low,
+        "mean_delta_high": high,
         "mean_delta_p": sign_flip_p(sums),
     }
     return figures, estimate
@@ -287,26 +290,30 @@ def _kendall_within(rewards: Floats, tasks: Ints) -> float | None:
     """
     from scipy import stats
 
-    ordered = rewards[:, np.argsort(tasks, kind="stable")].round(_DECIMALS)
+    order = np.argsort(tasks, kind="stable")
+    ordered = rewards[:, order].round(_DECIMALS)
+    task_ends = np.cumsum(np.bincount(tasks))
     taus = []
-    for a, b in np.split(ordered, np.cumsum(np.bincount(tasks))[:-1], axis=1):
+    for a, b in np.split(ordered, task_ends[:-1], axis=1):
         if len(a) > 1 and np.ptp(a) and np.ptp(b):
-            taus.append(float(stats.kendalltau(a, b).statistic))
+            tau = stats.kendalltau(a, b).statistic
+            taus.append(float(tau))
     return round(fmean(taus), _DECIMALS) if taus else None
 
 
 def _compare_agents(pairs: Pairs, rewards: Floats, units: Ints) -> list[Figures]:
     """Return a row for each agent of A, ordered by name; `left_out` are the responses that failed in a run."""
-    rows: dict[str | None, list[int]] = defaultdict(list)
-    for place, (in_a, _) in enumerate(pairs):
-        rows[in_a.agent].append(place)
+    columns_by_agent: dict[str | None, list[int]] = defaultdict(list)
+    for index, (in_a, _) in enumerate(pairs):
+        columns_by_agent[in_a.agent].append(index)
     failed = np.isnan(rewards[0] + rewards[1])
     differences = []
-    for name in sorted(rows, key=lambda agent: (agent is None, agent or "")):
-        own = np.array(rows[name])
-        kept = own[~failed[own]]
+    for name in sorted(columns_by_agent, key=lambda agent: (agent is None, agent or "")):
+        columns = np.array(columns_by_agent[name])
+        kept = columns[~failed[columns]]
         figures, estimate = _difference(rewards[0, kept], rewards[1, kept], units[kept])
-        differences.append(({"agent": name, **figures, "left_out": len(own) - len(kept)}, estimate))
+        row = {"agent": name, **figures, "left_out": len(columns) - len(kept)}
+        differences.append((row, estimate))
     return _adjusted(differences)
 
 
@@ -316,9 +323,8 @@ def _largest_changes(pairs: Pairs) -> list[Figures]:
     for in_a, in_b in pairs:
         delta = in_b.reward - in_a.reward
         if abs(delta) >= ROUNDING:
-            changed.append(
-                {"response_id": in_a.id, "a": in_a.reward, "b": in_b.reward, "delta": delta}
-            )
+            row = {"response_id": in_a.id, "a": in_a.reward, "b": in_b.reward, "delta": delta}
+            changed.append(row)
     return sorted(changed, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS]
 
 
@@ -331,40 +337,36 @@ def _compare_verdicts(pairs: Pairs, units: Ints) -> tuple[list[Figures], list[Fi
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     flips = []
     for (a, b), unit in zip(pairs, units.tolist(), strict=True):
-        for question, shown in a.verdicts.keys() | b.verdicts.keys():
-            before = a.verdicts.get((question, shown))
-            after = b.verdicts.get((question, shown))
+        for question, responses in a.verdicts.keys() | b.verdicts.keys():
+            before = a.verdicts.get((question, responses))
+            after = b.verdicts.get((question, responses))
             if before is None or after is None:
                 counts[question]["only_b" if before is None else "only_a"] += 1
                 continue
             values[question].append((before.score, after.score, unit))
             if before.votes * after.votes < 0:
-                counts[question]["to_met" if after.votes > 0 else "to_unmet"] += 1
-                change = {"before": before.score, "after": after.score, "met": after.votes > 0}
-                flips.append(
-                    {
-                        "question": question,
-                        "response_id": a.id,
-                        "responses": shown or (a.id,),
-                        **change,
-                    }
-                )
-    rows = []
+                is_met = after.votes > 0
+                counts[question]["to_met" if is_met else "to_unmet"] += 1
+                flip: Figures = {"question": question, "response_id": a.id}
+                flip["responses"] = responses or (a.id,)
+                flip |= {"before": before.score, "after": after.score, "met": is_met}
+                flips.append(flip)
+    differences = []
     names = sorted(values.keys() | counts.keys())
     for name in names:
-        before_all, after_all, judged_units = (
-            np.array(values[name], dtype=np.float64).reshape(-1, 3).T
-        )
-        figures, estimate = _difference(before_all, after_all, judged_units.astype(np.intp))
-        changes = np.abs(after_all - before_all).round(_DECIMALS)
-        figures |= {kind: counts[name][kind] for kind in ("to_met", "to_unmet", "only_a", "only_b")}
-        rows.append(
-            (figures | {"largest_delta": float(changes.max()) if len(changes) else None}, estimate)
-        )
+        table = np.array(values[name], dtype=np.float64).reshape(-1, 3)
+        before_scores, after_scores, judged_units = table.T
+        figures, estimate = _difference(before_scores, after_scores, judged_units.astype(np.intp))
+        for kind in ("to_met", "to_unmet", "only_a", "only_b"):
+            figures[kind] = counts[name][kind]
+        deltas = np.abs(after_scores - before_scores).round(_DECIMALS)
+        figures["largest_delta"] = float(deltas.max()) if len(deltas) else None
+        differences.append((figures, estimate))
     flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
-    return [
-        {"question": name, **row} for name, row in zip(names, _adjusted(rows), strict=True)
-    ], flips
+    rows = []
+    for name, row in zip(names, _adjusted(differences), strict=True):
+        rows.append({"question": name, **row})
+    return rows, flips
 
 
 # Conditions
@@ -402,8 +404,8 @@ def evidence_messages(
         )
         if is_lower_bound and figures["mean_delta_low"] is None and tasks > 1:
             unchanged = Estimate(figures["mean_delta"], None, None, 0.0, tasks)
-            count = needed_clusters(unchanged, -threshold.bound, largest_loss)
-            instead = f"{NO_WORSE}={-threshold.bound:g} holds from {count or 'no number of'} such {units} on"
+            count = needed_clusters(unchanged, -threshold.bound, largest_loss) or "no number of"
+            instead = f"{NO_WORSE}={-threshold.bound:g} holds from {count} such {units} on"
             yield f"{tasks} {units} that all changed alike have no interval; {instead}"
     for margin in figures["margins"]:
         missing = f"threshold missed: {_condition(margin)}, but {tasks} {units}"
@@ -411,7 +413,8 @@ def evidence_messages(
             yield f"{missing} show nothing of others; compare runs of several {units}"
         elif not margin["holds"]:
             unseen = f"as a rare {SINGULAR[units]} may lose {margin['largest_loss']:g}"
-            possible = f"a mean difference of {format_number(margin['lowest'])} possible (p = {_format_p(margin['p'])})"
+            lowest = format_number(margin["lowest"])
+            possible = f"a mean difference of {lowest} possible (p = {_format_p(margin['p'])})"
             needed = f"about {margin['needed_tasks']}" if margin["needed_tasks"] else "no number of"
             yield f"{missing} leave {possible}, {unseen}; {needed} {units} like these would do"
 
@@ -435,24 +438,28 @@ def setting_notes(a: Header, b: Header) -> Iterator[str]:
         "combiners",
         "domain",
     }
-    before, after = (header.model_dump(mode="json", include=parts) for header in (a, b))
-    differing = [
-        f"{key.removeprefix('config.')}: {format_value(in_a)} in A, {format_value(in_b)} in B"
-        for key, in_a, in_b in changes(before, after)
-        if not key.startswith(_SETTINGS_WITHOUT_EFFECT) and ERASED not in (in_a, in_b)
-    ]
-    yield from (f"the runs differ in {setting}" for setting in differing[:_MAX_SETTINGS])
+    before = a.model_dump(mode="json", include=parts)
+    after = b.model_dump(mode="json", include=parts)
+    differing = []
+    for key, in_a, in_b in changes(before, after):
+        if not key.startswith(_SETTINGS_WITHOUT_EFFECT) and ERASED not in (in_a, in_b):
+            name = key.removeprefix("config.")
+            differing.append(f"{name}: {format_value(in_a)} in A, {format_value(in_b)} in B")
+    for setting in differing[:_MAX_SETTINGS]:
+        yield f"the runs differ in {setting}"
     if len(differing) > _MAX_SETTINGS:
         yield f"the runs differ in {len(differing) - _MAX_SETTINGS} more settings"
 
 
 def _failure_notes(rewards: Floats) -> Iterator[str]:
     """Yield whether the responses that failed in one run are others than the rest, by their rewards in the other."""
-    for failing, (name, other) in enumerate((("A", "B"), ("B", "A"))):
-        judged = rewards[:, ~np.isnan(rewards[1 - failing])]
-        is_lost = np.isnan(judged[failing])
-        lost = judged[1 - failing, is_lost]
-        kept = judged[1 - failing, ~is_lost]
+    a, b = rewards
+    for name, failing, other, judging in (("A", a, "B", b), ("B", b, "A", a)):
+        has_reward = ~np.isnan(judging)
+        is_lost = np.isnan(failing[has_reward])
+        judged = judging[has_reward]
+        lost = judged[is_lost]
+        kept = judged[~is_lost]
         if means_differ(lost, kept):
             yield (
                 f"means and tests mislead: the {len(lost)} responses that failed in {name} alone have a mean of "
@@ -470,11 +477,9 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
         yield f"{missing}: all rewards are of one {unit}, and responses to one {unit} are not independent draws"
     elif estimate.low is None:
         share = 1.0 - (1.0 - LEVEL) ** (1.0 / estimate.clusters)
-        alike = (
-            f"no {SINGULAR[units]} differs"
-            if estimate.value == 0.0
-            else f"all {units} differ equally"
-        )
+        alike = f"all {units} differ equally"
+        if estimate.value == 0.0:
+            alike = f"no {SINGULAR[units]} differs"
         yield f"{missing}: {alike}, but up to {share:.1%} of all {units} may differ otherwise (95 %)"
     elif estimate.clusters < _FEW_TASKS:
         rest = f"with fewer than {_FEW_TASKS}, intervals rely on means of {units} that are nearly normal"
@@ -490,38 +495,33 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     failed = figures["paired"] - figures["n"]
     if failed:
         yield f"{failed} of {figures['paired']} responses are left out: their reward failed in A or B"
-    statistics = [
-        [
-            name,
-            text.replace(TASKS, units),
-            _format_p(figures[name]) if name.endswith("_p") else figures[name],
-        ]
-        for name, text in STATISTICS.items()
-    ]
+    statistics = []
+    for name, text in STATISTICS.items():
+        value = _format_p(figures[name]) if name.endswith("_p") else figures[name]
+        statistics.append([name, text.replace(TASKS, units), value])
     yield ReportTable(["statistic", "", "value"], statistics, left=2)
-    margins = [
-        [_condition(row), "yes" if row["holds"] else "no", _format_p(row["p"])]
-        for row in figures["margins"]
-    ]
+    margins = []
+    for row in figures["margins"]:
+        holds = "yes" if row["holds"] else "no"
+        margins.append([_condition(row), holds, _format_p(row["p"])])
     yield ReportTable(["condition", "holds", "p"], margins, left=2)
-    agents = [
-        [row["agent"] or "(no agent)", *_difference_cells(row, row["left_out"])]
-        for row in figures["agents"]
-    ]
+    agents = []
+    for row in figures["agents"]:
+        name = row["agent"] or "(no agent)"
+        agents.append([name, *_difference_cells(row, row["left_out"])])
     yield ReportTable(["agent", *_difference_header(units)], agents)
     yield from _question_sections(figures["questions"], units)
     changed = [[row["response_id"], row["a"], row["b"], row["delta"]] for row in figures["changes"]]
     yield ReportTable(["largest changes", "A", "B", "B - A"], changed)
     flips = []
     for flip in figures["flipped_verdicts"]:
-        others = ", ".join(name for name in flip["responses"] if name != flip["response_id"]) or "-"
+        response = flip["response_id"]
+        others = ", ".join(name for name in flip["responses"] if name != response) or "-"
         decision = "unmet -> met" if flip["met"] else "met -> unmet"
-        flips.append(
-            [flip["question"], flip["response_id"], others, flip["before"], flip["after"], decision]
-        )
-    yield ReportTable(
-        ["flipped", "response", "against", "A", "B", "decision"], flips, left=3, most=_MAX_ROWS
-    )
+        scores = [flip["before"], flip["after"]]
+        flips.append([flip["question"], response, others, *scores, decision])
+    header = ["flipped", "response", "against", "A", "B", "decision"]
+    yield ReportTable(header, flips, left=3, most=_MAX_ROWS)
 
 
 def _sentence(figures: Figures) -> str:
@@ -530,11 +530,13 @@ def _sentence(figures: Figures) -> str:
     if delta is None:
         return "no response has a reward in both A and B"
     text = f"B is {_signed(delta)}" if figures["changed_tasks"] else "A and B have the same mean"
-    ends = [figures["mean_delta_low"], figures["mean_delta_high"]]
-    if ends[0] is not None:
-        is_one_sided = ends[0] * ends[1] >= 0.0
-        shown = map(format_number, sorted(map(abs, ends))) if is_one_sided else map(_signed, ends)
-        text += f" ({' to '.join(shown)})"
+    low, high = figures["mean_delta_low"], figures["mean_delta_high"]
+    if low is not None:
+        if low * high >= 0.0:
+            ends = map(format_number, sorted((abs(low), abs(high))))
+        else:
+            ends = map(_signed, (low, high))
+        text += f" ({' to '.join(ends)})"
     return f"{text}; {figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed"
 
 
@@ -554,7 +556,9 @@ def _difference_header(units: str) -> list[str]:
 def _difference_cells(row: Figures, left_out: int) -> list[object]:
     """Return the cells of a row; its means leave out values that are missing in one run."""
     delta = IntervalCell(row["mean_delta"], row["mean_delta_low"], row["mean_delta_high"])
-    number = f"{row['n']}/{row['n'] + left_out}" if left_out else row["n"]
+    number = row["n"]
+    if left_out:
+        number = f"{number}/{number + left_out}"
     p_values = [_format_p(row["mean_delta_p"]), _format_p(row["holm_p"])]
     return [number, row["tasks"], row["mean_a"], row["mean_b"], delta, *p_values]
 
@@ -563,16 +567,14 @@ def _question_sections(questions: Sequence[Figures], units: str) -> Iterator[str
     """Yield the differences of the scores and the flips of the questions whose verdicts differ."""
     counts = ("to_met", "to_unmet", "largest_delta", "only_a", "only_b")
     changed = [row for row in questions if any(row[name] for name in counts)]
-    rows = [
-        [
-            row["question"],
-            *_difference_cells(row, row["only_a"] + row["only_b"]),
-            row["to_met"],
-            row["to_unmet"],
-        ]
-        for row in changed
-    ]
+    rows = []
+    for row in changed:
+        cells = _difference_cells(row, row["only_a"] + row["only_b"])
+        rows.append([row["question"], *cells, row["to_met"], row["to_unmet"]])
     yield ReportTable(["question", *_difference_header(units), "to met", "to unmet"], rows)
     same = len(questions) - len(changed)
     if same:
-        yield f"no verdict differs in {same} {'other ' * bool(changed)}question{'s' * (same > 1)}"
+        noun = "questions" if same > 1 else "question"
+        if changed:
+            noun = f"other {noun}"
+        yield f"no verdict differs in {same} {noun}"
