@@ -532,10 +532,9 @@ def _sentence(figures: Figures) -> str:
     text = f"B is {_signed(delta)}" if figures["changed_tasks"] else "A and B have the same mean"
     low, high = figures["mean_delta_low"], figures["mean_delta_high"]
     if low is not None:
+        ends = [_signed(low), _signed(high)]
         if low * high >= 0.0:
-            ends = map(format_number, sorted((abs(low), abs(high))))
-        else:
-            ends = map(_signed, (low, high))
+            ends = [format_number(end) for end in sorted((abs(low), abs(high)))]
         text += f" ({' to '.join(ends)})"
     return f"{text}; {figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed"
 
