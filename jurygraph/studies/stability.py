@@ -11,6 +11,7 @@ and 10, and `measure_signal` SNR, signs of advantages, and decisions at a thresh
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter
 from statistics import NormalDist, fmean
 from typing import Any, NamedTuple
@@ -61,9 +62,8 @@ def variance(scores: Sequence[float] | Floats) -> float:
     values = np.asarray(scores, dtype=np.float64)
     centered = values - values.mean()
     estimate = float(np.sum(centered**2) / (len(values) - 1))
-    return (
-        0.0 if estimate <= _ROUNDING * _ROUNDING * max(1.0, float(np.mean(values**2))) else estimate
-    )
+    scale = max(1.0, float(np.mean(values**2)))
+    return 0.0 if estimate <= _ROUNDING * _ROUNDING * scale else estimate
 
 
 def sem_over_rep(variants: ArrayLike, repeats: ArrayLike) -> Estimate | None:
@@ -76,19 +76,16 @@ def sem_over_rep(variants: ArrayLike, repeats: ArrayLike) -> Estimate | None:
     """
     above = as_finite("variants", variants)
     below = as_finite("repeats", repeats)
-    if (
-        above.ndim != 2
-        or below.ndim != 2
-        or min(above.shape[1], below.shape[1]) < 2
-        or len(above) != len(below)
-    ):
+    is_table = above.ndim == 2 and below.ndim == 2
+    if not is_table or min(above.shape[1], below.shape[1]) < 2 or len(above) != len(below):
         shapes = f"{above.shape} and {below.shape}"
         raise PlanError(
             f"variants and repeats have shapes {shapes} where [S, V] and [S, R] with V, R ≥ 2 is needed"
         )
     semantic = {str(response): [variance(scores)] for response, scores in enumerate(above)}
     repeat = {str(response): [variance(scores)] for response, scores in enumerate(below)}
-    return semantic_to_repeat(semantic, repeat, below.size - len(below))
+    freedom = below.size - len(below)
+    return semantic_to_repeat(semantic, repeat, freedom)
 
 
 def semantic_to_repeat(semantic: Clustered, repeat: Clustered, freedom: int) -> Estimate | None:
@@ -97,13 +94,17 @@ def semantic_to_repeat(semantic: Clustered, repeat: Clustered, freedom: int) -> 
     The factor is that by which the inverse of an estimated variance is too large on average: exact for equal normal
     variances, and some per cent off for skewed ones. None for d ≤ 2, where that average does not exist.
     """
-    return ratio_of_means(semantic, repeat, 1 - 2 / freedom) if freedom > _LEAST_FREEDOM else None
+    if freedom <= _LEAST_FREEDOM:
+        return None
+    return ratio_of_means(semantic, repeat, 1 - 2 / freedom)
 
 
 def wording_alone(semantic: Clustered, repeat: Clustered) -> Estimate | None:
     """Return mean σ²_Sem - mean σ²_Rep, the part of σ²_Sem that chance does not explain; 0 where it would be below."""
     part = difference_of_means(semantic, repeat)
-    return part and part._replace(value=max(0.0, part.value)).within(0.0, math.inf)
+    if part is None:
+        return None
+    return part._replace(value=max(0.0, part.value)).within(0.0, math.inf)
 
 
 def weight_shift(weights: Floats, mean_weights: Floats, utilities: Floats) -> Floats:
@@ -140,35 +141,42 @@ def summarize_drift(
 
     `clusters` has the cluster of each unit.
     """
-    shifts = [
-        weight_shift(weights, weights.mean(axis=0), utilities) for weights, utilities, _ in units
-    ]
+    shifts = []
+    for weights, utilities, _ in units:
+        shifts.append(weight_shift(weights, weights.mean(axis=0), utilities))
     variances = [variance(scores) for _, _, scores in units]
     spread = float(np.mean(np.sqrt(variances)))
     sizes = np.abs(np.concatenate(shifts))
-    by_cluster = np.unique(clusters, return_inverse=True)[1]
-    by_weights = [variance(shift) for shift in shifts]
+    ranges = [np.ptp(shift) for shift in shifts]
+    cluster = np.unique(clusters, return_inverse=True)[1]
+    shift_variances = [variance(shift) for shift in shifts]
     explained = ratio_interval(
-        np.bincount(by_cluster, by_weights), np.bincount(by_cluster, variances)
+        np.bincount(cluster, shift_variances), np.bincount(cluster, variances)
     )
+
+    def divide_by_spread(size: float) -> float | None:
+        return float(size) / spread if spread else None
+
     return DriftSummary(
-        len(units),
-        len(sizes),
-        _mean_cv([weights for weights, _, _ in units]),
-        _mean_cv([utilities for _, utilities, _ in units]),
-        spread,
-        float(sizes.mean()) / spread if spread else None,
-        float(np.quantile(sizes, 0.95)) / spread if spread else None,
-        float(np.mean([np.ptp(shift) for shift in shifts])) / spread if spread else None,
-        explained and explained.within(0.0, math.inf),
+        units=len(units),
+        variants=len(sizes),
+        weight_cv=_mean_cv([weights for weights, _, _ in units]),
+        utility_cv=_mean_cv([utilities for _, utilities, _ in units]),
+        spread=spread,
+        mean_shift=divide_by_spread(sizes.mean()),
+        p95_shift=divide_by_spread(np.quantile(sizes, 0.95)),
+        shift_range=divide_by_spread(np.mean(ranges)),
+        explained=explained and explained.within(0.0, math.inf),
     )
 
 
 def _mean_cv(units: Sequence[Floats]) -> float | None:
     """Return the mean over units and stakeholders of the coefficient of variation over variants."""
-    means = np.concatenate([values.mean(axis=0) for values in units])
+    sizes = np.abs(np.concatenate([values.mean(axis=0) for values in units]))
     deviations = np.concatenate([values.std(axis=0, ddof=1) for values in units])
-    return float(np.mean(deviations / np.abs(means))) if np.all(np.abs(means) > _ROUNDING) else None
+    if not np.all(sizes > _ROUNDING):
+        return None
+    return float(np.mean(deviations / sizes))
 
 
 class VarianceTerms(NamedTuple):
@@ -210,17 +218,13 @@ def estimate_terms(weights: Floats, utilities: Floats, scores: Floats) -> Varian
     that go together, which the theorem excludes, are not in the sum.
     """
     rest = scores - np.sum(weights * utilities, axis=1)
-    covariance = np.atleast_2d(
-        np.cov(weights, rowvar=False)
-    )  # NumPy gives a number for one stakeholder
+    covariance = np.cov(weights, rowvar=False)
+    covariance = np.atleast_2d(covariance)  # NumPy gives a number for one stakeholder
     variances = np.var(utilities, axis=0, ddof=1)
-    return variance_terms(
-        weights.mean(axis=0),
-        utilities.mean(axis=0),
-        covariance,
-        variances,
-        float(np.var(rest, ddof=1)),
-    )
+    mean_weights = weights.mean(axis=0)
+    mean_utilities = utilities.mean(axis=0)
+    score_variance = float(np.var(rest, ddof=1))
+    return variance_terms(mean_weights, mean_utilities, covariance, variances, score_variance)
 
 
 def exchangeable_aggregation(utilities: Floats, drift_variance: float) -> float:
@@ -289,13 +293,16 @@ class SeedUnit(NamedTuple):
     def cv(self) -> float | None:
         """Return √σ²_Sem / mean; None where either is unknown or the mean is 0."""
         semantic = self.semantic()
-        mean = fmean(row.score for row in self.variants) if semantic is not None else 0.0
-        return None if semantic is None or mean == 0.0 else math.sqrt(semantic) / abs(mean)
+        if semantic is None:
+            return None
+        mean = fmean(row.score for row in self.variants)
+        return None if mean == 0.0 else math.sqrt(semantic) / abs(mean)
 
     def _mean_variance(self, groups: Mapping[Any, Sequence[PresentationScore]]) -> float | None:
-        variances = [
-            variance([row.score for row in rows]) for rows in groups.values() if len(rows) > 1
-        ]
+        variances = []
+        for rows in groups.values():
+            if len(rows) > 1:
+                variances.append(variance([row.score for row in rows]))
         return fmean(variances) if variances else None
 
     def weight_arrays(
@@ -311,7 +318,8 @@ class SeedUnit(NamedTuple):
         people = sorted(rows[0].weights)
         weights = np.array([[row.weights[person] for person in people] for row in rows])
         utilities = np.array([[row.utilities[person] for person in people] for row in rows])
-        return rows, people, (weights, utilities, np.array([row.score for row in rows]))
+        scores = np.array([row.score for row in rows])
+        return rows, people, (weights, utilities, scores)
 
 
 Measure = Callable[[SeedUnit], float | None]
@@ -324,10 +332,14 @@ MEASURES: Mapping[str, Measure] = {
 
 def units_by_protocol(rows: Iterable[PresentationScore]) -> dict[str, list[SeedUnit]]:
     by_protocol: dict[str, list[SeedUnit]] = {}
-    for (protocol, _), own in _group(rows, attrgetter("protocol", "unit")).items():
-        first = own[0]
+    for (protocol, _), members in _group(rows, attrgetter("protocol", "unit")).items():
+        first = members[0]
         unit = SeedUnit(
-            first.judge, first.quality, first.task or first.seed, first.stakeholders, tuple(own)
+            judge=first.judge,
+            quality=first.quality,
+            cluster=first.task or first.seed,
+            stakeholders=first.stakeholders,
+            rows=tuple(members),
         )
         by_protocol.setdefault(protocol, []).append(unit)
     return by_protocol
@@ -354,19 +366,14 @@ def measure_stability(
     """
     rows = _choose_rows(presentations, qualities)
     by_protocol = units_by_protocol(rows)
-    every_unit = [unit for units in by_protocol.values() for unit in units]
+    every_unit: list[SeedUnit] = list(chain.from_iterable(by_protocol.values()))
     sizes = sorted({unit.stakeholders for unit in every_unit})
     if all(unit.semantic() is None for unit in every_unit):
         hint = "label each response with `seed` and `family`, and give every seed at least two variants"
         raise InputError(
             f"{', '.join(presentations.sources)}: no response has two scored variants; {hint}"
         )
-    missing_weights = None
-    if own_weights is not None:
-        people = {
-            row.task: row.utilities.keys() for row in rows if row.utilities and row.task is not None
-        }
-        missing_weights = check_weights(own_weights, people)
+    missing_weights = _check_weights_of_tasks(own_weights, rows)
     figures: Figures = {"sources": presentations.sources, "stakeholders": sizes}
     names = ("units", "noise", "ratios", "protocols", "families", "weightings", "drift", "worst")
     figures |= {name: [] for name in names}
@@ -380,48 +387,67 @@ def measure_stability(
     )
     for protocol, units in by_protocol.items():
         common = {"protocol": protocol}
-        families = sorted({row.family for unit in units for row in unit.variants})
-        named = {name: [unit.with_families({name}) for unit in units] for name in families}
         title = f"Table 10: {protocol}, σ²_Sem by family"
-        sections.append(
-            _table(title, "families", common, {**named, "all variants": units}, sizes, figures)
-        )
+        by_family = _units_by_family(units)
+        sections.append(_table(title, "families", common, by_family, sizes, figures))
         title = f"Table 5: {protocol}, σ²_Sem by weights on the same û"
-        sections.append(
-            _table(title, "weightings", common, _reweighted(units, own_weights), sizes, figures)
-        )
+        by_weighting = _reweighted(units, own_weights)
+        sections.append(_table(title, "weightings", common, by_weighting, sizes, figures))
         sections += _drift_sections(protocol, units, sizes, figures)
     figures["left_out"] = presentations.left_out
-    notes = [
-        *_notes(presentations, every_unit, figures["ratios"]),
-        *filter(None, [missing_weights]),
-    ]
-    return Report(
-        figures, sections, notes, [_plot(figures["noise"], list(by_protocol), len(sizes))]
-    )
+    notes = list(_notes(presentations, every_unit, figures["ratios"]))
+    if missing_weights:
+        notes.append(missing_weights)
+    plot = _plot(figures["noise"], list(by_protocol), len(sizes))
+    return Report(figures, sections, notes, [plot])
+
+
+def _check_weights_of_tasks(
+    own_weights: OwnWeights | None, rows: Sequence[PresentationScore]
+) -> str | None:
+    if own_weights is None:
+        return None
+    people = {}
+    for row in rows:
+        if row.utilities and row.task is not None:
+            people[row.task] = row.utilities.keys()
+    return check_weights(own_weights, people)
+
+
+def _units_by_family(units: Sequence[SeedUnit]) -> dict[str, Sequence[SeedUnit]]:
+    """Return the units with the variants of a family alone, by its name, and after these the units themselves."""
+    families: set[str] = set()
+    for unit in units:
+        families.update(row.family for row in unit.variants)
+    by_family: dict[str, Sequence[SeedUnit]] = {}
+    for name in sorted(families):
+        by_family[name] = [unit.with_families({name}) for unit in units]
+    by_family["all variants"] = units
+    return by_family
 
 
 def _choose_rows(presentations: Presentations, qualities: Sequence[str]) -> list[PresentationScore]:
-    known = list(dict.fromkeys(row.quality for row in presentations.rows))
+    bands = list(dict.fromkeys(row.quality for row in presentations.rows))
     for name in qualities:
-        if name not in known:
-            hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
-            raise InputError(
-                f"{', '.join(presentations.sources)}: no score has the quality {quote(name)}; {hint}"
-            )
+        if name not in bands:
+            hint = did_you_mean(name, bands) or f"there are {', '.join(bands)}"
+            source = ", ".join(presentations.sources)
+            raise InputError(f"{source}: no score has the quality {quote(name)}; {hint}")
     return [row for row in presentations.rows if not qualities or row.quality in qualities]
 
 
 def _unit_figures(protocol: str, unit: SeedUnit) -> Figures:
-    named = {
+    inputs = {row.input for row in unit.variants}
+    measured = {name: measure(unit) for name, measure in MEASURES.items()}
+    return {
         "protocol": protocol,
         "judge": unit.judge,
         "seed": unit.rows[0].seed,
         "quality": unit.quality,
+        "stakeholders": unit.stakeholders,
+        "variants": len(inputs),
+        **measured,
     }
-    variants = len({row.input for row in unit.variants})
-    measured = {name: measure(unit) for name, measure in MEASURES.items()}
-    return {**named, "stakeholders": unit.stakeholders, "variants": variants, **measured}
 
 
 def _by_cluster(units: Iterable[SeedUnit], size: int, measure: Measure) -> dict[str, list[float]]:
@@ -446,16 +472,21 @@ def _growths(
     smallest, largest = sizes[0], sizes[-1]
 
     def divide_means(chosen: Sequence[SeedUnit]) -> Estimate | None:
-        return ratio_of_means(
-            _by_cluster(chosen, largest, measure), _by_cluster(chosen, smallest, measure)
-        )
+        at_largest = _by_cluster(chosen, largest, measure)
+        at_smallest = _by_cluster(chosen, smallest, measure)
+        return ratio_of_means(at_largest, at_smallest)
 
-    at_smallest = {
-        row.family for unit in units if unit.stakeholders == smallest for row in unit.rows
-    }
-    at_largest = {row.family for unit in units if unit.stakeholders == largest for row in unit.rows}
-    common = [unit.with_families(at_smallest & at_largest) for unit in units]
+    families = _families_at(smallest, units) & _families_at(largest, units)
+    common = [unit.with_families(families) for unit in units]
     return {"growth": divide_means(units), "growth_same_families": divide_means(common)}
+
+
+def _families_at(size: int, units: Sequence[SeedUnit]) -> set[str]:
+    families: set[str] = set()
+    for unit in units:
+        if unit.stakeholders == size:
+            families.update(row.family for row in unit.rows)
+    return families
 
 
 _BANDS = {"All (Med+High)": ("med", "medium", "high"), "All (Low)": ("low",)}
@@ -466,11 +497,10 @@ def _rows_of_noise(units: Sequence[SeedUnit]) -> dict[tuple[str, str], list[Seed
     """Return the units of each row of Table 1 by judge and quality; where there are several, the last has all units."""
     rows: dict[tuple[str, str], list[SeedUnit]] = _group(units, attrgetter("judge", "quality"))
     if len(rows) > 1:
-        pooled = {
-            name: [unit for unit in units if unit.quality.casefold() in bands]
-            for name, bands in _BANDS.items()
-        }
-        rows |= {(name, "-"): chosen for name, chosen in pooled.items() if chosen}
+        for name, bands in _BANDS.items():
+            pooled = [unit for unit in units if unit.quality.casefold() in bands]
+            if pooled:
+                rows[name, "-"] = pooled
         rows[_ALL, _ALL] = list(units)
     return rows
 
@@ -480,26 +510,25 @@ def _noise_tables(
 ) -> Iterator[ReportTable]:
     """Yield Table 1, σ²_Rep and σ²_Sem by number of stakeholders, and what it says of wording at the largest number."""
     cells: list[list[object]] = []
+    variances: list[object] = []
     ratios: list[Figures] = []
-    for (judge, quality), own in _rows_of_noise(units).items():
-        of_band = {"protocol": protocol, "judge": judge, "quality": quality}
-        row: list[object] = [judge, quality]
+    for (judge, quality), members in _rows_of_noise(units).items():
+        band = {"protocol": protocol, "judge": judge, "quality": quality}
+        row: list[object] = []
         for size in sizes:
-            means = {
-                name: mean_of_units(_by_cluster(own, size, measure))
-                for name, measure in MEASURES.items()
-            }
+            means = {}
+            for name, measure in MEASURES.items():
+                means[name] = mean_of_units(_by_cluster(members, size, measure))
             row += [mean and mean.value for mean in (means["repeat"], means["semantic"])]
-            figures["noise"].append({**of_band, "stakeholders": size, **means})
-        cells.append(row)
-        ratios.append({**of_band, **_growths(own, sizes), **_wording_figures(own, sizes[-1])})
+            figures["noise"].append({**band, "stakeholders": size, **means})
+        cells.append([judge, quality, *row])
+        variances += row
+        ratios.append({**band, **_growths(members, sizes), **_wording_figures(members, sizes[-1])})
     figures["ratios"] += ratios
     header = [f"Table 1: {protocol}", "quality"]
     for size in sizes:
         header += [f"σ²_Rep n={size}", "σ²_Sem"]
-    yield ReportTable(
-        header, cells, left=2, digits=variance_digits(value for row in cells for value in row[2:])
-    )
+    yield ReportTable(header, cells, left=2, digits=variance_digits(variances))
     columns = {f"Table 1: {protocol}": "judge", "quality": "quality", "Growth (A.3)": "growth"}
     columns |= {"same families": "growth_same_families", f"S/R n={sizes[-1]}": "semantic_to_repeat"}
     columns |= {"d": "repeat_freedom", "σ²_Sem - σ²_Rep": "part"}
@@ -524,7 +553,7 @@ def _table(
     title: str,
     name: str,
     common: Figures,
-    units_of: Mapping[str, Sequence[SeedUnit]],
+    units_by_key: Mapping[str, Sequence[SeedUnit]],
     sizes: Sequence[int],
     figures: Figures,
 ) -> ReportTable:
@@ -532,20 +561,20 @@ def _table(
 
     Table 10 ends with σ²_Rep of the same units.
     """
-    rows = [(key, units, SeedUnit.semantic) for key, units in units_of.items()]
+    rows = [(key, units, SeedUnit.semantic) for key, units in units_by_key.items()]
     if name == "families":
-        rows.append(("exact repeats", units_of["all variants"], SeedUnit.repeat))
+        rows.append(("exact repeats", units_by_key["all variants"], SeedUnit.repeat))
     cells = []
+    variances: list[object] = []
     for key, units, measure in rows:
         means = {size: mean_of_units(_by_cluster(units, size, measure)) for size in sizes}
         growths = _growths(units, sizes, measure)
         figures[name].append({**common, "name": key, "variance": means, **growths})
-        cells.append(
-            [key, *means.values(), *(format_cell(growth, _DIGITS) for growth in growths.values())]
-        )
-    digits = variance_digits(value for row in cells for value in row[1:-2])
+        growth_cells = [format_cell(growth, _DIGITS) for growth in growths.values()]
+        cells.append([key, *means.values(), *growth_cells])
+        variances += means.values()
     header = [title, *(f"n={size}" for size in sizes), "Growth (A.3)", "same families"]
-    return ReportTable(header, cells, digits=digits)
+    return ReportTable(header, cells, digits=variance_digits(variances))
 
 
 def _reweighted(
@@ -553,38 +582,42 @@ def _reweighted(
 ) -> dict[str, list[SeedUnit]]:
     """Return the units with the scores that each weighting gives the same utilities, by its name (Table 5)."""
     by_weighting: dict[str, list[SeedUnit]] = {}
-    for unit in (unit for unit in units if all(row.utilities for row in unit.rows)):
-        rows: dict[str, list[PresentationScore]] = (
-            {"by the judge": list(unit.rows)} if unit.rows[0].weights else {}
-        )
+    for unit in units:
+        if not all(row.utilities for row in unit.rows):
+            continue
+        rows: dict[str, list[PresentationScore]] = {}
+        if unit.rows[0].weights:
+            rows["by the judge"] = list(unit.rows)
         for row in unit.rows:
             people = tuple(row.utilities)
             utilities = np.array([row.utilities[person] for person in people])
-            for name, weights in fixed_weights(
-                people, row.difficulty, row.task, own_weights
-            ).items():
+            weightings = fixed_weights(people, row.difficulty, row.task, own_weights)
+            for name, weights in weightings.items():
                 score = float(weights @ utilities)
                 rows.setdefault(name, []).append(row.model_copy(update={"score": score}))
-        for name, own in rows.items():
-            by_weighting.setdefault(name, []).append(unit._replace(rows=tuple(own)))
+        for name, reweighted in rows.items():
+            by_weighting.setdefault(name, []).append(unit._replace(rows=tuple(reweighted)))
     return by_weighting
 
 
 def variance_digits(cells: Iterable[object], least: int = _DIGITS) -> int:
     """Return the decimals of a table of variances: the paper's two, and more where all are below 0.1."""
-    values = [estimate.value if (estimate := as_interval(cell)) else cell for cell in cells]
-    largest = max((abs(value) for value in values if isinstance(value, float)), default=0.0)
-    return (
-        least
-        if largest == 0.0 or largest >= 0.1
-        else max(least, 4, 1 - math.floor(math.log10(largest)))
-    )
+    sizes = []
+    for cell in cells:
+        estimate = as_interval(cell)
+        value = estimate.value if estimate else cell
+        if isinstance(value, float):
+            sizes.append(abs(value))
+    largest = max(sizes, default=0.0)
+    if largest == 0.0 or largest >= 0.1:
+        return least
+    return max(least, 4, 1 - math.floor(math.log10(largest)))
 
 
-def _group(things: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
+def _group(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
     groups: dict[Any, list[Any]] = {}
-    for thing in things:
-        groups.setdefault(key(thing), []).append(thing)
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
     return groups
 
 
@@ -595,18 +628,19 @@ def _drift_sections(
     cells: list[list[object]] = []
     worst: list[tuple[float, PresentationScore, Figures]] = []
     for size in sizes:
-        of_size = [
-            (unit.cluster, unit.weight_arrays()) for unit in units if unit.stakeholders == size
-        ]
-        weighted = [(cluster, own) for cluster, own in of_size if own is not None]
-        if weighted:
-            clusters = [cluster for cluster, _ in weighted]
-            summary = summarize_drift([arrays for _, (_, _, arrays) in weighted], clusters)
-            figures["drift"].append(
-                {"protocol": protocol, "stakeholders": size, **summary._asdict()}
-            )
-            cells.append([str(size), *summary[:-1], summary.explained])
-        worst += [_worst_variant(*own) for _, own in weighted]
+        clusters = []
+        arrays = []
+        for unit in units:
+            weighted = unit.weight_arrays() if unit.stakeholders == size else None
+            if weighted is not None:
+                clusters.append(unit.cluster)
+                arrays.append(weighted[2])
+                worst.append(_worst_variant(*weighted))
+        if clusters:
+            summary = summarize_drift(arrays, clusters)
+            record = {"protocol": protocol, "stakeholders": size, **summary._asdict()}
+            figures["drift"].append(record)
+            cells.append([str(size), *summary])
     header = (
         "units",
         "variants",
@@ -621,10 +655,16 @@ def _drift_sections(
     yield ReportTable([f"Table 3: {protocol}, n", *header], cells, digits=3)
     if worst:
         shift, row, people = max(worst, key=lambda variant: abs(variant[0]))
-        of_row = {"protocol": protocol, "judge": row.judge, "seed": row.seed, "family": row.family}
-        figures["worst"].append(
-            {**of_row, "version": row.version, "shift": shift, "stakeholders": people}
-        )
+        record = {
+            "protocol": protocol,
+            "judge": row.judge,
+            "seed": row.seed,
+            "family": row.family,
+            "version": row.version,
+            "shift": shift,
+            "stakeholders": people,
+        }
+        figures["worst"].append(record)
         yield f"Table 9: largest shift by weights, {protocol}: {row.family} {row.version} of {row.seed}, by {row.judge}"
         breakdown = [(name, *person.values()) for name, person in people.items()]
         columns = ("stakeholder", "w", "w̄", "Δw", "û", "Δw × û")
@@ -639,15 +679,13 @@ def _worst_variant(
     means = weights.mean(axis=0)
     shift = weight_shift(weights, means, utilities)
     worst = int(np.abs(shift).argmax())
+    utility = utilities[worst]
     change = weights[worst] - means
-    table = np.array(
-        [weights[worst], means, change, utilities[worst], change * utilities[worst]]
-    ).T.tolist()
+    table = np.array([weights[worst], means, change, utility, change * utility]).T.tolist()
     names = ("weight", "mean_weight", "change", "utility", "product")
-    breakdown = {
-        person: dict(zip(names, row, strict=True))
-        for person, row in zip(people, table, strict=True)
-    }
+    breakdown = {}
+    for person, row in zip(people, table, strict=True):
+        breakdown[person] = dict(zip(names, row, strict=True))
     return float(shift[worst]), rows[worst], breakdown
 
 
@@ -656,11 +694,8 @@ def _plot(noise: Sequence[Figures], protocols: Sequence[str], sizes: int) -> Plo
     series = []
     for protocol in protocols:
         rows = [row for row in noise if row["protocol"] == protocol][-sizes:]
-        series.append(
-            PlotSeries.with_intervals(
-                protocol, {str(row["stakeholders"]): row["semantic"] for row in rows}
-            )
-        )
+        by_size = {str(row["stakeholders"]): row["semantic"] for row in rows}
+        series.append(PlotSeries.with_intervals(protocol, by_size))
     return Plot(
         "σ²_Sem by stakeholders (95 %)", "points", series, x_label="stakeholders", y_label="σ²_Sem"
     )
@@ -670,9 +705,9 @@ def _headline(rows: Sequence[PresentationScore]) -> str:
     variants = [row for row in rows if row.is_variant]
     inputs = len({(row.seed, *row.input) for row in variants})
     families = len({row.family for row in variants})
+    responses = len({row.seed for row in rows})
     return (
-        f"{len({row.seed for row in rows})} responses in {inputs} variants, "
-        f"of {families} families; scores from 1 to 10"
+        f"{responses} responses in {inputs} variants, of {families} families; scores from 1 to 10"
     )
 
 
@@ -738,7 +773,7 @@ def measure_signal(
     """
     source = ", ".join(presentations.sources)
     units = _choose_units(presentations, protocol, source)
-    noises = [noise for unit in units if (noise := unit.semantic()) is not None]
+    noises = _measure_noise(units)
     if not noises:
         raise InputError(
             f"{source}: no response has two scored variants; label them with `seed` and `family`"
@@ -750,10 +785,38 @@ def measure_signal(
         )
     together = _measure_together(groups, units)
     terms = list(_terms_by_size(units))
-    flips = [flip for unit in units if cut is not None for flip in _flips(unit, cut)]
+    flips: list[Figures] = []
+    if cut is not None:
+        for unit in units:
+            flips += _flips(unit, cut)
     name = units[0].rows[0].protocol
     figures = {"protocol": name, "correct": correct, "groups": groups, "together": together}
     figures |= {"terms": terms, "flips": flips}
+    sections: list[str | ReportTable] = [
+        f"{name}: {len(groups)} groups, scores from 1 to 10",
+        ReportTable(["of all groups together", "value (95 %)"], list(together.items()), digits=3),
+        _group_table(groups, correct),
+        _terms_table(terms),
+    ]
+    if cut is not None:
+        sections += _flip_sections(flips, cut)
+    signs = PlotSeries("groups", [group.sign_correct for group in groups])
+    marks = [(correct, "wanted")]
+    plot = Plot("P(correct sign) of groups", "histogram", [signs], "P(correct sign)", marks=marks)
+    return Report(figures, sections, list(_signal_notes(presentations, groups)), [plot])
+
+
+def _measure_noise(units: Iterable[SeedUnit]) -> list[float]:
+    """Return σ²_Sem of the units that have two variants."""
+    noises = []
+    for unit in units:
+        noise = unit.semantic()
+        if noise is not None:
+            noises.append(noise)
+    return noises
+
+
+def _group_table(groups: Sequence[GroupSignal], correct: float) -> ReportTable:
     columns = {
         "task": "task",
         "G": "group",
@@ -761,43 +824,25 @@ def measure_signal(
         "σ²_ξ": "noise",
         "SNR": "snr",
         "P(correct sign)": "sign_correct",
+        f"variants for {correct:g}": "variants",
     }
-    cells = [group._asdict() for group in sorted(groups, key=lambda group: group.sign_correct)]
+    ordered = sorted(groups, key=lambda group: group.sign_correct)
+    rows = [group._asdict() for group in ordered]
     digits = variance_digits((group.noise for group in groups), 3)
-    sections: list[str | ReportTable] = [
-        f"{name}: {len(groups)} groups, scores from 1 to 10",
-        ReportTable(["of all groups together", "value (95 %)"], list(together.items()), digits=3),
-        ReportTable.of(
-            {**columns, f"variants for {correct:g}": "variants"},
-            cells,
-            digits=digits,
-            most=_MOST_ROWS,
-        ),
-        _terms_table(terms),
-    ]
-    if cut is not None:
-        flipping = sorted(
-            (flip for flip in flips if flip["flips"]), key=lambda flip: -float(flip["flips"])
-        )
-        sections.append(
-            f"decisions at {cut:g}: {len(flipping)} of {len(flips)} responses flip with some wording"
-        )
-        columns = {
-            "response that flips": "seed",
-            "mean score": "mean",
-            "share of variants": "flips",
-        }
-        columns[f"variants for {_STABLE:g}"] = "variants"
-        sections.append(ReportTable.of(columns, flipping, digits=3, most=_MOST_ROWS))
-    signs = PlotSeries("groups", [group.sign_correct for group in groups])
-    plot = Plot(
-        "P(correct sign) of groups",
-        "histogram",
-        [signs],
-        "P(correct sign)",
-        marks=[(correct, "wanted")],
-    )
-    return Report(figures, sections, list(_signal_notes(presentations, groups)), [plot])
+    return ReportTable.of(columns, rows, digits=digits, most=_MOST_ROWS)
+
+
+def _flip_sections(flips: Sequence[Figures], cut: float) -> Iterator[str | ReportTable]:
+    flipping = [flip for flip in flips if flip["flips"]]
+    flipping.sort(key=lambda flip: -float(flip["flips"]))
+    yield f"decisions at {cut:g}: {len(flipping)} of {len(flips)} responses flip with some wording"
+    columns = {
+        "response that flips": "seed",
+        "mean score": "mean",
+        "share of variants": "flips",
+        f"variants for {_STABLE:g}": "variants",
+    }
+    yield ReportTable.of(columns, flipping, digits=3, most=_MOST_ROWS)
 
 
 def _measure_together(
@@ -808,28 +853,34 @@ def _measure_together(
     The expected variance of G observed rewards, with divisor G - 1, is Var_j[Δ_j] · G / (G - 1) + σ²_ξ. So the SNR is
     (mean variance / mean σ²_ξ - 1) (1 - 1/G), of groups of the mean size; its interval is the ratio's, over tasks.
     """
-    of_rewards: dict[str, list[float]] = {}
+    reward_variances: dict[str, list[float]] = {}
     for group in groups:
-        of_rewards.setdefault(group.task, []).append(group.variance)
-    of_wording: dict[str, list[float]] = {}
+        reward_variances.setdefault(group.task, []).append(group.variance)
+    wording_variances: dict[str, list[float]] = {}
     for unit in units:
         noise = unit.semantic()
         if noise is not None:
-            of_wording.setdefault(unit.cluster, []).append(noise)
-    ratio = ratio_of_means(of_rewards, of_wording)
+            wording_variances.setdefault(unit.cluster, []).append(noise)
+    ratio = ratio_of_means(reward_variances, wording_variances)
     if ratio is None:
         return {"SNR": None, "P(correct sign)": None}
     size = round(fmean(group.group for group in groups))
-    snr = [None if end is None else max(0.0, end - 1.0) * (1.0 - 1.0 / size) for end in ratio[:3]]
-    signs = [None if end is None else sign_correctness(end, size) for end in snr]
-    return {"SNR": IntervalCell(*snr), "P(correct sign)": IntervalCell(*signs)}
+    snrs: list[float | None] = []
+    signs: list[float | None] = []
+    for end in ratio[:3]:
+        snr = None if end is None else max(0.0, end - 1.0) * (1.0 - 1.0 / size)
+        snrs.append(snr)
+        signs.append(None if snr is None else sign_correctness(snr, size))
+    return {"SNR": IntervalCell(*snrs), "P(correct sign)": IntervalCell(*signs)}
 
 
 def _choose_units(
     presentations: Presentations, protocol: str | None, source: str
 ) -> list[SeedUnit]:
     by_protocol = units_by_protocol(presentations.rows)
-    name = protocol or (REWARD if REWARD in by_protocol else next(iter(by_protocol), REWARD))
+    name = protocol
+    if not name:
+        name = REWARD if REWARD in by_protocol else next(iter(by_protocol), REWARD)
     if name not in by_protocol:
         hint = did_you_mean(name, by_protocol) or f"there are {', '.join(by_protocol) or 'none'}"
         raise InputError(f"{source}: no score is of {quote(name)}; {hint}")
@@ -837,18 +888,20 @@ def _choose_units(
 
 
 def _groups(units: Sequence[SeedUnit], pooled: float, correct: float) -> Iterator[GroupSignal]:
-    for (_, task), own in _group(units, attrgetter("judge", "cluster")).items():
-        size = len(own)
+    for (_, task), members in _group(units, attrgetter("judge", "cluster")).items():
+        size = len(members)
         if size < 2:
             continue
-        known = [noise for unit in own if (noise := unit.semantic()) is not None]
-        noise = fmean(known) if known else pooled
-        rewards = np.array([_shown_score(unit) for unit in own])
+        noises = _measure_noise(members)
+        noise = fmean(noises) if noises else pooled
+        rewards = np.array([_shown_score(unit) for unit in members])
         snr = observed_snr(rewards, noise)
-        variants = max(1, math.ceil(needed_snr(correct, size) / snr)) if snr > 0.0 else None
+        variants = None
+        if snr > 0.0:
+            variants = max(1, math.ceil(needed_snr(correct, size) / snr))
         sign = sign_correctness(snr, size)
         spread = float(np.var(rewards, ddof=1))
-        yield GroupSignal(task, size, spread, noise, bool(known), snr, sign, variants)
+        yield GroupSignal(task, size, spread, noise, bool(noises), snr, sign, variants)
 
 
 def _shown_score(unit: SeedUnit) -> float:
@@ -859,40 +912,46 @@ def _shown_score(unit: SeedUnit) -> float:
 
 def _terms_by_size(units: Sequence[SeedUnit]) -> Iterator[Figures]:
     """Yield the means over units of Theorem 1's terms, and of Proposition 1's Term II, by number of stakeholders."""
-    for size in sorted(
-        {unit.stakeholders for unit in units} - {0, 1}
-    ):  # the weight of one alone cannot drift
-        weighted = [
-            own[2]
-            for unit in units
-            if unit.stakeholders == size and (own := unit.weight_arrays()) is not None
-        ]
-        if not weighted:
+    # the weight of one alone cannot drift
+    for size in sorted({unit.stakeholders for unit in units} - {0, 1}):
+        terms = []
+        exchangeable = []
+        totals = []
+        for unit in units:
+            weighted = unit.weight_arrays() if unit.stakeholders == size else None
+            if weighted is not None:
+                weights, utilities, scores = weighted[2]
+                drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
+                terms.append(estimate_terms(weights, utilities, scores))
+                exchangeable.append(exchangeable_aggregation(utilities.mean(axis=0), drift))
+                totals.append(float(np.var(scores, ddof=1)))
+        if not terms:
             continue
-        terms = [estimate_terms(*arrays) for arrays in weighted]
-        exchangeable = [
-            exchangeable_aggregation(
-                utilities.mean(axis=0), float(np.mean(np.var(weights, axis=0, ddof=1)))
-            )
-            for weights, utilities, _ in weighted
-        ]
-        means = VarianceTerms(*(fmean(term) for term in zip(*terms, strict=True)))
-        figures: Figures = {
+        means = VarianceTerms(*map(fmean, zip(*terms, strict=True)))
+        yield {
             "stakeholders": size,
-            "units": len(weighted),
+            "units": len(terms),
             **means._asdict(),
             "sum": means.total,
+            "variance": fmean(totals),
+            "exchangeable": fmean(exchangeable),
         }
-        total = fmean(float(np.var(scores, ddof=1)) for _, _, scores in weighted)
-        yield {**figures, "variance": total, "exchangeable": fmean(exchangeable)}
 
 
 def _terms_table(terms: Sequence[Figures]) -> ReportTable:
-    columns = {"Theorem 1: n": "size", "I estimation": "estimation", "II weights": "aggregation"}
-    columns |= {"III shared": "shared", "cross": "cross", "sum": "sum", "Var[score]": "variance"}
+    columns = {
+        "Theorem 1: n": "size",
+        "I estimation": "estimation",
+        "II weights": "aggregation",
+        "III shared": "shared",
+        "cross": "cross",
+        "sum": "sum",
+        "Var[score]": "variance",
+        "II by Prop. 1": "exchangeable",
+    }
     rows = [{**row, "size": str(row["stakeholders"])} for row in terms]
     digits = variance_digits((row["variance"] for row in terms), 4)
-    return ReportTable.of({**columns, "II by Prop. 1": "exchangeable"}, rows, digits=digits)
+    return ReportTable.of(columns, rows, digits=digits)
 
 
 def _flips(unit: SeedUnit, cut: float) -> Iterator[Figures]:
@@ -906,7 +965,9 @@ def _flips(unit: SeedUnit, cut: float) -> Iterator[Figures]:
     mean = float(scores.mean())
     share = float(np.mean((scores >= cut) != (mean >= cut)))
     gap = abs(mean - cut)
-    variants = max(1, math.ceil(needed_snr(_STABLE) * variance(scores) / gap**2)) if gap else None
+    variants = None
+    if gap:
+        variants = max(1, math.ceil(needed_snr(_STABLE) * variance(scores) / gap**2))
     yield {"seed": unit.rows[0].seed, "mean": mean, "flips": share, "variants": variants}
 
 
