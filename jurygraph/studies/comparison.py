@@ -530,7 +530,8 @@ def _sentence(figures: Figures) -> str:
     if delta is None:
         return "no response has a reward in both A and B"
     text = f"B is {_signed(delta)}" if figures["changed_tasks"] else "A and B have the same mean"
-    low, high = figures["mean_delta_low"], figures["mean_delta_high"]
+    low = figures["mean_delta_low"]
+    high = figures["mean_delta_high"]
     if low is not None:
         ends = [_signed(low), _signed(high)]
         if low * high >= 0.0:

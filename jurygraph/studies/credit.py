@@ -297,7 +297,8 @@ def _add_sheet(
     if not len(kept):
         return
     params = Gear().freeze(spec.inputs, {"edges": rubric.edges})
-    parents, children = params["parents"], params["children"]
+    parents = params["parents"]
+    children = params["children"]
     hard = {}
     for name, combiner in _HARD.items():
         scores = combiner.combine(matrices, params).parts
@@ -357,7 +358,8 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
     }
     cases = collect_cases(rows)
     scores = {name: score_sheets(rows, rule) for name, rule in rules.items()}
-    flat, gear_scores = scores["flat"], scores["gear"]
+    flat = scores["flat"]
+    gear_scores = scores["gear"]
     units = np.repeat(number_units(rows), [len(sheet.responses) for sheet in rows])
     methods = {}
     differences = {}
