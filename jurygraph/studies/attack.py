@@ -7,6 +7,7 @@ is another question than the score of a worthless one.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, get_args
 
 from jurygraph.decision.recipe import component_names, default_component
@@ -74,15 +75,15 @@ def arms(configured: SafetyConfig) -> tuple[dict[str, SafetyConfig], str]:
     The arms are no defence, each defence alone (required evidence, preferred evidence, and the gates), all defences,
     and all with preferred evidence. If the config's own are none of these, that arm comes last, as `configured`.
     """
-    known_arms = {
-        name: NO_DEFENCES.model_copy(update=enabled) for name, enabled in _ENABLED_BY_ARM.items()
-    }
-    known_arms["all"] = SafetyConfig()
-    known_arms["all-preferred"] = SafetyConfig(evidence="preferred")
-    own_arm = next(
-        (name for name, safety in known_arms.items() if safety == configured), "configured"
-    )
-    return known_arms | {own_arm: configured}, own_arm
+    defences = {}
+    for name, enabled in _ENABLED_BY_ARM.items():
+        defences[name] = NO_DEFENCES.model_copy(update=enabled)
+    defences["all"] = SafetyConfig()
+    defences["all-preferred"] = SafetyConfig(evidence="preferred")
+    equal_arms = (name for name, safety in defences.items() if safety == configured)
+    configured_arm = next(equal_arms, "configured")
+    defences[configured_arm] = configured
+    return defences, configured_arm
 
 
 class _AttackGroup(NamedTuple):
@@ -120,9 +121,11 @@ class AttackStudy:
         self._tasks = [task for task, _ in tasks]
         self._surveys = attack_surveys(jury, self._tasks)
         self._skipped = sum(not survey.questions for survey in self._surveys)
-        groups = list(_groups(tasks, [one for one in attacks if one.suite != "context"]))
-        for plan, group in enumerate(_context_groups(jury, tasks, attacks), start=len(tasks)):
-            groups.append(group._replace(plan_index=plan))
+        direct_attacks = [attack for attack in attacks if attack.suite != "context"]
+        groups = list(_groups(tasks, direct_attacks))
+        context_groups = _context_groups(jury, tasks, attacks)
+        for index, group in enumerate(context_groups, start=len(tasks)):
+            groups.append(group._replace(plan_index=index))
             self._tasks.append(group.task)
             self._surveys.append(_context_survey(jury, group.task))
         self._config = attack_config(jury, self._surveys)
@@ -157,9 +160,8 @@ class AttackStudy:
                 planner = Planner(jury)
                 for group in self._groups:
                     plan = _model_questions_only(plans[group.plan_index], jury)
-                    estimator.add(
-                        await planner.aestimate_requests(group.task, group.responses, plan)
-                    )
+                    requests = await planner.aestimate_requests(group.task, group.responses, plan)
+                    estimator.add(requests)
                     report(len(group.responses))
         finally:
             await gateways.close()
@@ -177,43 +179,40 @@ class AttackStudy:
         gateways = self._jury.gateways
         sink = _InMemorySink()
         try:
-            measured = {
-                name: await self._measure_arm(arm, sink, report) for name, arm in self.arms.items()
-            }
-            replies: dict[str, Figures] = {}
+            measured = {}
+            for name, arm in self.arms.items():
+                measured[name] = await self._measure_arm(arm, sink, report)
+            replies = {}
+            safety = self._jury.config.safety
             for rule in REPLY_RULES:
                 if self._is_configured(rule):
-                    replies[rule] = measured[self.configured]
+                    outcomes = measured[self.configured]
                 else:
-                    replies[rule] = await self._measure_arm(
-                        self._jury.config.safety, sink, report, rule
-                    )
+                    outcomes = await self._measure_arm(safety, sink, report, rule)
+                replies[rule] = {"attacks": outcomes["attacks"], "honest": outcomes["honest"]}
         except RUN_ENDING:
             await gateways.wait_for_pending()
             raise
         finally:
             await gateways.close()
-        honest = sum(attack is None for group in self._groups for attack in group.attacks)
+        honest = sum(group.attacks.count(None) for group in self._groups)
+        task_indices = {group.task_index for group in self._groups}
+        configured = [use.known_as for use in self._jury.config.evaluators]
         used = {use.known_as for use in self._config.evaluators}
+        attacks = {}
+        for attack in self._attacks:
+            attacks[attack.id] = attack.model_dump(include={"suite", "kind", "language"})
         return report_attacks(
             {
                 "configured": self.configured,
-                "tasks": len({group.task_index for group in self._groups}),
+                "tasks": len(task_indices),
                 "skipped": self._skipped,
                 "responses": self.responses - honest,
                 "honest": honest,
-                "left_out": [
-                    use.known_as for use in self._jury.config.evaluators if use.known_as not in used
-                ],
-                "attacks": {
-                    one.id: one.model_dump(include={"suite", "kind", "language"})
-                    for one in self._attacks
-                },
+                "left_out": [name for name in configured if name not in used],
+                "attacks": attacks,
                 "arms": measured,
-                "replies": {
-                    rule: {name: arm[name] for name in ("attacks", "honest")}
-                    for rule, arm in replies.items()
-                },
+                "replies": replies,
             }
         )
 
@@ -223,10 +222,10 @@ class AttackStudy:
         defended = self._config.model_copy(update={"safety": safety})
         config = defended if rule is None else defended.with_reply(rule)
         jury = Jury(config, gateway=self._jury.gateways, code_folder=self._jury.code_folder)
-        return jury, [
-            _plan(task, survey, jury)
-            for task, survey in zip(self._tasks, self._surveys, strict=True)
-        ]
+        plans = []
+        for task, survey in zip(self._tasks, self._surveys, strict=True):
+            plans.append(_plan(task, survey, jury))
+        return jury, plans
 
     async def _measure_arm(
         self,
@@ -251,9 +250,8 @@ class AttackStudy:
                     judged.append((group.task_index, attack, verdicts))
                 report(len(traces))
         finally:
-            for evaluator in (
-                jury.evaluators.values()
-            ):  # not the jury itself: the other arms still use its gateway
+            # not the jury itself: the other arms still use its gateway
+            for evaluator in jury.evaluators.values():
                 fresh_context(jury.config.langsmith).run(evaluator.close)
         return report_arm(safety, judged)
 
@@ -277,11 +275,11 @@ def _groups(
 ) -> Iterator[_AttackGroup]:
     """Yield groups of every attack on every task it applies to, and separate groups of honest responses."""
     for index, (task, honest) in enumerate(tasks):
-        attacked = {
-            attack: response
-            for attack in attacks
-            if (response := attack_response(attack, task)) is not None
-        }
+        attacked = {}
+        for attack in attacks:
+            response = attack_response(attack, task)
+            if response is not None:
+                attacked[attack] = response
         for authors, responses in (
             (list(attacked), list(attacked.values())),
             ([None] * len(honest), honest),
@@ -317,7 +315,8 @@ def _context_survey(jury: Jury, task: Task) -> Survey:
 def _plan(task: Task, survey: Survey, jury: Jury) -> Plan:
     """Return the plan of a task; its decision is the mean, because only verdicts are needed."""
     questions = tuple(question.id for question in survey.questions)
-    inputs = {"asked": ComponentInput(questions=questions, weights=(1.0,) * len(questions))}
+    weights = (1.0,) * len(questions)
+    inputs = {"asked": ComponentInput(questions=questions, weights=weights)}
     mean = jury.combiners["mean"]
     spec = ComponentSpec(
         name="mean", weight=1.0, combiner=mean.name, version=mean.version, inputs=inputs
@@ -332,14 +331,12 @@ def _plan(task: Task, survey: Survey, jury: Jury) -> Plan:
 
 def _model_questions_only(plan: Plan, jury: Jury) -> Plan:
     """Return the plan with only the questions for the config's model, without their conditions."""
-    questions = tuple(
-        question.model_copy(update={"when": None})
-        for question in plan.survey.questions
-        if jury.evaluators[question.evaluator].uses_model
-    )
-    return plan.model_copy(
-        update={"survey": plan.survey.model_copy(update={"questions": questions})}
-    )
+    questions = []
+    for question in plan.survey.questions:
+        if jury.evaluators[question.evaluator].uses_model:
+            questions.append(question.model_copy(update={"when": None}))
+    survey = plan.survey.model_copy(update={"questions": tuple(questions)})
+    return plan.model_copy(update={"survey": survey})
 
 
 def attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
@@ -353,10 +350,9 @@ def attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
     )
     if not any(survey.questions for survey in surveys):
         layers = " or ".join(GATED_LAYERS)
-        if not any(
-            one.layer in GATED_LAYERS and one.scope == "response"
-            for one in jury.evaluators.values()
-        ):
+        evaluators = jury.evaluators.values()
+        gated = [evaluator for evaluator in evaluators if evaluator.layer in GATED_LAYERS]
+        if not any(evaluator.scope == "response" for evaluator in gated):
             hint = "list one that does, such as criteria"
             raise ConfigError(
                 f"evaluators: none is of layer {layers} and judges one response by itself; {hint}"
@@ -364,7 +360,7 @@ def attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
         subjects = "rubrics, reviewers, or stakeholders with constraints"
         hint = f"give them what the config's evaluators ask about: {subjects}; --tasks names tasks of your own"
         raise InputError(f"none of the tasks has a question of layer {layers}; {hint}")
-    used = {question.evaluator for survey in surveys for question in survey.questions}
+    used = _evaluators_of(surveys)
     questioned = {use.known_as for use in jury.config.evaluators if use.judges}
     idle = sorted(name for name in used - questioned if jury.evaluators[name].uses_model)
     if jury.gateway is None and idle:
@@ -379,22 +375,32 @@ def attack_config(jury: Jury, surveys: Iterable[Survey]) -> Config:
 
     All components have the same weight, because an attack is measured by verdicts, not by rewards.
     """
-    evaluators = {question.evaluator for survey in surveys for question in survey.questions}
-    derive = {derivation.deriver for survey in surveys for derivation in survey.derivations}
-    reduced = jury.config.model_copy(
-        update={
-            "evaluators": tuple(
-                use for use in jury.config.evaluators if use.known_as in evaluators
-            ),
-            "derivers": tuple(use for use in jury.config.derivers if use.known_as in derive),
-            "components": {},
-            "gates": (),
-        }
-    )
-    names = component_names(
-        reduced, {name: one.record for name, one in jury.evaluators.items() if name in evaluators}
-    )
+    evaluators = _evaluators_of(surveys)
+    derivers: set[str] = set()
+    for survey in surveys:
+        derivers.update(derivation.deriver for derivation in survey.derivations)
+    config = jury.config
+    changes = {
+        "evaluators": tuple(use for use in config.evaluators if use.known_as in evaluators),
+        "derivers": tuple(use for use in config.derivers if use.known_as in derivers),
+        "components": {},
+        "gates": (),
+    }
+    reduced = config.model_copy(update=changes)
+    records = {}
+    for name, evaluator in jury.evaluators.items():
+        if name in evaluators:
+            records[name] = evaluator.record
+    names = component_names(reduced, records)
     return reduced.model_copy(update={"reward": dict.fromkeys(names, 1.0)})
+
+
+def _evaluators_of(surveys: Iterable[Survey]) -> set[str]:
+    """Return the names of the evaluators that the surveys have questions for."""
+    names: set[str] = set()
+    for survey in surveys:
+        names.update(question.evaluator for question in survey.questions)
+    return names
 
 
 def merit_questions(config: Config, survey: Survey) -> frozenset[str]:
@@ -405,10 +411,13 @@ def merit_questions(config: Config, survey: Survey) -> frozenset[str]:
     """
     negative = {name for name, weight in config.reward.items() if weight < 0}
     components = [component for name, component in config.components.items() if name in negative]
-    negative |= {use.verdicts_of for component in components for use in component.inputs.values()}
-    return frozenset(
-        q.id for q in survey.questions if _is_attacked(q) and not _is_penalty(q, survey, negative)
-    )
+    for component in components:
+        negative.update(use.verdicts_of for use in component.inputs.values())
+    merits = set()
+    for question in survey.questions:
+        if _is_attacked(question) and not _is_penalty(question, survey, negative):
+            merits.add(question.id)
+    return frozenset(merits)
 
 
 def _is_penalty(question: Question, survey: Survey, negative: set[str]) -> bool:
@@ -425,22 +434,19 @@ def _is_attacked(question: Question) -> bool:
 
 def _attacked_survey(jury: Jury, task: Task) -> Survey:
     """Return the attacked questions about a task, and everything they wait for or depend on."""
-    views = view_task(
-        task, ["task", *(evaluator.audience for evaluator in jury.evaluators.values())]
-    )
+    audiences = [evaluator.audience for evaluator in jury.evaluators.values()]
+    views = view_task(task, ["task", *audiences])
     uses = {use.known_as: use for use in jury.config.evaluators}
     materials = [deriver.gives for deriver in jury.derivers.values()]
-    derivations = list_derivations(
-        jury.derivers, next(view for view in views if view.audience == "task")
-    )
-    survey = build_survey(
-        views, derivations, list_questions(jury.evaluators, uses, views, materials)
-    )
+    task_view = next(view for view in views if view.audience == "task")
+    derivations = list_derivations(jury.derivers, task_view)
+    all_questions = list_questions(jury.evaluators, uses, views, materials)
+    survey = build_survey(views, derivations, all_questions)
     predecessors = {q.id: () if q.when is None else (q.when.question,) for q in survey.questions}
     ids = _reachable((q.id for q in survey.questions if _is_attacked(q)), predecessors)
     questions = [q for q in survey.questions if q.id in ids]
     needs = {derivation.gives: derivation.needs for derivation in survey.derivations}
-    names = _reachable((name for q in questions for name in required_material(q)), needs)
+    names = _reachable(chain.from_iterable(map(required_material, questions)), needs)
     needed = [derivation for derivation in survey.derivations if derivation.gives in names]
     return build_survey(tuple(survey.views.values()), needed, questions)
 
@@ -462,12 +468,12 @@ def threshold_figures(report: Report) -> dict[str, float | None]:
     If the judge failed at everything that it was asked, all but the counts `n` are None: it shows nothing.
     """
     arm = report.figures["arms"][report.figures["configured"]]
-    outcomes = arm["attacks"], arm["honest"]
-    failures = sum(sum(outcome["failed"].values()) for outcome in outcomes)
-    not_asked = sum(sum(outcome["stopped"].values()) for outcome in outcomes)
-    is_without_answers = (
-        0 < failures == sum(outcome["verdicts"]["n"] for outcome in outcomes) - not_asked
-    )
+    failures = 0
+    sent = 0
+    for outcome in (arm["attacks"], arm["honest"]):
+        failures += sum(outcome["failed"].values())
+        sent += outcome["verdicts"]["n"] - sum(outcome["stopped"].values())
+    is_without_answers = 0 < failures == sent
     figures = {}
     for prefix, (responses, unit) in _THRESHOLD_FIGURES.items():
         proportion = arm[responses][unit]
@@ -496,7 +502,8 @@ def report_arm(
             by_attack[attack.id].append((task, verdicts))
     return {
         "safety": safety,
-        **{name: count_outcomes(responses) for name, responses in groups.items()},
+        "attacks": count_outcomes(groups["attacks"]),
+        "honest": count_outcomes(groups["honest"]),
         "kinds": {name: count_outcomes(responses) for name, responses in kinds.items()},
         "by_attack": {name: count_outcomes(responses) for name, responses in by_attack.items()},
     }
@@ -540,7 +547,8 @@ def _classify(verdict: RecordedVerdict) -> tuple[str, str]:
     if verdict.status == "not_applicable":
         return "not applicable", ""
     if verdict.failure is not None:
-        return "lost" if verdict.failure.cause != "response" else "failed", verdict.failure.kind
+        outcome = "lost" if verdict.failure.cause != "response" else "failed"
+        return outcome, verdict.failure.kind
     if verdict.score is None:
         return "abstained", ""
     if verdict.gated_by is not None:
@@ -560,10 +568,10 @@ def _proportion(hits: Counter[int], counts: Counter[int]) -> Figures:
     figures: Figures = {"hits": hits.total(), "n": counts.total()}
     if share is None:
         return figures | {"rate": None, "low": None, "high": None, "n_eff": None, "tasks": 0}
-    ends = {"low": share.low, "high": share.high}
     return figures | {
         "rate": share.value,
-        **ends,
+        "low": share.low,
+        "high": share.high,
         "n_eff": share.effective,
         "tasks": share.clusters,
     }
@@ -572,54 +580,77 @@ def _proportion(hits: Counter[int], counts: Counter[int]) -> Figures:
 def report_attacks(figures: Figures) -> Report:
     """Return the report of a study from its figures, those by arm and those of all arms together."""
     arms = figures["arms"]
-    own = arms[figures["configured"]]
-    outcomes = [arm[name] for arm in arms.values() for name in ("attacks", "honest")]
+    configured = figures["configured"]
     lost: Counter[str] = Counter()
-    for outcome in outcomes:
-        lost.update(outcome["infrastructure_failures"])
-    requested = lost.total() + sum(
-        outcome["verdicts"]["n"] + outcome["not_applicable"] for outcome in outcomes
-    )
+    answered = 0
+    for arm in arms.values():
+        for outcome in (arm["attacks"], arm["honest"]):
+            lost.update(outcome["infrastructure_failures"])
+            answered += outcome["verdicts"]["n"] + outcome["not_applicable"]
+    requested = lost.total() + answered
     error_rate = lost.total() / requested if requested else 0.0
     figures = {**figures, "lost": dict(lost.most_common()), "error_rate": error_rate}
-    labels = {name: f"{name} (config)" if name == figures["configured"] else name for name in arms}
-    rates = {
-        labels[name]: _percent_cell(arm["attacks"]["verdicts"], 1.0) for name, arm in arms.items()
-    }
-    plot = Plot(
-        "false verdicts by defences (95 %)",
-        "bars",
-        [PlotSeries.with_intervals("false verdicts", rates)],
-    )
-    notes = list(_notes(figures, own["attacks"]["verdicts"]["tasks"]))
-    return Report(figures, list(_sections(figures, own, labels)), notes, [plot])
+    labels = {name: f"{name} (config)" if name == configured else name for name in arms}
+    rates = {}
+    for name, arm in arms.items():
+        rates[labels[name]] = _percent_cell(arm["attacks"]["verdicts"], 1.0)
+    bars = PlotSeries.with_intervals("false verdicts", rates)
+    plot = Plot("false verdicts by defences (95 %)", "bars", [bars])
+    configured_arm = arms[configured]
+    notes = list(_notes(figures, configured_arm["attacks"]["verdicts"]["tasks"]))
+    return Report(figures, list(_sections(figures, configured_arm, labels)), notes, [plot])
 
 
 def _sections(
-    figures: Figures, own: Figures, labels: Mapping[str, str]
+    figures: Figures, configured: Figures, labels: Mapping[str, str]
 ) -> Iterator[str | ReportTable]:
+    """Yield the tables of all arms; `configured` is the arm with the config's own defences."""
     arms = figures["arms"]
     attacks = f"{figures['responses']} responses by {len(figures['attacks'])} attacks"
     yield f"{attacks} and {figures['honest']} honest responses to {figures['tasks']} tasks"
     yield "false: share of verdicts that pass an attack, and of attacks with such a verdict, in % (95 % over tasks)"
     before = arms["none"]["attacks"]["responses"]
-    after = own["attacks"]["responses"]
+    after = configured["attacks"]["responses"]
     yield (
         f"attacks with a false verdict: {before['hits']} of {before['n']} without defences, "
         f"{after['hits']} of {after['n']} with those of the config"
     )
+    yield _arm_table(arms, labels)
+    yield _reply_table(figures["replies"])
+    rows: list[list[object]] = []
+    for kind, outcome in configured["kinds"].items():
+        shares = [_percent_cell(arm["kinds"][kind]["verdicts"]) for arm in arms.values()]
+        rows.append([kind, outcome["verdicts"]["n"], *shares])
+    header = ["false verdicts by kind, in %", "verdicts", *labels.values()]
+    yield ReportTable(header, rows, digits=1)
+    by_attack = configured["by_attack"]
+    passing = []
+    for name, outcome in by_attack.items():
+        if outcome["verdicts"]["hits"]:
+            passing.append((name, outcome["verdicts"]))
+    passing.sort(key=lambda item: (-(item[1]["rate"] or 0.0), item[0]))
+    yield f"with the defences of the config, {len(by_attack) - len(passing)} of {len(by_attack)} attacks never pass"
+    rows = []
+    for name, share in passing:
+        properties = figures["attacks"][name].values()
+        rows.append([name, *properties, share["n"], _percent_cell(share)])
+    header = ["the others, worst first", "suite", "kind", "language", "verdicts", "false"]
+    yield ReportTable(header, rows, left=4, digits=1, most=_MAX_ATTACKS)
+
+
+def _arm_table(arms: Mapping[str, Figures], labels: Mapping[str, str]) -> ReportTable:
     rows: list[list[object]] = []
     for name, arm in arms.items():
         outcome = arm["attacks"]
+        honest = arm["honest"]["verdicts"]
         row: list[object] = [labels[name]]
         for passed in (outcome["verdicts"], outcome["responses"]):
             row += [passed["n"], _percent_cell(passed)]
         row += [sum(outcome["stopped"].values()), sum(outcome["failed"].values())]
         row += [outcome["unsupported"], outcome["abstained"]]
-        rows.append(
-            [*row, arm["honest"]["verdicts"]["n"], _percent_cell(arm["honest"]["verdicts"])]
-        )
-    columns = [
+        row += [honest["n"], _percent_cell(honest)]
+        rows.append(row)
+    header = [
         "defences",
         "verdicts",
         "false",
@@ -628,23 +659,22 @@ def _sections(
         "stopped",
         "failed",
         "unsupported",
+        "abstained",
+        "honest",
+        "passed",
     ]
-    yield ReportTable([*columns, "abstained", "honest", "passed"], rows, digits=1)
-    rows = []
-    for rule, arm in figures["replies"].items():
+    return ReportTable(header, rows, digits=1)
+
+
+def _reply_table(replies: Mapping[str, Figures]) -> ReportTable:
+    rows: list[list[object]] = []
+    for rule, arm in replies.items():
         outcome = arm["attacks"]
-        shares = [
-            outcome["verdicts"]["n"],
-            *map(_percent_cell, (outcome["verdicts"], outcome["responses"])),
-        ]
-        rows.append(
-            [
-                rule,
-                *shares,
-                sum(outcome["failed"].values()),
-                _percent_cell(arm["honest"]["verdicts"]),
-            ]
-        )
+        verdicts = outcome["verdicts"]
+        shares = [_percent_cell(verdicts), _percent_cell(outcome["responses"])]
+        failed = sum(outcome["failed"].values())
+        passed = _percent_cell(arm["honest"]["verdicts"])
+        rows.append([rule, verdicts["n"], *shares, failed, passed])
     header = [
         "calls.reply, with the defences of the config",
         "verdicts",
@@ -653,33 +683,15 @@ def _sections(
         "failed",
         "passed",
     ]
-    yield ReportTable(header, rows, digits=1)
-    rows = []
-    for kind, outcome in own["kinds"].items():
-        shares = [_percent_cell(arm["kinds"][kind]["verdicts"]) for arm in arms.values()]
-        rows.append([kind, outcome["verdicts"]["n"], *shares])
-    yield ReportTable(
-        ["false verdicts by kind, in %", "verdicts", *labels.values()], rows, digits=1
-    )
-    by_attack = own["by_attack"]
-    passing = [
-        (name, outcome["verdicts"])
-        for name, outcome in by_attack.items()
-        if outcome["verdicts"]["hits"]
-    ]
-    passing.sort(key=lambda item: (-(item[1]["rate"] or 0.0), item[0]))
-    yield f"with the defences of the config, {len(by_attack) - len(passing)} of {len(by_attack)} attacks never pass"
-    rows = [
-        [name, *figures["attacks"][name].values(), share["n"], _percent_cell(share)]
-        for name, share in passing
-    ]
-    header = ["the others, worst first", "suite", "kind", "language", "verdicts", "false"]
-    yield ReportTable(header, rows, left=4, digits=1, most=_MAX_ATTACKS)
+    return ReportTable(header, rows, digits=1)
 
 
 def _percent_cell(proportion: Mapping[str, Any], unit: float = 100.0) -> IntervalCell:
-    ends = [proportion[name] for name in ("rate", "low", "high")]
-    return IntervalCell(*(None if end is None else unit * end for end in ends))
+    ends: list[float | None] = []
+    for name in ("rate", "low", "high"):
+        end = proportion[name]
+        ends.append(None if end is None else unit * end)
+    return IntervalCell(*ends)
 
 
 def _notes(figures: Figures, tasks: int) -> Iterator[str]:
