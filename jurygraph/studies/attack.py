@@ -7,7 +7,7 @@ is another question than the score of a worthless one.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, product
 from typing import Any, NamedTuple, get_args
 
 from jurygraph.decision.recipe import component_names, default_component
@@ -53,7 +53,7 @@ _THRESHOLD_FIGURES = {
     "honest_": ("honest", "verdicts"),
 }
 """Proportions of the configured arm that a threshold can name, by the prefix of their figures."""
-THRESHOLD_NAMES = tuple(f"{prefix}{name}" for prefix in _THRESHOLD_FIGURES for name in _PROPORTION)
+THRESHOLD_NAMES = tuple(map("".join, product(_THRESHOLD_FIGURES, _PROPORTION)))
 Verdicts = Sequence[RecordedVerdict]
 MAX_GROUP_SIZE = 16
 """Maximum number of responses in a group."""

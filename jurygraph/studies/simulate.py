@@ -6,6 +6,7 @@ Items have a known ambiguity, agents a known quality, and annotators known confu
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -82,7 +83,8 @@ class Setting:
     def shares(self) -> Floats:
         """Return P(z) of each agent's items, [agents, 3]."""
         right = np.array(self.qualities)
-        return np.column_stack([(1.0 - PARTIAL) * (1.0 - right), PARTIAL * (1.0 - right), right])
+        rest = 1.0 - right
+        return np.column_stack([(1.0 - PARTIAL) * rest, PARTIAL * rest, right])
 
 
 @dataclass(frozen=True)
@@ -115,16 +117,17 @@ class SimulatedEvaluation:
 
     def scores(self, posterior: Floats) -> Floats:
         """Return the mean credit of each agent's items by a posterior of the items [N,3], [agents]."""
-        return np.asarray(
-            (posterior @ VALUES).reshape(len(self.setting.qualities), -1).mean(axis=1)
-        )
+        item_credits = posterior @ VALUES
+        by_agent = item_credits.reshape(len(self.setting.qualities), -1)
+        return np.asarray(by_agent.mean(axis=1))
 
 
 def stableval(setting: Setting, seed: int) -> SimulatedEvaluation:
     """Simulate an evaluation; the same setting and seed (of `numpy.random.default_rng`) give the same labels."""
     generator = np.random.default_rng(seed)
     pool = np.repeat(np.arange(len(KINDS)), setting.pool)
-    return simulate_with(setting, generator.permutation(pool)[: setting.annotator_count], generator)
+    kinds = generator.permutation(pool)[: setting.annotator_count]
+    return simulate_with(setting, kinds, generator)
 
 
 def simulate_with(
@@ -136,23 +139,24 @@ def simulate_with(
     total = agents * setting.items
     agent = np.repeat(np.arange(agents), setting.items)
     truth = _draw_classes(setting.shares.cumsum(axis=1)[agent], generator)
-    hard = generator.random(total) < setting.hard
-    ambiguity = (
-        np.where(hard, generator.beta(*HARD, total), generator.beta(*CLEAR, total))
-        * setting.ambiguous
-    )
+    is_hard = generator.random(total) < setting.hard
+    hard = generator.beta(*HARD, total)
+    clear = generator.beta(*CLEAR, total)
+    ambiguity = np.where(is_hard, hard, clear) * setting.ambiguous
     item = np.repeat(np.arange(total), labels)
     # the first of a random order of all annotators, so that those of an item differ
-    annotator = generator.random((total, len(kinds))).argsort(axis=1)[:, :labels].ravel()
+    order = generator.random((total, len(kinds))).argsort(axis=1)
+    annotator = order[:, :labels].ravel()
     confusions = np.array([CONFUSION[kind] for kind in KINDS])[kinds]
-    blurred = ambiguity[item, None]
-    probabilities = (1.0 - blurred) * confusions[annotator, truth[item]] + blurred / CLASSES
+    blur = ambiguity[item, None]
+    probabilities = (1.0 - blur) * confusions[annotator, truth[item]] + blur / CLASSES
+    label = _draw_classes(probabilities.cumsum(axis=1), generator)
     return SimulatedEvaluation(
         setting=setting,
         item=item,
         agent=agent[item],
         annotator=annotator,
-        label=_draw_classes(probabilities.cumsum(axis=1), generator),
+        label=label,
         kinds=tuple(KINDS[kind] for kind in kinds.tolist()),
         confusions=confusions,
         truth=truth,
@@ -163,9 +167,8 @@ def simulate_with(
 def _draw_classes(cumulative: Floats, generator: np.random.Generator) -> Ints:
     """Draw a class for each row of cumulated probabilities, [rows, 3]."""
     # without the last column: its sum may be just below 1, and a draw above it would be of a fourth class
-    return np.asarray(
-        (generator.random(len(cumulative))[:, None] >= cumulative[:, :-1]).sum(axis=1)
-    )
+    is_above = generator.random(len(cumulative))[:, None] >= cumulative[:, :-1]
+    return np.asarray(is_above.sum(axis=1))
 
 
 Sweep = Literal["labels", "gaps", "adversarial", "strict", "lenient", "hard"]
@@ -326,9 +329,16 @@ _ROWS: Mapping[Sweep, Mapping[str, _Row]] = {
     },
 }
 
-CONFIGURATIONS: Mapping[str, Configuration] = {
-    name: Configuration(sweep, *row) for sweep, rows in _ROWS.items() for name, row in rows.items()
-}
+
+def _list_configurations() -> dict[str, Configuration]:
+    configurations = {}
+    for sweep, rows in _ROWS.items():
+        for name, row in rows.items():
+            configurations[name] = Configuration(sweep, *row)
+    return configurations
+
+
+CONFIGURATIONS: Mapping[str, Configuration] = _list_configurations()
 """The rows of Tables 4, 6 and 7, by the names that the authors' files use. Equal settings have equal numbers."""
 
 
@@ -350,10 +360,10 @@ def recovery(
         for seed in seeds:
             measured[setting, seed] = _measure_recovery(setting, seed)
             advance(1)
-    return {
-        name: np.array([measured[setting, seed] for seed in seeds])
-        for name, setting in settings.items()
-    }
+    by_setting = {}
+    for name, setting in settings.items():
+        by_setting[name] = np.array([measured[setting, seed] for seed in seeds])
+    return by_setting
 
 
 def _measure_recovery(setting: Setting, seed: int) -> Floats:
@@ -363,7 +373,8 @@ def _measure_recovery(setting: Setting, seed: int) -> Floats:
     figures = []
     for estimated in scores_by_method(simulated, rows, preset="paper-synthetic"):
         error = np.mean((estimated - true) ** 2)
-        figures.append([error, pair_order_accuracy(estimated, true), tau_b(true, estimated)])
+        accuracy = pair_order_accuracy(estimated, true)
+        figures.append([error, accuracy, tau_b(true, estimated)])
     return np.array(figures)
 
 
@@ -381,19 +392,16 @@ def label_stability(setting: Setting, seeds: Sequence[int], draws: int = 3) -> F
     for seed in seeds:
         simulated = stableval(setting, seed)
         generator = np.random.default_rng([seed, setting.labels])
-        whole = scores_by_method(
-            simulated, np.ones(len(simulated.item), dtype=np.bool_), preset="paper-synthetic"
-        )
+        rows = np.ones(len(simulated.item), dtype=np.bool_)
+        references = scores_by_method(simulated, rows, preset="paper-synthetic")
         by_draw = []
         for _ in range(draws):
             order = generator.random((len(simulated.truth), setting.labels)).argsort(axis=1)
-            kept = (
-                order < KEPT_LABELS[setting.labels]
-            ).ravel()  # the labels of an item follow each other
+            is_kept = order < KEPT_LABELS[setting.labels]
+            kept = is_kept.ravel()  # the labels of an item follow each other
             fewer = scores_by_method(simulated, kept, preset="paper-synthetic")
-            by_draw.append(
-                [tau_b(all_labels, some) for all_labels, some in zip(whole, fewer, strict=True)]
-            )
+            pairs = zip(references, fewer, strict=True)
+            by_draw.append([tau_b(reference, scores) for reference, scores in pairs])
         stabilities.append(np.mean(by_draw, axis=0))
     return np.array(stabilities)
 
@@ -411,19 +419,18 @@ def scores_by_method(simulated: SimulatedEvaluation, rows: Bools, **model: Any) 
     for estimate in (majority, fitted.hard_labels(), fitted):
         agent = np.array(estimate.items) // simulated.setting.items
         credit = np.bincount(agent, weights=estimate.posterior @ VALUES, minlength=agents)
-        scores.append(np.asarray(credit / np.bincount(agent, minlength=agents)))
+        items = np.bincount(agent, minlength=agents)
+        scores.append(np.asarray(credit / items))
     return scores
 
 
 def pair_order_accuracy(scores: Floats, true: Floats) -> float:
     """Return the share of pairs that are in the true order; a tie on one side only counts half."""
-    signs, expected = (
-        np.sign(np.subtract.outer(side, side))[np.triu_indices(len(side), 1)]
-        for side in (scores, true)
-    )
-    return float(
-        np.where(signs == expected, 1.0, np.where(signs * expected == 0.0, 0.5, 0.0)).mean()
-    )
+    upper = np.triu_indices(len(scores), 1)
+    signs = np.sign(np.subtract.outer(scores, scores))[upper]
+    expected = np.sign(np.subtract.outer(true, true))[upper]
+    half = np.where(signs * expected == 0.0, 0.5, 0.0)
+    return float(np.where(signs == expected, 1.0, half).mean())
 
 
 STAKEHOLDERS = (2, 3, 5, 8)
@@ -450,8 +457,10 @@ _TITLES = {
 
 def known_judge(n: int) -> tuple[Floats, Floats, Floats]:
     """Return w* (Eq. 10 with d_i from 1 to 5 and τ = 5), u* from 0.2 to 0.9, and Cov(η): exchangeable, zero-sum."""
+    weights = stakeholders.weights(np.linspace(1.0, 5.0, n))
+    utilities = np.linspace(0.2, 0.9, n)
     covariance = DRIFT**2 * n / (n - 1) * (np.eye(n) - 1.0 / n)
-    return stakeholders.weights(np.linspace(1.0, 5.0, n)), np.linspace(0.2, 0.9, n), covariance
+    return weights, utilities, covariance
 
 
 def true_figures(n: int) -> dict[str, float]:
@@ -473,16 +482,19 @@ def measure_judge(n: int, seed: int) -> dict[str, float]:
     rng = np.random.default_rng([seed, n])
     target, true_utilities, _ = known_judge(n)
     drawn = rng.normal(size=(VARIANTS, n))
+    centered = drawn - drawn.mean(axis=1, keepdims=True)
     # centring leaves 1 - 1/n of the variance, which the root makes up for: that of each weight is DRIFT²
-    weights = target + DRIFT * math.sqrt(n / (n - 1)) * (drawn - drawn.mean(axis=1, keepdims=True))
+    weights = target + DRIFT * math.sqrt(n / (n - 1)) * centered
     utilities = true_utilities + ESTIMATION * rng.normal(size=(VARIANTS, n))
     scores = np.sum(weights * utilities, axis=1) + SHARED * rng.normal(size=VARIANTS)
     drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
+    terms = estimate_terms(weights, utilities, scores)
+    shifts = weight_shift(weights, weights.mean(axis=0), utilities)
     return {
-        **estimate_terms(weights, utilities, scores)._asdict(),
+        **terms._asdict(),
         "semantic": variance(scores),
         "exchangeable": exchangeable_aggregation(utilities.mean(axis=0), drift),
-        "shift": variance(weight_shift(weights, weights.mean(axis=0), utilities)),
+        "shift": variance(shifts),
     }
 
 
@@ -492,8 +504,10 @@ def measure_signs(snr: float, group: int, seed: int) -> float:
     Half of the group is as far above the mean as the other half is below it; the noise has the variance 1.
     """
     rng = np.random.default_rng([seed, group, round(10 * snr)])
-    rewards = math.sqrt(snr) * np.resize([1.0, -1.0], group) + rng.normal(size=(VARIANTS, group))
-    return float(np.mean(rewards[:, 0] > rewards.mean(axis=1)))
+    signal = math.sqrt(snr) * np.resize([1.0, -1.0], group)
+    rewards = signal + rng.normal(size=(VARIANTS, group))
+    has_advantage = rewards[:, 0] > rewards.mean(axis=1)
+    return float(np.mean(has_advantage))
 
 
 def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[Figures]]:
@@ -503,21 +517,13 @@ def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[Figures]]:
         by_seed = [measure_judge(n, seed) for seed in seeds]
         for name, value in true_figures(n).items():
             simulated = [figures[name] for figures in by_seed]
-            terms.append(
-                {"name": name, "stakeholders": n, "formula": value, "simulated": simulated}
-            )
+            term = {"name": name, "stakeholders": n, "formula": value, "simulated": simulated}
+            terms.append(term)
     signs = []
-    for snr in PAPER:
-        for group in GROUPS:
-            shares = [measure_signs(snr, group, seed) for seed in seeds]
-            signs.append(
-                {
-                    "name": snr,
-                    "group": group,
-                    "formula": sign_correctness(snr, group),
-                    "simulated": shares,
-                }
-            )
+    for snr, group in product(PAPER, GROUPS):
+        shares = [measure_signs(snr, group, seed) for seed in seeds]
+        formula = sign_correctness(snr, group)
+        signs.append({"name": snr, "group": group, "formula": formula, "simulated": shares})
     return {"terms": terms, "signs": signs}
 
 
@@ -526,19 +532,27 @@ def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | Report
     if not decompr:
         return
     yield f"DecompR: sd of η {DRIFT:g}, of δ {ESTIMATION:g}, of ε {SHARED:g}; {VARIANTS} variants for each seed"
-    header = [title for n in STAKEHOLDERS for title in (f"n={n}", "simulated")]
+    header = ["Theorem 1, Proposition 1"]
+    for n in STAKEHOLDERS:
+        header += [f"n={n}", "simulated"]
     rows = [[title, *_cells(decompr["terms"], name)] for name, title in _TITLES.items()]
-    yield ReportTable(["Theorem 1, Proposition 1", *header], rows, digits=5)
-    header = [title for group in GROUPS for title in (f"G={group}", "simulated")]
-    rows = [
-        [f"{snr:g}", *_cells(decompr["signs"], snr), f"{paper:.2f}"] for snr, paper in PAPER.items()
-    ]
-    yield ReportTable(["Proposition 2: SNR", *header, "paper, G=8"], rows, digits=3)
+    yield ReportTable(header, rows, digits=5)
+    header = ["Proposition 2: SNR"]
+    for group in GROUPS:
+        header += [f"G={group}", "simulated"]
+    header.append("paper, G=8")
+    rows = []
+    for snr, paper in PAPER.items():
+        rows.append([f"{snr:g}", *_cells(decompr["signs"], snr), f"{paper:.2f}"])
+    yield ReportTable(header, rows, digits=3)
 
 
 def _cells(rows: Sequence[Figures], name: object) -> list[object]:
-    own = [row for row in rows if row["name"] == name]
-    return [cell for row in own for cell in (row["formula"], float(np.mean(row["simulated"])))]
+    cells: list[object] = []
+    for row in rows:
+        if row["name"] == name:
+            cells += [row["formula"], float(np.mean(row["simulated"]))]
+    return cells
 
 
 Part = Sweep | Literal["decompr"]
@@ -565,18 +579,18 @@ class SimulatedMean(NamedTuple):
 
 
 def configurations_of(parts: Sequence[Part]) -> dict[str, Configuration]:
-    return {
-        name: configuration
-        for name, configuration in CONFIGURATIONS.items()
-        if configuration.sweep in parts
-    }
+    chosen = {}
+    for name, configuration in CONFIGURATIONS.items():
+        if configuration.sweep in parts:
+            chosen[name] = configuration
+    return chosen
 
 
 def count_evaluations(parts: Sequence[Part], seeds: Sequence[int]) -> int:
     """Return the number of evaluations that `report` simulates, without those of DecompR's theory."""
-    return len(seeds) * len(
-        {configuration.setting for configuration in configurations_of(parts).values()}
-    )
+    chosen = configurations_of(parts)
+    settings = {configuration.setting for configuration in chosen.values()}
+    return len(seeds) * len(settings)
 
 
 def report(
@@ -593,19 +607,21 @@ def report(
     rows = _recovery_rows(configurations_of(parts), seeds, advance)
     decompr = simulate_decompr(seeds) if "decompr" in parts else {}
     figures = {"seed": seeds[0], "seeds": len(seeds), "recovery": rows, "decompr": decompr}
-    several = f"means over seeds {seeds[0]} to {seeds[-1]} (standard error)"
-    sections: list[str | ReportTable] = [
-        f"{several if len(seeds) > 1 else f'seed {seeds[0]}'}, and the paper's number"
-    ]
+    measured = f"seed {seeds[0]}"
+    if len(seeds) > 1:
+        measured = f"means over seeds {seeds[0]} to {seeds[-1]} (standard error)"
+    sections: list[str | ReportTable] = [f"{measured}, and the paper's number"]
     for name, title, digits in _TABLES:
-        columns = [title, *(title for method in METHODS for title in (method, "paper"))]
+        header = [title]
+        for method in METHODS:
+            header += [method, "paper"]
         cells = []
         for row in rows:
-            means = row[name].values()
-            cells.append(
-                [row["name"], *(cell for mean in means for cell in (mean.text(digits), mean.paper))]
-            )
-        sections.append(ReportTable(columns, cells, digits=digits))
+            line = [row["name"]]
+            for mean in row[name].values():
+                line += [mean.text(digits), mean.paper]
+            cells.append(line)
+        sections.append(ReportTable(header, cells, digits=digits))
     sections += decompr_sections(decompr)
     return Report(figures, sections, plots=list(_plots(rows)))
 
@@ -617,17 +633,21 @@ def _recovery_rows(
     settings = {name: configuration.setting for name, configuration in chosen.items()}
     for name, values in recovery(settings, seeds, advance).items():
         row: Figures = {"name": name, "sweep": chosen[name].sweep}
-        for place, figure in enumerate(FIGURES):
+        for index, figure in enumerate(FIGURES):
             papers = getattr(chosen[name], figure)
-            columns = zip(METHODS, (_SCALED[figure] * values[:, :, place]).T, papers, strict=True)
+            scaled = _SCALED[figure] * values[:, :, index]
+            columns = zip(METHODS, scaled.T, papers, strict=True)
             row[figure] = {method: _mean(by_seed, paper) for method, by_seed, paper in columns}
         rows.append(row)
     return rows
 
 
 def _mean(by_seed: Floats, paper: float) -> SimulatedMean:
-    error = float(by_seed.std(ddof=1) / np.sqrt(len(by_seed))) if len(by_seed) > 1 else None
-    return SimulatedMean(float(by_seed.mean()), error, paper)
+    mean = float(by_seed.mean())
+    if len(by_seed) < 2:
+        return SimulatedMean(mean, None, paper)
+    error = float(by_seed.std(ddof=1) / np.sqrt(len(by_seed)))
+    return SimulatedMean(mean, error, paper)
 
 
 def _plots(recovered: Sequence[Figures]) -> Iterator[Plot]:
