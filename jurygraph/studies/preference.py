@@ -77,7 +77,9 @@ SOURCES: Mapping[str, str] = {
     "livecodebench": "Coding",
 }
 """JudgeBench's categories by the beginning of the source."""
-_SECTION_OF = {subset: section for section, subsets in SECTIONS.items() for subset in subsets}
+_SECTION_OF: dict[str, str] = {}
+for _section, _subsets in SECTIONS.items():
+    _SECTION_OF |= dict.fromkeys(_subsets, _section)
 _CATEGORIES = {REWARDBENCH: list(SECTIONS), JUDGEBENCH: list(SOURCES.values())}
 """The categories of the published sets, in their order."""
 
@@ -92,14 +94,15 @@ class Place(NamedTuple):
 
 def find_place(task: Task) -> Place:
     """Return the place of a task by `subset` or `source` of its metadata."""
-    subset, source = (str(task.metadata.get(name) or "") for name in ("subset", "source"))
+    subset = str(task.metadata.get("subset") or "")
+    source = str(task.metadata.get("source") or "")
     if subset in _SECTION_OF:
         return Place(REWARDBENCH, _SECTION_OF[subset], subset)
     for beginning, category in SOURCES.items():
         if source.startswith(beginning):
             return Place(JUDGEBENCH, category, source)
-    own = subset or source or "(none)"
-    return Place(OTHER, own, own)
+    name = subset or source or "(none)"
+    return Place(OTHER, name, name)
 
 
 Result = Literal["right", "wrong", "tie", "failed"]
@@ -178,12 +181,10 @@ def read_comparisons(run: Run, advance: ProgressCallback = lambda tasks: None) -
             ] += 1
         else:
             duels = _fight_duels(run, decided_by, chosen[0], rejected)
-            worst = min(
-                duels, key=lambda duel: _WORST_FIRST.index(duel.result)
-            )  # it has to win every one
-            duel = worst._replace(
-                is_flipped=any(duel.is_flipped for duel in duels), is_strict=_wins_strictly(duels)
-            )
+            # it has to win every one
+            worst = min(duels, key=lambda duel: _WORST_FIRST.index(duel.result))
+            is_flipped = any(duel.is_flipped for duel in duels)
+            duel = worst._replace(is_flipped=is_flipped, is_strict=_wins_strictly(duels))
             outcomes.append(Outcome(group.key, find_place(task), duel, task.group))
         advance(1)
     if not outcomes:
@@ -205,18 +206,16 @@ def _is_preferred(trace: Trace) -> bool | None:
 
 def _choose_judge(run: Run) -> str:
     """Return the evaluator of pairs if the reward counts no other, else `reward`."""
-    surveys = [run.source.survey_outline(name) for name in run.source.ledger.keys("survey")]
-    pairs = {
-        question.id
-        for survey in surveys
-        for question in survey.questions
-        if question.scope == "pair"
-    }
-    decisions = [run.decision(record.key) for record in run.ledger.records("decision")]
-    specs = [spec for decision in decisions for spec in decision.specs if spec.weight]
-    counted = {
-        name for spec in specs for column in spec.inputs.values() for name in column.questions
-    }
+    pairs: set[str] = set()
+    for name in run.source.ledger.keys("survey"):
+        questions = run.source.survey_outline(name).questions
+        pairs.update(question.id for question in questions if question.scope == "pair")
+    counted: set[str] = set()
+    for record in run.ledger.records("decision"):
+        for spec in run.decision(record.key).specs:
+            if spec.weight:
+                for column in spec.inputs.values():
+                    counted.update(column.questions)
     return counted.pop() if len(counted) == 1 and counted <= pairs else REWARD
 
 
@@ -261,19 +260,16 @@ def _compare_verdicts(question: Question | None, chosen: Trace, rejected: Trace)
     choices = tuple(map(choice_of, orders))
     if len(choices) > 1:
         is_strict = set(choices) == {1.0}
-    return Duel(
-        _RESULTS[choice_of(chain(*orders))], is_flipped=is_flip(choices), is_strict=is_strict
-    )
+    result = _RESULTS[choice_of(chain(*orders))]
+    return Duel(result, is_flipped=is_flip(choices), is_strict=is_strict)
 
 
 def _verdicts_on(question: str, chosen: Trace, rejected: Trace) -> Iterator[RecordedVerdict]:
     pair = {chosen.response_id, rejected.response_id}
     for verdict in (*own_verdicts(chosen), *own_verdicts(rejected)):
-        if (
-            verdict.question == question
-            and set(verdict.responses) == pair
-            and verdict.score is not None
-        ):
+        if verdict.question != question or verdict.score is None:
+            continue
+        if set(verdict.responses) == pair:
             yield verdict
 
 
@@ -304,11 +300,12 @@ def report(comparisons: Comparisons) -> Report:
     by_benchmark = _group(comparisons.outcomes, "benchmark")
     published_first = sorted(by_benchmark, key=lambda name: (name not in _CATEGORIES, name))
     benchmarks = [_measure(name, by_benchmark[name]) for name in published_first]
-    lost = [outcome for outcome in comparisons.outcomes if outcome.duel.result == "failed"]
-    failed = [
-        {"task": one.task, "category": one.place.category, "reason": one.duel.reason}
-        for one in lost
-    ]
+    failed = []
+    for outcome in comparisons.outcomes:
+        if outcome.duel.result == "failed":
+            category = outcome.place.category
+            reason = outcome.duel.reason
+            failed.append({"task": outcome.task, "category": category, "reason": reason})
     units = describe_units(outcome.unit for outcome in comparisons.outcomes)
     figures = {
         "run": comparisons.run,
@@ -318,11 +315,9 @@ def report(comparisons: Comparisons) -> Report:
         "benchmarks": benchmarks,
         "failed": failed,
     }
-    judge = (
-        "rewards"
-        if comparisons.decided_by == REWARD
-        else f"verdicts of {comparisons.decided_by} on pairs"
-    )
+    judge = f"verdicts of {comparisons.decided_by} on pairs"
+    if comparisons.decided_by == REWARD:
+        judge = "rewards"
     rules = f"a tie is not right, a failed task is wrong; intervals are over {units}"
     sections: list[str | ReportTable] = [
         f"{comparisons.run}: decided by {judge}; {rules}",
@@ -349,36 +344,35 @@ def _measure(name: str, outcomes: Sequence[Outcome]) -> Figures:
     by_category = _group(outcomes, "category")
     categories = []
     overall: Weighted = []
-    for category in [
-        category
-        for category in _CATEGORIES.get(name, sorted(by_category))
-        if category in by_category
-    ]:
+    for category in _CATEGORIES.get(name, sorted(by_category)):
+        if category not in by_category:
+            continue
         by_subset = _group(by_category[category], "subset")
         sizes = SECTIONS[category] if name == REWARDBENCH else {}
-        weighted = [
-            (sizes[subset] / len(members) if sizes else 1.0, member)
-            for subset, members in by_subset.items()
-            for member in members
-        ]
-        subsets = [
-            _row(subset, [(1.0, member) for member in members])
-            for subset, members in sorted(by_subset.items())
-        ]
+        weighted: Weighted = []
+        for subset, members in by_subset.items():
+            weight = sizes[subset] / len(members) if sizes else 1.0
+            weighted += [(weight, member) for member in members]
+        subsets = []
+        for subset, members in sorted(by_subset.items()):
+            subsets.append(_row(subset, [(1.0, member) for member in members]))
         categories.append(_row(category, weighted) | {"subsets": subsets})
-        total = (
-            sum(weight for weight, _ in weighted) if sizes else 1.0
-        )  # RewardBench's sections have equal weights
+        # RewardBench's sections have equal weights
+        total = sum(weight for weight, _ in weighted) if sizes else 1.0
         overall += [(weight / total, outcome) for weight, outcome in weighted]
     is_known = name != REWARDBENCH or by_category.keys() == SECTIONS.keys()
     return {"benchmark": name, "categories": categories, "overall": _row("all", overall, is_known)}
 
 
 def _row(name: str, weighted: Weighted, is_known: bool = True) -> Figures:
-    counts = Counter(outcome.duel.result for _, outcome in weighted)
-    unknown = IntervalCell(None, None, None)
-    accuracy = _weighted_share(weighted, is_right) if is_known else unknown
-    has_orders = all(outcome.duel.is_strict is not None for _, outcome in weighted)
+    duels = [outcome.duel for _, outcome in weighted]
+    counts = Counter(duel.result for duel in duels)
+    accuracy = IntervalCell(None, None, None)
+    strict = None
+    if is_known:
+        accuracy = _weighted_share(weighted, is_right)
+        if all(duel.is_strict is not None for duel in duels):
+            strict = _weighted_share(weighted, is_strict)
     return {
         "name": name,
         "tasks": len(weighted),
@@ -386,10 +380,12 @@ def _row(name: str, weighted: Weighted, is_known: bool = True) -> Figures:
         "wrong": counts["wrong"],
         "ties": counts["tie"],
         "failed": counts["failed"],
-        "flips": sum(outcome.duel.is_flipped for _, outcome in weighted),
+        "flips": sum(duel.is_flipped for duel in duels),
         "coverage": 1.0 - counts["failed"] / len(weighted),
-        **dict(zip(("accuracy", "low", "high"), accuracy, strict=True)),
-        "strict": _weighted_share(weighted, is_strict) if is_known and has_orders else None,
+        "accuracy": accuracy.value,
+        "low": accuracy.low,
+        "high": accuracy.high,
+        "strict": strict,
     }
 
 
@@ -402,35 +398,45 @@ def is_strict(outcome: Outcome) -> bool:
 
 
 def _weighted_share(weighted: Weighted, is_hit: Callable[[Outcome], bool]) -> IntervalCell:
-    total = sum(weight for weight, _ in weighted)
-    share = min(1.0, sum(weight for weight, outcome in weighted if is_hit(outcome)) / total)
-    size = total**2 / sum(weight**2 for weight, _ in weighted)
+    weights = [weight for weight, _ in weighted]
+    total = sum(weights)
+    hit_weight = sum(weight for weight, outcome in weighted if is_hit(outcome))
+    share = min(1.0, hit_weight / total)
+    size = total**2 / sum(weight**2 for weight in weights)
     names = [outcome.unit for _, outcome in weighted]
     if len(set(names)) == len(names):
         return IntervalCell(share, *wilson(share * size, size))
     # Weights are made to add up to the effective number of tasks, so that each counts as so many trials.
-    trials = np.array([weight for weight, _ in weighted]) * size / total
+    trials = np.array(weights) * size / total
     hits = np.array([is_hit(outcome) for _, outcome in weighted])
     units = np.unique(names, return_inverse=True)[1]
-    hits_of_units = np.bincount(units, trials * hits).astype(np.float64)
-    estimate = share_of_trials(hits_of_units, np.bincount(units, trials).astype(np.float64))
+    unit_hits = np.bincount(units, trials * hits).astype(np.float64)
+    unit_trials = np.bincount(units, trials).astype(np.float64)
+    estimate = share_of_trials(unit_hits, unit_trials)
     return IntervalCell(share, estimate.low, estimate.high)
 
 
 def _tables(benchmarks: Sequence[Figures]) -> Iterator[ReportTable]:
+    categories: list[Figures] = []
+    subsets: list[Figures] = []
     for benchmark in benchmarks:
         yield _row_table(benchmark["benchmark"], [*benchmark["categories"], benchmark["overall"]])
-    categories = [category for benchmark in benchmarks for category in benchmark["categories"]]
-    subsets = [row for category in categories for row in category["subsets"]]
+        for category in benchmark["categories"]:
+            categories.append(category)
+            subsets += category["subsets"]
     if len(subsets) > len(categories):
         yield _row_table("subset", subsets, _MAX_SUBSETS)
 
 
 def _row_table(title: str, rows: Sequence[Figures], most: int | None = None) -> ReportTable:
-    columns = {title: "name", **{name: name for name in _COUNTS}, "accuracy (95 %)": "interval"}
+    columns = {title: "name"}
+    for name in _COUNTS:
+        columns[name] = name
+    columns["accuracy (95 %)"] = "interval"
     if any(row["strict"] is not None for row in rows):
         columns["right in both orders (95 %)"] = "strict"
-    return ReportTable.of(columns, [{**row, "interval": _interval(row)} for row in rows], most=most)
+    records = [{**row, "interval": _interval(row)} for row in rows]
+    return ReportTable.of(columns, records, most=most)
 
 
 def _interval(row: Figures) -> IntervalCell:
@@ -438,8 +444,7 @@ def _interval(row: Figures) -> IntervalCell:
 
 
 def _plot(benchmark: Figures) -> Plot:
-    cells = {
-        row["name"]: _interval(row) for row in (*benchmark["categories"], benchmark["overall"])
-    }
+    rows = (*benchmark["categories"], benchmark["overall"])
+    cells = {row["name"]: _interval(row) for row in rows}
     title = f"{benchmark['benchmark']}: accuracy (95 %)"
     return Plot(title, "bars", [PlotSeries.with_intervals("accuracy", cells)])
