@@ -5,6 +5,7 @@ Fixed weightings of stakeholders are applied to utilities that were estimated on
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -128,11 +129,9 @@ def read_sources(sources: Sequence[Path], read_runs: ReadRuns) -> Presentations:
     parts: list[Presentations] = []
     for source in sources:
         parts += read_runs([source], read_run) if source.is_dir() else [read_table(source)]
-    rows = [row for part in parts for row in part.rows]
+    rows = tuple(chain.from_iterable(part.rows for part in parts))
     left_out = sum((Counter(part.left_out) for part in parts), Counter[str]())
-    return Presentations(
-        sources=tuple(map(str, sources)), rows=tuple(rows), left_out=dict(left_out)
-    )
+    return Presentations(sources=tuple(map(str, sources)), rows=rows, left_out=dict(left_out))
 
 
 def read_table(path: Path) -> Presentations:
@@ -141,10 +140,8 @@ def read_table(path: Path) -> Presentations:
     In CSV, the columns `weights`, `utilities` and `difficulty` hold JSON objects. Raises InputError with file, line and
     field.
     """
-    return Presentations(
-        sources=(str(path),),
-        rows=tuple(row for _, row in read_models(path, PresentationScore).rows),
-    )
+    rows = tuple(row for _, row in read_models(path, PresentationScore).rows)
+    return Presentations(sources=(str(path),), rows=rows)
 
 
 def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> Presentations:
@@ -166,9 +163,8 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> Presen
         if traces:
             rows += _rows_of_group(run, traces, combiners, judge, left_out)
         advance(1)
-    return Presentations(
-        sources=(str(run.folder),), rows=tuple(_without_copies(rows)), left_out=dict(left_out)
-    )
+    scores = tuple(_without_copies(rows))
+    return Presentations(sources=(str(run.folder),), rows=scores, left_out=dict(left_out))
 
 
 def _without_copies(rows: Sequence[PresentationScore]) -> Sequence[PresentationScore]:
@@ -176,14 +172,12 @@ def _without_copies(rows: Sequence[PresentationScore]) -> Sequence[PresentationS
     scores: dict[str, list[float]] = {}
     for row in rows:
         scores.setdefault(row.protocol, []).append(row.score)
-    copied = next(
-        (name for name in scores if name != REWARD and scores[name] == scores.get(REWARD)), None
-    )
+    rewards = scores.pop(REWARD, None)
+    copied = next((name for name in scores if scores[name] == rewards), None)
     if copied is None:
         return rows
-    return sorted(
-        (row for row in rows if row.protocol != REWARD), key=lambda row: row.protocol != copied
-    )
+    components = [row for row in rows if row.protocol != REWARD]
+    return sorted(components, key=lambda row: row.protocol != copied)
 
 
 def _rows_of_group(
@@ -197,9 +191,10 @@ def _rows_of_group(
         )
     people = sorted(person.id for person in task.stakeholders)
     difficulty = difficulty_of(task, run.config.weights)
-    qualities = {
-        trace.response_id: trace.labels["quality"] for trace in traces if "quality" in trace.labels
-    }
+    qualities = {}
+    for trace in traces:
+        if "quality" in trace.labels:
+            qualities[trace.response_id] = trace.labels["quality"]
     for repeat, rewards in enumerate(_rewards_by_repeat(run, traces, combiners)):
         for trace, reward in zip(traces, rewards, strict=True):
             if reward.value is None:
@@ -246,31 +241,33 @@ def _rewards_by_repeat(
 ) -> Iterator[Sequence[Reward]]:
     """Yield the rewards of a group by each exact repeat alone; those of the run itself where nothing is repeated."""
     outline = run.survey_outline_of(traces[0].task_id)
-    # samples that are answers to the identical input
-    samples = {
-        q.id: q.samples
-        for q in outline.questions
-        if q.samples > 1 and q.params.get("rotate") is False
-    }
+    samples = {}
+    questions = []
+    for question in outline.questions:
+        # samples that are answers to the identical input
+        if question.samples > 1 and question.params.get("rotate") is False:
+            samples[question.id] = question.samples
+            question = question.model_copy(update={"samples": 1})
+        questions.append(question)
     if not samples:
         yield [trace.reward for trace in traces]
         return
-    once = [
-        q.model_copy(update={"samples": 1}) if q.id in samples else q for q in outline.questions
-    ]
-    verdicts = {
-        verdict.key: verdict for trace in traces for verdict in trace.verdicts
-    }  # a pair's is in two traces
+    # a pair's verdict is in two traces
+    verdicts = {}
+    for trace in traces:
+        for verdict in trace.verdicts:
+            verdicts[verdict.key] = verdict
     names = [trace.response_id for trace in traces]
     decision = run.decision_of(traces[0].task_id)
     for repeat in range(max(samples.values())):
-        chosen = [  # of a question with fewer samples, the last one again
-            verdict.model_copy(update={"sample": 0}) if verdict.question in samples else verdict
-            for verdict in verdicts.values()
-            if verdict.question not in samples
-            or verdict.sample == min(repeat, samples[verdict.question] - 1)
-        ]
-        yield compute_rewards(decision, once, names, chosen, combiners)
+        chosen = []
+        for verdict in verdicts.values():
+            if verdict.question not in samples:
+                chosen.append(verdict)
+            # of a question with fewer samples, the last one again
+            elif verdict.sample == min(repeat, samples[verdict.question] - 1):
+                chosen.append(verdict.model_copy(update={"sample": 0}))
+        yield compute_rewards(decision, questions, names, chosen, combiners)
 
 
 TEMPERATURES = (3.0, 5.0, 8.0)
@@ -309,13 +306,13 @@ def read_weights(path: Path) -> OwnWeights:
     Raises InputError with file, line and field.
     """
     by_task: dict[str, dict[str, float]] = {}
-    for place, row in read_models(path, StakeholderWeight).rows:
-        of_task = by_task.setdefault(row.task, {})
-        if row.stakeholder in of_task:
+    for line, row in read_models(path, StakeholderWeight).rows:
+        task_weights = by_task.setdefault(row.task, {})
+        if row.stakeholder in task_weights:
             raise InputError(
-                f"{path}, {place}: a second weight of {quote(row.stakeholder)} in task {quote(row.task)}"
+                f"{path}, {line}: a second weight of {quote(row.stakeholder)} in task {quote(row.task)}"
             )
-        of_task[row.stakeholder] = row.weight
+        task_weights[row.stakeholder] = row.weight
     for task, weights in by_task.items():
         total = sum(weights.values())
         if abs(total - 1.0) > SUM_TOLERANCE:
@@ -325,38 +322,34 @@ def read_weights(path: Path) -> OwnWeights:
     return OwnWeights(path.name, by_task)
 
 
-def check_weights(own: OwnWeights, people: Mapping[str, Set[str]]) -> str | None:
+def check_weights(own_weights: OwnWeights, people: Mapping[str, Set[str]]) -> str | None:
     """Return a note on tasks without weights, by the stakeholders of each scored task; None if all have them.
 
     Raises InputError where the weights are of no task, or of other stakeholders than a task has.
     """
-    known = own.by_task.keys() & people.keys()
-    if not known:
+    weighted_tasks = own_weights.by_task.keys() & people.keys()
+    if not weighted_tasks:
         hint = f"such tasks: {shorten(', '.join(people))}" if people else "no task has any"
         raise InputError(
-            f"{own.name}: has no weights of a task whose scores have utilities; {hint}"
+            f"{own_weights.name}: has no weights of a task whose scores have utilities; {hint}"
         )
-    for task in sorted(known):
-        if own.by_task[task].keys() != people[task]:
-            given, wanted = (
-                ", ".join(sorted(names)) for names in (own.by_task[task], people[task])
-            )
-            raise InputError(
-                f"{own.name}: the weights of task {quote(task)} are of {given}; write those of {wanted}"
-            )
-    left_out = len(people) - len(known)
-    return (
-        f"left out of Table 5's row {own.name}, tasks without weights there: {left_out}"
-        if left_out
-        else None
-    )
+    for task in sorted(weighted_tasks):
+        if own_weights.by_task[task].keys() != people[task]:
+            found = ", ".join(sorted(own_weights.by_task[task]))
+            wanted = ", ".join(sorted(people[task]))
+            problem = f"the weights of task {quote(task)} are of {found}"
+            raise InputError(f"{own_weights.name}: {problem}; write those of {wanted}")
+    left_out = len(people) - len(weighted_tasks)
+    if not left_out:
+        return None
+    return f"left out of Table 5's row {own_weights.name}, tasks without weights there: {left_out}"
 
 
 def fixed_weights(
     people: tuple[str, ...],
     difficulty: Mapping[str, float],
     task: str | None,
-    own: OwnWeights | None,
+    own_weights: OwnWeights | None,
 ) -> dict[str, np.ndarray]:
     """Return the weights [n] of `people` by the name of each weighting that is defined for them.
 
@@ -365,9 +358,11 @@ def fixed_weights(
     by_name = {UNIFORM: np.full(len(people), 1.0 / len(people))}
     if all(person in difficulty for person in people):
         d = [difficulty[person] for person in people]
-        by_name |= {f"DecompR τ={tau:g}": stakeholders.weights(d, tau) for tau in TEMPERATURES}
-    if own is not None and task is not None and task in own.by_task:
-        by_name[own.name] = np.array([own.by_task[task][person] for person in people])
+        for tau in TEMPERATURES:
+            by_name[f"DecompR τ={tau:g}"] = stakeholders.weights(d, tau)
+    if own_weights is not None and task is not None and task in own_weights.by_task:
+        weights = own_weights.by_task[task]
+        by_name[own_weights.name] = np.array([weights[person] for person in people])
     return by_name
 
 
@@ -384,9 +379,8 @@ def repeating(config: Config, samples: int, folder: Path) -> Config:
     uses = []
     for use in config.evaluators:
         if "rotate" in evaluators[use.known_as].Params.model_fields:
-            use = use.model_copy(
-                update={"samples": samples, "params": {**use.params, "rotate": False}}
-            )
+            params = {**use.params, "rotate": False}
+            use = use.model_copy(update={"samples": samples, "params": params})
         uses.append(use)
     return config.model_copy(update={"evaluators": tuple(uses)})
 
@@ -400,11 +394,9 @@ async def rewrite_responses(
         written = await each_answered(
             rewrite(response.data, client, versions) for response in responses
         )
-        by_id |= {
-            response.id: reply
-            for response, reply in zip(responses, written, strict=True)
-            if reply is not None
-        }
+        for response, reply in zip(responses, written, strict=True):
+            if reply is not None:
+                by_id[response.id] = reply
         advance(len(responses))
     return by_id
 
@@ -426,28 +418,31 @@ def generate_presentations(
     lines = []
     structured = 0
     for task, responses in pairs:
-        presented = [(response, present(response.data, versions)) for response in responses]
-        shown: list[Response] = []
-        for response, presentation in presented:
-            if presentation is not None:
-                if written is not None and response.id in written:
-                    presentation = presentation.with_variants(written[response.id])
-                structured += 1
-                broken.update(presentation.broken)
-                shown += list(_as_responses(response, presentation))[0 if with_originals else 1 :]
-                counts["variants"].update(variant.family for variant in presentation.variants)
-                counts["undefined"].update(presentation.undefined.keys())
-                counts["discarded"].update(presentation.discarded)
-        if shown:
+        presented: list[Response] = []
+        for response in responses:
+            presentation = present(response.data, versions)
+            if presentation is None:
+                continue
+            if written is not None and response.id in written:
+                presentation = presentation.with_variants(written[response.id])
+            structured += 1
+            broken.update(presentation.broken)
+            original, *variants = _as_responses(response, presentation)
+            presented += [original, *variants] if with_originals else variants
+            counts["variants"].update(variant.family for variant in presentation.variants)
+            counts["undefined"].update(presentation.undefined.keys())
+            counts["discarded"].update(presentation.discarded)
+        if presented:
             content = {name: getattr(task, name) for name in Task.model_fields}
-            line = TaskLine.model_construct(**content, responses=tuple(shown))
+            line = TaskLine.model_construct(**content, responses=tuple(presented))
             lines.append(line.model_dump_json(exclude_defaults=True).encode() + b"\n")
     left_out = sum(len(responses) for _, responses in pairs) - structured
     if not structured:
         hint = "give `data` the form of docs/stability.md, or a list of records"
         raise InputError(f"none of {left_out} responses has structured data; {hint}")
-    families = dict.fromkeys(name for counter in counts.values() for name in counter)
-    rows = [(family, *(counter[family] for counter in counts.values())) for family in families]
+    rows = []
+    for family in dict.fromkeys(chain.from_iterable(counts.values())):
+        rows.append((family, *(counter[family] for counter in counts.values())))
     table = ReportTable(("family", "variants", "responses where undefined", "discarded"), rows)
     notes = [f"omitted, responses without structured data: {left_out}"] if left_out else []
     title = f"{structured} responses, {counts['variants'].total()} variants"
@@ -463,6 +458,5 @@ def _as_responses(response: Response, presentation: PresentationSet) -> Iterator
         if variant is not presentation.original:
             labels |= {"family": variant.family, "version": variant.version}
             name = f"{response.id}~{variant.family}-{variant.version}"
-        yield response.model_copy(
-            update={"id": name, "text": variant.text, "data": variant.data, "labels": labels}
-        )
+        changes = {"id": name, "text": variant.text, "data": variant.data, "labels": labels}
+        yield response.model_copy(update=changes)
