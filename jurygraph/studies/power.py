@@ -73,9 +73,8 @@ class PowerStudy:
                 if len(np.unique(part.reviewer)) > 1:
                     gaps.append(self._plan_difference(part, self.difference))
                 else:
-                    notes.append(
-                        f"{part.dimension or 'all'}: has one reviewer; a difference needs ratings of several"
-                    )
+                    problem = "has one reviewer; a difference needs ratings of several"
+                    notes.append(f"{part.dimension or 'all'}: {problem}")
                 advance(1)
         figures = {
             "width": self.width,
@@ -93,7 +92,8 @@ class PowerStudy:
         rated = np.full((len(part.items), number.max()), -1)
         order = np.argsort(part.item, kind="stable")
         starts = np.cumsum(number) - number
-        rated[part.item[order], np.arange(len(order)) - starts[part.item[order]]] = codes[order]
+        item = part.item[order]
+        rated[item, np.arange(len(order)) - starts[item]] = codes[order]
         group_of_item = np.zeros(len(part.items), dtype=np.intp)
         group_of_item[part.item] = part.group
         for per_item in range(2, min(_MOST_PER_ITEM, number.max()) + 1):
@@ -101,44 +101,47 @@ class PowerStudy:
             items = _GroupedItems.of(rated[is_usable], group_of_item[is_usable])
             if len(items.sizes) < _LEAST_ITEMS:
                 break
-            curve: list[Figures] = []
-            groups = _LEAST_ITEMS
-            while groups * items.per_group <= _MOST_ITEMS and (
-                not curve or curve[-1]["half_width"] > self.width
-            ):
-                rng = np.random.default_rng((self.seed, per_item, groups))
-                widths = []
-                for _ in range(_DRAWS):
-                    counts, drawn_group = items.draw_counts(groups, per_item, len(levels), rng)
-                    widths.append(_half_width(counts, levels, self.level, drawn_group))
-                curve.append(
-                    {
-                        "items": round(groups * items.per_group),
-                        "half_width": float(np.median(widths)),
-                    }
-                )
-                groups *= 2
-            needed = _interpolate(curve, self.width)
-            row = {"dimension": part.dimension, "per_item": per_item, "per_group": items.per_group}
-            yield row | {"needed": needed, "curve": curve}
+            curve = self._draw_curve(items, per_item, levels)
+            yield {
+                "dimension": part.dimension,
+                "per_item": per_item,
+                "per_group": items.per_group,
+                "needed": _interpolate(curve, self.width),
+                "curve": curve,
+            }
+
+    def _draw_curve(self, items: "_GroupedItems", per_item: int, levels: Floats) -> list[Figures]:
+        """Return the median half-width over numbers of items, doubled until it is as narrow as wanted."""
+        curve: list[Figures] = []
+        groups = _LEAST_ITEMS
+        half_width = np.inf
+        while groups * items.per_group <= _MOST_ITEMS and half_width > self.width:
+            rng = np.random.default_rng((self.seed, per_item, groups))
+            widths = []
+            for _ in range(_DRAWS):
+                counts, group = items.draw_counts(groups, per_item, len(levels), rng)
+                widths.append(_half_width(counts, levels, self.level, group))
+            half_width = float(np.median(widths))
+            curve.append({"items": round(groups * items.per_group), "half_width": half_width})
+            groups *= 2
+        return curve
 
     def _plan_difference(self, part: ScoredPart, difference: float) -> Figures:
-        errors = {
-            prediction.judge: np.abs(prediction.values - part.score).mean(axis=0)
-            for prediction in predict(part, self.judges, (), 1, {})
-        }
+        errors = {}
+        for prediction in predict(part, self.judges, (), 1, {}):
+            errors[prediction.judge] = np.abs(prediction.values - part.score).mean(axis=0)
         gaps = errors[self.judges[0]] - errors[self.judges[1]]
-        known = ~np.isnan(gaps)
-        gaps = gaps[known] - gaps[known].mean()
+        has_gap = ~np.isnan(gaps)
+        gaps = gaps[has_gap] - gaps[has_gap].mean()
         if not gaps.any():
             raise InputError(
                 f"--judges: {' and '.join(self.judges)} have no different errors; name two others"
             )
-        effects = split_effects(gaps, part.reviewer[known], part.group[known])
+        reviewer = part.reviewer[has_gap]
+        effects = split_effects(gaps, reviewer, part.group[has_gap])
         reviewers_now = len(effects.reviewers)
-        ratings_each = int(
-            np.median(np.bincount(np.unique(part.reviewer[known], return_inverse=True)[1]))
-        )
+        ratings = np.unique(reviewer, return_counts=True)[1]
+        ratings_each = int(np.median(ratings))
 
         def power(reviewers: int) -> float:
             return power_of(effects, difference, reviewers, ratings_each, self.seed)
@@ -146,21 +149,21 @@ class PowerStudy:
         # Without end, more reviewers leave what items alone make uncertain; if that is too much, no search is needed.
         items_now = len(effects.items)
         items_alone = Effects(np.zeros(1), effects.items, np.zeros(1))
-        is_feasible = (
-            power_of(items_alone, difference, items_now, items_now, self.seed) >= self.power
-        )
+        most_power = power_of(items_alone, difference, items_now, items_now, self.seed)
+        power_now = power(reviewers_now)
+        reviewers = None
+        if most_power >= self.power:
+            reviewers = _least(lambda number: power(number) >= self.power, _MOST_CLUSTERS)
         return {
             "dimension": part.dimension,
             "judges": self.judges,
             "difference": difference,
             "power": self.power,
-            "power_now": power(reviewers_now),
+            "power_now": power_now,
             "reviewers_now": reviewers_now,
             "items_now": items_now,
             "ratings_each": ratings_each,
-            "reviewers": _least(lambda number: power(number) >= self.power, _MOST_CLUSTERS)
-            if is_feasible
-            else None,
+            "reviewers": reviewers,
         }
 
     def _sections(
@@ -171,54 +174,36 @@ class PowerStudy:
             f"to {_MOST_ITEMS} items or {_MOST_CLUSTERS} reviewers is enough; a difference is tested over reviewers "
             "and items (items of one group together), of as many items as now"
         )
-        rows = [
-            [row["dimension"] or "all", row["per_item"], row["per_group"], row["needed"]]
-            for row in alphas
-        ]
-        titles = [
-            "dimension",
-            "ratings of an item",
-            "items of a group",
-            f"items for alpha ± {self.width:g}",
-        ]
-        if all(row["per_group"] == 1.0 for row in alphas):
-            del titles[2]
-            rows = [[*row[:2], *row[3:]] for row in rows]
-        yield ReportTable(titles, rows, digits=1)
-        names = (
-            "difference",
-            "reviewers_now",
-            "items_now",
-            "ratings_each",
-            "power_now",
-            "reviewers",
-        )
-        rows = [
-            [row["dimension"] or "all", " - ".join(row["judges"]), *(row[name] for name in names)]
-            for row in gaps
-        ]
-        header = (
-            "dimension",
-            "MAE of",
-            "to find",
-            "reviewers",
-            "items",
-            "ratings of each",
-            "power",
-        )
-        yield ReportTable((*header, f"reviewers for power {self.power:g}"), rows, left=2, digits=2)
+        columns = {"dimension": "name", "ratings of an item": "per_item"}
+        if any(row["per_group"] != 1.0 for row in alphas):
+            columns["items of a group"] = "per_group"
+        columns[f"items for alpha ± {self.width:g}"] = "needed"
+        rows = [{**row, "name": row["dimension"] or "all"} for row in alphas]
+        yield ReportTable.of(columns, rows, digits=1)
+        columns = {
+            "dimension": "name",
+            "MAE of": "names",
+            "to find": "difference",
+            "reviewers": "reviewers_now",
+            "items": "items_now",
+            "ratings of each": "ratings_each",
+            "power": "power_now",
+            f"reviewers for power {self.power:g}": "reviewers",
+        }
+        rows = []
+        for row in gaps:
+            names = " - ".join(row["judges"])
+            rows.append({**row, "name": row["dimension"] or "all", "names": names})
+        yield ReportTable.of(columns, rows, left=2, digits=2)
 
     def _plots(self, alphas: Sequence[Figures]) -> Iterator[Plot]:
-        for dimension in dict.fromkeys(row["dimension"] for row in alphas):
-            series = [
-                PlotSeries(
-                    f"{row['per_item']} ratings of an item",
-                    [point["half_width"] for point in row["curve"]],
-                    [point["items"] for point in row["curve"]],
-                )
-                for row in alphas
-                if row["dimension"] == dimension
-            ]
+        by_dimension: dict[str | None, list[PlotSeries]] = {}
+        for row in alphas:
+            widths = [point["half_width"] for point in row["curve"]]
+            items = [point["items"] for point in row["curve"]]
+            line = PlotSeries(f"{row['per_item']} ratings of an item", widths, items)
+            by_dimension.setdefault(row["dimension"], []).append(line)
+        for dimension, series in by_dimension.items():
             title = f"Krippendorff's alpha, {self.level}: {dimension or 'all'}"
             yield Plot(title, "line", series, "items", "half-width of the 95 % interval")
 
@@ -229,10 +214,11 @@ def _notes(
     planned = {row["dimension"] for row in alphas}
     for part in parts:
         if part.dimension not in planned:
-            counted = (
-                "items" if len(np.unique(part.group)) == len(part.items) else "groups of items"
+            is_grouped = len(np.unique(part.group)) != len(part.items)
+            units = "groups of items" if is_grouped else "items"
+            problem = (
+                f"fewer than {_LEAST_ITEMS} {units} have two ratings, too few to draw studies from"
             )
-            problem = f"fewer than {_LEAST_ITEMS} {counted} have two ratings, too few to draw studies from"
             yield f"{part.dimension or 'all'}: {problem}"
     for row in gaps:
         if row["reviewers_now"] < _FEW_REVIEWERS:
@@ -252,7 +238,8 @@ class _GroupedItems(NamedTuple):
     @classmethod
     def of(cls, rated: Ints, group: Ints) -> Self:
         order = np.argsort(group, kind="stable")
-        return cls(rated[order], np.unique(group, return_counts=True)[1])
+        sizes = np.unique(group, return_counts=True)[1]
+        return cls(rated[order], sizes)
 
     @property
     def per_group(self) -> float:
@@ -268,16 +255,16 @@ class _GroupedItems(NamedTuple):
         drawn_groups = rng.integers(0, len(self.sizes), groups)
         sizes = self.sizes[drawn_groups]
         group = np.repeat(np.arange(groups), sizes)
-        first = np.cumsum(self.sizes) - self.sizes
-        place_in_group = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        drawn = self.rated[first[drawn_groups][group] + place_in_group]
+        stored_starts = np.cumsum(self.sizes) - self.sizes
+        starts = np.cumsum(sizes) - sizes
+        index_in_group = np.arange(len(group)) - np.repeat(starts, sizes)
+        drawn = self.rated[stored_starts[drawn_groups][group] + index_in_group]
         keys = np.where(drawn >= 0, rng.random(drawn.shape), np.inf)
-        chosen = np.take_along_axis(drawn, np.argsort(keys, axis=1)[:, :per_item], axis=1)
+        first = np.argsort(keys, axis=1)[:, :per_item]
+        chosen = np.take_along_axis(drawn, first, axis=1)
         cells = np.arange(len(drawn))[:, None] * levels + chosen
-        counts = np.bincount(cells.ravel(), minlength=len(drawn) * levels).reshape(
-            len(drawn), levels
-        )
-        return counts.astype(np.float64), group
+        counts = np.bincount(cells.ravel(), minlength=len(drawn) * levels)
+        return counts.reshape(len(drawn), levels).astype(np.float64), group
 
 
 def _half_width(counts: Floats, levels: Floats, level: AlphaLevel, group: Ints) -> float:
@@ -315,19 +302,19 @@ def split_effects(gaps: Floats, reviewer: Ints, item: Ints) -> Effects:
 
     Where items have hardly more than one rating, what is an item's cannot be told, and no item has an effect.
     """
-    of_reviewers = _means_by(reviewer, gaps)
-    of_items = _means_by(item, gaps - of_reviewers.of_values)
-    freedom = len(gaps) - len(of_reviewers.sizes) - len(of_items.sizes) + 1
+    reviewers = _means_by(reviewer, gaps)
+    items = _means_by(item, gaps - reviewers.of_values)
+    freedom = len(gaps) - len(reviewers.sizes) - len(items.sizes) + 1
     if freedom <= 0:
-        of_items = of_items._replace(means=np.zeros(len(of_items.sizes)))
-        freedom = len(gaps) - len(of_reviewers.sizes)
-    of_reviewers = _means_by(reviewer, gaps - of_items.of_values)
-    remainders = gaps - of_items.of_values - of_reviewers.of_values
+        items = items._replace(means=np.zeros(len(items.sizes)))
+        freedom = len(gaps) - len(reviewers.sizes)
+    reviewers = _means_by(reviewer, gaps - items.of_values)
+    remainders = gaps - items.of_values - reviewers.of_values
     variance = float((remainders**2).sum()) / max(1, freedom)
     scale = np.sqrt(len(gaps) / max(1, freedom))
-    return Effects(
-        of_reviewers.without_noise(variance), of_items.without_noise(variance), scale * remainders
-    )
+    reviewer_effects = reviewers.without_noise(variance)
+    item_effects = items.without_noise(variance)
+    return Effects(reviewer_effects, item_effects, scale * remainders)
 
 
 class _ClusterMeans(NamedTuple):
@@ -346,8 +333,11 @@ class _ClusterMeans(NamedTuple):
         """Return the means around 0, shrunk to the spread that they have without that of single values."""
         noise = variance * float((1.0 / self.sizes).mean())
         spread = float(self.means.var(ddof=1)) if len(self.means) > 1 else 0.0
-        share = np.sqrt(max(0.0, 1.0 - noise / spread)) if spread > 0.0 else 0.0
-        return np.asarray(share * (self.means - self.means.mean()))
+        share = 0.0
+        if spread > 0.0:
+            share = np.sqrt(max(0.0, 1.0 - noise / spread))
+        centered = self.means - self.means.mean()
+        return np.asarray(share * centered)
 
 
 def _means_by(cluster: Ints, values: Floats) -> _ClusterMeans:
@@ -378,19 +368,17 @@ def power_of(effects: Effects, difference: float, reviewers: int, ratings: int, 
         size = min(batch, _TESTS - start)
         gaps = rng.choice(effects.remainders, (size, reviewers, ratings))
         gaps += rng.choice(effects.reviewers, (size, reviewers, 1))
-        of_items = rng.choice(effects.items, (size, item_count))
-        gaps += of_items[:, items_in_a_row].reshape(gaps.shape)
+        item_effects = rng.choice(effects.items, (size, item_count))
+        gaps += item_effects[:, items_in_a_row].reshape(gaps.shape)
         means = gaps.mean(axis=(1, 2))
         residuals = (gaps - means[:, None, None]).reshape(size, number)
-        by_item = (
-            np.pad(residuals, ((0, 0), (0, padding))).reshape(size, -1, item_count).sum(axis=1)
-        )
+        padded = np.pad(residuals, ((0, 0), (0, padding)))
+        by_item = padded.reshape(size, -1, item_count).sum(axis=1)[:, :rated_items]
         by_reviewer = residuals.reshape(gaps.shape).sum(axis=2)
         squares = (residuals**2).sum(axis=1)
-        errors = crossed_error(
-            by_reviewer, by_item[:, :rated_items], squares, number, number, is_complete
-        )
-        hits += int((np.abs(means + difference) > quantile * errors).sum())
+        errors = crossed_error(by_reviewer, by_item, squares, number, number, is_complete)
+        is_found = np.abs(means + difference) > quantile * errors
+        hits += int(is_found.sum())
     return hits / _TESTS
 
 
