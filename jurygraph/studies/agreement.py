@@ -6,6 +6,7 @@ which items are among their better ones (Jaccard). Where that is so, a judge for
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -78,28 +79,26 @@ def read_parts(files: Sequence[Ratings]) -> list[ScoredPart]:
     Raises `InputError` if a reviewer scored an item twice, an item has two groups or domains, or there is no score.
     """
     by_dimension: dict[str, list[Rating]] = {}
-    known: dict[tuple[str, str], str | None] = {}
-    location_of: dict[tuple[str | None, str, str], str] = {}
+    item_fields: dict[tuple[str, str], str | None] = {}
+    locations: dict[tuple[str | None, str, str], str] = {}
     for file in files:
-        for place, rating in file.rows:
+        for line, rating in file.rows:
             if rating.score is None:
                 continue
-            location = f"{file.path}, {place}"
-            first = location_of.setdefault(
-                (rating.dimension, rating.reviewer, rating.key), location
-            )
+            location = f"{file.path}, {line}"
+            cell = (rating.dimension, rating.reviewer, rating.key)
+            first = locations.setdefault(cell, location)
             if first is not location:
                 problem = f"reviewer {rating.reviewer!r} has scored item {rating.key!r} in {first}"
                 raise InputError(f"{location}: {problem}; keep one of the scores")
             for name, value in (("group", rating.group), ("domain", rating.domain)):
-                if known.setdefault((name, rating.key), value) != value:
+                if item_fields.setdefault((name, rating.key), value) != value:
                     problem = f"item {rating.key!r} has another {name} above; give each item one"
                     raise InputError(f"{location}, field {file.columns[name]}: {problem}")
             by_dimension.setdefault(rating.dimension or "", []).append(rating)
     if not by_dimension:
-        raise InputError(
-            f"{', '.join(file.path for file in files)}: has no score; give each rating one"
-        )
+        paths = ", ".join(file.path for file in files)
+        raise InputError(f"{paths}: has no score; give each rating one")
     return [_to_part(name, rows) for name, rows in sorted(by_dimension.items())]
 
 
@@ -109,22 +108,22 @@ def _to_part(dimension: str, ratings: Sequence[Rating]) -> ScoredPart:
     items, item = np.unique([rating.key for rating in rows], return_inverse=True)
     domains, domain = np.unique([rating.domain or "" for rating in rows], return_inverse=True)
     # A group may have the name of an item that is not in it.
-    groups = [
-        f"item {rating.key}" if rating.group is None else f"group {rating.group}" for rating in rows
-    ]
+    groups = []
+    for rating in rows:
+        groups.append(f"item {rating.key}" if rating.group is None else f"group {rating.group}")
     group = np.unique(groups, return_inverse=True)[1]
-    scores = np.array([rating.score for rating in rows], dtype=np.float64)
-    known = (tuple(map(str, names)), tuple(map(str, items)), tuple(map(str, domains)))
     reasons = tuple(rating.reason or "" for rating in rows)
     return ScoredPart(
-        dimension or None,
-        *known,
-        reviewer,
-        item,
-        group,
-        domain,
-        scores,
-        reasons if any(reasons) else (),
+        dimension=dimension or None,
+        names=tuple(map(str, names)),
+        items=tuple(map(str, items)),
+        domains=tuple(map(str, domains)),
+        reviewer=reviewer,
+        item=item,
+        group=group,
+        domain=domain,
+        score=np.array([rating.score for rating in rows], dtype=np.float64),
+        reasons=reasons if any(reasons) else (),
     )
 
 
@@ -150,7 +149,8 @@ def _to_matrices(part: ScoredPart) -> Iterator[RatingMatrix]:
     """Yield the matrix of a dimension, and those of its domains if it has several."""
     views: list[tuple[str | None, Bools]] = [(None, np.ones(len(part.score), dtype=np.bool_))]
     if len(part.domains) > 1:
-        views += [(name or "none", part.domain == place) for place, name in enumerate(part.domains)]
+        for index, name in enumerate(part.domains):
+            views.append((name or "none", part.domain == index))
     for domain, rows in views:
         reviewers, row = np.unique(part.reviewer[rows], return_inverse=True)
         items, column = np.unique(part.item[rows], return_inverse=True)
@@ -175,20 +175,36 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
 
     Raises `InputError` as `read_parts` does, or if no item has scores of two reviewers.
     """
-    matrices = [matrix for part in read_parts(files) for matrix in _to_matrices(part)]
+    matrices = list(chain.from_iterable(map(_to_matrices, read_parts(files))))
     if not any(matrix.is_paired.any() for matrix in matrices):
         paths = ", ".join(file.path for file in files)
         raise InputError(
             f"{paths}: no item has scores of two reviewers; agreement needs some that have"
         )
     parts = [_measure_part(matrix, level) for matrix in matrices]
-    whole = [figures for figures in parts if figures["domain"] is None]
+    sections = list(_sections(matrices, parts, level))
+    notes = list(_notes(matrices, parts, level))
+    alphas = {_part_name(figures): _alpha_cell(figures) for figures in parts[:_MAX_BARS]}
+    title = "Krippendorff's alpha (95 %)"
+    if len(parts) > _MAX_BARS:
+        title += f", the first {_MAX_BARS} of {len(parts)}"
+    bars = Plot(title, "bars", [PlotSeries.with_intervals("alpha", alphas)])
+    plots = [bars, *_heat_map(parts)]
+    return Report({"level": level, "parts": parts}, sections, notes, plots)
+
+
+def _sections(
+    matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: AlphaLevel
+) -> Iterator[str | ReportTable]:
+    yield (
+        f"agreement of reviewers; alpha is Krippendorff's, {level}, its interval is over {_units(parts)}; Jaccard "
+        "compares what two reviewers rate above their own medians"
+    )
     rows = []
     for matrix, figures in zip(matrices, parts, strict=True):
-        similarity = [
-            figures[name] for name in ("pairs", "jaccard", "jaccard_by_chance", "jaccard_excess")
-        ]
         counts = [len(matrix.reviewers), figures["items"], figures["ratings"]]
+        names = ("pairs", "jaccard", "jaccard_by_chance", "jaccard_excess")
+        similarity = [figures[name] for name in names]
         rows.append([_part_name(figures), *counts, _alpha_cell(figures), *similarity])
     header = (
         "ratings",
@@ -201,30 +217,14 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
         "by chance",
         "above it (95 %)",
     )
-    sections: list[str | ReportTable] = [
-        f"agreement of reviewers; alpha is Krippendorff's, {level}, its interval is over {_units(parts)}; Jaccard "
-        "compares what two reviewers rate above their own medians",
-        ReportTable(header, rows, most=_MAX_PARTS),
-        *filter(None, map(_describe_pattern, whole)),
-    ]
-    for figures in whole:
-        cells = [
-            [row["reviewer"], row["ratings"], row["strictness"], row["spread"]]
-            for row in figures["reviewers"]
-        ]
-        title = f"reviewer of {_part_name(figures)}"
-        sections.append(
-            ReportTable((title, "scores", "strictness", "spread"), cells, most=_MAX_REVIEWERS)
-        )
-    shown = "" if len(parts) <= _MAX_BARS else f", the first {_MAX_BARS} of {len(parts)}"
-    alphas = {_part_name(figures): _alpha_cell(figures) for figures in parts[:_MAX_BARS]}
-    bars = Plot(
-        f"Krippendorff's alpha (95 %){shown}", "bars", [PlotSeries.with_intervals("alpha", alphas)]
-    )
-    plots = [bars, *_heat_map(parts)]
-    return Report(
-        {"level": level, "parts": parts}, sections, list(_notes(matrices, parts, level)), plots
-    )
+    yield ReportTable(header, rows, most=_MAX_PARTS)
+    # Without the rows of single domains, which have the same reviewers.
+    dimensions = [figures for figures in parts if figures["domain"] is None]
+    yield from filter(None, map(_describe_pattern, dimensions))
+    for figures in dimensions:
+        columns = {f"reviewer of {_part_name(figures)}": "reviewer", "scores": "ratings"}
+        columns |= {"strictness": "strictness", "spread": "spread"}
+        yield ReportTable.of(columns, figures["reviewers"], most=_MAX_REVIEWERS)
 
 
 def _heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
@@ -232,14 +232,10 @@ def _heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
     alphas = {(figures["dimension"], figures["domain"]): figures["alpha"] for figures in parts}
     domains = sorted({domain for _, domain in alphas if domain is not None})
     names = ["all", *domains]
-    series = [
-        PlotSeries(
-            dimension or "all",
-            [alphas.get((dimension, domain)) for domain in (None, *domains)],
-            names,
-        )
-        for dimension in dict.fromkeys(dimension for dimension, _ in alphas)
-    ]
+    series = []
+    for dimension in dict.fromkeys(dimension for dimension, _ in alphas):
+        row = [alphas.get((dimension, domain)) for domain in (None, *domains)]
+        series.append(PlotSeries(dimension or "all", row, names))
     if domains:
         yield Plot("Krippendorff's alpha by dimension and domain", "heat", series)
 
@@ -250,45 +246,51 @@ def _units(parts: Sequence[Figures]) -> str:
 
 
 def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
-    given = ~np.isnan(matrix.scores)
+    has_score = ~np.isnan(matrix.scores)
+    is_paired = matrix.is_paired
     estimate = alpha_interval(matrix.scores, level, tasks=matrix.group)
     above = np.triu_indices(len(matrix.reviewers), 1)
     similarities = jaccard_above_median(matrix.scores, LEAST_SHARED)[above]
     chances = jaccard_by_chance(matrix.scores, LEAST_SHARED)[above]
     has_order = level != "nominal"
     defined = ~np.isnan(similarities) & has_order
-    has_pairs = bool(defined.any())
+    jaccard = None
+    by_chance = None
+    excess = None
+    if defined.any():
+        jaccard = float(similarities[defined].mean())
+        by_chance = float(chances[defined].mean())
+        excess = as_interval(jaccard_excess(matrix.scores, matrix.group, LEAST_SHARED))
     return {
         "dimension": matrix.dimension,
         "domain": matrix.domain,
-        "items": int(np.count_nonzero(matrix.is_paired)),
-        "groups": len(np.unique(matrix.group[matrix.is_paired])),
-        "ratings": int(np.count_nonzero(given)),
+        "items": int(np.count_nonzero(is_paired)),
+        "groups": len(np.unique(matrix.group[is_paired])),
+        "ratings": int(np.count_nonzero(has_score)),
         "alpha": estimate and estimate.value,
         "alpha_low": estimate and estimate.low,
         "alpha_high": estimate and estimate.high,
         "pairs": int(np.count_nonzero(defined)),
-        "jaccard": float(similarities[defined].mean()) if has_pairs else None,
-        "jaccard_by_chance": float(chances[defined].mean()) if has_pairs else None,
-        "jaccard_excess": as_interval(jaccard_excess(matrix.scores, matrix.group, LEAST_SHARED))
-        if has_pairs
-        else None,
-        "reviewers": list(_measure_reviewers(matrix, given)) if has_order else [],
+        "jaccard": jaccard,
+        "jaccard_by_chance": by_chance,
+        "jaccard_excess": excess,
+        "reviewers": list(_measure_reviewers(matrix, has_score)) if has_order else [],
     }
 
 
-def _measure_reviewers(matrix: RatingMatrix, given: Bools) -> Iterator[Figures]:
-    sums = np.where(given, matrix.scores, 0.0).sum(axis=0)
-    counts = given.sum(axis=0)
+def _measure_reviewers(matrix: RatingMatrix, has_score: Bools) -> Iterator[Figures]:
+    sums = np.where(has_score, matrix.scores, 0.0).sum(axis=0)
+    counts = has_score.sum(axis=0)
     for row, name in enumerate(matrix.reviewers):
-        own = matrix.scores[row, given[row]]
-        shared = given[row] & (counts > 1)
+        scores = matrix.scores[row, has_score[row]]
+        is_shared = has_score[row] & (counts > 1)
+        shared = matrix.scores[row, is_shared]
         strictness = None
-        if shared.any():
-            others = (sums[shared] - matrix.scores[row, shared]) / (counts[shared] - 1)
-            strictness = float((others - matrix.scores[row, shared]).mean())
-        spread = float(own.std(ddof=1)) if len(own) > 1 else None
-        yield {"reviewer": name, "ratings": len(own), "strictness": strictness, "spread": spread}
+        if len(shared):
+            others = (sums[is_shared] - shared) / (counts[is_shared] - 1)
+            strictness = float((others - shared).mean())
+        spread = float(scores.std(ddof=1)) if len(scores) > 1 else None
+        yield {"reviewer": name, "ratings": len(scores), "strictness": strictness, "spread": spread}
 
 
 def _part_name(figures: Figures) -> str:
@@ -310,12 +312,14 @@ def _describe_pattern(figures: Figures) -> str | None:
     choices = f"Jaccard is {_SIDES[excess_side]} chance"
     pattern = "the paper's pattern (little agreement in scores, more in what is rated high)"
     if alpha_side < 0 < excess_side:
-        there = "is there"
+        finding = "is there"
     elif alpha_side > 0 or excess_side < 0:
-        there = "is not there"
+        finding = "is not there"
     else:
-        there = "is not shown"
-    return f"{_part_name(figures)}: {pattern} {there}: by their intervals, {scores}, and {choices}"
+        finding = "is not shown"
+    return (
+        f"{_part_name(figures)}: {pattern} {finding}: by their intervals, {scores}, and {choices}"
+    )
 
 
 _SIDES = {-1: "below", 0: "not shown to be above or below", 1: "above"}
@@ -331,30 +335,37 @@ def _compare_interval(cell: IntervalCell, bound: float) -> int:
 def _notes(
     matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: AlphaLevel
 ) -> Iterator[str]:
-    reasons = {
-        "no alpha, as no item has two scores, or all scores of such items are equal": [
-            figures for figures in parts if figures["alpha"] is None
-        ],
-        f"fewer than {_FEW_ITEMS} {_units(parts)}, so that the interval of alpha is too narrow": [
-            figures
-            for figures in parts
-            if figures["alpha"] is not None and figures["groups"] < _FEW_ITEMS
-        ],
-        f"no Jaccard, as no two reviewers have {LEAST_SHARED} common items, some of them above their medians": [
-            figures for figures in parts if figures["jaccard"] is None and level != "nominal"
-        ],
-    }
-    if level == "nominal":
+    has_order = level != "nominal"
+    without_alpha = []
+    with_few_groups = []
+    without_jaccard = []
+    for figures in parts:
+        name = _part_name(figures)
+        if figures["alpha"] is None:
+            without_alpha.append(name)
+        elif figures["groups"] < _FEW_ITEMS:
+            with_few_groups.append(name)
+        if figures["jaccard"] is None and has_order:
+            without_jaccard.append(name)
+    if not has_order:
         yield "classes have no order, so there is no Jaccard, strictness or spread"
-    for reason, concerned in reasons.items():
-        if concerned:
-            yield f"{reason}: {join_names(list(map(_part_name, concerned)))}"
+    if without_alpha:
+        problem = "no alpha, as no item has two scores, or all scores of such items are equal"
+        yield f"{problem}: {join_names(without_alpha)}"
+    if with_few_groups:
+        problem = (
+            f"fewer than {_FEW_ITEMS} {_units(parts)}, so that the interval of alpha is too narrow"
+        )
+        yield f"{problem}: {join_names(with_few_groups)}"
+    if without_jaccard:
+        problem = f"no Jaccard, as no two reviewers have {LEAST_SHARED} common items, some of them above their medians"
+        yield f"{problem}: {join_names(without_jaccard)}"
     for matrix in matrices:
-        if matrix.domain is None and level != "nominal":
+        if matrix.domain is None and has_order:
             scores = matrix.scores[~np.isnan(matrix.scores)]
-            yield from filter(
-                None, [question_codes(matrix.dimension or "all", scores, "use --level nominal")]
-            )
+            question = question_codes(matrix.dimension or "all", scores, "use --level nominal")
+            if question is not None:
+                yield question
 
 
 def question_codes(name: str, scores: Floats, remedy: str) -> str | None:

@@ -114,8 +114,9 @@ class PowerStudy:
         """Return the median half-width over numbers of items, doubled until it is as narrow as wanted."""
         curve: list[Figures] = []
         groups = _LEAST_ITEMS
-        half_width = np.inf
-        while groups * items.per_group <= _MOST_ITEMS and half_width > self.width:
+        while groups * items.per_group <= _MOST_ITEMS:
+            if curve and not curve[-1]["half_width"] > self.width:
+                break
             rng = np.random.default_rng((self.seed, per_item, groups))
             widths = []
             for _ in range(_DRAWS):
