@@ -222,8 +222,12 @@ def _sections(
     dimensions = [figures for figures in parts if figures["domain"] is None]
     yield from filter(None, map(_describe_pattern, dimensions))
     for figures in dimensions:
-        columns = {f"reviewer of {_part_name(figures)}": "reviewer", "scores": "ratings"}
-        columns |= {"strictness": "strictness", "spread": "spread"}
+        columns = {
+            f"reviewer of {_part_name(figures)}": "reviewer",
+            "scores": "ratings",
+            "strictness": "strictness",
+            "spread": "spread",
+        }
         yield ReportTable.of(columns, figures["reviewers"], most=_MAX_REVIEWERS)
 
 
