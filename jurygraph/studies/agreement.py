@@ -340,30 +340,21 @@ def _notes(
     matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: AlphaLevel
 ) -> Iterator[str]:
     has_order = level != "nominal"
-    without_alpha = []
-    with_few_groups = []
-    without_jaccard = []
-    for figures in parts:
-        name = _part_name(figures)
-        if figures["alpha"] is None:
-            without_alpha.append(name)
-        elif figures["groups"] < _FEW_ITEMS:
-            with_few_groups.append(name)
-        if figures["jaccard"] is None and has_order:
-            without_jaccard.append(name)
+    with_alpha = [figures for figures in parts if figures["alpha"] is not None]
+    no_alpha = [figures for figures in parts if figures["alpha"] is None]
+    few_groups = [figures for figures in with_alpha if figures["groups"] < _FEW_ITEMS]
+    no_jaccard = [figures for figures in parts if figures["jaccard"] is None and has_order]
+    reasons = {
+        "no alpha, as no item has two scores, or all scores of such items are equal": no_alpha,
+        f"fewer than {_FEW_ITEMS} {_units(parts)}, so that the interval of alpha is too narrow": few_groups,
+        f"no Jaccard, as no two reviewers have {LEAST_SHARED} common items, some of them above their medians": no_jaccard,
+    }
     if not has_order:
         yield "classes have no order, so there is no Jaccard, strictness or spread"
-    if without_alpha:
-        problem = "no alpha, as no item has two scores, or all scores of such items are equal"
-        yield f"{problem}: {join_names(without_alpha)}"
-    if with_few_groups:
-        problem = (
-            f"fewer than {_FEW_ITEMS} {_units(parts)}, so that the interval of alpha is too narrow"
-        )
-        yield f"{problem}: {join_names(with_few_groups)}"
-    if without_jaccard:
-        problem = f"no Jaccard, as no two reviewers have {LEAST_SHARED} common items, some of them above their medians"
-        yield f"{problem}: {join_names(without_jaccard)}"
+    for reason, concerned in reasons.items():
+        if concerned:
+            names = list(map(_part_name, concerned))
+            yield f"{reason}: {join_names(names)}"
     for matrix in matrices:
         if matrix.domain is None and has_order:
             scores = matrix.scores[~np.isnan(matrix.scores)]

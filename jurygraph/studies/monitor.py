@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from itertools import islice
+from itertools import chain, islice
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -32,26 +32,26 @@ def report(analyzer: Analyzer) -> Report:
     CUSUMs by their reference value; without a step there are none. A series has its count, mean, sd, extremes and last
     value.
     """
-    series = [
-        _summarize(series.name, np.array([values[place] for values in analyzer.values]))
-        for place, series in enumerate(analyzer.series)
-    ]
+    rows = []
+    for index, series in enumerate(analyzer.series):
+        column = np.array([values[index] for values in analyzer.values])
+        rows.append(_summarize(series.name, column))
+    limits: dict[str, float] = {}
+    if rows:
+        limits = dict(zip(map(str, REFERENCES), analyzer.tests.limits.tolist(), strict=True))
     figures = {
         "steps": analyzer.steps,
         "arl": analyzer.arl,
-        "limits": dict(zip(map(str, REFERENCES), analyzer.tests.limits.tolist(), strict=True))
-        if series
-        else {},
+        "limits": limits,
         "alerts": analyzer.alerts,
-        "series": series,
+        "series": rows,
     }
     adverse = sum(alert.adverse for alert in analyzer.alerts)
     counts = f"{analyzer.steps} steps; {len(analyzer.alerts)} alerts, {adverse} adverse"
     expected = f"one false alarm is expected in {analyzer.arl:g} steps"
-    table = ReportTable(("series", "steps", *_FIGURES), [list(row.values()) for row in series])
-    return Report(
-        figures, [table, f"{counts}; {expected}"], list(_warnings(analyzer)), _plots(analyzer)
-    )
+    table = ReportTable(("series", "steps", *_FIGURES), [list(row.values()) for row in rows])
+    sections: list[str | ReportTable] = [table, f"{counts}; {expected}"]
+    return Report(figures, sections, list(_warnings(analyzer)), _plots(analyzer))
 
 
 def _summarize(name: str, column: Floats) -> dict[str, Any]:
@@ -74,13 +74,13 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
         return
     signs = np.nan_to_num(np.sign(np.array(analyzer.normal_scores)))
     products = signs[1:] * signs[:-1]
-    for series, pairs, agreeing in zip(
-        analyzer.series, np.abs(products).sum(axis=0), products.sum(axis=0), strict=True
-    ):
-        agreement = agreeing / max(pairs, 1.0)
-        rho, lowest = np.sin(
-            np.pi / 2.0 * np.array([agreement, agreement - 3.0 / max(pairs, 1.0) ** 0.5])
-        )
+    pair_counts = np.abs(products).sum(axis=0)
+    agreements = products.sum(axis=0)
+    for series, pairs, agreeing in zip(analyzer.series, pair_counts, agreements, strict=True):
+        count = max(pairs, 1.0)
+        agreement = agreeing / count
+        bounds = np.array([agreement, agreement - 3.0 / count**0.5])
+        rho, lowest = np.sin(np.pi / 2.0 * bounds)
         if pairs >= _MIN_PAIRS and lowest > _HARMLESS:
             problem = f"depends on the step before (autocorrelation {rho:.2f}), so false alarms are more frequent"
             remedy = "shuffle the prompts, or make steps of more tasks"
@@ -89,20 +89,16 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
 
 def _plots(analyzer: Analyzer) -> list[Plot]:
     plots = []
-    for name, values in zip(
-        (one.name for one in analyzer.series), np.array(analyzer.values).T.tolist(), strict=True
-    ):
-        alerts = [
-            alert for alert in analyzer.alerts if alert.series == name or alert.kind == "hack"
-        ]
-        marks = [
-            (float(alert.step), f"{'adverse ' if alert.adverse else ''}{alert.kind}")
-            for alert in alerts
-        ]
-        series = PlotSeries(
-            name, [None if isnan(value) else value for value in values], range(1, len(values) + 1)
-        )
-        plots.append(Plot(name, "line", [series], x_label="step", marks=marks))
+    columns = np.array(analyzer.values).T.tolist()
+    for series, column in zip(analyzer.series, columns, strict=True):
+        marks = []
+        for alert in analyzer.alerts:
+            if alert.series == series.name or alert.kind == "hack":
+                label = f"adverse {alert.kind}" if alert.adverse else alert.kind
+                marks.append((float(alert.step), label))
+        values = [None if isnan(value) else value for value in column]
+        line = PlotSeries(series.name, values, range(1, len(values) + 1))
+        plots.append(Plot(series.name, "line", [line], x_label="step", marks=marks))
     return plots
 
 
@@ -161,7 +157,7 @@ def steps_by_label(stream: Iterable[Group], label: str) -> Iterator[list[Group]]
     if a response lacks the label, a task has two values, or a value occurs again after another.
     """
     step: list[Group] = []
-    seen: list[JsonValue] = []
+    step_values: list[JsonValue] = []
     for group in stream:
         values = [_label(trace, label) for trace, response in group if response is not None]
         task = group[0].trace.task_id
@@ -169,15 +165,15 @@ def steps_by_label(stream: Iterable[Group], label: str) -> Iterator[list[Group]]
             raise InputError(
                 f"task {task!r}: its responses differ in label {label!r}; a task belongs to one step"
             )
-        if values and seen[-1:] != values[:1]:
-            if values[0] in seen:
+        if values and step_values[-1:] != values[:1]:
+            if values[0] in step_values:
                 raise InputError(
                     f"task {task!r}: label {label!r} is {values[0]!r} again, after others; order tasks by it"
                 )
-            if seen:
+            if step_values:
                 yield step
                 step = []
-            seen.append(values[0])
+            step_values.append(values[0])
         step.append(group)
     if step:
         yield step
@@ -196,19 +192,20 @@ def analyzer_steps(cut: Iterable[Sequence[Group]]) -> Iterator[TrainingStep]:
     """Yield steps as the analyzer expects them. Components are those of the first step; lengths are in characters."""
     names: list[str] | None = None
     for tasks in cut:
-        rows = [scored for group in tasks for scored in group]
+        rows = list(chain.from_iterable(tasks))
         rewards = [trace.reward for trace, _ in rows]
         if names is None:
-            names = sorted({name for reward in rewards for name in reward.components})
+            names = sorted(set(chain.from_iterable(reward.components for reward in rewards)))
+        components = {}
+        for name in names:
+            components[name] = _to_floats(reward.components.get(name) for reward in rewards)
+        lengths: list[int | None] = []
+        for _, response in rows:
+            lengths.append(None if response is None else len(response.text))
         yield TrainingStep(
             rewards=_to_floats(reward.value for reward in rewards),
-            components={
-                name: _to_floats(reward.components.get(name) for reward in rewards)
-                for name in names
-            },
-            lengths=_to_floats(
-                None if response is None else len(response.text) for _, response in rows
-            ),
+            components=components,
+            lengths=_to_floats(lengths),
             groups=[trace.task_id for trace, _ in rows],
         )
 
