@@ -347,8 +347,9 @@ def _notes(
     reasons = {
         "no alpha, as no item has two scores, or all scores of such items are equal": no_alpha,
         f"fewer than {_FEW_ITEMS} {_units(parts)}, so that the interval of alpha is too narrow": few_groups,
-        f"no Jaccard, as no two reviewers have {LEAST_SHARED} common items, some of them above their medians": no_jaccard,
     }
+    no_pair = f"no Jaccard, as no two reviewers have {LEAST_SHARED} common items, some of them above their medians"
+    reasons[no_pair] = no_jaccard
     if not has_order:
         yield "classes have no order, so there is no Jaccard, strictness or spread"
     for reason, concerned in reasons.items():

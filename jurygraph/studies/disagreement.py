@@ -14,7 +14,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import jackknife_interval
 from jurygraph.runs.run import Run
-from jurygraph.schema import Trace
+from jurygraph.schema import ComponentSpec, Trace
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
@@ -86,9 +86,8 @@ def read_samples(
     for index, group in enumerate(run.group_records()):
         units[group.key] = unit_of(run, group.key)
         for trace, _ in run.group(group):
-            missing = next(
-                (name for name in chosen if trace.reward.components.get(name) is None), None
-            )
+            values_by_name = trace.reward.components
+            missing = next((name for name in chosen if values_by_name.get(name) is None), None)
             if trace.reward.value is None:
                 left_out["responses whose reward failed"] += 1
             elif missing is not None:
@@ -96,19 +95,18 @@ def read_samples(
             elif step_label is not None and step_label not in trace.labels:
                 left_out[f"responses without the label {step_label}"] += 1
             else:
-                step = (
-                    index // (every or 1) + 1.0
-                    if step_label is None
-                    else _labelled_step(trace, step_label)
-                )
-                samples.append((trace, [_unit_component(trace, name) for name in chosen], step))
+                step = index // (every or 1) + 1.0
+                if step_label is not None:
+                    step = _labelled_step(trace, step_label)
+                values = [_unit_component(trace, name) for name in chosen]
+                samples.append((trace, values, step))
         advance(1)
     if len(samples) < 2:
-        reasons = "; ".join(f"{reason}: {count}" for reason, count in left_out.items())
         problem = f"{len(samples)} of its responses have a reward and {', '.join(chosen)}"
-        raise InputError(
-            f"{run.folder}: {problem}{f' ({reasons})' if reasons else ''}; at least 2 are needed"
-        )
+        if left_out:
+            reasons = "; ".join(f"{reason}: {count}" for reason, count in left_out.items())
+            problem += f" ({reasons})"
+        raise InputError(f"{run.folder}: {problem}; at least 2 are needed")
     samples.sort(key=lambda sample: sample[0].response_id)
     has_steps = step_label is not None or every is not None
     return Samples(
@@ -123,27 +121,25 @@ def read_samples(
 
 
 def _choose_components(run: Run, requested: Sequence[str]) -> tuple[str, ...]:
-    specs = [
-        spec for record in run.ledger.records("decision") for spec in run.decision(record.key).specs
-    ]
-    known = dict.fromkeys(spec.name for spec in specs)
+    specs: list[ComponentSpec] = []
+    for record in run.ledger.records("decision"):
+        specs += run.decision(record.key).specs
+    names = list(dict.fromkeys(spec.name for spec in specs))
     positive = dict.fromkeys(spec.name for spec in specs if spec.weight > 0)
     for name in requested:
-        if name not in known:
+        if name not in names:
             raise InputError(
-                f"{run.folder}: has no component {name!r}; its components are {', '.join(known)}"
+                f"{run.folder}: has no component {name!r}; its components are {', '.join(names)}"
             )
-    chosen = tuple(dict.fromkeys(requested)) or (
-        PAPER if set(PAPER) <= positive.keys() else tuple(positive)
-    )
+    chosen = tuple(dict.fromkeys(requested))
+    if not chosen:
+        chosen = PAPER if set(PAPER) <= positive.keys() else tuple(positive)
     if len(chosen) < 2:
-        problem = (
-            f"only {chosen[0]} is there to compare"
-            if chosen
-            else "no component counts with a positive weight"
-        )
+        problem = "no component counts with a positive weight"
+        if chosen:
+            problem = f"only {chosen[0]} is there to compare"
         raise InputError(
-            f"{run.folder}: {problem}; name 2 components or more of {', '.join(known)}"
+            f"{run.folder}: {problem}; name 2 components or more of {', '.join(names)}"
         )
     return chosen
 
@@ -183,8 +179,10 @@ def report(runs: Sequence[Samples]) -> Report:
     run is not cut into steps), and `left_out`, by reason.
     """
     measured = [_measure(samples) for samples in runs]
-    columns = {"run": "run", "responses": "samples", "mean D_pair": "disagreement"}
-    columns |= {
+    columns = {
+        "run": "run",
+        "responses": "samples",
+        "mean D_pair": "disagreement",
         f"τ ({PERCENTILE:g}th pct)": "threshold",
         "conflicts": "conflicts",
         "conflict rate": "conflict_rate",
@@ -193,9 +191,8 @@ def report(runs: Sequence[Samples]) -> Report:
     notes: list[str] = []
     for row in measured:
         components = ", ".join(row["components"])
-        sections.append(
-            f"{row['run']}: {components}, of {row['samples']} responses to {row['tasks']} {row['units']}"
-        )
+        sizes = f"{row['samples']} responses to {row['tasks']} {row['units']}"
+        sections.append(f"{row['run']}: {components}, of {sizes}")
         sections += _run_tables(row)
         notes += omission_notes(row["left_out"], f"{row['run']}: ")
         halves = row["split"]
@@ -230,41 +227,47 @@ def _measure(samples: Samples) -> Figures:
 
 def _run_tables(figures: Figures) -> Iterator[ReportTable]:
     halves = figures["split"]
-    sides = {f"High-div ({halves['high']})": "high", f"Low-div ({halves['low']})": "low"}
-    yield ReportTable.of(
-        {"mean": "name", **sides, "difference (95 %)": "difference"}, halves["rows"]
-    )
-    series = {title: name for name, title in _SERIES_TITLES.items()}
+    columns = {
+        "mean": "name",
+        f"High-div ({halves['high']})": "high",
+        f"Low-div ({halves['low']})": "low",
+        "difference (95 %)": "difference",
+    }
+    yield ReportTable.of(columns, halves["rows"])
+    columns = {"step": "step", "responses": "samples"}
+    for name, title in _SERIES_TITLES.items():
+        columns[title] = name
     steps = [{**step, "step": f"{step['step']:g}"} for step in figures["steps"]]
-    yield ReportTable.of({"step": "step", "responses": "samples", **series}, steps, most=_MAX_STEPS)
+    yield ReportTable.of(columns, steps, most=_MAX_STEPS)
 
 
 def _plots(measured: Sequence[Figures]) -> Iterator[Plot]:
-    for name, title in _SERIES_TITLES.items() if any(row["steps"] for row in measured) else ():
-        series = [
-            PlotSeries(
-                row["run"],
-                [step[name] for step in row["steps"]],
-                [step["step"] for step in row["steps"]],
-            )
-            for row in measured
-        ]
+    if not any(row["steps"] for row in measured):
+        return
+    for name, title in _SERIES_TITLES.items():
+        series = []
+        for row in measured:
+            values = [step[name] for step in row["steps"]]
+            numbers = [step["step"] for step in row["steps"]]
+            series.append(PlotSeries(row["run"], values, numbers))
         yield Plot(title, "line", series, x_label="step")
 
 
 def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> list[Figures]:
     if samples.steps is None:
         return []
-    steps, places, counts = np.unique(samples.steps, return_inverse=True, return_counts=True)
-    columns = {"step": steps, "samples": counts}
-    for name, column in (
-        ("reward", samples.rewards),
-        ("disagreement", disagreement),
-        ("conflict_rate", conflict),
-    ):
-        columns[name] = np.bincount(places, column) / counts
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    return [dict(zip(columns, row, strict=True)) for row in rows]
+    steps, step_index, counts = np.unique(samples.steps, return_inverse=True, return_counts=True)
+    rewards = np.bincount(step_index, samples.rewards) / counts
+    disagreements = np.bincount(step_index, disagreement) / counts
+    conflict_rates = np.bincount(step_index, conflict) / counts
+    rows: list[Figures] = []
+    for index, step in enumerate(steps.tolist()):
+        row: Figures = {"step": step, "samples": int(counts[index])}
+        row["reward"] = float(rewards[index])
+        row["disagreement"] = float(disagreements[index])
+        row["conflict_rate"] = float(conflict_rates[index])
+        rows.append(row)
+    return rows
 
 
 def pairwise(components: ArrayLike) -> np.float64 | Floats:
@@ -289,37 +292,36 @@ def split(samples: Samples, disagreement: Floats) -> Figures:
     units all agree.
     """
     size = len(disagreement)
-    exact_count = round(
-        (100.0 - PERCENTILE) * size / 100.0, 9
-    )  # 20 % of 12.5 is 2.5, and half up is 3
+    # 20 % of 12.5 is 2.5, and half up is 3
+    exact_count = round((100.0 - PERCENTILE) * size / 100.0, 9)
     high_count = min(size - 1, max(1, math.floor(exact_count + 0.5)))
     order = np.argsort(-disagreement, kind="stable")  # the samples are in the order of their ids
     chosen = np.zeros(size, dtype=np.bool_)
     chosen[order[:high_count]] = True
     cut = disagreement[order[high_count - 1]]
+    is_tied = disagreement == cut
     units = np.unique(samples.units, return_inverse=True)[1]
-    columns = {
-        "reward": samples.rewards,
-        **dict(zip(samples.components, samples.values.T, strict=True)),
-    }
+    columns = {"reward": samples.rewards}
+    columns |= zip(samples.components, samples.values.T, strict=True)
+    rows = []
+    for name, column in columns.items():
+        rows.append({"name": name, **_compare_sides(column, chosen, units)})
     return {
         "high": high_count,
         "low": size - high_count,
         "cut": float(cut),
-        "tied_high": int((chosen & (disagreement == cut)).sum()),
-        "tied_low": int((~chosen & (disagreement == cut)).sum()),
-        "rows": [
-            {"name": name, **_compare_sides(column, chosen, units)}
-            for name, column in columns.items()
-        ],
+        "tied_high": int((chosen & is_tied).sum()),
+        "tied_low": int((~chosen & is_tied).sum()),
+        "rows": rows,
     }
 
 
 def _compare_sides(column: Floats, chosen: Bools, units: Ints) -> Figures:
-    counts = np.array([np.bincount(units, side) for side in (chosen, ~chosen)])
-    sums = np.array([np.bincount(units, column * side) for side in (chosen, ~chosen)])
+    sides = (chosen, ~chosen)
+    counts = np.array([np.bincount(units, side) for side in sides])
+    sums = np.array([np.bincount(units, column * side) for side in sides])
     totals = counts.sum(axis=1, keepdims=True)
-    high, low = (math.fsum(column[side]) / float(side.sum()) for side in (chosen, ~chosen))
+    high, low = [math.fsum(column[side]) / float(side.sum()) for side in sides]
     interval = IntervalCell(high - low, None, None)
     if (counts < totals).all():  # no unit has all of a side
         means = np.array([[high], [low]])
