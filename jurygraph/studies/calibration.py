@@ -41,19 +41,25 @@ class LabelledScores(NamedTuple):
 
 def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledScores:
     """Return the labelled scores of all judges of a question. Raises InputError for an unknown one, or few tasks."""
-    own = [study for study in studies if study.judge.question == question]
-    if not own:
-        known = dict.fromkeys(study.judge.question for study in studies)
-        hint = did_you_mean(question, known) or f"there are {', '.join(known)}"
+    chosen = [study for study in studies if study.judge.question == question]
+    if not chosen:
+        questions = dict.fromkeys(study.judge.question for study in studies)
+        hint = did_you_mean(question, questions) or f"there are {', '.join(questions)}"
         raise InputError(f"--calibrate: no question {quote(question)} has labels; {hint}")
-    rows = [(row, study) for study in own for row in study.rows]
-    names, tasks = np.unique([row.task for row, _ in rows], return_inverse=True)
+    task_ids: list[str] = []
+    for study in chosen:
+        task_ids += [row.task for row in study.rows]
+    names, tasks = np.unique(task_ids, return_inverse=True)
     if len(names) < _MIN_TASKS:
         problem = f"{quote(question)} has labelled scores in {len(names)} tasks, too few for {FOLDS} folds"
         raise InputError(f"--calibrate: {problem}; label responses of {_MIN_TASKS} tasks at least")
-    scores = np.array([row.score for row, _ in rows])
-    targets = np.array([study.to_unit(row.target) for row, study in rows])
-    return LabelledScores(question, scores, targets, tasks, all(study.is_binary for study in own))
+    scores: list[float] = []
+    targets: list[float] = []
+    for study in chosen:
+        scores += [row.score for row in study.rows]
+        targets += [study.to_unit(row.target) for row in study.rows]
+    is_binary = all(study.is_binary for study in chosen)
+    return LabelledScores(question, np.array(scores), np.array(targets), tasks, is_binary)
 
 
 def fit_calibration(scores: Floats, targets: Floats, method: CalibrationMethod) -> ScoreCalibration:
@@ -67,13 +73,16 @@ def _isotonic(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
     """Return both ends of each block of pooled adjacent violators, and their values."""
     from scipy.optimize import isotonic_regression
 
-    knots, places = np.unique(scores, return_inverse=True)
-    counts = np.bincount(places).astype(np.float64)
-    fitted = isotonic_regression(np.bincount(places, targets) / counts, weights=counts)
+    knots, knot_index = np.unique(scores, return_inverse=True)
+    counts = np.bincount(knot_index).astype(np.float64)
+    means = np.bincount(knot_index, targets) / counts
+    fitted = isotonic_regression(means, weights=counts)
     values = np.maximum.accumulate(fitted.x)
-    is_end = (np.diff(values, prepend=-1.0) > 0.0) | (np.diff(values, append=2.0) > 0.0)
-    ends = np.flatnonzero(is_end)
-    kept = ends[np.unique(np.linspace(0, len(ends) - 1, min(len(ends), _MAX_KNOTS)).astype(int))]
+    is_start = np.diff(values, prepend=-1.0) > 0.0
+    is_end = np.diff(values, append=2.0) > 0.0
+    ends = np.flatnonzero(is_start | is_end)
+    spaced = np.linspace(0, len(ends) - 1, min(len(ends), _MAX_KNOTS)).astype(int)
+    kept = ends[np.unique(spaced)]
     return knots[kept], values[kept]
 
 
@@ -83,19 +92,22 @@ def _platt(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
     from scipy.special import expit
 
     met = targets.sum()
-    smooth = targets * (met + 1.0) / (met + 2.0) + (1.0 - targets) / (len(targets) - met + 2.0)
+    unmet = len(targets) - met
+    smooth = targets * (met + 1.0) / (met + 2.0) + (1.0 - targets) / (unmet + 2.0)
     odds = _log_odds(scores)
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         linear = parameters[0] * odds + parameters[1]
         errors = expit(linear) - smooth
         gradient = np.array([(errors * odds).mean(), errors.mean()])
-        return float((np.logaddexp(0.0, linear) - smooth * linear).mean()), gradient
+        losses = np.logaddexp(0.0, linear) - smooth * linear
+        return float(losses.mean()), gradient
 
-    slope, offset = minimize(
-        loss, [1.0, 0.0], jac=True, method="L-BFGS-B", bounds=[(0.0, None), (None, None)]
-    ).x
-    return _GRID, np.maximum.accumulate(expit(slope * _log_odds(_GRID) + offset))
+    bounds = [(0.0, None), (None, None)]
+    fitted = minimize(loss, [1.0, 0.0], jac=True, method="L-BFGS-B", bounds=bounds)
+    slope, offset = fitted.x
+    values = expit(slope * _log_odds(_GRID) + offset)
+    return _GRID, np.maximum.accumulate(values)
 
 
 def _log_odds(scores: Floats) -> Floats:
@@ -147,12 +159,12 @@ def threshold_for(
         if bound > rate:
             break
         if passes.any():
-            rates = {
+            lowest = {
+                "threshold": threshold,
                 "false_positives": share.value,
                 "at_most": bound,
                 "passed": float(passes.mean()),
             }
-            lowest = {"threshold": threshold, **rates}
     return lowest
 
 
@@ -167,38 +179,35 @@ def report(
     calibrated, constant = cross_fit(labelled, method, seed)
     fitted = fit_calibration(labelled.scores, labelled.targets, method)
     values = {"as judged": labelled.scores, "calibrated": calibrated, "constant": constant}
-    errors = {name: (scores - labelled.targets) ** 2 for name, scores in values.items()}
-    rows: list[list[object]] = [
-        [
-            name,
-            _over_tasks(errors[name], labelled.tasks),
-            reliability(scores, labelled.targets)[0],
-            float(scores.mean()),
-        ]
-        for name, scores in values.items()
-    ]
+    errors: dict[str, Floats] = {}
+    rows: dict[str, dict[str, object]] = {}
+    for name, scores in values.items():
+        errors[name] = (scores - labelled.targets) ** 2
+        error = _over_tasks(errors[name], labelled.tasks)
+        ece = reliability(scores, labelled.targets)[0]
+        rows[name] = {"error": error, "ece": ece, "mean": float(scores.mean())}
     gain = _over_tasks(errors["as judged"] - errors["calibrated"], labelled.tasks)
-    counts = {"labels": len(labelled.scores), "tasks": int(labelled.tasks.max()) + 1}
     figures: dict[str, Any] = {
         "question": labelled.question,
         "method": method,
         "seed": seed,
-        **counts,
+        "labels": len(labelled.scores),
+        "tasks": int(labelled.tasks.max()) + 1,
+        "rows": rows,
+        "gain": gain,
+        "digest": fitted.digest,
+        "gate": None,
     }
-    figures["rows"] = {
-        row[0]: dict(zip(("error", "ece", "mean"), row[1:], strict=True)) for row in rows
-    }
-    figures |= {"gain": gain, "digest": fitted.digest, "gate": None}
+    sizes = f"{figures['labels']} labels in {figures['tasks']} tasks"
+    cells = [[name, *row.values()] for name, row in rows.items()]
+    cells.append(["gain", gain, None, None])
     sections: list[str | ReportTable] = [
-        "{question}: {method} map of {labels} labels in {tasks} tasks, each with the map of other tasks".format(
-            **figures
-        ),
-        ReportTable(
-            ["scores", "squared error", "ECE", "mean"], [*rows, ["gain", gain, None, None]]
-        ),
+        f"{labelled.question}: {method} map of {sizes}, each with the map of other tasks",
+        ReportTable(["scores", "squared error", "ECE", "mean"], cells),
     ]
     if rate is not None:
-        figures["gate"] = threshold_for(labelled, fitted, rate) if labelled.is_binary else None
+        if labelled.is_binary:
+            figures["gate"] = threshold_for(labelled, fitted, rate)
         sections.append(_describe_gate(figures["gate"], rate))
     has_gain = gain.low is not None and gain.low > 0.0
     problem = f"{labelled.question}: no gain is shown; keep the scores as they are, or label more responses"

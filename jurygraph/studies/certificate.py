@@ -6,6 +6,7 @@ It computes nothing itself. What was not measured says so and why, with the comm
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,30 +90,26 @@ def certify(
     InputError for a run that cannot be read, or labels or attacks of another form.
     """
     # A run that cannot be read is an error, and no figure that is missing.
-    judges = dict.fromkeys(
-        name for names in read(runs, lambda run, _: run.judges or ["none"]) for name in names
-    )
-    given = {
-        subject for subject, source in ((PEOPLE, labels), (ATTACKS, attacks)) if source is not None
-    }
+    judges = dict.fromkeys(chain.from_iterable(read(runs, lambda run, _: run.judges or ["none"])))
+    # What the user names a file for has to be measured.
+    required = set()
+    if labels is not None:
+        required.add(PEOPLE)
+    if attacks is not None:
+        required.add(ATTACKS)
     named = " ".join(map(shell_quote, runs))
     presentations = cache(partial(read_sources, runs, read))
+    by_run = partial(_by_run, runs, read)
+    people = partial(_people, runs, read, named, labels)
+    label_command = f"jurygraph study judge {named} --labels F"
     parts: list[tuple[str, str, Callable[[], CertifiedFigures]]] = [
         ("wording, repeats, drift", _NEW_RUNS, partial(_wording, presentations, named)),
         ("signs", _NEW_RUNS, partial(_signs, presentations, named)),
-        ("false credit", "", partial(_by_run, runs, read, _credit, "false credit", _NEW_GRAPHS)),
+        ("false credit", "", partial(by_run, _credit, "false credit", _NEW_GRAPHS)),
         (ATTACKS, "jurygraph attack --config F --json", partial(_attacks, attacks)),
-        (
-            PEOPLE,
-            f"jurygraph study judge {named} --labels F",
-            partial(_people, runs, read, named, labels),
-        ),
-        (
-            "coverage",
-            "",
-            partial(_by_run, runs, read, _coverage, "coverage", "jurygraph score TASKS --out F"),
-        ),
-        ("votes of a jury", "", partial(_by_run, runs, read, _votes, "votes of a jury", _JURY)),
+        (PEOPLE, label_command, people),
+        ("coverage", "", partial(by_run, _coverage, "coverage", "jurygraph score TASKS --out F")),
+        ("votes of a jury", "", partial(by_run, _votes, "votes of a jury", _JURY)),
     ]
     figures: list[CertifiedFigure] = []
     sections: list[str | ReportTable] = [f"judge: {', '.join(judges)}; runs: {named}"]
@@ -120,19 +117,18 @@ def certify(
         try:
             certified = list(measure())
         except InputError as error:
-            if subject in given:
+            if subject in required:
                 raise
             certified = [CertifiedFigure(subject, command, why=str(error))]
         figures += certified
         measured = [figure for figure in certified if figure.value is not None]
         if measured:
-            sections.append(
-                f"command: {'; '.join(dict.fromkeys(figure.command for figure in measured))}"
-            )
-            rows = [
-                (cell.name, format_cell(cell, variance_digits([cell.value], _DIGITS)), cell.n)
-                for cell in measured
-            ]
+            commands = dict.fromkeys(figure.command for figure in measured)
+            sections.append(f"command: {'; '.join(commands)}")
+            rows = []
+            for figure in measured:
+                digits = variance_digits([figure.value], _DIGITS)
+                rows.append((figure.name, format_cell(figure, digits), figure.n))
             sections.append(ReportTable((subject, "value (95 %)", "n"), rows))
     sections.append(_missing_table([figure for figure in figures if figure.value is None]))
     return Report({"runs": list(map(str, runs)), "figures": figures}, sections)
@@ -143,7 +139,9 @@ def _missing_table(missing: Sequence[CertifiedFigure]) -> ReportTable:
     names: dict[tuple[str, str], list[str]] = {}
     for figure in missing:
         names.setdefault((figure.why, figure.command), []).append(figure.name)
-    rows = [("; ".join(of), why, command) for (why, command), of in names.items()]
+    rows = []
+    for (why, command), figure_names in names.items():
+        rows.append(("; ".join(figure_names), why, command))
     return ReportTable(("not measured", "because", "what would measure it"), rows, left=3)
 
 
@@ -163,16 +161,16 @@ def _wording(presentations: ReadPresentations, named: str) -> CertifiedFigures:
     command = f"jurygraph study stability {named}"
     report = measure_stability(presentations()).figures
     # Where there are several judges or bands of quality, the last row of each protocol is of all.
-    of_all = {
-        (row["protocol"], row.get("stakeholders")): row
-        for row in [*report["noise"], *report["ratios"]]
-    }
-    for (protocol, size), row in of_all.items():
+    last_rows = {}
+    for row in [*report["noise"], *report["ratios"]]:
+        last_rows[row["protocol"], row.get("stakeholders")] = row
+    for (protocol, size), row in last_rows.items():
         label = protocol if size is None else f"{protocol}, {size} stakeholders"
         for measure, (symbol, why) in _MEASURES.items():
             if measure in row:
-                n = row[measure].clusters if row[measure] else 0
-                yield _figure(f"{symbol} of {label}", row[measure], n, command, why, _NEW_RUNS)
+                estimate = row[measure]
+                n = estimate.clusters if estimate else 0
+                yield _figure(f"{symbol} of {label}", estimate, n, command, why, _NEW_RUNS)
     for row in report["drift"]:
         label = f"share of drifting weights in σ²_Sem of {row['protocol']}, {row['stakeholders']} stakeholders"
         yield _figure(label, row["explained"], row["variants"], command)
@@ -183,19 +181,20 @@ def _wording(presentations: ReadPresentations, named: str) -> CertifiedFigures:
 
 def _signs(presentations: ReadPresentations, named: str) -> CertifiedFigures:
     report = measure_signal(presentations()).figures
+    command = f"jurygraph study signal {named}"
+    groups = len(report["groups"])
     for name, estimate in report["together"].items():
         label = f"{name} of all groups together, of {report['protocol']}"
-        yield _figure(label, estimate, len(report["groups"]), f"jurygraph study signal {named}")
+        yield _figure(label, estimate, groups, command)
 
 
 def _credit(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     report = credit.report(credit.read_sheets(run, advance), random_graphs=1).figures
+    command = f"jurygraph study credit {shell_quote(run.folder)}"
     for rule in ("flat", "gear"):
         leakage = report["methods"][rule]["leakage"]
         name = f"unearned credit by {rule}, {run.folder.name}"
-        yield _figure(
-            name, leakage, leakage["cases"], f"jurygraph study credit {shell_quote(run.folder)}"
-        )
+        yield _figure(name, leakage, leakage["cases"], command)
 
 
 def _attacks(file: Path | None) -> CertifiedFigures:
@@ -206,13 +205,15 @@ def _attacks(file: Path | None) -> CertifiedFigures:
     try:
         figures = json.loads(file.read_bytes())
         arm = figures["arms"][figures["configured"]]
-        for level, name in (
-            ("attacks", "attacks that got credit"),
-            ("honest", "honest responses that got credit"),
-        ):
+        command = f"jurygraph attack --json > {shell_quote(file)}"
+        names = {
+            "attacks": "attacks that got credit",
+            "honest": "honest responses that got credit",
+        }
+        for level, name in names.items():
             share = arm[level]["responses"]
-            ends = {"value": share["rate"], "low": share["low"], "high": share["high"]}
-            yield _figure(name, ends, share["n"], f"jurygraph attack --json > {shell_quote(file)}")
+            estimate = {"value": share["rate"], "low": share["low"], "high": share["high"]}
+            yield _figure(name, estimate, share["n"], command)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{file}: is not what `jurygraph attack --json` prints") from None
 
@@ -238,12 +239,11 @@ def _coverage(run: Run, advance: ProgressCallback) -> CertifiedFigures:
         if trace.task_id not in units:
             units[trace.task_id] = unit_of(run, trace.task_id)
         by_unit.setdefault(units[trace.task_id], []).append(trace.reward.coverage)
-    share = share_interval(
-        [sum(values) for values in by_unit.values()], [len(values) for values in by_unit.values()]
-    )
-    number = sum(len(values) for values in by_unit.values())
+    sums = [sum(values) for values in by_unit.values()]
+    sizes = [len(values) for values in by_unit.values()]
+    share = share_interval(sums, sizes)
     name = f"judged share of the weight, {run.folder.name}"
-    yield _figure(name, share, number, f"jurygraph show {shell_quote(run.folder)}")
+    yield _figure(name, share, sum(sizes), f"jurygraph show {shell_quote(run.folder)}")
 
 
 def _votes(run: Run, advance: ProgressCallback) -> CertifiedFigures:
@@ -252,11 +252,7 @@ def _votes(run: Run, advance: ProgressCallback) -> CertifiedFigures:
         name = f"votes of a jury, {run.folder.name}"
         yield CertifiedFigure(name, _JURY, why="one judge alone gave scores")
         return
+    command = f"jurygraph study reliability {shell_quote(run.folder)}"
     for row in report["judges"]:
         name = f"α of the judges on {row['name']}, {run.folder.name}"
-        yield _figure(
-            name,
-            row["alpha"],
-            row["responses"],
-            f"jurygraph study reliability {shell_quote(run.folder)}",
-        )
+        yield _figure(name, row["alpha"], row["responses"], command)
