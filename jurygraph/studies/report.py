@@ -21,11 +21,12 @@ _MARKDOWN_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|#"})
 
 def refuse_repeated(sources: Iterable[Path]) -> None:
     """Raise `InputError` for a file or a folder that is named twice: it would count twice."""
-    known = set[Path]()
+    paths = set[Path]()
     for source in sources:
-        if source.resolve() in known:
+        path = source.resolve()
+        if path in paths:
             raise InputError(f"{source}: is named twice; name each once")
-        known.add(source.resolve())
+        paths.add(path)
 
 
 class IntervalCell(NamedTuple):
@@ -63,9 +64,8 @@ class ReportTable:
         cls, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], **layout: Any
     ) -> Self:
         """Return the table of records: `columns` has the field of each title, and `layout` the other attributes."""
-        return cls(
-            list(columns), [[row[name] for name in columns.values()] for row in rows], **layout
-        )
+        cells = [[row[name] for name in columns.values()] for row in rows]
+        return cls(list(columns), cells, **layout)
 
     def cells(self) -> list[list[str]]:
         """Return the rows that a person is shown, as text."""
@@ -94,12 +94,12 @@ class PlotSeries:
     @classmethod
     def with_intervals(cls, label: str, by_name: Mapping[str, object]) -> Self:
         """Return a series of estimates with intervals, over their names."""
-        cells = [
-            as_interval(estimate) or IntervalCell(None, None, None) for estimate in by_name.values()
-        ]
+        missing = IntervalCell(None, None, None)
+        cells = [as_interval(estimate) or missing for estimate in by_name.values()]
+        values = [cell.value for cell in cells]
         low = [cell.low for cell in cells]
         high = [cell.high for cell in cells]
-        return cls(label, [cell.value for cell in cells], list(by_name), low, high)
+        return cls(label, values, list(by_name), low, high)
 
 
 @dataclass(frozen=True)
@@ -149,9 +149,10 @@ class Report:
         """Return sections and notes as Markdown, below the command that made them. Texts cannot add markup."""
         blocks = [f"`{escape_hidden(command).replace('`', ' ')}`"] if command else []
         for section in self.sections:
-            blocks.append(
-                _escape(section) if isinstance(section, str) else "\n".join(_table_lines(section))
-            )
+            if isinstance(section, str):
+                blocks.append(_escape(section))
+            else:
+                blocks.append("\n".join(_table_lines(section)))
         if self.notes:
             blocks.append("\n".join(f"- {_escape(note)}" for note in self.notes))
         return "\n\n".join(blocks) + "\n"
@@ -163,21 +164,17 @@ class Report:
             if isinstance(section, str):
                 blocks.append(f"<p>{_shown(section)}</p>")
             else:
-                rows = [
-                    _html_row("th", section.header),
-                    *(_html_row("td", row) for row in section.cells()),
-                ]
+                rows = [_html_row("th", section.header)]
+                rows += [_html_row("td", row) for row in section.cells()]
                 blocks.append(f"<table border>{''.join(rows)}</table>")
         blocks += [f"<p>{_shown(note)}</p>" for note in self.notes]
-        return (
-            f'<!doctype html><meta charset="utf-8"><title>{escape(title)}</title>\n'
-            + "\n".join(blocks)
-            + "\n"
-        )
+        head = f'<!doctype html><meta charset="utf-8"><title>{escape(title)}</title>'
+        return "\n".join([head, *blocks]) + "\n"
 
 
-def _html_row(cell: str, texts: Iterable[str]) -> str:
-    return f"<tr>{''.join(f'<{cell}>{_shown(text)}' for text in texts)}"
+def _html_row(tag: str, texts: Iterable[str]) -> str:
+    cells = [f"<{tag}>{_shown(text)}" for text in texts]
+    return f"<tr>{''.join(cells)}"
 
 
 def _shown(text: str) -> str:
@@ -205,11 +202,9 @@ def as_interval(cell: object) -> IntervalCell | None:
     names = IntervalCell._fields
     if isinstance(cell, Mapping):
         return IntervalCell(*(cell[name] for name in names)) if cell.keys() >= set(names) else None
-    return (
-        IntervalCell(*(getattr(cell, name) for name in names))
-        if all(hasattr(cell, one) for one in names)
-        else None
-    )
+    if not all(hasattr(cell, name) for name in names):
+        return None
+    return IntervalCell(*(getattr(cell, name) for name in names))
 
 
 def format_cell(cell: object, digits: int = 4) -> str:
@@ -217,7 +212,9 @@ def format_cell(cell: object, digits: int = 4) -> str:
     estimate = as_interval(cell)
     if estimate is not None:
         return format_interval(*estimate, digits)
-    return format_number(cell, digits) if cell is None or isinstance(cell, float) else str(cell)
+    if cell is None or isinstance(cell, float):
+        return format_number(cell, digits)
+    return str(cell)
 
 
 def omission_notes(left_out: Mapping[str, int], prefix: str = "") -> Iterator[str]:
@@ -227,7 +224,7 @@ def omission_notes(left_out: Mapping[str, int], prefix: str = "") -> Iterator[st
 
 def _table_lines(table: ReportTable) -> Iterator[str]:
     yield _table_row(table.header)
-    yield _table_row("---" if place < table.left else "---:" for place in range(len(table.header)))
+    yield _table_row("---" if index < table.left else "---:" for index in range(len(table.header)))
     for row in table.cells():
         yield _table_row(map(_escape, row))
     yield from (f"\n{line}" for line in table.omission)
