@@ -638,9 +638,9 @@ def _sections(
     yield ReportTable(header, rows, left=4, digits=1, most=_MAX_ATTACKS)
 
 
-def _arm_table(arms: Mapping[str, Figures], labels: Mapping[str, str]) -> ReportTable:
+def _arm_table(figures_by_arm: Mapping[str, Figures], labels: Mapping[str, str]) -> ReportTable:
     rows: list[list[object]] = []
-    for name, arm in arms.items():
+    for name, arm in figures_by_arm.items():
         outcome = arm["attacks"]
         honest = arm["honest"]["verdicts"]
         row: list[object] = [labels[name]]

@@ -78,8 +78,8 @@ def tf_idf(texts: Sequence[str]) -> Any:
     idf = 1.0 + np.log((1.0 + len(texts)) / (1.0 + texts_with_word))
     weights = counts * idf[columns]
     lengths = np.sqrt(np.bincount(rows, weights**2, minlength=len(texts)))
-    cosine_weights = weights / lengths[rows]
-    return sparse.csr_array((cosine_weights, (rows, columns)), shape=(len(texts), max(1, size)))
+    unit_weights = weights / lengths[rows]
+    return sparse.csr_array((unit_weights, (rows, columns)), shape=(len(texts), max(1, size)))
 
 
 class EmbeddedTexts:
@@ -113,8 +113,8 @@ class EmbeddedTexts:
 
 def cosines(vectors: Any, rows: Ints, columns: Ints) -> Floats:
     """Return the cosines of rows of unit vectors, [rows, columns]."""
-    product = vectors[rows] @ vectors[columns].T
-    return product.toarray() if hasattr(product, "toarray") else np.asarray(product)
+    matrix = vectors[rows] @ vectors[columns].T
+    return matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
 
 
 class MantelTest(NamedTuple):

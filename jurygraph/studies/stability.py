@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 from statistics import NormalDist, fmean
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -154,7 +154,7 @@ def summarize_drift(
         np.bincount(cluster, shift_variances), np.bincount(cluster, variances)
     )
 
-    def divide_by_spread(size: float) -> float | None:
+    def divide_by_spread(size: SupportsFloat) -> float | None:
         return float(size) / spread if spread else None
 
     return DriftSummary(
