@@ -276,16 +276,16 @@ def _add_sheet(
     rubric: Rubric,
 ) -> None:
     """Add the sheet of a task, with the responses that have a reward from its rubric."""
-    table = group_table(run, task_id, [response.trace for response in scored])
+    traces = [response.trace for response in scored]
+    table = group_table(run, task_id, traces)
     rule = run.decision_of(task_id).rule
     met_from = run.config.rubric.met_from
-    matrices = {
-        name: table.score_matrix(use, rule, spec.direction, "counted", met_from)
-        for name, use in spec.inputs.items()
-    }
+    matrices = {}
+    for name, use in spec.inputs.items():
+        matrices[name] = table.score_matrix(use, rule, spec.direction, "counted", met_from)
     p, applies = input_means(matrices)
     weights = signed_weights(matrices)
-    has_reward = np.array([response.trace.reward.value is not None for response in scored])
+    has_reward = np.array([trace.reward.value is not None for trace in traces])
     has_gain = (applies & (weights > 0.0)).any(axis=1)
     left_out = sheets.left_out
     left_out["responses whose reward failed"] += int((~has_reward).sum())
@@ -308,7 +308,7 @@ def _add_sheet(
     sheet = RubricSheet(
         task=task_id,
         unit=unit_of(run, task_id),
-        responses=tuple(scored[row].trace.response_id for row in kept),
+        responses=tuple(traces[row].response_id for row in kept),
         criteria=tuple(matrices),
         edges=tuple(edges),
         parents=tuple(parents),
@@ -382,17 +382,24 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
 
 
 def _census(sheets: Sheets, cases: Cases) -> Figures:
-    rows = sheets.sheets
-    graphs = [sheet for sheet in rows if sheet.edges]
-    edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in rows)
+    graphs = 0
+    exact = 0
+    examples = 0
+    edges = 0
+    for sheet in sheets.sheets:
+        examples += len(sheet.responses)
+        edges += len(sheet.edges) * len(sheet.responses)
+        if sheet.edges:
+            graphs += 1
+            exact += is_inferred_exactly(sheet.graph, sheet.exact)
     return {
         "tasks": sheets.tasks,
-        "units": describe_units(sheet.unit for sheet in rows),
+        "units": describe_units(sheet.unit for sheet in sheets.sheets),
         "responses": sheets.responses,
-        "rubrics": len(rows),
-        "graphs": len(graphs),
-        "exact": sum(is_inferred_exactly(sheet.graph, sheet.exact) for sheet in graphs),
-        "examples": sum(len(sheet.responses) for sheet in rows),
+        "rubrics": len(sheets.sheets),
+        "graphs": graphs,
+        "exact": exact,
+        "examples": examples,
         "edges": edges,
         "unjudged": edges - len(cases.p_child),
         "left_out": +sheets.left_out,  # without those of which there are none
