@@ -112,6 +112,7 @@ def _to_part(dimension: str, ratings: Sequence[Rating]) -> ScoredPart:
     for rating in rows:
         groups.append(f"item {rating.key}" if rating.group is None else f"group {rating.group}")
     group = np.unique(groups, return_inverse=True)[1]
+    scores = [rating.score for rating in rows]
     reasons = tuple(rating.reason or "" for rating in rows)
     return ScoredPart(
         dimension=dimension or None,
@@ -122,7 +123,7 @@ def _to_part(dimension: str, ratings: Sequence[Rating]) -> ScoredPart:
         item=item,
         group=group,
         domain=domain,
-        score=np.array([rating.score for rating in rows], dtype=np.float64),
+        score=np.array(scores, dtype=np.float64),
         reasons=reasons if any(reasons) else (),
     )
 

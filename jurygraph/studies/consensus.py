@@ -65,12 +65,12 @@ class VoteColumns:
 
 class _PlacedVote(NamedTuple):
     file: VotesFile
-    place: str
+    location: str
     vote: Vote
 
     @property
     def where(self) -> str:
-        return f"{self.file.path}, {self.place}"
+        return f"{self.file.path}, {self.location}"
 
     def where_field(self, name: str) -> str:
         return f"{self.where}, field {self.file.columns.get(name, name)}"

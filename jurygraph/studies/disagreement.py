@@ -207,14 +207,16 @@ def report(runs: Sequence[Samples]) -> Report:
 def _measure(samples: Samples) -> Figures:
     exact = np.atleast_1d(pairwise(samples.values))
     disagreement = np.round(exact, _DECIMALS)
-    threshold = round(float(np.percentile(disagreement, PERCENTILE, method="linear")), _DECIMALS)
+    percentile = np.percentile(disagreement, PERCENTILE, method="linear")
+    threshold = round(float(percentile), _DECIMALS)
     conflict = disagreement > threshold
+    units = samples.units
     return {
         "run": samples.run,
         "components": samples.components,
-        "units": describe_units(samples.units),
-        "tasks": len(set(samples.units)),
-        "samples": len(samples.units),
+        "units": describe_units(units),
+        "tasks": len(set(units)),
+        "samples": len(units),
         "threshold": threshold,
         "disagreement": float(np.mean(exact)),
         "conflicts": int(conflict.sum()),

@@ -484,7 +484,8 @@ def measure_judge(n: int, seed: int) -> dict[str, float]:
     drawn = rng.normal(size=(VARIANTS, n))
     centered = drawn - drawn.mean(axis=1, keepdims=True)
     # centring leaves 1 - 1/n of the variance, which the root makes up for: that of each weight is DRIFT²
-    weights = target + DRIFT * math.sqrt(n / (n - 1)) * centered
+    scale = DRIFT * math.sqrt(n / (n - 1))
+    weights = target + scale * centered
     utilities = true_utilities + ESTIMATION * rng.normal(size=(VARIANTS, n))
     scores = np.sum(weights * utilities, axis=1) + SHARED * rng.normal(size=VARIANTS)
     drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
