@@ -113,7 +113,7 @@ class Recorder:
             )
 
     def add(self, request: Request, reply: Reply, cost: float | None) -> None:
-        content = [request.model_dump(mode="json"), reply.model_dump(mode="json")]
+        content: Any = [request.model_dump(mode="json"), reply.model_dump(mode="json")]
         redacted: Any = self._redactor.redact_json(content)
         request = Request.model_validate(redacted[0])
         reply = Reply.model_validate(redacted[1])
