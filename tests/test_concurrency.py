@@ -2,13 +2,14 @@
 
 import asyncio
 import signal
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 
 import pytest
 
-from jurygraph.concurrency import gather_in_order, is_interrupt
+from jurygraph.concurrency import gather_in_order, is_interrupt, new_event_loop
 
 
 class Work:
@@ -94,3 +95,10 @@ def test_only_pythons_own_handler_raises_an_interrupt_and_in_the_main_thread(
         assert not pool.submit(is_interrupt, KeyboardInterrupt()).result()
     monkeypatch.setattr("signal.getsignal", lambda _: lambda *_: None)
     assert not is_interrupt(KeyboardInterrupt())
+
+
+def test_without_uvloop_the_loop_is_that_of_asyncio(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    loop = new_event_loop()
+    loop.close()
+    assert type(loop).__module__.startswith("asyncio.")

@@ -297,14 +297,14 @@ def score_study(
     """
     import asyncio
 
-    import uvloop
+    from jurygraph.concurrency import new_event_loop
 
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout_to_stderr())
         task_folder = folder
         if options.dry_run:
             task_folder = Path(stack.enter_context(TemporaryDirectory()))
-        runner = stack.enter_context(asyncio.Runner(loop_factory=uvloop.new_event_loop))
+        runner = stack.enter_context(asyncio.Runner(loop_factory=new_event_loop))
         run_options = [_write_run_tasks(task_folder, folder, run, options) for run in runs]
         forecasts = {}
         printed: set[str] = set()

@@ -386,7 +386,7 @@ async def waits(task: jg.TaskView, response: jg.Response) -> float:
 def test_a_model_that_is_too_slow_fails_the_verdict_and_the_response_is_not_to_blame(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jurygraph.concurrency.uvloop.new_event_loop", HeldLoop)
+    monkeypatch.setattr("jurygraph.concurrency.new_event_loop", HeldLoop)
     for module in ("graphs.time_limits", "concurrency"):
         monkeypatch.setattr(f"jurygraph.{module}.monotonic", held_time)
 

@@ -35,7 +35,7 @@ METHODS: SimpleQueue[Any] = SimpleQueue()  # what ended or hangs of the methods 
 @pytest.fixture(autouse=True)
 def held_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let no time pass but by `pass_time`, and let what hangs in a thread end after each test."""
-    monkeypatch.setattr("jurygraph.concurrency.uvloop.new_event_loop", HeldLoop)
+    monkeypatch.setattr("jurygraph.concurrency.new_event_loop", HeldLoop)
     monkeypatch.setattr("jurygraph.graphs.time_limits.monotonic", held_time)
     monkeypatch.setattr("jurygraph.concurrency.monotonic", held_time)
     monkeypatch.setattr("jurygraph.graphs.time_limits.wait", wait_for_end_or_hang)

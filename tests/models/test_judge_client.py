@@ -265,7 +265,7 @@ def kind_of(trace: Trace) -> tuple[str, str | None, str | None]:
 @pytest.fixture
 def held_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no time pass but what a test says, and retry at once."""
-    monkeypatch.setattr("jurygraph.concurrency.uvloop.new_event_loop", HeldLoop)
+    monkeypatch.setattr("jurygraph.concurrency.new_event_loop", HeldLoop)
     monkeypatch.setattr(
         "jurygraph.models.factory.RetryPolicy", lambda attempts: RetryPolicy(attempts, 0.0, 0.0)
     )

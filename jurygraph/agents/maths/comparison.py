@@ -7,7 +7,6 @@ Python's `eval` is not used. Numbers are never left to it: it calls two of them 
 import contextlib
 import logging
 import re
-import resource
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -105,6 +104,8 @@ def comparison_pool(time_limit: float = 2.0, workers: int = 1) -> WorkerPool:
 
 def prepare(setup: None) -> Callable[[str, str, str], Status]:
     """Limit the memory of this worker process, and return the function that compares two answers."""
+    import resource  # POSIX alone has it
+
     with contextlib.suppress(ValueError, OSError):
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         bound = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)

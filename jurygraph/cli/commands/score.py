@@ -48,6 +48,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote, shorten
 
 if TYPE_CHECKING:
+    from jurygraph.concurrency import new_event_loop
     from jurygraph.jury import Jury
     from jurygraph.runs.reports.bill import CallCosts
     from jurygraph.runs.reports.summary import Summary
@@ -170,14 +171,12 @@ def _choose_unused_folder(dry_run: bool) -> Path:
 def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> ExitCode:
     import asyncio
 
-    import uvloop
-
     from jurygraph.runs.reports.bill import count_requests
     from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
     from jurygraph.runs.reports.summary import GATE_NAMES
 
     thresholds = parse_gate(gate, GATE_NAMES, _GATE_EXAMPLE)
-    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    runner = asyncio.Runner(loop_factory=new_event_loop)
     with redirect_stdout_to_stderr(), open_job(options) as opened, runner:
         if options.dry_run:
             work = forecast_remaining(opened, runner)

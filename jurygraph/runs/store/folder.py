@@ -1,6 +1,5 @@
 """The folder of a run: its ledger, a readable copy of its config, and its lock."""
 
-import fcntl
 import json
 import os
 import re
@@ -141,17 +140,22 @@ def config_text(config: Config) -> bytes:
 
 
 _LONGEST_HOLDER = 1_000  # characters
-_LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def acquire_lock(path: Path) -> IO[str]:
     """Lock a file until it is closed or this process is killed.
 
     Raises `InputError` naming the holder if another process holds the lock, or if the file cannot be written or is not
-    jurygraph's, which is then left as it is. A link is not followed.
+    jurygraph's, which is then left as it is. A link is not followed. It also raises where the system has no such locks.
     """
     try:
-        number = os.open(path, _LOCK_FLAGS, 0o600)
+        import fcntl
+    except ImportError:
+        problem = "a run is written under a POSIX lock, which Windows has not"
+        raise InputError(f"{path.parent}: {problem}; use WSL") from None
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        number = os.open(path, flags, 0o600)
     except OSError as error:
         problem = f"cannot be written ({error.strerror})"
         raise InputError(

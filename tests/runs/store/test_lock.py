@@ -125,3 +125,11 @@ def test_a_lock_is_private(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert (tmp_path / "run.lock").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_system_without_posix_locks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with pytest.raises(InputError, match="use WSL"):
+        acquire_lock(tmp_path / "run.lock")
