@@ -48,7 +48,6 @@ from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote, shorten
 
 if TYPE_CHECKING:
-    from jurygraph.concurrency import new_event_loop
     from jurygraph.jury import Jury
     from jurygraph.runs.reports.bill import CallCosts
     from jurygraph.runs.reports.summary import Summary
@@ -171,6 +170,7 @@ def _choose_unused_folder(dry_run: bool) -> Path:
 def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> ExitCode:
     import asyncio
 
+    from jurygraph.concurrency import new_event_loop
     from jurygraph.runs.reports.bill import count_requests
     from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
     from jurygraph.runs.reports.summary import GATE_NAMES
