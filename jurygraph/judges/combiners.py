@@ -8,6 +8,7 @@ counts as lost, so that both get less.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -82,11 +83,14 @@ class AdaptiveSum(Combiner):
         live = (utilities.applicable & weights.applicable).reshape(shape)
         utility = np.where(live, utilities.value.reshape(shape), 0.0)
         weight = np.where(live, weights.value.reshape(shape), 0.0)
-        by_sample = _utility_of_replies(utility, weight, live & ~weights.judged.reshape(shape))
+        is_open = live & ~weights.judged.reshape(shape)
+        by_sample = _utility_of_replies(utility, weight, is_open)
+        live_samples = np.where(live.any(axis=1), 1.0, 0.0)
+        value, has_value = weighted_mean(by_sample, live_samples)
         counted = np.where(live, 1.0, 0.0)  # for means over the live samples
-        value, has_value = weighted_mean(by_sample, np.where(live.any(axis=1), 1.0, 0.0))
         total = np.asarray(aggregation.total(weight, axis=1))
-        share, _ = weighted_mean(weight / np.where(total > 0.0, total, 1.0)[:, None], counted)
+        divisor = np.where(total > 0.0, total, 1.0)
+        share, _ = weighted_mean(weight / divisor[:, None], counted)
         means, _ = weighted_mean(utility, counted)
         parts = dict(zip(people, means.T, strict=True))
         shares = {f"weight of {name}": column for name, column in zip(people, share.T, strict=True)}
@@ -111,9 +115,11 @@ def _utility_of_replies(utility: Floats, weight: Floats, is_open: Bools) -> Floa
     open weight is filled by 1.
     """
     total = np.asarray(aggregation.total(weight, axis=1))
-    known = aggregation.total(weight * utility, axis=1) / np.where(total > 0.0, total, 1.0)
+    divisor = np.where(total > 0.0, total, 1.0)
+    weighted_utility = aggregation.total(weight * utility, axis=1) / divisor
     is_filled_high = (is_open & np.greater(weight, 0.0)).any(axis=1)
-    return np.where(is_open.any(axis=1), np.where(is_filled_high, utility.max(axis=1), 0.0), known)
+    filled = np.where(is_filled_high, utility.max(axis=1), 0.0)
+    return np.where(is_open.any(axis=1), filled, weighted_utility)
 
 
 ComparisonForm = Literal["pairs", "lists"]
@@ -159,15 +165,16 @@ def read_pairs(matrix: ScoreMatrix) -> BothOrders:
     applicable = _pad_columns(matrix.applicable, size)
     judged = _pad_columns(matrix.judged, size)
     first = _pad_columns(matrix.value, size)
-    there = applicable & applicable.T & ~np.eye(size, dtype=np.bool_)
+    are_others = ~np.eye(size, dtype=np.bool_)
+    compared = applicable & applicable.T & are_others
     second = np.where(judged.T, 1.0 - first.T, first.T)
-    has_verdict = there & judged
+    has_verdict = compared & judged
     judged_in_both = has_verdict & has_verdict.T
     diagnostics = {
         "flips": _flip_share(first, second, judged_in_both),
         "first": _first_share(first, judged_in_both),
     }
-    return _both_orders(matrix, first, second, there, diagnostics)
+    return _both_orders(matrix, first, second, compared, diagnostics)
 
 
 def read_lists(matrix: ScoreMatrix) -> BothOrders:
@@ -179,12 +186,15 @@ def read_lists(matrix: ScoreMatrix) -> BothOrders:
     applicable = _pad_columns(matrix.applicable, 2)
     judged = _pad_columns(matrix.judged, 2)
     value = _pad_columns(matrix.value, 2)
-    first, second = (_compare_ranks(value[:, listing], judged[:, listing]) for listing in (0, 1))
+    first = _compare_ranks(value[:, 0], judged[:, 0])
+    second = _compare_ranks(value[:, 1], judged[:, 1])
     live_rows = np.asarray(applicable.all(axis=1))
     judged_rows = np.asarray(judged.all(axis=1))
-    there = live_rows[:, None] & live_rows & ~np.eye(size, dtype=np.bool_)
-    diagnostics = {"flips": _flip_share(first, second, there & judged_rows[:, None] & judged_rows)}
-    return _both_orders(matrix, first, second, there, diagnostics)
+    are_others = ~np.eye(size, dtype=np.bool_)
+    compared = live_rows[:, None] & live_rows & are_others
+    judged_in_both = compared & judged_rows[:, None] & judged_rows
+    diagnostics = {"flips": _flip_share(first, second, judged_in_both)}
+    return _both_orders(matrix, first, second, compared, diagnostics)
 
 
 READERS: dict[ComparisonForm, Callable[[ScoreMatrix], BothOrders]] = {
@@ -201,16 +211,16 @@ def _both_orders(
     diagnostics: Mapping[str, Floats],
 ) -> BothOrders:
     """Build `BothOrders`; a cell without a verdict and without an opponent gives the response its value `alone`."""
-    alone = np.max(np.where(matrix.applicable & ~matrix.judged, matrix.value, 0.0), axis=1)
-    return BothOrders(
-        first, second, compared, alone, np.asarray(matrix.applicable.any(axis=1)), diagnostics
-    )
+    is_unjudged = matrix.applicable & ~matrix.judged
+    alone = np.max(np.where(is_unjudged, matrix.value, 0.0), axis=1)
+    present = np.asarray(matrix.applicable.any(axis=1))
+    return BothOrders(first, second, compared, alone, present, diagnostics)
 
 
 def _flip_share(first: Floats, second: Floats, judged: Bools) -> Floats:
-    return _count_per_row(judged & pairwise.flips(first, second)) / np.maximum(
-        _count_per_row(judged), 1.0
-    )
+    flips = _count_per_row(judged & pairwise.flips(first, second))
+    pairs = _count_per_row(judged)
+    return flips / np.maximum(pairs, 1.0)
 
 
 def _first_share(first: Floats, has_verdict: Bools) -> Floats:
@@ -218,16 +228,18 @@ def _first_share(first: Floats, has_verdict: Bools) -> Floats:
     decided = has_verdict & (first != 0.5)
     won = has_verdict & (first > 0.5)
     verdicts = _count_per_row(decided) + _count_per_row(decided.T)
-    return np.where(
-        verdicts > 0, (_count_per_row(won) + _count_per_row(won.T)) / np.maximum(verdicts, 1.0), 0.5
-    )
+    wins = _count_per_row(won) + _count_per_row(won.T)
+    return np.where(verdicts > 0, wins / np.maximum(verdicts, 1.0), 0.5)
 
 
 def _compare_ranks(value: Floats, judged: Bools) -> Floats:
     """Compare ranks from the side of the row, [R,R]; where one of the two has no verdict, the fill value counts."""
-    above = np.where(value[:, None] > value, 1.0, np.where(value[:, None] < value, 0.0, 0.5))
-    filled = np.where(judged[:, None], value, value[:, None])
-    return np.where(judged[:, None] & judged, above, filled)
+    row_value = value[:, None]
+    row_judged = judged[:, None]
+    below_or_equal = np.where(row_value < value, 0.0, 0.5)
+    result = np.where(row_value > value, 1.0, below_or_equal)
+    filled = np.where(row_judged, value, row_value)
+    return np.where(row_judged & judged, result, filled)
 
 
 def _pad_columns(matrix: Grid, width: int) -> Grid:
@@ -268,26 +280,27 @@ class WinShare(Combiner):
     def freeze(
         self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
     ) -> dict[str, Any]:
-        question_ids = [
-            name for combiner_input in inputs.values() for name in combiner_input.questions
-        ]
-        if len(question_ids) != 1:
+        question_ids = chain.from_iterable(use.questions for use in inputs.values())
+        number = len(list(question_ids))
+        if number != 1:
             raise PlanError(
-                f"combiner {self.name!r} reads the verdicts of one question, not of {len(question_ids)}"
+                f"combiner {self.name!r} reads the verdicts of one question, not of {number}"
             )
         return super().freeze(inputs, params)
 
     def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
-        scope, samples, evaluator = _REQUIRED_VERDICTS[params.get("shown", self.shown)]
+        form: ComparisonForm = params.get("shown", self.shown)
+        scope, samples, evaluator = _REQUIRED_VERDICTS[form]
         for question in questions:
             is_ordered = scope != "pair" or question.pairs == "ordered"
-            if (question.scope, question.samples) != (scope, samples) or not is_ordered:
-                raise PlanError(
-                    f"combiner {self.name!r} reads {samples} verdict{'s' * (samples > 1)} on each "
-                    f"{_SCOPE_NAMES[scope]}, and question {question.id!r} asks for {question.samples} on each "
-                    f"{_SCOPE_NAMES[question.scope]}; give it the verdicts of `{evaluator}`, without `samples` of the "
-                    "config's own"
-                )
+            if is_ordered and question.scope == scope and question.samples == samples:
+                continue
+            required = f"{samples} verdict{'s' * (samples > 1)} on each {_SCOPE_NAMES[scope]}"
+            requested = f"{question.samples} on each {_SCOPE_NAMES[question.scope]}"
+            raise PlanError(
+                f"combiner {self.name!r} reads {required}, and question {question.id!r} asks for {requested}; "
+                f"give it the verdicts of `{evaluator}`, without `samples` of the config's own"
+            )
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         (matrix,) = matrices.values()
@@ -326,15 +339,11 @@ class BradleyTerry(WinShare):
         orders = READERS[params["shown"]](matrix)
         strengths = _strengths(orders, params["prior"])
         own_strength = strengths.diagonal()
-        likely = own_strength[:, None] / (own_strength[:, None] + strengths)
-        value = aggregation.total(np.where(orders.compared, likely, 0.0)) / np.maximum(
-            orders.opponents, 1.0
-        )
-        return _build_component(
-            orders,
-            np.asarray(value).round(_DIGITS),
-            {**orders.diagnostics, "strength": np.array(own_strength)},
-        )
+        win_probability = own_strength[:, None] / (own_strength[:, None] + strengths)
+        expected_wins = aggregation.total(np.where(orders.compared, win_probability, 0.0))
+        value = np.asarray(expected_wins / np.maximum(orders.opponents, 1.0)).round(_DIGITS)
+        diagnostics = {**orders.diagnostics, "strength": np.array(own_strength)}
+        return _build_component(orders, value, diagnostics)
 
     def bounds(
         self,
@@ -346,20 +355,22 @@ class BradleyTerry(WinShare):
 
         Unjudged pairs of other responses change p_i alone, and so no value leaves these bounds.
         """
-        (low_matrix,), (high_matrix,) = low.values(), high.values()
+        (low_matrix,) = low.values()
+        (high_matrix,) = high.values()
         if np.array_equal(low_matrix.value, high_matrix.value):
             value = self.combine(low, params).value
             return value, value
-        worst, best = (READERS[params["shown"]](matrix) for matrix in (low_matrix, high_matrix))
+        read = READERS[params["shown"]]
+        worst = read(low_matrix)
+        best = read(high_matrix)
         opponents = np.maximum(worst.opponents, 1.0)
         prior = params["prior"]
         lowest = np.maximum(aggregation.total(worst.outcomes) / opponents - prior, 0.0)
         highest = np.minimum((aggregation.total(best.outcomes) + prior) / opponents, 1.0)
         compared = worst.opponents > 0
         low_limit = np.where(compared, lowest, worst.uncompared_value)
-        return low_limit.round(_DIGITS), np.where(compared, highest, best.uncompared_value).round(
-            _DIGITS
-        )
+        high_limit = np.where(compared, highest, best.uncompared_value)
+        return low_limit.round(_DIGITS), high_limit.round(_DIGITS)
 
 
 def _strengths(orders: BothOrders, prior: float) -> Floats:
@@ -380,9 +391,6 @@ def _strengths(orders: BothOrders, prior: float) -> Floats:
 def _build_component(
     orders: BothOrders, value: Floats, diagnostics: Mapping[str, Floats]
 ) -> Component:
-    return Component(
-        np.where(orders.opponents > 0, value, orders.uncompared_value),
-        orders.present,
-        {},
-        diagnostics,
-    )
+    has_opponents = orders.opponents > 0
+    counted_value = np.where(has_opponents, value, orders.uncompared_value)
+    return Component(counted_value, orders.present, {}, diagnostics)

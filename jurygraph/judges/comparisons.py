@@ -63,19 +63,18 @@ class Quoted(NamedTuple):
 
 def locate_quotes(reply: Any, texts: Sequence[SearchableText]) -> Quoted:
     """Search the quotations of a reply in all responses; each passage is evidence once."""
-    unique = list(
-        dict.fromkeys(quotation for quotation in getattr(reply, "quotes", ()) if quotation.strip())
-    )
-    verified = [verify_quotes(unique, QuotableTexts(text)) for text in texts]
-    lost = [
-        quotation
-        for quotation in unique
-        if all(quotation in unverified for _, unverified in verified)
-    ]
+    quotations = getattr(reply, "quotes", ())
+    unique = list(dict.fromkeys(quotation for quotation in quotations if quotation.strip()))
+    lost = unique
+    evidence = []
+    for text in texts:
+        passages, rejected = verify_quotes(unique, QuotableTexts(text))
+        evidence.append(passages)
+        lost = [quotation for quotation in lost if quotation in rejected]
+    if not lost:
+        return Quoted(evidence, "")
     why = "in no response, too short, or cut within a word or number"
-    return Quoted(
-        [evidence for evidence, _ in verified], f"{shorten_quotes(lost)} ({why})" if lost else ""
-    )
+    return Quoted(evidence, f"{shorten_quotes(lost)} ({why})")
 
 
 class ComparisonJudge(Evaluator):
@@ -132,18 +131,15 @@ class ComparisonJudge(Evaluator):
         assert client is not None, "a model is required"
         names = tuple(ascii_uppercase[: len(responses)])
         reply_model: type[Any] = self.reply_model(names, self._compact)
-        shown = [
+        named_responses = [
             {"name": name, "text": response.text}
             for name, response in zip(names, responses, strict=True)
         ]
-        own_variables = {
-            "responses": shown,
-            "criterion": self.settings.criterion,
-            "compact": self._compact,
-        }
         variables = {
             **shared_prompt_variables(inputs),
-            **own_variables,
+            "responses": named_responses,
+            "criterion": self.settings.criterion,
+            "compact": self._compact,
             **self.prompt_variables(names),
         }
         request = client.request(self._prompt, reply_model, variables, sample=inputs.sample)
@@ -152,25 +148,26 @@ class ComparisonJudge(Evaluator):
         needs_evidence = rule != "off" and not self._compact
 
         def find_missing(reply: Any, quoted: Quoted) -> str:
-            return quoted.missing if needs_evidence and self.has_preference(reply) else ""
+            if needs_evidence and self.has_preference(reply):
+                return quoted.missing
+            return ""
 
         def find_flaw(reply: Any) -> str | None:
             missing = find_missing(reply, locate_quotes(reply, texts))
-            return describe_missing_quotes(
-                [f"a response is preferred, {missing}"] if missing else [], "a response"
-            )
+            problems = [f"a response is preferred, {missing}"] if missing else []
+            return describe_missing_quotes(problems, "a response")
 
         def read(reply: "ParsedReply[Any]") -> list[Verdict]:
             quoted = locate_quotes(reply.value, texts)
             missing = find_missing(reply.value, quoted)
-            reason = getattr(reply.value, "reason", "") + (
-                f" [lost: {quoted.lost}]" if quoted.lost else ""
-            )
+            reason = getattr(reply.value, "reason", "")
+            if quoted.lost:
+                reason += f" [lost: {quoted.lost}]"
             verdicts = []
-            for place, scored in enumerate(self.read_scores(reply.value)):
+            for index, scored in enumerate(self.read_scores(reply.value)):
                 fields = {
                     "reason": reason,
-                    "evidence": self.choose_evidence(quoted, place),
+                    "evidence": self.choose_evidence(quoted, index),
                     "call": reply.call.id,
                 }
                 verdict = scored.model_copy(update=fields)
@@ -192,9 +189,9 @@ class ComparisonJudge(Evaluator):
             letters=letters,
         )
 
-    def choose_evidence(self, quoted: Quoted, place: int) -> tuple[Evidence, ...]:
-        """Return the evidence of the verdict on the response at a place: what is quoted from it."""
-        return quoted.evidence[place]
+    def choose_evidence(self, quoted: Quoted, index: int) -> tuple[Evidence, ...]:
+        """Return the evidence of the verdict on the response at an index: what is quoted from it."""
+        return quoted.evidence[index]
 
 
 def _tie(verdict: Verdict) -> Mapping[str, Any]:
@@ -248,9 +245,10 @@ class Pairwise(ComparisonJudge):
         score, native = _SCORES[reply.preferred]
         return [Verdict(score=score, met=native == "first", native=native)]
 
-    def choose_evidence(self, quoted: Quoted, place: int) -> tuple[Evidence, ...]:
-        own, others = quoted.evidence
-        return (*own, *(passage.model_copy(update={"source": OPPONENT}) for passage in others))
+    def choose_evidence(self, quoted: Quoted, index: int) -> tuple[Evidence, ...]:
+        first, second = quoted.evidence
+        opponent_evidence = [passage.model_copy(update={"source": OPPONENT}) for passage in second]
+        return (*first, *opponent_evidence)
 
     async def answer(self, inputs: EvaluatorInput) -> Verdict:
         verdicts = await self.compare(inputs, inputs.responses)
