@@ -148,22 +148,22 @@ class Binary(Form):
         elif score is None:
             score = answer.probability
             native = "P(met) as stated"
-        return _answered(
-            name, answer, Measurement(score, answer.met, native), "met" if answer.met else ""
-        )
+        measurement = Measurement(score, answer.met, native)
+        return _answered(name, answer, measurement, "met" if answer.met else "")
 
     def find_problem(self, answer: Any, name: str, reply: Reply) -> Problem | None:
-        stated = answer.probability
-        if answer.met is None or stated == MET_THRESHOLD or (stated > MET_THRESHOLD) == answer.met:
+        probability = answer.probability
+        if answer.met is None or probability == MET_THRESHOLD:
+            return None
+        if (probability > MET_THRESHOLD) == answer.met:
             return None
         if _p_met_by_tokens(answer, name, reply) is not None:
             return None
-        problem = f"is {stated:g} and met {json.dumps(answer.met)}, which contradict each other"
-        return Problem(
-            (name, "probability"),
-            problem,
-            "decide anew, and give 0.5 or more exactly where met is true",
+        problem = (
+            f"is {probability:g} and met {json.dumps(answer.met)}, which contradict each other"
         )
+        remedy = "decide anew, and give 0.5 or more exactly where met is true"
+        return Problem((name, "probability"), problem, remedy)
 
 
 def _p_met_by_tokens(answer: BinaryAnswer, name: str, reply: Reply | None) -> float | None:
@@ -171,8 +171,12 @@ def _p_met_by_tokens(answer: BinaryAnswer, name: str, reply: Reply | None) -> fl
 
     As they do where words are drawn by chance: then they are not about the answer that was given.
     """
-    p_met = None if reply is None else p_true(reply, (name, "met"))
-    return p_met if p_met is not None and (p_met >= MET_THRESHOLD) == answer.met else None
+    if reply is None:
+        return None
+    p_met = p_true(reply, (name, "met"))
+    if p_met is None or (p_met >= MET_THRESHOLD) != answer.met:
+        return None
+    return p_met
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -198,12 +202,8 @@ class Scale(Form):
             return _answered(name, answer, None)
         score = (answer.value - self.low) / (self.high - self.low)
         measurement = Measurement(score, native=answer.value, scale=(self.low, self.high))
-        return _answered(
-            name,
-            answer,
-            measurement,
-            f"a value of {answer.value:g}" if answer.value > self.low else "",
-        )
+        statement = f"a value of {answer.value:g}" if answer.value > self.low else ""
+        return _answered(name, answer, measurement, statement)
 
 
 def _answered(
@@ -223,37 +223,41 @@ class PartialCredit(Form):
 
     def __post_init__(self) -> None:
         require_type("PartialCredit.weights", self.weights, list | tuple, _WEIGHTS_HINT)
-        for place, weight in enumerate(self.weights):
-            require_type(f"PartialCredit.weights[{place}]", weight, int | float, _WEIGHTS_HINT)
-        if not self.weights or not all(0 < weight < math.inf for weight in self.weights):
+        for index, weight in enumerate(self.weights):
+            require_type(f"PartialCredit.weights[{index}]", weight, int | float, _WEIGHTS_HINT)
+        are_positive = all(0 < weight < math.inf for weight in self.weights)
+        if not self.weights or not are_positive:
             raise InputError(f"PartialCredit.weights: are {list(self.weights)}; {_WEIGHTS_HINT}")
 
     @property
     def names(self) -> list[str]:
-        return [f"part_{place}" for place in range(1, len(self.weights) + 1)]
+        return [f"part_{number}" for number in range(1, len(self.weights) + 1)]
 
     def reply_model(self, compact: bool) -> type[FrozenModel]:
         return _parts_model(len(self.weights), compact)
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
-        parts = {part: getattr(answer, part) for part in self.names}
         reason = getattr(answer, "reason", "")
-        quotes = [quote for part in parts.values() for quote in getattr(part, "quotes", ())]
-        unknown = [part for part, given in parts.items() if given.met is None]
+        quotes: list[str] = []
+        unknown: list[str] = []
+        claims: list[Claim] = []
+        met_weights: list[float] = []
+        for part, weight in zip(self.names, self.weights, strict=True):
+            part_answer = getattr(answer, part)
+            part_quotes = getattr(part_answer, "quotes", ())
+            quotes += part_quotes
+            if part_answer.met is None:
+                unknown.append(part)
+            elif part_answer.met:
+                claims.append(Claim(f"{part} met", part_quotes))
+                met_weights.append(weight)
         if unknown:
-            why = f"{CANNOT_TELL} {', '.join(unknown)}" + (f": {reason}" if reason else "")
-            return Finding(name, None, why, quotes)
-        met = [given.met for given in parts.values()]
-        credit = math.fsum(
-            weight for weight, is_met in zip(self.weights, met, strict=True) if is_met
-        )
+            why = f"{CANNOT_TELL} {', '.join(unknown)}"
+            return Finding(name, None, f"{why}: {reason}" if reason else why, quotes)
+        credit = math.fsum(met_weights)
         total = math.fsum(self.weights)
-        measurement = Measurement(min(1.0, credit / total), all(met), credit, (0.0, total))
-        claims = [
-            Claim(f"{part} met", getattr(given, "quotes", ()))
-            for part, given in parts.items()
-            if given.met
-        ]
+        is_met = len(met_weights) == len(self.weights)
+        measurement = Measurement(min(1.0, credit / total), is_met, credit, (0.0, total))
         return Finding(name, measurement, reason, quotes, claims)
 
 
@@ -267,7 +271,8 @@ def _scale_model(low: float, high: float, compact: bool) -> type[FrozenModel]:
 @lru_cache(maxsize=64)
 def _parts_model(number: int, compact: bool) -> type[FrozenModel]:
     part_model = BarePartAnswer if compact else PartAnswer
-    fields: Any = {f"part_{place}": (part_model, ...) for place in range(1, number + 1)}
+    names = [f"part_{index}" for index in range(1, number + 1)]
+    fields: Any = dict.fromkeys(names, (part_model, ...))
     reason_field: Any = {} if compact else {"reason": (Reason, ...)}
     return create_model("PartsAnswer", __base__=FrozenModel, **reason_field, **fields)
 
@@ -317,14 +322,10 @@ async def judge_items(
     `passages` are other texts that may be quoted, by name (see `judge_findings`). `compact` replies hold
     neither reasons nor quotations; others need quotations as there.
     """
-    reply_model: type[Any] = _reply_model(
-        tuple((name, item.form.reply_model(compact)) for name, item in items.items())
-    )
-    prompt_variables = {
-        **variables,
-        "items": tuple(_show_item(*item) for item in items.items()),
-        "compact": compact,
-    }
+    answers = tuple((name, item.form.reply_model(compact)) for name, item in items.items())
+    reply_model: type[Any] = _reply_model(answers)
+    shown_items = tuple(_show_item(name, item) for name, item in items.items())
+    prompt_variables = {**variables, "items": shown_items, "compact": compact}
     request = client.request(prompt, reply_model, prompt_variables, sample=sample, logprobs=True)
 
     def find(value: Any, reply: Reply | None) -> dict[str, Finding]:
@@ -336,11 +337,11 @@ async def judge_items(
         return found
 
     def find_problem(value: Any, reply: Reply) -> Problem | None:
-        problems = (
-            item.form.find_problem(getattr(value, name), name, reply)
-            for name, item in items.items()
-        )
-        return next(filter(None, problems), None)
+        for name, item in items.items():
+            problem = item.form.find_problem(getattr(value, name), name, reply)
+            if problem is not None:
+                return problem
+        return None
 
     verdicts = await judge_findings(
         client,
@@ -372,12 +373,15 @@ class ShownItem(dict[str, Any]):
 
 def _show_item(name: str, item: Item) -> ShownItem:
     form = item.form
-    parts = zip(form.names, item.parts, strict=True) if isinstance(form, PartialCredit) else ()
-    text = "\n".join(
-        [item.text, *(f"{name}: {meaning}" for name, meaning in (*parts, *item.anchors))]
-    )
+    lines = [item.text]
+    if isinstance(form, PartialCredit):
+        for part, text in zip(form.names, item.parts, strict=True):
+            lines.append(f"{part}: {text}")
+    for value, meaning in item.anchors:
+        lines.append(f"{value}: {meaning}")
     scale = (f"{form.low:g}", f"{form.high:g}") if isinstance(form, Scale) else None
-    return ShownItem(name=name, text=text, parts=isinstance(form, PartialCredit), scale=scale)
+    has_parts = isinstance(form, PartialCredit)
+    return ShownItem(name=name, text="\n".join(lines), parts=has_parts, scale=scale)
 
 
 class JudgeEvaluator(BatchEvaluator):
@@ -418,11 +422,8 @@ class JudgeEvaluator(BatchEvaluator):
                 f"prompt {self.prompt.id!r} shows no items; write `extends: items` in its front matter"
             )
         self.reads_context = "passages" in self.prompt.needs
-        class_version = (
-            self.version
-            if has_own_version(type(self), JudgeEvaluator)
-            else source_version(type(self))
-        )
+        has_version = has_own_version(type(self), JudgeEvaluator)
+        class_version = self.version if has_version else source_version(type(self))
         self.version = f"{class_version} prompt {self.prompt.full_version}"
 
     @abstractmethod
@@ -440,32 +441,35 @@ class JudgeEvaluator(BatchEvaluator):
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts, in the order of `batch`. Batches depend on ids only, so that equal inputs always give
         equal batches."""
-        order = sorted(range(len(batch)), key=lambda index: self._sort_key(batch[index]))
-        groups = [
-            list(group)
-            for _, group in groupby(order, key=lambda index: self._sort_key(batch[index])[:3])
-        ]
-        size = MAX_ITEMS_PER_CALL
-        calls = [
-            group[start : start + size] for group in groups for start in range(0, len(group), size)
-        ]
+
+        def sort_key(index: int) -> tuple[str, int, str, str]:
+            inputs = batch[index]
+            batch_key = self.batch_key(inputs)
+            return inputs.response.id, inputs.sample, batch_key, inputs.question.id
+
+        order = sorted(range(len(batch)), key=sort_key)
+        calls: list[list[int]] = []
+        # the first three parts of the key say what may share a call
+        for _, group in groupby(order, key=lambda index: sort_key(index)[:3]):
+            indices = list(group)
+            for start in range(0, len(indices), MAX_ITEMS_PER_CALL):
+                calls.append(indices[start : start + MAX_ITEMS_PER_CALL])
         judging = [self._judge_batch([batch[index] for index in indices]) for indices in calls]
         # the most common case: a single call needs no asyncio task of its own
         results = [await judging[0]] if len(judging) == 1 else await each_answered(judging)
         verdicts = dict(zip(chain(*calls), chain(*results), strict=True))
         return [verdicts[index] for index in range(len(batch))]
 
-    def _sort_key(self, inputs: EvaluatorInput) -> tuple[str, int, str, str]:
-        return inputs.response.id, inputs.sample, self.batch_key(inputs), inputs.question.id
-
     async def _judge_batch(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         first = batch[0]
         client = share_client(batch)
-        sample = batch[0].sample
+        sample = first.sample
         assert client is not None, "a model is required"
-        places = sample if self.settings.rotate else 0
-        shown = enumerate(rotate(batch, places), start=1)
-        items = {f"{self.item_name}_{number}": self.item(inputs) for number, inputs in shown}
+        shift = sample if self.settings.rotate else 0
+        items = {
+            f"{self.item_name}_{number}": self.item(inputs)
+            for number, inputs in enumerate(rotate(batch, shift), start=1)
+        }
         variables = {**shared_prompt_variables(first), **self.prompt_variables(first)}
         text = first.response.text
         compact = self.settings.profile == "compact"
@@ -483,7 +487,7 @@ class JudgeEvaluator(BatchEvaluator):
             compact=compact,
             passages=passages,
         )
-        verdicts = rotate(verdicts, -places)
+        verdicts = rotate(verdicts, -shift)
         for inputs, verdict in zip(batch, verdicts, strict=True):
             inputs.report(verdict)
         return verdicts
@@ -498,9 +502,9 @@ def name_passages(task: TaskView) -> dict[str, str]:
     return named
 
 
-def rotate(values: Sequence[T], places: int) -> list[T]:
+def rotate(values: Sequence[T], shift: int) -> list[T]:
     """Return the values rotated by so many places: those from there on, then those before; back if negative."""
-    start = places % max(1, len(values))
+    start = shift % max(1, len(values))
     return [*values[start:], *values[:start]]
 
 
@@ -554,10 +558,10 @@ class Criteria(JudgeEvaluator):
 
         @model_validator(mode="after")
         def _check_ids(self) -> Self:
-            require_unique("criterion", "criteria[{}].id", [criterion.id for criterion in self.own])
-            require_different_texts(
-                "criteria[{}].text", [(criterion.id, criterion.text) for criterion in self.own]
-            )
+            criteria = self.own
+            require_unique("criterion", "criteria[{}].id", [criterion.id for criterion in criteria])
+            texts = [(criterion.id, criterion.text) for criterion in criteria]
+            require_different_texts("criteria[{}].text", texts)
             return self
 
     name = "criteria"
@@ -579,25 +583,23 @@ class Criteria(JudgeEvaluator):
         if not self._own:
             return super().questions(view)
         params = {name: value for name, value in self.params.items() if name != "criteria"}
-        shown = [
-            criterion.model_dump(mode="json", exclude={"weight", "role"}) for criterion in self._own
-        ]
-        return [
-            self.question(view, one["id"], params={**params, "criterion": one}) for one in shown
-        ]
+        questions = []
+        for criterion in self._own:
+            content = criterion.model_dump(mode="json", exclude={"weight", "role"})
+            criterion_params = {**params, "criterion": content}
+            questions.append(self.question(view, content["id"], params=criterion_params))
+        return questions
 
     def item(self, inputs: EvaluatorInput) -> Item:
         about: Any = inputs.task.about
         if self._own:
-            about = next(
-                criterion for criterion in self._own if criterion.id == inputs.question.subject
-            )
+            subject = inputs.question.subject
+            about = next(criterion for criterion in self._own if criterion.id == subject)
         assert isinstance(about, Criterion)
         if about.parts:
             weights = tuple(part.weight for part in about.parts)
-            return Item(
-                about.text, PartialCredit(weights), tuple(part.text for part in about.parts)
-            )
+            texts = tuple(part.text for part in about.parts)
+            return Item(about.text, PartialCredit(weights), texts)
         if about.scale is not None:
             return Item(about.text, Scale(*about.scale), anchors=sort_anchors(about.anchors))
         return Item(about.text, Binary())
@@ -653,16 +655,14 @@ class Preferences(_StakeholderJudge):
         ]
 
     def item(self, inputs: EvaluatorInput) -> Item:
-        assert isinstance(inputs.task.about, Stakeholder)
-        constraint = next(
-            c for c in inputs.task.about.constraints if c.id == inputs.question.subject
-        )
+        stakeholder = inputs.task.about
+        assert isinstance(stakeholder, Stakeholder)
+        subject = inputs.question.subject
+        constraint = next(c for c in stakeholder.constraints if c.id == subject)
         text = constraint.text or constraint.id
-        return (
-            Item(text, Binary())
-            if constraint.kind == "hard"
-            else Item(text, Scale(*SERVED_SCALE), anchors=_ANCHORS)
-        )
+        if constraint.kind == "hard":
+            return Item(text, Binary())
+        return Item(text, Scale(*SERVED_SCALE), anchors=_ANCHORS)
 
 
 DEFAULT_ITEMS = (
@@ -696,6 +696,5 @@ class Checklist(_StakeholderJudge):
 
     def item(self, inputs: EvaluatorInput) -> Item:
         parts = self.settings.items
-        return Item(
-            "Each part is asked about by itself.", PartialCredit((1.0,) * len(parts)), parts
-        )
+        form = PartialCredit((1.0,) * len(parts))
+        return Item("Each part is asked about by itself.", form, parts)
