@@ -74,9 +74,8 @@ _WEIGHTS_HINT = "give a tuple with a number above 0 for each part"
 
 # The next models have no docstrings because these would be part of the JSON schema that a model is given. Class names
 # are visible too, in messages about missing fields.
-class BinaryAnswer(
-    FrozenModel
-):  # on one item that is met or not; _add_reason adds the reason and quotations
+class BinaryAnswer(FrozenModel):
+    # on one item that is met or not; _add_reason adds the reason and quotations
     met: Flag | None
     probability: Unit | None
 

@@ -143,6 +143,8 @@ class _Selection:
 
     def _build_example(self, rating: Rating, dimension: str, text: str) -> Example:
         pair = None if self._pairs is None else self._pairs.get(rating.key)
+        swapped = None if pair is None else swap_texts(text, *pair)
+        score = (rating.score or 0.0) + 0.0  # -0.0 would have another digest than 0.0
         return Example(
             key=rating.key,
             item=rating.item,
@@ -150,10 +152,10 @@ class _Selection:
             reviewer=rating.reviewer,
             dimension=dimension,
             domain=rating.domain,
-            score=(rating.score or 0.0) + 0.0,  # -0.0 would have another digest than 0.0
+            score=score,
             text=text,
             reason=rating.reason or None,
-            swapped=None if pair is None else swap_texts(text, *pair),
+            swapped=swapped,
         )
 
 
@@ -170,7 +172,9 @@ def _only_dimension(ratings: Ratings, scales: Scales) -> str:
 def rated_text(rating: Rating, texts: Mapping[str, str]) -> str | None:
     """Return the text of a rated item: the rating's own, or else that in `texts`."""
     own_text = rating.text
-    return texts.get(rating.key, own_text) if own_text is None or not own_text.strip() else own_text
+    if own_text is not None and own_text.strip():
+        return own_text
+    return texts.get(rating.key, own_text)
 
 
 def _groups(ratings: Ratings) -> Mapping[str, str]:
@@ -179,7 +183,10 @@ def _groups(ratings: Ratings) -> Mapping[str, str]:
         if rating.group is not None:
             group, first = groups.setdefault(rating.key, (rating.group, location))
             if group != rating.group:
-                problem = f"item {quote(rating.key)} is of group {quote(rating.group)} here, and of {quote(group)}"
+                item = quote(rating.key)
+                problem = (
+                    f"item {item} is of group {quote(rating.group)} here, and of {quote(group)}"
+                )
                 raise InputError(
                     f"{ratings.name}, {location}: {problem} in {first}; give each item one group"
                 )
@@ -207,9 +214,9 @@ class ReviewerHistory:
         selection = _Selection(ratings, texts, scales, pairs)
         self.examples = tuple(selection.kept[cell] for cell in sorted(selection.kept))
         self.left_out = tuple(
-            OmittedRatings(kind, len(places), f"{ratings.name}, {places[0]}")
-            for kind, places in selection.left_out.items()
-            if places
+            OmittedRatings(kind, len(locations), f"{ratings.name}, {locations[0]}")
+            for kind, locations in selection.left_out.items()
+            if locations
         )
         """Ratings that cannot be shown, by reason; together with the examples, these are all ratings."""
         self.reviewers = tuple(sorted({rating.reviewer for _, rating in ratings.rows}))
@@ -278,11 +285,11 @@ class ReviewerHistory:
 
     def groups_of(self, names: Iterable[str]) -> set[str]:
         """Return the groups of all ratings, even those left out, under these names: keys, or items of any agent."""
-        return {group for name in names for group in self._groups.get(name, ())}
+        return set(chain.from_iterable(self._groups.get(name, ()) for name in names))
 
     def texts_of(self, names: Iterable[str]) -> set[str]:
         """Return the texts of all ratings under these names, which mean the same as in `groups_of`."""
-        return {text for name in names for text in self._texts.get(name, ())}
+        return set(chain.from_iterable(self._texts.get(name, ()) for name in names))
 
     def notes(self) -> Iterator[str]:
         """Describe the number of ratings, those that are not read or shown, and where judges will abstain."""
@@ -291,34 +298,31 @@ class ReviewerHistory:
         yield f"Of {_format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
         if self._ratings.unread:
             unread = join_names(list(map(quote, self._ratings.unread)))
-            unmapped = ", ".join(
-                name for name in Rating.model_fields if name not in self._ratings.columns
-            )
-            yield f"Not read: {unread}{f'; `columns` can map {unmapped}' if unmapped else ''}."
+            columns = self._ratings.columns
+            unmapped = ", ".join(name for name in Rating.model_fields if name not in columns)
+            hint = f"; `columns` can map {unmapped}" if unmapped else ""
+            yield f"Not read: {unread}{hint}."
         for kind, number, first in self.left_out:
-            yield f"Left out: {_format_count(number, 'rating')} {OMISSION_REASONS[kind]}; the first is {first}."
+            omitted = f"{_format_count(number, 'rating')} {OMISSION_REASONS[kind]}"
+            yield f"Left out: {omitted}; the first is {first}."
         for dimension in self._dimensions:
             yield from self._describe_missing(dimension)
         domains = sorted({domain for _, domain in self._examples_of if domain is not None})
-        known = (
-            f"The ratings have the domains {join_names(list(map(quote, domains)))}"
-            if domains
-            else ""
-        )
-        tasks = f"tasks with {'another' if domains else 'a'} domain (metadata.domain)"
-        yield f"{known or 'No rating has a domain'}; judges with examples abstain on {tasks}."
+        if domains:
+            listed = join_names(list(map(quote, domains)))
+            found = f"The ratings have the domains {listed}"
+            tasks = "tasks with another domain (metadata.domain)"
+        else:
+            found = "No rating has a domain"
+            tasks = "tasks with a domain (metadata.domain)"
+        yield f"{found}; judges with examples abstain on {tasks}."
 
     def _describe_missing(self, dimension: str) -> Iterator[str]:
         """Name a dimension without examples, or the reviewers for whom it has none of their own, or of the others."""
         rated = self._examples_of.get((dimension, None), [])
         if not rated:
-            named = sorted(
-                {
-                    rating.dimension
-                    for _, rating in self._ratings.rows
-                    if rating.dimension is not None
-                }
-            )
+            dimensions = {rating.dimension for _, rating in self._ratings.rows}
+            named = sorted(name for name in dimensions if name is not None)
             hint = None if dimension in named else did_you_mean(dimension, named)
             yield f"No rating for {quote(dimension)} can be shown{f'; {hint}' if hint else '.'}"
             return
@@ -341,16 +345,13 @@ class ReviewerHistory:
 
         It covers the swapped texts of pairs, too, which no digest of an example does.
         """
-        kinds = self._items, self._groups, self._texts
-        relations = [
-            [[name, sorted(values)] for name, values in sorted(kind.items())] for kind in kinds
-        ]
-        swapped = (
-            [[example.digest, example.swapped] for example in self.examples]
-            if self.has_pairs
-            else None
-        )
-        return digest_of(relations if swapped is None else [relations, swapped])
+        relations = []
+        for kind in (self._items, self._groups, self._texts):
+            relations.append([[name, sorted(values)] for name, values in sorted(kind.items())])
+        if not self.has_pairs:
+            return digest_of(relations)
+        swapped = [[example.digest, example.swapped] for example in self.examples]
+        return digest_of([relations, swapped])
 
     @cached_property
     def by_digest(self) -> Mapping[str, Example]:
@@ -386,10 +387,8 @@ def swap_texts(text: str, first: str, second: str) -> str | None:
 def _last_place(part: str, text: str, end: int) -> int | None:
     """Return where a part begins that has the whole of its lines and ends before `end`; None if it is not there."""
     pattern = rf"(?<![^\n])(?={re.escape(part)}(?:\n|\Z))" if part else _BLANK_LINE
-    places = [
-        match.start() for match in re.finditer(pattern, text) if match.start() + len(part) <= end
-    ]
-    return places[-1] if places else None
+    starts = (match.start() for match in re.finditer(pattern, text))
+    return max((start for start in starts if start + len(part) <= end), default=None)
 
 
 def swap_response(response: Response) -> str | None:
@@ -397,7 +396,9 @@ def swap_response(response: Response) -> str | None:
 
     None if its data has no two such texts, or its text does not hold them in this order.
     """
-    data = response.data if isinstance(response.data, dict) else {}
+    data = response.data
+    if not isinstance(data, dict):
+        return None
     first = data.get("first")
     second = data.get("second")
     if not isinstance(first, str) or not isinstance(second, str):
@@ -428,9 +429,8 @@ def order_examples(
     elif choice == "balanced":
         ordered = _alternate_scores(_shuffle(examples, seed), seed)
     else:
-        ordered = sorted(
-            _shuffle(examples, seed), key=lambda example: -fuzz.token_set_ratio(query, example.text)
-        )
+        drawn = _shuffle(examples, seed)
+        ordered = sorted(drawn, key=lambda example: -fuzz.token_set_ratio(query, example.text))
     by_item: dict[str, Example] = {}
     for example in ordered:
         by_item.setdefault(example.key, example)
@@ -447,18 +447,19 @@ def _alternate_scores(examples: Iterable[Example], seed: int) -> list[Example]:
     for example in examples:
         by_score.setdefault(example.score, []).append(example)
     scores = sorted(by_score, key=lambda score: digest_of([seed, float(score)]))
-    seen: set[str] = set()
-    queues = [_unseen_items(by_score[score], seen) for score in scores]
+    # the queues share this set, so that an item which was drawn for one score is skipped in all others
+    drawn_items: set[str] = set()
+    queues = [_undrawn_items(by_score[score], drawn_items) for score in scores]
     ordered: list[Example] = []
-    while turn := [example for queue in queues for example in islice(queue, 1)]:
+    while turn := list(chain.from_iterable(islice(queue, 1) for queue in queues)):
         ordered += turn
     return ordered
 
 
-def _unseen_items(examples: Iterable[Example], seen: set[str]) -> Iterator[Example]:
+def _undrawn_items(examples: Iterable[Example], drawn_items: set[str]) -> Iterator[Example]:
     for example in examples:
-        if example.key not in seen:
-            seen.add(example.key)
+        if example.key not in drawn_items:
+            drawn_items.add(example.key)
             yield example
 
 
@@ -483,16 +484,18 @@ def candidate_examples(
     examples: Iterable[Example], view: TaskView, history: ReviewerHistory
 ) -> list[Example]:
     """Return the examples that neither are the task nor of its group; this is known before there is a response."""
-    names = {view.id, *history.items_of(view.id)} | (
-        {view.group} if view.group is not None else set()
-    )
+    names = {view.id, *history.items_of(view.id)}
+    if view.group is not None:
+        names.add(view.group)
     groups = names | history.groups_of(names)
-    return [
-        example
-        for example in examples
-        if names.isdisjoint(own := (example.key, example.item))
-        and groups.isdisjoint(history.groups_of(own))
-    ]
+    candidates = []
+    for example in examples:
+        example_names = (example.key, example.item)
+        if not names.isdisjoint(example_names):
+            continue
+        if groups.isdisjoint(history.groups_of(example_names)):
+            candidates.append(example)
+    return candidates
 
 
 def choose_examples(
@@ -504,13 +507,15 @@ def choose_examples(
 ) -> ShownExamples:
     """Return the first `count` candidates that do not give the response away; nor a pair with its texts swapped."""
     names = {response.id, *history.items_of(response.id)}
-    groups = history.groups_of(names) | ({view.group} if view.group is not None else set())
-    other_texts = history.texts_of({*names, view.id}) - {
-        response.text
-    }  # texts may be rated under the task's id too
+    groups = history.groups_of(names)
+    if view.group is not None:
+        groups.add(view.group)
+    texts = [response.text]
     swapped = swap_response(response) if history.has_pairs else None
-    shown_texts = (response.text,) if swapped is None else (response.text, swapped)
-    texts = (*shown_texts, *sorted(other_texts))
+    if swapped is not None:
+        texts.append(swapped)
+    # texts may be rated under the task's id too
+    texts += sorted(history.texts_of({*names, view.id}) - {response.text})
     examples: list[Example] = []
     uses: list[ExampleUse] = []
     for candidate in candidates:
@@ -546,7 +551,9 @@ def _leak_reason(
     if not groups.isdisjoint(history.groups_of((example.key, example.item))):
         return "it is of the judged item's group"
     for subject, content in (("it", example.text), ("its reason", example.reason)):
-        if content is not None and any(is_near_duplicate(content, text) for text in texts):
+        if content is None:
+            continue
+        if any(is_near_duplicate(content, text) for text in texts):
             return f"{subject} says nearly the same as the judged item"
     return None
 
@@ -562,11 +569,10 @@ def as_shots(examples: Sequence[Example], target: str) -> tuple[Shot, ...]:
     )
 
 
-MIN_SIMILARITY = 85.0  # least similarity of two near texts: percentage of letters that are the same, in the same order
-
-MIN_SHARED_NGRAMS = (
-    0.6  # least share of the shorter text's n-grams that occur in the other, for the two to be near
-)
+# least similarity of two near texts: percentage of letters that are the same, in the same order
+MIN_SIMILARITY = 85.0
+# least share of the shorter text's n-grams that occur in the other, for the two to be near
+MIN_SHARED_NGRAMS = 0.6
 # lengths of n-grams; letters in scripts without spaces between words
 _WORDS_PER_NGRAM = 3
 _LETTERS_PER_NGRAM = 5
@@ -591,11 +597,11 @@ class NormalizedText:
     """A text in normalized form for comparison, with cached n-grams."""
 
     def __init__(self, text: str) -> None:
-        folded = fold_text(text)
-        self._normalized = (
-            folded if folded.isascii() else str(_MARKS.sub("", folded)).translate(_LIKE_LATIN)
-        )
-        self.letters = "".join(_WORD.findall(self._normalized))
+        normalized = fold_text(text)
+        if not normalized.isascii():
+            normalized = str(_MARKS.sub("", normalized)).translate(_LIKE_LATIN)
+        self._normalized = normalized
+        self.letters = "".join(_WORD.findall(normalized))
         """Letters and digits of the text, in lower case."""
 
     @cached_property
@@ -630,6 +636,5 @@ def is_near_duplicate(first: str, second: str) -> bool:
     return first == second or _normalize(first).is_near(_normalize(second))
 
 
-_normalize = lru_cache(maxsize=512)(
-    NormalizedText
-)  # a text is compared with many examples, and they with many texts
+# a text is compared with many examples, and they with many texts
+_normalize = lru_cache(maxsize=512)(NormalizedText)

@@ -69,9 +69,8 @@ from jurygraph.schema.frozen_model import (
 from jurygraph.schema.task import query_text
 
 
-class _Prediction(
-    FrozenModel
-):  # `value` and `confidence` are added, the reason and its quotations before them
+class _Prediction(FrozenModel):
+    # `value` and `confidence` are added, the reason and its quotations before them
     @model_validator(mode="after")
     def _confident_in_a_value(self) -> Self:
         answer: Any = self
@@ -106,18 +105,16 @@ class PredictionForm(Scale):
         confidence = round(answer.confidence / 100.0, 12)  # 80.3 of 100 is exactly 0.803
         score = None if native == self.exclusion else (native - low) / (high - low)
         measurement = Measurement(score, native=native, scale=(low, high), confidence=confidence)
-        return Finding(
-            name, measurement, reason, quotes, [Claim(f"a value of {answer.value:g}", quotes)]
-        )
+        claim = Claim(f"a value of {answer.value:g}", quotes)
+        return Finding(name, measurement, reason, quotes, [claim])
 
     @property
     def scored_ends(self) -> tuple[float, float]:
         """The lowest and the highest of its values that are scores."""
         step = self.step or 0.0
-        return (
-            self.low + step if self.low == self.exclusion else self.low,
-            self.high - step if self.high == self.exclusion else self.high,
-        )
+        low = self.low + step if self.low == self.exclusion else self.low
+        high = self.high - step if self.high == self.exclusion else self.high
+        return low, high
 
     def is_valid_score(self, value: float) -> bool:
         steps = 0.0 if self.step is None else (value - self.low) / self.step
@@ -134,14 +131,20 @@ def _prediction_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
             )
         return value
 
-    bounds: Any = Field(strict=True, ge=form.low, le=form.high)
-    value: Any = Annotated[float, bounds, AfterValidator(require_score)]
+    value: Any
     if form.step == 1.0 and form.low.is_integer() and form.high.is_integer():
         value = Annotated[int, Field(strict=True, ge=int(form.low), le=int(form.high))]
-    explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
+    else:
+        bounds: Any = Field(strict=True, ge=form.low, le=form.high)
+        value = Annotated[float, bounds, AfterValidator(require_score)]
     confidence: Any = Annotated[float, Field(strict=True, ge=0.0, le=100.0)]
-    fields: Any = {"value": (value | None, ...), "confidence": (confidence | None, ...)}
-    return create_model("PredictionStated", __base__=_Prediction, **explanation, **fields)
+    fields: Any = {}
+    if not compact:
+        fields["reason"] = (Reason, ...)
+        fields["quotes"] = (Quotes, ...)
+    fields["value"] = (value | None, ...)
+    fields["confidence"] = (confidence | None, ...)
+    return create_model("PredictionStated", __base__=_Prediction, **fields)
 
 
 ReadySet = Literal["ideas"]
@@ -211,9 +214,8 @@ Dimensions = Annotated[dict[DimensionName, Dimension], Field(min_length=1)]
 def load_ready_set(name: str) -> dict[str, Dimension]:
     """Return a ready set of dimensions, sorted by name."""
     text = files("jurygraph.judges").joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    return {
-        key: Dimension.model_validate(fields) for key, fields in sorted(tomllib.loads(text).items())
-    }
+    entries = sorted(tomllib.loads(text).items())
+    return {key: Dimension.model_validate(fields) for key, fields in entries}
 
 
 def check_screening(dimensions: Mapping[str, Dimension]) -> None:
@@ -275,11 +277,9 @@ class ReviewerJudge(Evaluator):
         @property
         def resolved_dimensions(self) -> dict[str, Dimension]:
             """The dimensions, sorted by name."""
-            dimensions = (
-                load_ready_set(self.dimensions)
-                if isinstance(self.dimensions, str)
-                else self.dimensions
-            )
+            dimensions = self.dimensions
+            if isinstance(dimensions, str):
+                dimensions = load_ready_set(dimensions)
             return dict(sorted(dimensions.items()))
 
         @model_validator(mode="after")
@@ -287,7 +287,9 @@ class ReviewerJudge(Evaluator):
             """Refuse thresholds that screen nothing, and a scale without a mirror image for `both_orders`."""
             dimensions = self.resolved_dimensions
             check_screening(dimensions)
-            for name, dimension in dimensions.items() if self.both_orders else ():
+            if not self.both_orders:
+                return self
+            for name, dimension in dimensions.items():
                 low, high = dimension.scale
                 if low != -high:
                     problem = f"goes from {low:g} to {high:g}, which is not symmetric about 0, where neither is better"
@@ -311,12 +313,12 @@ class ReviewerJudge(Evaluator):
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
         self._dimensions = self.settings.resolved_dimensions
-        self._history = self._load_history() if self._pool and self.settings.shots > 0 else None
+        shows_examples = bool(self._pool) and self.settings.shots > 0
+        self._history = self._load_history() if shows_examples else None
         self.depends_on = "" if self._history is None else self._history.digest
         self._prompt = load_prompt("reviewer")
-        self.version = (
-            f"2 prompt {self._prompt.full_version} example {load_prompt('example').full_version}"
-        )
+        example_version = load_prompt("example").full_version
+        self.version = f"2 prompt {self._prompt.full_version} example {example_version}"
         self.shares = {name: dimension.share for name, dimension in self._dimensions.items()}
 
     def _load_history(self) -> ReviewerHistory:
@@ -355,16 +357,15 @@ class ReviewerJudge(Evaluator):
     def questions(self, view: TaskView) -> Sequence[Question]:
         history = self._history
         if history is not None and view.member not in history.reviewers:
-            hint = (
-                did_you_mean(str(view.member), history.reviewers)
-                or f"it has {join_names(history.reviewers)}"
-            )
+            similar = did_you_mean(str(view.member), history.reviewers)
+            hint = similar or f"it has {join_names(history.reviewers)}"
             raise PlanError(
                 f"task {view.id!r}: reviewer {view.member!r} is not in {history.name}; {hint}"
             )
-        return [
-            self._question(view, name, dimension) for name, dimension in self._dimensions.items()
-        ]
+        questions = []
+        for name, dimension in self._dimensions.items():
+            questions.append(self._question(view, name, dimension))
+        return questions
 
     def _question(self, view: TaskView, name: str, dimension: Dimension) -> Question:
         when = None
@@ -374,12 +375,12 @@ class ReviewerJudge(Evaluator):
                 question=question, op=">", threshold=threshold, reduce="median", on="native"
             )
         frozen_dimension = dimension.model_dump(mode="json", exclude={"above", "share"})
-        flags = {
-            "compact": self.settings.profile == "compact",
-            "both_orders": self.settings.both_orders,
-        }
-        set_flags = {flag: True for flag, is_set in flags.items() if is_set}
-        params = {"dimension": frozen_dimension, **self._question_params(view, name), **set_flags}
+        params: dict[str, Any] = {"dimension": frozen_dimension}
+        params |= self._question_params(view, name)
+        if self.settings.profile == "compact":
+            params["compact"] = True
+        if self.settings.both_orders:
+            params["both_orders"] = True
         return self.question(view, name, when=when, samples=self.settings.samples, params=params)
 
     def _question_params(self, view: TaskView, dimension: str) -> dict[str, Any]:
@@ -391,14 +392,16 @@ class ReviewerJudge(Evaluator):
         history = self._history
         if history is None:
             return {}
-        domain = view.metadata.get("domain")
-        rated = str(view.member), dimension, None if domain is None else str(domain)
+        reviewer = str(view.member)
+        metadata_domain = view.metadata.get("domain")
+        domain = None if metadata_domain is None else str(metadata_domain)
         examples = {
-            "own": history.examples_of(*rated),
-            "others": history.examples_of_others(*rated),
+            "own": history.examples_of(reviewer, dimension, domain),
+            "others": history.examples_of_others(reviewer, dimension, domain),
         }
         query = query_text(view.query)
         first = self.settings.seed
+        count = self.settings.shots
         draws = {}
         for pool in POOLS:
             candidates = candidate_examples(examples[pool], view, history)
@@ -406,19 +409,23 @@ class ReviewerJudge(Evaluator):
                 order_examples(self.settings.choice, candidates, query, seed)
                 for seed in range(first, first + self.settings.samples)
             ]
-        count = min(self.settings.shots, *(len(drawn) for pool in POOLS for drawn in draws[pool]))
+            count = min(count, *map(len, draws[pool]))
         kept = count + max(count, MIN_SPARES)
         params: dict[str, Any] = {"count": count}
         for pool in POOLS:
             params[pool] = [
-                [example_use(e).model_dump(mode="json") for e in drawn[:kept]]
+                [example_use(example).model_dump(mode="json") for example in drawn[:kept]]
                 for drawn in draws[pool]
             ]
-        return params | {"relations": history.relations_digest[:16]}
+        params["relations"] = history.relations_digest[:16]
+        return params
 
     def check(self, question: Question) -> None:
         params: Any = question.params
-        for draws in (params[pool] for pool in POOLS if pool in params):
+        for pool in POOLS:
+            if pool not in params:
+                continue
+            draws = params[pool]
             if question.samples > len(draws):
                 raise ConfigError(
                     f"`samples` of evaluator {question.evaluator!r} is {question.samples}, and examples are drawn for "
@@ -428,7 +435,9 @@ class ReviewerJudge(Evaluator):
                 self._example(use, question)
 
     def _example(self, use: Any, question: Question) -> Example:
-        example = None if self._history is None else self._history.by_digest.get(use["fingerprint"])
+        example = None
+        if self._history is not None:
+            example = self._history.by_digest.get(use["fingerprint"])
         if example is None:
             which = f"what {use['reviewer']!r} said of {use['item']!r}"
             raise InputError(
@@ -442,39 +451,44 @@ class ReviewerJudge(Evaluator):
         params: Any = inputs.question.params
         if self._history is None or "count" not in params:
             return await self._predict(inputs, ShownExamples((), ()))
-        count = max(
-            params["count"], 1
-        )  # look for at least one, so that the reason can name the pool that has none
+        # look for at least one, so that the reason can name the pool that has none
+        count = max(params["count"], 1)
         left = {}
         for pool in POOLS:
             drawn = [self._example(use, inputs.question) for use in params[pool][inputs.sample]]
             left[pool] = choose_examples(drawn, count, inputs.response, inputs.task, self._history)
-        shown = left[self._pool].first_examples(
-            min(params["count"], *(len(some.examples) for some in left.values()))
-        )
-        if shown.examples:
-            return await self._predict(inputs, shown)
+        equal_count = min(params["count"], *(len(kept.examples) for kept in left.values()))
+        chosen = left[self._pool].first_examples(equal_count)
+        if chosen.examples:
+            return await self._predict(inputs, chosen)
         reason = _explain_abstention(inputs, self._pool, left)
-        return Verdict.abstain(reason).model_copy(update={"examples": shown.uses})
+        return Verdict.abstain(reason).model_copy(update={"examples": chosen.uses})
 
-    async def _predict(self, inputs: EvaluatorInput, shown: ShownExamples) -> Verdict:
+    async def _predict(self, inputs: EvaluatorInput, chosen: ShownExamples) -> Verdict:
+        if self.settings.both_orders:
+            verdict = await self._predict_in_both_orders(inputs, chosen.examples)
+        else:
+            verdict = await self._ask(inputs, inputs.response.text, chosen.examples)
+        return verdict.model_copy(update={"examples": chosen.uses})
+
+    async def _predict_in_both_orders(
+        self, inputs: EvaluatorInput, examples: Sequence[Example]
+    ) -> Verdict:
         dimension = self._dimensions[inputs.question.subject]
         response = inputs.response
-        if not self.settings.both_orders:
-            verdict = await self._ask(inputs, response.text, shown.examples)
-        elif (swapped := swap_response(response)) is None:
-            verdict = no_pair(response)
-        else:
-            given = [example.model_copy(update={"reason": None}) for example in shown.examples]
-            mirrored = [
-                example.model_copy(
-                    update={"text": example.swapped, "score": dimension.mirror(example.score)}
-                )
-                for example in given
-            ]
-            asking = [self._ask(inputs, response.text, given), self._ask(inputs, swapped, mirrored)]
-            verdict = combine_orders(*await each_answered(asking))
-        return verdict.model_copy(update={"examples": shown.uses})
+        swapped_text = swap_response(response)
+        if swapped_text is None:
+            return no_pair(response)
+        unswapped = [example.model_copy(update={"reason": None}) for example in examples]
+        mirrored = []
+        for example in unswapped:
+            mirror_image = {"text": example.swapped, "score": dimension.mirror(example.score)}
+            mirrored.append(example.model_copy(update=mirror_image))
+        asking = [
+            self._ask(inputs, response.text, unswapped),
+            self._ask(inputs, swapped_text, mirrored),
+        ]
+        return combine_orders(*await each_answered(asking))
 
     async def _ask(self, inputs: EvaluatorInput, text: str, examples: Sequence[Example]) -> Verdict:
         """Ask the model, and show it the response with this text; quotations are looked up in the response's own."""
@@ -489,19 +503,15 @@ class ReviewerJudge(Evaluator):
             "step": None if dimension.step == 1.0 else dimension.step,
             "exclusion": dimension.not_applicable,
         }
-        item = {
-            "score": Item(dimension.text, dimension.form, anchors=sort_anchors(dimension.anchors))
-        }
-        compact = self.settings.profile == "compact"
-        shown = inputs.response.text
+        item = Item(dimension.text, dimension.form, anchors=sort_anchors(dimension.anchors))
         (verdict,) = await judge_items(
             inputs.client,
             self._prompt,
-            item,
+            {"score": item},
             variables,
-            shown,
+            inputs.response.text,
             sample=inputs.sample,
-            compact=compact,
+            compact=self.settings.profile == "compact",
         )
         return verdict
 
@@ -530,15 +540,21 @@ def _explain_abstention(
     inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]
 ) -> str:
     """Explain why no example of a pool is shown: nothing remains of it, or nothing of the other pool."""
-    empty_pool = pool if not left[pool].examples else next(other for other in left if other != pool)
+    empty_pool = pool
+    if left[pool].examples:
+        empty_pool = next(other for other in left if other != pool)
+    owner = f"reviewer {inputs.task.member!r}"
+    if empty_pool != "own":
+        owner = f"anybody but {owner}"
     domain = inputs.task.metadata.get("domain")
-    member = repr(inputs.task.member)
-    owner = f"reviewer {member}" if empty_pool == "own" else f"anybody but reviewer {member}"
-    place = "" if domain is None else f" in the task's domain {quote(str(domain))}"
-    reason = f"no rating of {inputs.question.subject!r} by {owner}{place} can be shown"
+    within = "" if domain is None else f" in the task's domain {quote(str(domain))}"
+    reason = f"no rating of {inputs.question.subject!r} by {owner}{within} can be shown"
     dropped = len(left[empty_pool].uses)
-    reason += f"; {dropped} were dropped" if dropped else ""
-    return f"{reason}{'' if empty_pool == pool else '; as many are shown of the reviewer as of the others'}"
+    if dropped:
+        reason += f"; {dropped} were dropped"
+    if empty_pool != pool:
+        reason += "; as many are shown of the reviewer as of the others"
+    return reason
 
 
 def no_pair(response: Response) -> Verdict:
@@ -550,33 +566,32 @@ def no_pair(response: Response) -> Verdict:
     return Verdict.fail("no-pair", f"{problem}; {remedy}", cause="response")
 
 
-def combine_orders(given: Verdict, swapped: Verdict) -> Verdict:
-    """Return the verdict of both orders: score = (given + 1 - swapped) / 2, with the lower confidence of the two.
+def combine_orders(unswapped: Verdict, swapped: Verdict) -> Verdict:
+    """Return the verdict of both orders: score = (unswapped + 1 - swapped) / 2, with the lower confidence of the two.
 
     Equal means are the same bits whichever scores they come from, so that samples which agree are counted together. If
     one order failed, so has the verdict; else if the judge could not tell in one, it abstains. If one is unsupported
     and counts as the worst case, so does the verdict.
     """
     for status in ("failed", "abstained", "ok"):
-        for verdict in (given, swapped):
+        for verdict in (unswapped, swapped):
             if verdict.status == status and (verdict.score is None or verdict.is_worst_case):
                 return verdict
-    assert given.score is not None
+    assert unswapped.score is not None
     assert swapped.score is not None
-    assert given.scale is not None
+    assert unswapped.scale is not None
     # fewer decimals than floats hold, more than any scale has steps
-    score = round((given.score + 1.0 - swapped.score) / 2.0, 12)
-    low, high = given.scale
-    reasons = [given.reason, f"[swapped: {swapped.reason}]" if swapped.reason else ""]
+    score = round((unswapped.score + 1.0 - swapped.score) / 2.0, 12)
+    low, high = unswapped.scale
+    confidences = (unswapped.confidence, swapped.confidence)
+    reasons = [unswapped.reason, f"[swapped: {swapped.reason}]" if swapped.reason else ""]
     fields = {
         "score": score,
         "native": round(low + score * (high - low), 9),
-        "confidence": min(
-            verdict.confidence for verdict in (given, swapped) if verdict.confidence is not None
-        ),
+        "confidence": min(number for number in confidences if number is not None),
         "reason": " ".join(filter(None, reasons)),
-        "evidence": tuple(dict.fromkeys((*given.evidence, *swapped.evidence))),
-        "unsupported": given.unsupported or swapped.unsupported,
-        "swap": Swap(given=given.score, swapped=swapped.score, call=swapped.call),
+        "evidence": tuple(dict.fromkeys((*unswapped.evidence, *swapped.evidence))),
+        "unsupported": unswapped.unsupported or swapped.unsupported,
+        "swap": Swap(given=unswapped.score, swapped=swapped.score, call=swapped.call),
     }
-    return given.model_copy(update=fields)
+    return unswapped.model_copy(update=fields)
