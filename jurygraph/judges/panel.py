@@ -54,23 +54,20 @@ class Panel(Mean):
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         mean = super().combine(matrices, params)
-        value, has_score = input_means(
-            {
-                name: replace(matrix, applicable=matrix.applicable & matrix.judged)
-                for name, matrix in matrices.items()
-            }
-        )
+        judged = {
+            name: replace(matrix, applicable=matrix.applicable & matrix.judged)
+            for name, matrix in matrices.items()
+        }
+        value, has_score = input_means(judged)
         distance = np.abs(value[:, :, None] - value[:, None, :])
-        is_pair = (
-            has_score[:, :, None] & has_score[:, None, :] & ~np.eye(len(matrices), dtype=np.bool_)
-        )
+        are_others = ~np.eye(len(matrices), dtype=np.bool_)
+        is_pair = has_score[:, :, None] & has_score[:, None, :] & are_others
         pairs = np.asarray(aggregation.total(aggregation.total(np.where(is_pair, 1.0, 0.0))))
+        distances = aggregation.total(aggregation.total(np.where(is_pair, distance, 0.0)))
+        lowest = np.where(has_score, value, 1.0).min(axis=1)
         diagnostics = {
-            "disagreement": aggregation.total(aggregation.total(np.where(is_pair, distance, 0.0)))
-            / np.maximum(pairs, 1.0),
-            "lowest": np.where(
-                has_score.any(axis=1), np.where(has_score, value, 1.0).min(axis=1), 0.0
-            ),
+            "disagreement": distances / np.maximum(pairs, 1.0),
+            "lowest": np.where(has_score.any(axis=1), lowest, 0.0),
             "highest": np.where(has_score, value, 0.0).max(axis=1),
         }
         parts = {name: matrix.mean()[0] for name, matrix in matrices.items()}
@@ -96,21 +93,21 @@ class PanelVotes:
         self._combine = np.add if judges is None else np.multiply
         """Joins the evidence of two votes: numbers of votes without confusion matrices, else probabilities, [...,K]."""
         self._prior = np.array(params.get("prior", np.zeros(size)), dtype=np.float64)
-        self._evidence_of_vote = {
-            name: np.eye(size) if judges is None else np.array(judges[name], dtype=np.float64).T
-            for name in matrices
-        }
+        self._evidence_of_vote: dict[str, Floats] = {}
         """The evidence of a judge's vote for each level, [K,K], a row per vote."""
+        self._judge_names: list[str] = []
+        for name, matrix in matrices.items():
+            votes = np.eye(size) if judges is None else np.array(judges[name], dtype=np.float64).T
+            self._evidence_of_vote[name] = votes
+            self._judge_names += [name] * matrix.value.shape[1]
+        judged: Bools = np.hstack([matrix.judged for matrix in matrices.values()])
         self.live: Bools = np.hstack([matrix.applicable for matrix in matrices.values()])
-        self.cast: Bools = self.live & np.hstack([matrix.judged for matrix in matrices.values()])
+        self.cast: Bools = self.live & judged
         self.missing: Bools = self.live & ~self.cast
         filled = np.hstack([matrix.value for matrix in matrices.values()])
         self._level = nearest_level(filled, self.levels)
         self._high: Bools = self.missing & (filled >= 0.5)
         self._low: Bools = self.missing & ~self._high
-        self._judge_names = [
-            name for name, matrix in matrices.items() for _ in range(matrix.value.shape[1])
-        ]
         self._cases: dict[tuple[str, ...], Floats] = {}
 
     def posterior(self) -> Floats:
@@ -132,7 +129,9 @@ class PanelVotes:
         high = self._high.any(axis=1)
         worst = np.where(low, 0.0, 1.0)
         evidence = self._evidence() if self._counts_votes else posterior
-        for row in np.flatnonzero((low | high) & (self.cast.any(axis=1) | (low & high))):
+        # a row without a vote cast, whose missing votes are all filled alike, has that fill already
+        is_open = (low | high) & (self.cast.any(axis=1) | (low & high))
+        for row in np.flatnonzero(is_open):
             low_votes = self._judges_at(self._low[row])
             high_votes = self._judges_at(self._high[row])
             if self._count_cases(low_votes) * self._count_cases(high_votes) > MAX_CASES:
@@ -140,13 +139,12 @@ class PanelVotes:
                 continue
             with_low = self._combine(evidence[row], self._evidence_of_cases(low_votes))
             combined = self._combine(with_low[:, None], self._evidence_of_cases(high_votes))
-            worst[row] = self.expected_level(self._probabilities(combined)).max(axis=1).min()
+            levels = self.expected_level(self._probabilities(combined))
+            worst[row] = levels.max(axis=1).min()
         return worst
 
     def _judges_at(self, columns: Bools) -> tuple[str, ...]:
-        return tuple(
-            judge for judge, is_there in zip(self._judge_names, columns, strict=True) if is_there
-        )
+        return tuple(self._judge_names[column] for column in np.flatnonzero(columns))
 
     def _count_cases(self, judges: Sequence[str]) -> int:
         """Count the combinations of votes of these judges; votes of the same judge have no order."""
@@ -157,23 +155,29 @@ class PanelVotes:
 
     def _evidence_of_cases(self, judges: tuple[str, ...]) -> Floats:
         """Return the evidence of each combination of votes of these judges, [C,K]."""
-        if judges not in self._cases:
-            cases = none = np.full((1, len(self.levels)), 0.0 if self._counts_votes else 1.0)
-            for judge, votes in Counter(judges).items():
-                combinations = list(combinations_with_replacement(range(len(self.levels)), votes))
-                evidence = none
-                for levels in np.array(combinations).T:
-                    evidence = self._combine(evidence, self._evidence_of_vote[judge][levels])
-                cases = self._combine(cases[:, None], evidence[None]).reshape(-1, len(self.levels))
-            self._cases[judges] = cases
-        return self._cases[judges]
+        if judges in self._cases:
+            return self._cases[judges]
+        size = len(self.levels)
+        no_evidence = np.full((1, size), 0.0 if self._counts_votes else 1.0)
+        cases = no_evidence
+        for judge, votes in Counter(judges).items():
+            combinations = list(combinations_with_replacement(range(size), votes))
+            evidence = no_evidence
+            for levels in np.array(combinations).T:
+                evidence = self._combine(evidence, self._evidence_of_vote[judge][levels])
+            # every case so far with every combination of this judge's votes
+            cases = self._combine(cases[:, None], evidence[None]).reshape(-1, size)
+        self._cases[judges] = cases
+        return cases
 
     def _evidence(self) -> Floats:
         """Return the evidence of the votes cast, [R,K]: probabilities with confusion matrices, else vote counts."""
         evidence = np.tile(self._prior, (len(self.cast), 1))
         for column, judge in enumerate(self._judge_names):
-            updated = self._combine(evidence, self._evidence_of_vote[judge][self._level[:, column]])
-            updated = updated if self._counts_votes else _normalize(updated)
+            votes = self._level[:, column]
+            updated = self._combine(evidence, self._evidence_of_vote[judge][votes])
+            if not self._counts_votes:
+                updated = _normalize(updated)
             evidence = np.where(self.cast[:, column, None], updated, evidence)
         return evidence
 
@@ -198,7 +202,8 @@ def nearest_level(value: Floats, levels: Floats) -> Ints:
 def _normalize(shares: Floats) -> Floats:
     """Normalize [...,K] to sum to 1; a sum of 0 becomes the uniform distribution."""
     size = np.asarray(aggregation.total(shares))[..., None]
-    return np.where(size > 0.0, shares / np.where(size > 0.0, size, 1.0), 1.0 / shares.shape[-1])
+    normalized = shares / np.where(size > 0.0, size, 1.0)
+    return np.where(size > 0.0, normalized, 1.0 / shares.shape[-1])
 
 
 def _require_rising(levels: tuple[float, ...]) -> tuple[float, ...]:
@@ -213,9 +218,8 @@ def _check_digest(value: Any, build: ValidatorFunctionWrapHandler) -> Confusions
         raise ValueError(f"names {quote(value)}, which was not read; write the content of the file")
     if not isinstance(value, Mapping):
         return build(value)  # type: ignore[no-any-return]  # it raises
-    confusions: Confusions = build(
-        {key: content for key, content in value.items() if key != "digest"}
-    )
+    fields = {key: content for key, content in value.items() if key != "digest"}
+    confusions: Confusions = build(fields)
     if value.get("digest", confusions.digest) != confusions.digest:
         raise ValueError("the digest is not that of the rest, which was changed; leave it out")
     return confusions
@@ -269,9 +273,8 @@ class ConsensusOfJudges(Combiner):
             ]
         reviewers: dict[tuple[str, ...], list[str]] = {}
         for reviewer, inputs in self.part_inputs(params).items():
-            reviewers.setdefault(tuple(judge_name(name, reviewer) for name in inputs), []).append(
-                reviewer
-            )
+            judges = tuple(judge_name(name, reviewer) for name in inputs)
+            reviewers.setdefault(judges, []).append(reviewer)
         return [
             f"a panel for each of {join_names(names)}, with the judges {join_names(judges)}; the reviewers count alike"
             for judges, names in reviewers.items()
@@ -281,16 +284,21 @@ class ConsensusOfJudges(Combiner):
         self, params: Mapping[str, Any], diagnostics: Mapping[str, float], is_filled_in: bool
     ) -> Sequence[str]:
         fused = ["the mean over reviewers, who count alike"] if self.part_inputs(params) else []
-        votes = f"each vote rounded to the nearest of {' and '.join(map(format_plain, params['levels']))}"
+        levels = " and ".join(map(format_plain, params["levels"]))
+        votes = f"each vote rounded to the nearest of {levels}"
         if is_filled_in:  # by one missing sample, too: then the probabilities do not give the value
             return [f"{votes}; missing votes count as the worst level", *fused]
+        rule = "by majority"
         confusions = params.get("confusions")
-        learned = f"given how often each judge errs (confusions {str(confusions)[:12]} in the run's config.yaml)"
-        rule = "by majority" if confusions is None else learned
+        if confusions is not None:
+            source = f"confusions {str(confusions)[:12]} in the run's config.yaml"
+            rule = f"given how often each judge errs ({source})"
         if fused:
             return [f"{votes}; of each reviewer the sum of level × probability {rule}", *fused]
-        shares = [(level, diagnostics.get(f"p({level:g})", 0.0)) for level in params["levels"]]
-        summands = (f"{format_plain(level)} × {format_plain(share)}" for level, share in shares)
+        summands = []
+        for level in params["levels"]:
+            probability = diagnostics.get(f"p({level:g})", 0.0)
+            summands.append(f"{format_plain(level)} × {format_plain(probability)}")
         return [f"{votes}; {' + '.join(summands)}, level × probability {rule}"]
 
     def arrange_inputs(
@@ -326,65 +334,68 @@ class ConsensusOfJudges(Combiner):
                 raise PlanError(
                     f"input {key!r}: a judge that was left out has no vote; write `if_skipped: left-out`"
                 )
-            if frozen_input.input_weight != 1.0 or any(
-                weight != 1.0 for weight in frozen_input.weights
-            ):
+            weights = (frozen_input.input_weight, *frozen_input.weights)
+            if any(weight != 1.0 for weight in weights):
                 raise PlanError(
                     f"input {key!r} has a weight, and judges weigh by their confusions here; leave it out"
                 )
         frozen: dict[str, Any] = {"levels": _resolve_levels(settings.levels, confusions)}
         if settings.pool:
             frozen["pool"] = True
-        reviewers = sorted({use.reviewer for use in inputs.values() if use.reviewer is not None})
-        if reviewers:
-            frozen["panels"] = {
-                reviewer: [key for key, use in inputs.items() if use.reviewer in (reviewer, None)]
-                for reviewer in reviewers
-            }
-        if confusions is None:
-            return frozen
-        matrices = {}
-        for key, use in inputs.items():
-            judge = judge_name(key, use.reviewer)
-            if judge not in confusions.annotators:
-                names = sorted(confusions.annotators)
-                hint = (
-                    did_you_mean(judge, names)
-                    or f"name inputs as the annotators: {', '.join(names[:20])}"
-                )
-                raise PlanError(f"params.confusions say nothing of input {judge!r}; {hint}")
-            matrices[key] = [list(row) for row in confusions.annotators[judge]]
-        return frozen | {
-            "prior": list(confusions.prior),
-            "judges": matrices,
-            "confusions": confusions.digest,
-        }
+        panels = _panels_of(inputs)
+        if panels:
+            frozen["panels"] = panels
+        if confusions is not None:
+            frozen["prior"] = list(confusions.prior)
+            frozen["judges"] = _matrices_of(inputs, confusions)
+            frozen["confusions"] = confusions.digest
+        return frozen
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         panels = self.part_inputs(params)
         if not panels:
             fused = _fuse_votes(matrices, params)
-            return replace(
-                fused, parts={name: matrix.mean()[0] for name, matrix in matrices.items()}
-            )
-        by_reviewer = {
-            reviewer: _fuse_votes({name: matrices[name] for name in names}, params)
-            for reviewer, names in panels.items()
-        }
-        values, present = (
-            np.stack([getattr(fused, name) for fused in by_reviewer.values()], axis=1)
-            for name in ("value", "present")
-        )
-        parts = {
-            name: np.where(fused.present, fused.value, np.nan)
-            for name, fused in by_reviewer.items()
-        }
-        diagnostics = {
-            f"{figure} of {name}": values
-            for name, fused in by_reviewer.items()
-            for figure, values in fused.diagnostics.items()
-        }
-        return Component(*weighted_mean(values, np.where(present, 1.0, 0.0)), parts, diagnostics)
+            means = {name: matrix.mean()[0] for name, matrix in matrices.items()}
+            return replace(fused, parts=means)
+        by_reviewer: list[Component] = []
+        parts: dict[str, Floats] = {}
+        diagnostics: dict[str, Floats] = {}
+        for reviewer, names in panels.items():
+            fused = _fuse_votes({name: matrices[name] for name in names}, params)
+            by_reviewer.append(fused)
+            parts[reviewer] = np.where(fused.present, fused.value, np.nan)
+            for figure, numbers in fused.diagnostics.items():
+                diagnostics[f"{figure} of {reviewer}"] = numbers
+        values = np.stack([fused.value for fused in by_reviewer], axis=1)
+        present = np.stack([fused.present for fused in by_reviewer], axis=1)
+        weights = np.where(present, 1.0, 0.0)
+        return Component(*weighted_mean(values, weights), parts, diagnostics)
+
+
+def _panels_of(inputs: Mapping[str, ComponentInput]) -> dict[str, list[str]]:
+    """Return the inputs that vote on each reviewer, in order of reviewers; empty if none predicts one."""
+    reviewers = {use.reviewer for use in inputs.values() if use.reviewer is not None}
+    panels = {}
+    for reviewer in sorted(reviewers):
+        voters = (reviewer, None)  # whoever predicts nobody in particular votes in every panel
+        panels[reviewer] = [key for key, use in inputs.items() if use.reviewer in voters]
+    return panels
+
+
+def _matrices_of(
+    inputs: Mapping[str, ComponentInput], confusions: Confusions
+) -> dict[str, list[list[float]]]:
+    """Return the confusion matrix of the judge of each input. Raises PlanError for a judge without one."""
+    matrices = {}
+    for key, use in inputs.items():
+        judge = judge_name(key, use.reviewer)
+        if judge not in confusions.annotators:
+            names = sorted(confusions.annotators)
+            similar = did_you_mean(judge, names)
+            hint = similar or f"name inputs as the annotators: {', '.join(names[:20])}"
+            raise PlanError(f"params.confusions say nothing of input {judge!r}; {hint}")
+        matrices[key] = [list(row) for row in confusions.annotators[judge]]
+    return matrices
 
 
 def _question_by_reviewer(
@@ -414,16 +425,18 @@ def _fuse_votes(matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) 
     votes = PanelVotes(matrices, params)
     posterior = votes.posterior()
     has_vote = votes.cast.any(axis=1)
-    value = np.where(
-        votes.missing.any(axis=1), votes.worst_case(posterior), votes.expected_level(posterior)
-    )
-    shares = {f"p({level:g})": posterior[:, index] for index, level in enumerate(params["levels"])}
-    diagnostics = {name: np.where(has_vote, share, np.nan) for name, share in shares.items()}
+    is_open = votes.missing.any(axis=1)
+    value = np.where(is_open, votes.worst_case(posterior), votes.expected_level(posterior))
+    diagnostics = {}
+    for index, level in enumerate(params["levels"]):
+        diagnostics[f"p({level:g})"] = np.where(has_vote, posterior[:, index], np.nan)
     diagnostics["ambiguity"] = np.where(has_vote, 1.0 - posterior.max(axis=1), np.nan)
     return Component(value, np.asarray(votes.live.any(axis=1)), {}, diagnostics)
 
 
-def _resolve_levels(given: Sequence[float] | None, confusions: Confusions | None) -> list[float]:
+def _resolve_levels(
+    param_levels: Sequence[float] | None, confusions: Confusions | None
+) -> list[float]:
     """Return the value of each class: its own if all are numbers in [0, 1], else evenly spaced."""
     classes: Sequence[Any] = (0, 1) if confusions is None else confusions.classes
     are_units = all(type(value) in (int, float) and 0 <= value <= 1 for value in classes)
@@ -432,14 +445,16 @@ def _resolve_levels(given: Sequence[float] | None, confusions: Confusions | None
         raise PlanError(
             f"params.confusions: the classes {list(classes)} do not rise; name them from low to high"
         )
-    if given is None:
+    if param_levels is None:
         return class_values or [index / (len(classes) - 1) for index in range(len(classes))]
-    levels = list(given)
-    if confusions is not None and len(levels) != len(classes):
+    levels = list(param_levels)
+    if confusions is None:
+        return levels
+    if len(levels) != len(classes):
         raise PlanError(
             f"params.levels has {len(levels)} levels for {len(classes)} classes; give each one"
         )
-    if confusions is not None and class_values not in (None, levels):
+    if class_values not in (None, levels):
         raise PlanError(
             f"params.levels is {levels}, and the confusions are of {class_values}; learn them of these levels"
         )
@@ -448,11 +463,9 @@ def _resolve_levels(given: Sequence[float] | None, confusions: Confusions | None
 
 def to_confusions(fitted: Consensus, classes: Sequence[Label]) -> Confusions:
     """Return the class shares and confusion matrices of a fit, for `classes` [K] and its annotators' names as text."""
-    return Confusions(
-        classes=tuple(classes),
-        prior=tuple(fitted.prior.tolist()),
-        annotators={
-            str(name): tuple(tuple(row) for row in matrix)
-            for name, matrix in zip(fitted.votes.annotators, fitted.confusion.tolist(), strict=True)
-        },
-    )
+    matrices = fitted.confusion.tolist()
+    annotators = {}
+    for name, matrix in zip(fitted.votes.annotators, matrices, strict=True):
+        annotators[str(name)] = tuple(tuple(row) for row in matrix)
+    prior = tuple(fitted.prior.tolist())
+    return Confusions(classes=tuple(classes), prior=prior, annotators=annotators)
