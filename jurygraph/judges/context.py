@@ -45,5 +45,6 @@ class Context(JudgeEvaluator):
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         if not batch[0].task.context:
-            return [Verdict.abstain("the task has no context")] * len(batch)
+            abstention = Verdict.abstain("the task has no context")
+            return [abstention] * len(batch)
         return await super().answer_all(batch)

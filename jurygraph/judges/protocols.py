@@ -86,7 +86,8 @@ class ScoringProtocol(SingleCallEvaluator):
     async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
         client = inputs.client
         assert client is not None, "a model is required"
-        people = rotate(inputs.task.people, inputs.sample if self.settings.rotate else 0)
+        shift = inputs.sample if self.settings.rotate else 0
+        people = rotate(inputs.task.people, shift)
         reply_model: type[Any] = self.reply_model(people)
         room = TOKENS_PER_REASON * self.max_reasons(people)
         variables = {
@@ -99,16 +100,15 @@ class ScoringProtocol(SingleCallEvaluator):
         )
 
         def find(value: Any, _: Reply | None) -> dict[str, Finding]:
-            findings = self.findings(value, people)
-            return {
-                subject: finding._replace(reason=restore_ids(finding.reason, people))
-                for subject, finding in findings.items()
-            }
+            findings = {}
+            for subject, finding in self.findings(value, people).items():
+                reason = restore_ids(finding.reason, people)
+                findings[subject] = finding._replace(reason=reason)
+            return findings
 
         response = inputs.response.text
-        return await judge_findings(
-            client, request, reply_model, response, self.subjects(people), find
-        )
+        subjects = self.subjects(people)
+        return await judge_findings(client, request, reply_model, response, subjects, find)
 
 
 _NAME = re.compile(r"\bperson_([1-9]\d{0,5})\b")
@@ -120,15 +120,18 @@ def person_names(number: int) -> tuple[str, ...]:
 
 def named_people(people: People) -> list[dict[str, str]]:
     """Return people for a prompt, named by position: `person_1` is the first. The id is untrusted, so it is fenced."""
-    pairs = zip(person_names(len(people)), people, strict=True)
-    return [{"name": name, "text": "\n".join(_lines(person))} for name, person in pairs]
+    named = []
+    for name, person in zip(person_names(len(people)), people, strict=True):
+        named.append({"name": name, "text": "\n".join(_lines(person))})
+    return named
 
 
 def restore_ids(reason: str, people: People) -> str:
-    return _NAME.sub(
-        lambda match: people[int(match[1]) - 1].id if int(match[1]) <= len(people) else match[0],
-        reason,
-    )
+    def restore(match: re.Match[str]) -> str:
+        number = int(match[1])
+        return people[number - 1].id if number <= len(people) else match[0]
+
+    return _NAME.sub(restore, reason)
 
 
 def _lines(stakeholder: Stakeholder) -> Iterator[str]:
@@ -168,7 +171,7 @@ class AspectReply(GroundsReply):
 
 
 def rating(
-    place: str,
+    path: str,
     value: float,
     reason: str,
     quotes: Sequence[str],
@@ -176,11 +179,12 @@ def rating(
     name: str = "value",
 ) -> Finding:
     """Return the finding of a value from 1 to 10; one above the lowest needs a quotation, as do the other claims."""
-    measurement = Measurement(
-        (value - LOWEST) / (HIGHEST - LOWEST), native=value, scale=(LOWEST, HIGHEST)
-    )
-    own = [Claim(f"a {name} of {value:g}", quotes)] if value > LOWEST else []
-    return Finding(place, measurement, reason, quotes, [*claims, *own])
+    score = (value - LOWEST) / (HIGHEST - LOWEST)
+    measurement = Measurement(score, native=value, scale=(LOWEST, HIGHEST))
+    all_claims = list(claims)
+    if value > LOWEST:
+        all_claims.append(Claim(f"a {name} of {value:g}", quotes))
+    return Finding(path, measurement, reason, quotes, all_claims)
 
 
 OVERALL = "overall"
@@ -205,13 +209,17 @@ class DirectProtocol(ScoringProtocol):
         return _DIRECT_REPLY
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
-        aspects: Mapping[str, AspectReply] = {aspect: getattr(reply, aspect) for aspect in ASPECTS}
-        quotes = [quote for given in aspects.values() for quote in given.quotes]
-        reason = "; ".join(f"{aspect} {_describe_held(given)}" for aspect, given in aspects.items())
-        held = [
-            Claim(f"{aspect} held", given.quotes) for aspect, given in aspects.items() if given.held
-        ]
-        return {OVERALL: rating(OVERALL, reply.value, reason, quotes, held)}
+        quotes: list[str] = []
+        reasons = []
+        claims = []
+        for aspect in ASPECTS:
+            answer: AspectReply = getattr(reply, aspect)
+            quotes += answer.quotes
+            reasons.append(f"{aspect} {_describe_held(answer)}")
+            if answer.held:
+                claims.append(Claim(f"{aspect} held", answer.quotes))
+        reason = "; ".join(reasons)
+        return {OVERALL: rating(OVERALL, reply.value, reason, quotes, claims)}
 
     def max_reasons(self, people: People) -> int:
         return len(ASPECTS)
@@ -241,11 +249,11 @@ class RubricProtocol(ScoringProtocol):
         return _RUBRIC_REPLY
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
-        rated = {dimension: getattr(reply, dimension) for dimension in DIMENSIONS}
-        return {
-            name: rating(name, answer.value, answer.reason, answer.quotes)
-            for name, answer in rated.items()
-        }
+        findings = {}
+        for dimension in DIMENSIONS:
+            answer: RatingReply = getattr(reply, dimension)
+            findings[dimension] = rating(dimension, answer.value, answer.reason, answer.quotes)
+        return findings
 
 
 WEIGHTS: Mapping[str, float] = {"A": 2.5, "B": 2.0, "C": 1.5, "D": 1.5, "E": 1.0}
@@ -276,11 +284,11 @@ class ChecklistProtocol(ScoringProtocol):
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         findings = {}
-        for subject, place in _items(people).items():
-            item: ItemReply = attrgetter(place)(reply)
+        for subject, path in _items(people).items():
+            item: ItemReply = attrgetter(path)(reply)
             measured = None if item.met is None else Measurement(float(item.met), item.met)
             claims = [Claim("met", item.quotes)] if item.met else []
-            findings[subject] = Finding(place, measured, item.reason, item.quotes, claims)
+            findings[subject] = Finding(path, measured, item.reason, item.quotes, claims)
         return findings
 
     def prompt_variables(self, people: People) -> Mapping[str, Any]:
@@ -289,13 +297,13 @@ class ChecklistProtocol(ScoringProtocol):
 
 def _items(people: People) -> dict[str, str]:
     """Return the path of each item in the reply, by the subject of its question."""
-    names = zip(people, person_names(len(people)), strict=True)
-    items = {
-        f"A/{person.id}/{n}": f"{name}.{field}"
-        for person, name in names
-        for n, field in _fields("A")
-    }
-    return items | {f"{field[0]}/{n}": field for n, field in _shared_fields(len(people))}
+    items = {}
+    for person, name in zip(people, person_names(len(people)), strict=True):
+        for number, field in _fields("A"):
+            items[f"A/{person.id}/{number}"] = f"{name}.{field}"
+    for number, field in _shared_fields(len(people)):
+        items[f"{field[0]}/{number}"] = field
+    return items
 
 
 def _shared_fields(people: int) -> list[tuple[int, str]]:
@@ -304,11 +312,11 @@ def _shared_fields(people: int) -> list[tuple[int, str]]:
 
 
 def _fields(categories: str) -> list[tuple[int, str]]:
-    return [
-        (number, f"{category}{number}")
-        for category in categories
-        for number in range(1, ITEMS[category] + 1)
-    ]
+    fields = []
+    for category in categories:
+        for number in range(1, ITEMS[category] + 1):
+            fields.append((number, f"{category}{number}"))
+    return fields
 
 
 @lru_cache(maxsize=64)
@@ -327,9 +335,7 @@ _TOLERANCE = 0.02 + 1e-9
 _ROUNDING = 0.005
 """Tolerances for a sum of weights other than 1: of the sum, and of each weight, which models round to hundredths."""
 _MAX_CONSTRAINTS = 32  # most constraints of one kind in a reply about one person
-_TYPICAL_CONSTRAINTS = (
-    6  # typical number of constraints in a reply about a person with a profile alone
-)
+_TYPICAL_CONSTRAINTS = 6  # number of constraints in a reply about a person with a profile alone
 
 
 # No docstrings: they would be part of the schema in the prompt.
@@ -373,26 +379,28 @@ class _Decomposed(ScoringProtocol):
     """First parts of the subjects: the kinds of question for each person."""
 
     def subjects(self, people: People) -> Sequence[str]:
-        return [f"{kind}/{person.id}" for kind in self.subject_kinds for person in people]
+        subjects: list[str] = []
+        for kind in self.subject_kinds:
+            subjects += [f"{kind}/{person.id}" for person in people]
+        return subjects
 
     def reply_model(self, people: People) -> type[FrozenModel]:
         return _decomposed_reply_model(len(people))
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         """Return all findings of a reply, whichever evaluator asks, so that both find the same errors in it."""
-        names = dict(zip((person.id for person in people), person_names(len(people)), strict=True))
-        utilities = {
-            f"{UTILITY}/{person}": _utility_finding(name, reply) for person, name in names.items()
-        }
-        weights = {
-            f"{WEIGHT}/{person}": _weight_finding(name, reply) for person, name in names.items()
-        }
+        utilities = {}
+        weights = {}
+        for person, name in zip(people, person_names(len(people)), strict=True):
+            utilities[f"{UTILITY}/{person.id}"] = _utility_finding(name, reply)
+            weights[f"{WEIGHT}/{person.id}"] = _weight_finding(name, reply)
         return utilities | weights
 
     def max_reasons(self, people: People) -> int:
-        return 1 + sum(
-            max(_TYPICAL_CONSTRAINTS, len(stakeholder.constraints)) + 1 for stakeholder in people
-        )
+        number = 1
+        for person in people:
+            number += max(_TYPICAL_CONSTRAINTS, len(person.constraints)) + 1
+        return number
 
 
 class AdaptiveProtocol(_Decomposed):
@@ -426,24 +434,20 @@ def _weights_by_name(weights: WeightsReply) -> dict[str, float]:
 
 
 def _utility_finding(name: str, reply: Any) -> Finding:
-    verdict: PersonReply = getattr(reply, name)
-    constraints = {
-        f"{kind} {number}": constraint
-        for kind, of_kind in (("hard", verdict.hard), ("soft", verdict.soft))
-        for number, constraint in enumerate(of_kind, start=1)
-    }
-    quotes = [quote for constraint in constraints.values() for quote in constraint.quotes]
-    quotes += verdict.credibility.quotes
-    held = [
-        Claim(f"{place} held", constraint.quotes)
-        for place, constraint in constraints.items()
-        if constraint.held
-    ]
-    descriptions = [
-        f"{place} ({one.constraint}) {_describe_held(one)}" for place, one in constraints.items()
-    ]
-    reason = "; ".join([*descriptions, f"credibility: {verdict.credibility.reason}"])
-    return rating(name, verdict.utility, reason, quotes, held, "utility")
+    person: PersonReply = getattr(reply, name)
+    quotes: list[str] = []
+    reasons = []
+    claims = []
+    for kind, constraints in (("hard", person.hard), ("soft", person.soft)):
+        for number, constraint in enumerate(constraints, start=1):
+            quotes += constraint.quotes
+            label = f"{kind} {number}"
+            reasons.append(f"{label} ({constraint.constraint}) {_describe_held(constraint)}")
+            if constraint.held:
+                claims.append(Claim(f"{label} held", constraint.quotes))
+    quotes += person.credibility.quotes
+    reasons.append(f"credibility: {person.credibility.reason}")
+    return rating(name, person.utility, "; ".join(reasons), quotes, claims, "utility")
 
 
 def _describe_held(reply: AspectReply | ConstraintReply) -> str:
@@ -452,8 +456,8 @@ def _describe_held(reply: AspectReply | ConstraintReply) -> str:
 
 def _weight_finding(name: str, reply: Any) -> Finding:
     """Return the finding on a person's share of all weights; it is not about the response, and needs no quotation."""
-    values = _weights_by_name(reply.weights)
-    measured = Measurement(
-        values[name] / math.fsum(values.values()), native=values[name], scale=(0.0, 1.0)
-    )
+    weights = _weights_by_name(reply.weights)
+    weight = weights[name]
+    share = weight / math.fsum(weights.values())
+    measured = Measurement(share, native=weight, scale=(0.0, 1.0))
     return Finding(f"weights.{name}", measured, reply.weights.reason)
