@@ -589,9 +589,10 @@ def mark_unsupported(
 
 
 def explain_rejected_quote(quotation: str, text: SearchableText) -> str:
-    if text.find(quotation) is None:
+    passage = text.find(quotation)
+    if passage is None:
         return NOT_THERE
-    return NO_CONTENT if text.has_nothing_but_filler(quotation) else TOO_WEAK
+    return NO_CONTENT if text.is_filler(passage) else TOO_WEAK
 
 
 def verify_quotes(

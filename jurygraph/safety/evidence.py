@@ -14,7 +14,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from io import StringIO
-from itertools import accumulate
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
@@ -32,15 +31,16 @@ _MAX_ENDING_LENGTH = 2
 """Maximum length of an ending after an apostrophe, as in isn't and they're; a word is longer, as in l'hôtel."""
 
 _UNSPACED = (
-    *(
-        (0x0E00, 0x0EFF),
-        (0x0F00, 0x0FFF),
-        (0x1000, 0x109F),
-        (0x1780, 0x17FF),
-        (0x1950, 0x19DF),
-        (0x1A20, 0x1AAF),
-    ),
-    *((0x1B00, 0x1B7F), (0xA980, 0xA9FF), (0xAA60, 0xAA7F), (0xFF61, 0xFFDC)),
+    (0x0E00, 0x0EFF),
+    (0x0F00, 0x0FFF),
+    (0x1000, 0x109F),
+    (0x1780, 0x17FF),
+    (0x1950, 0x19DF),
+    (0x1A20, 0x1AAF),
+    (0x1B00, 0x1B7F),
+    (0xA980, 0xA9FF),
+    (0xAA60, 0xAA7F),
+    (0xFF61, 0xFFDC),
 )
 """Scripts without spaces between words: Thai, Lao, Tibetan, Myanmar, Khmer, Tai, Balinese, Javanese; half-width kana.
 Wide letters (Chinese, Japanese, Korean) are recognised by their width."""
@@ -56,49 +56,51 @@ def is_word_letter(char: str) -> bool:
     return not any(first <= ord(char) <= last for first, last in _UNSPACED)
 
 
-def is_within_word(text: str, place: int, original_at: Callable[[int], str]) -> bool:
-    """Return whether a word or number continues across a place of a folded text.
+def is_within_word(text: str, index: int, original_at: Callable[[int], str]) -> bool:
+    """Return whether a word or number continues across an index of a folded text.
 
     Letters and digits are one word, also with a hyphen, an underscore or an apostrophe between them, unless a word of
     three letters or more follows the apostrophe (`l'hôtel`). Digits are one number with a point, comma, colon, slash,
     underscore, apostrophe or fixed space between them, and with the sign before it; a range, such as 7-9, is two.
-    `original_at` returns the original character at a place of the folded text, since dashes are folded to hyphens.
+    `original_at` returns the original character at an index of the folded text, since dashes are folded to hyphens.
     """
-    if not 0 < place < len(text):
+    if not 0 < index < len(text):
         return False
-    before = text[place - 1]
-    after = text[place]
+    before = text[index - 1]
+    after = text[index]
     if is_word_letter(before) and is_word_letter(after):
         return True
     if after.isdigit():
-        starts_decimal = before == "." and (place == 1 or text[place - 2].isspace())
-        if before.isdigit() or starts_decimal or original_at(place - 1) in _SIGNS:
+        starts_decimal = before == "." and (index == 1 or text[index - 2].isspace())
+        if before.isdigit() or starts_decimal or original_at(index - 1) in _SIGNS:
             return True
-    return _is_joiner(text, place, original_at) or (
-        _is_joiner(text, place - 1, original_at) and not _has_elision(text, place)
-    )
+    if _is_joiner(text, index, original_at):
+        return True
+    return _is_joiner(text, index - 1, original_at) and not _has_elision(text, index)
 
 
-def _is_joiner(text: str, place: int, written: Callable[[int], str]) -> bool:
-    if not 0 < place < len(text) - 1:
+def _is_joiner(text: str, index: int, original_at: Callable[[int], str]) -> bool:
+    if not 0 < index < len(text) - 1:
         return False
-    mark = text[place]
-    left = text[place - 1]
-    right = text[place + 1]
+    mark = text[index]
+    left = text[index - 1]
+    right = text[index + 1]
     if left.isdigit() and right.isdigit():
-        group = text[place + 1 : place + 1 + _DIGITS_IN_GROUP]
+        if mark in _IN_NUMBERS:
+            return True
+        group = text[index + 1 : index + 1 + _DIGITS_IN_GROUP]
         is_group = len(group) == _DIGITS_IN_GROUP and group.isdigit()
-        return mark in _IN_NUMBERS or (is_group and written(place) in _FIXED_SPACES)
+        return is_group and original_at(index) in _FIXED_SPACES
     if mark not in _IN_WORDS or not (is_word_letter(left) and is_word_letter(right)):
         return False
-    return mark != "-" or written(place) in _HYPHENS
+    return mark != "-" or original_at(index) in _HYPHENS
 
 
-def _has_elision(text: str, place: int) -> bool:
+def _has_elision(text: str, index: int) -> bool:
     """Return whether a word begins here after an apostrophe, as in l'hôtel; endings such as in isn't do not count."""
-    beginning = text[place : place + _MAX_ENDING_LENGTH + 1]
+    beginning = text[index : index + _MAX_ENDING_LENGTH + 1]
     is_word = not beginning[:1].isdigit() and all(map(is_word_letter, beginning))
-    return text[place - 1] == "'" and len(beginning) > _MAX_ENDING_LENGTH and is_word
+    return text[index - 1] == "'" and len(beginning) > _MAX_ENDING_LENGTH and is_word
 
 
 T = TypeVar("T")
@@ -179,18 +181,24 @@ class SearchableText:
         Announcements of an answer, filler lines and parts of such lines support nothing.
         """
         if quotation not in self._support_cache:
-            inner = _DOTS.sub("", quotation.strip())
-            attempts = [quotation] if inner == quotation else [quotation, inner]
-            restored = self._restore_backslashes(quotation) or self._restore_backslashes(
-                quotation.strip(_BLANKS_AND_DOTS)
-            )
-            if restored is not None:
-                attempts.append(restored)
-            found = map(self._find_candidate, attempts)
-            self._support_cache[quotation] = next(
-                (passage for passage in found if passage is not None), None
-            )
+            self._support_cache[quotation] = self._search_support(quotation)
         return self._support_cache[quotation]
+
+    def _search_support(self, quotation: str) -> Passage | None:
+        attempts = [quotation]
+        inner = _DOTS.sub("", quotation.strip())
+        if inner != quotation:
+            attempts.append(inner)
+        restored = self._restore_backslashes(quotation)
+        if not restored:
+            restored = self._restore_backslashes(quotation.strip(_BLANKS_AND_DOTS))
+        if restored is not None:
+            attempts.append(restored)
+        for attempt in attempts:
+            passage = self._find_candidate(attempt)
+            if passage is not None:
+                return passage
+        return None
 
     def _restore_backslashes(self, quotation: str) -> str | None:
         """Return the words of the text from which JSON made a quotation with control characters; None without any.
@@ -215,38 +223,32 @@ class SearchableText:
     def _without_commands(self) -> "SearchableText":
         return SearchableText(_COMMAND.sub(_BLANK_COMMAND, self.text))
 
-    def has_nothing_but_filler(self, quotation: str) -> bool:
-        """Return whether the first passage that equals the quotation is filler, or is within lines of filler."""
-        passage = self.find(quotation)
-        return passage is not None and self._is_filler(passage)
-
     def _find_candidate(self, quotation: str) -> Passage | None:
         folded_quotation = _fold_quotation(quotation)
-        letters = filter(str.isalnum, folded_quotation)
-        weights = (4 if unicodedata.east_asian_width(letter) == "W" else 1 for letter in letters)
-        if any(weight >= _MIN_WEIGHT for weight in accumulate(weights)):
-            return next(self._passages(folded_quotation, in_words=True, meaningful=True), None)
-        line = (
-            self._short_lines.get(folded_quotation)
-            if any(map(str.isalnum, folded_quotation))
-            else None
-        )
-        return None if line is None or self._is_filler(line) else line
+        weight = 0
+        for letter in filter(str.isalnum, folded_quotation):
+            weight += 4 if unicodedata.east_asian_width(letter) == "W" else 1
+            if weight >= _MIN_WEIGHT:
+                return next(self._passages(folded_quotation, in_words=True, meaningful=True), None)
+        if weight == 0:  # a line of signs alone
+            return None
+        line = self._short_lines.get(folded_quotation)
+        return None if line is None or self.is_filler(line) else line
 
     @cached_property
     def _short_lines(self) -> dict[str, Passage]:
         """Return lines too short to support a verdict by their letters, by folded text; the first of equal ones."""
         lines: dict[str, Passage] = {}
-        turns = self.text.turns if isinstance(self.text, RenderedText) else None
-        ranges = [(0, len(self.text))] if turns is None else [(t.start, t.end) for t in turns]
+        ranges = [(0, len(self.text))]
+        if isinstance(self.text, RenderedText):
+            ranges = [(turn.start, turn.end) for turn in self.text.turns]
         for start, end in ranges:
             for line in self.text[start:end].splitlines(keepends=True):
                 if len(line) <= _MAX_SHORT_LINE_LENGTH:
                     words = line.strip()
+                    folded_words, _ = _fold_with_offsets(words)
                     first = start + len(line) - len(line.lstrip())
-                    lines.setdefault(
-                        _fold_with_offsets(words)[0], Passage(first, first + len(words), words)
-                    )
+                    lines.setdefault(folded_words, Passage(first, first + len(words), words))
                 start += len(line)
         return lines
 
@@ -254,34 +256,38 @@ class SearchableText:
         self, folded_quotation: str, *, in_words: bool = False, meaningful: bool = False
     ) -> Iterator[Passage]:
         """Yield the passages that equal the quotation; the search ends after many that cut a letter or word."""
+        if not folded_quotation:
+            return
         rejected = 0
-        for place in self._places(folded_quotation, in_words) if folded_quotation else ():
-            end = place + len(folded_quotation)
-            passage = self._passage(place, end)
-            if in_words and any(
-                is_within_word(self._folded, at, self._original_at) for at in (place, end)
-            ):
+        for start in self._find_starts(folded_quotation, in_words):
+            end = start + len(folded_quotation)
+            passage = self._passage(start, end)
+            if in_words and (self._cuts_word(start) or self._cuts_word(end)):
                 passage = None
-            if passage is not None and not (meaningful and self._is_filler(passage)):
+            if passage is not None and not (meaningful and self.is_filler(passage)):
                 yield passage
                 continue
             rejected += 1
             if rejected == _MAX_REJECTED and len(folded_quotation) >= _MIN_WEIGHT:
                 return
 
-    def _places(self, folded_quotation: str, in_words: bool) -> Iterator[int]:
-        """Yield the places of a folded quotation in the text; with `in_words`, short ones within words are skipped."""
+    def _find_starts(self, folded_quotation: str, in_words: bool) -> Iterator[int]:
+        """Yield where a folded quotation begins in the text; with `in_words`, short ones within words are skipped."""
         if in_words and len(folded_quotation) < _MIN_WEIGHT:
             pattern = f"{_WORD_BOUNDARY}(?={re.escape(folded_quotation)}{_WORD_BOUNDARY})"
-            yield from (match.start() for match in re.finditer(pattern, self._folded))
+            for match in re.finditer(pattern, self._folded):
+                yield match.start()
             return
-        place = self._folded.find(folded_quotation)
-        while place >= 0:
-            yield place
-            place = self._folded.find(folded_quotation, place + 1)
+        start = self._folded.find(folded_quotation)
+        while start >= 0:
+            yield start
+            start = self._folded.find(folded_quotation, start + 1)
 
-    def _original_at(self, place: int) -> str:
-        return self.text[self._starts[place]]
+    def _cuts_word(self, index: int) -> bool:
+        return is_within_word(self._folded, index, self._original_at)
+
+    def _original_at(self, index: int) -> str:
+        return self.text[self._starts[index]]
 
     def _passage(self, start: int, end: int) -> Passage | None:
         """Return the original characters of a part of the folded text.
@@ -289,21 +295,26 @@ class SearchableText:
         None if one of them is only partly included, or if they are not of one turn.
         """
         first = self._starts[start]
-        last = self._starts[end - 1]
-        is_whole = start == 0 or self._starts[start - 1] != first
-        is_whole = is_whole and (end == len(self._starts) or self._starts[end] != last)
-        stop = self._starts[end] if end < len(self._starts) else len(self.text)
+        if start > 0 and self._starts[start - 1] == first:
+            return None
+        stop = len(self.text)
+        if end < len(self._starts):
+            stop = self._starts[end]
+            if stop == self._starts[end - 1]:
+                return None
         if isinstance(self.text, RenderedText) and self.text.turn_at(first, stop) is None:
             return None
-        return Passage(first, stop, self.text[first:stop]) if is_whole else None
+        return Passage(first, stop, self.text[first:stop])
 
-    def _is_filler(self, passage: Passage) -> bool:
+    def is_filler(self, passage: Passage) -> bool:
         """Return whether a passage, or the lines that contain it as far as they matter, announce an answer alone."""
-        left = self.text[max(0, passage.start - _MAX_FILLER_LENGTH) : passage.start].rpartition(
-            "\n"
-        )[2]
-        right = self.text[passage.end : passage.end + _MAX_FILLER_LENGTH].partition("\n")[0]
-        return _is_filler(passage.text) or _is_filler(f"{left}{passage.text}{right}")
+        if _is_filler(passage.text):
+            return True
+        before = self.text[max(0, passage.start - _MAX_FILLER_LENGTH) : passage.start]
+        behind = self.text[passage.end : passage.end + _MAX_FILLER_LENGTH]
+        _, _, left = before.rpartition("\n")
+        right, _, _ = behind.partition("\n")
+        return _is_filler(f"{left}{passage.text}{right}")
 
 
 @lru_cache(maxsize=1024)
@@ -340,18 +351,18 @@ def _fold_quotation(quotation: str) -> str:
 
 
 def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
-    """Return a text in compatible forms with folded white space, and the original place of each of its characters."""
+    """Return a text in compatible forms with folded white space, and the original index of each of its characters."""
     if text.isascii():
         line = text.translate(_PLAIN_PUNCTUATION)
         if line.isprintable() and "  " not in line:  # faster than patterns
             return line, range(len(line))
     folded = _FoldedPieces()
-    place = 0
+    done = 0
     for run in _PLAIN_RUN.finditer(text):
-        _fold_clusters(text, place, run.start(), folded)
+        _fold_clusters(text, done, run.start(), folded)
         _fold_plain_run(run[0].translate(_PLAIN_PUNCTUATION), run.start(), folded)
-        place = run.end()
-    _fold_clusters(text, place, len(text), folded)
+        done = run.end()
+    _fold_clusters(text, done, len(text), folded)
     return folded.join(), folded.offsets
 
 
@@ -363,7 +374,7 @@ class _Offsets(Sequence[int]):
 
     def __init__(self) -> None:
         self.length = 0
-        self._places = array("I")
+        self._run_starts = array("I")
         self._origins = array("I")
         self._shift: int | None = None
 
@@ -371,18 +382,18 @@ class _Offsets(Sequence[int]):
         """Add characters whose original places are consecutive, from `origin` on."""
         if origin - self.length != self._shift:
             self._shift = origin - self.length
-            self._places.append(self.length)
+            self._run_starts.append(self.length)
             self._origins.append(origin)
         self.length += count
 
     def __len__(self) -> int:
         return self.length
 
-    def __getitem__(self, place: Any) -> Any:
-        if not 0 <= place < self.length:
-            raise IndexError(place)
-        run = bisect_right(self._places, place) - 1
-        return self._origins[run] + place - self._places[run]
+    def __getitem__(self, index: Any) -> Any:
+        if not 0 <= index < self.length:
+            raise IndexError(index)
+        run = bisect_right(self._run_starts, index) - 1
+        return self._origins[run] + index - self._run_starts[run]
 
 
 class _FoldedPieces:
@@ -451,8 +462,9 @@ def _compatible_form(cluster: str) -> str:
 
 def _decompose(letter: str) -> str:
     """Return the compatible characters of a letter; a superscript, fraction or circled digit is kept."""
-    kind, *codes = unicodedata.decomposition(letter).split() or ("",)
-    if not kind or kind in _NEVER_FOLDED:
+    codes = unicodedata.decomposition(letter).split()
+    if not codes or codes[0] in _NEVER_FOLDED:
         return letter
-    codes = codes if kind.startswith("<") else [kind, *codes]
+    if codes[0].startswith("<"):  # the kind of the form
+        codes = codes[1:]
     return "".join(_decompose(chr(int(code, 16))) for code in codes)
