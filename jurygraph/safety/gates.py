@@ -21,13 +21,14 @@ from functools import cache, lru_cache
 from html import unescape
 from importlib.resources import files
 from itertools import chain, count, product
+from string import ascii_lowercase
 from typing import Any, Literal, NamedTuple, get_args
 
 import re2
 from rapidfuzz.distance import Indel
 
 from jurygraph.messages import quote
-from jurygraph.schema.conversation import RenderedText
+from jurygraph.schema.conversation import RenderedText, Turn
 from jurygraph.schema.frozen_model import split_evenly
 from jurygraph.schema.verdict import RESPONSE_GATES, ResponseGate
 
@@ -77,9 +78,8 @@ def fold_text(text: str) -> str:
 
 def _fold_piece(text: str) -> str:
     text = text.encode("utf-8", "ignore").decode()
-    if (
-        _UNUSUAL.search(text) is not None
-    ):  # few texts have invisible characters, stacked marks or other punctuation
+    # few texts have invisible characters, stacked marks or other punctuation
+    if _UNUSUAL.search(text) is not None:
         plain = _REPLACEABLE.sub(lambda match: _REPLACEMENTS[match[0]], remove_invisible(text))
         text = str(_STACK.sub("", plain))
     decomposed = unicodedata.normalize("NFKD", text)
@@ -124,12 +124,12 @@ def _patterns() -> tuple[Any, Any, frozenset[str]]:
     options.log_errors = False
     options.never_capture = True  # to report hundreds of groups takes most of a search
     lists = _load("openings")
-    before = _any_of(lists["before"])
+    before = rf"{_BETWEEN}*(?:{_any_of(lists['before'])}{_BETWEEN}+)*"
     opener = f"(?:{_OPENING_TAGS}|{_any_of(chain.from_iterable(lists['openers'].values()))})"
     filler = _any_of(chain.from_iterable(lists["fillers"].values()))
-    openers = rf"{_BETWEEN}*(?:{before}{_BETWEEN}+)*(?:{opener}{_BETWEEN}*)+"
+    openers = rf"{before}(?:{opener}{_BETWEEN}*)+"
     either = f"(?:{opener}|{filler})"
-    fillers = rf"{_BETWEEN}*(?:{before}{_BETWEEN}+)*{either}(?:{_BETWEEN}+{either})*{_BETWEEN}*"
+    fillers = rf"{before}{either}(?:{_BETWEEN}+{either})*{_BETWEEN}*"
     empty_words = frozenset(chain.from_iterable(lists["empty_words"].values()))
     return re2.compile(openers, options), re2.compile(fillers, options), empty_words
 
@@ -207,7 +207,10 @@ def find_signs(read: bytes, *, spaced: bool = True) -> Iterator[Signal]:
     """
     for match in _any_sign(spaced).finditer(read):
         indices = _sign_set(spaced).Match(match[0])  # none if it is a sign only in its context
-        if indices and (sign := SIGNS[min(indices)]) != "kept":
+        if not indices:
+            continue
+        sign = SIGNS[min(indices)]
+        if sign != "kept":
             yield Signal(sign, match.start(), match.end())
 
 
@@ -233,13 +236,11 @@ def _sign_set(spaced: bool) -> Any:
 @cache
 def _sign_patterns(spaced: bool) -> list[str]:
     languages = _load("addressing").values()
-    of_words = (
-        [_expand(word, spaced) for words in languages for word in words[sign]]
-        for sign in get_args(WordSign)
-    )
-    return [
-        "|".join(alternatives) for alternatives in (_SIGNS["marks"], _SIGNS["tokens"], *of_words)
-    ]
+    patterns = ["|".join(_SIGNS["marks"]), "|".join(_SIGNS["tokens"])]
+    for sign in get_args(WordSign):
+        words = chain.from_iterable(language[sign] for language in languages)
+        patterns.append("|".join(_expand(word, spaced) for word in words))
+    return patterns
 
 
 def _load(name: str) -> dict[str, Any]:
@@ -283,30 +284,27 @@ def _find_combinations(view: View) -> Iterator[tuple[frozenset[Sign], str]]:
     last: dict[Sign, Signal] = {}
     for signal in find_signs(view.folded, spaced=not view.run_together):
         last[signal.sign] = signal
-        for signs, within in combinations[signal.sign]:
-            if signs <= last.keys():
-                start = min(last[sign].start for sign in signs)
-                passage = view.folded[start : signal.end]
-                words = (
-                    " ".join(passage.decode().split())
-                    if not within or len(passage) <= 4 * within
-                    else None
-                )
-                if words is not None and (not within or len(words) <= within):
-                    yield signs, words
+        for signs, max_length in combinations[signal.sign]:
+            if not signs <= last.keys():
+                continue
+            start = min(last[sign].start for sign in signs)
+            passage = view.folded[start : signal.end]
+            if max_length and len(passage) > 4 * max_length:  # a character has four bytes at most
+                continue
+            words = " ".join(passage.decode().split())
+            if not max_length or len(words) <= max_length:
+                yield signs, words
 
 
 def _load_combinations(*names: str) -> Mapping[Sign, list[_Combination]]:
-    combinations: list[Any] = [
-        (frozenset(signs), entry["within"])
-        for name in names
-        for entry in _SIGNS[name]
-        for signs in product(*map(str.split, entry["signs"]))
-    ]
-    return {
-        sign: [combination for combination in combinations if sign in combination[0]]
-        for sign in SIGNS
-    }
+    combinations: dict[Sign, list[_Combination]] = {sign: [] for sign in SIGNS}
+    for entry in chain.from_iterable(_SIGNS[name] for name in names):
+        for alternatives in product(*map(str.split, entry["signs"])):
+            signs: frozenset[Any] = frozenset(alternatives)
+            for sign in SIGNS:
+                if sign in signs:
+                    combinations[sign].append((signs, entry["within"]))
+    return combinations
 
 
 _COMBINATIONS_BY_SIGN = _load_combinations("combinations")
@@ -319,10 +317,11 @@ def _allowed_signs(query: str, reference: str) -> frozenset[Sign]:
     folded_query = fold_text(query)
     allowed: set[Sign] = set()
     for text in (folded_query, fold_text(reference)):
-        allowed.update(*(signs for signs, _ in _find_combinations(View(text.encode()))))
-    for topic, signs in _SIGNS["allowed_signs"].items():
+        for signs, _ in _find_combinations(View(text.encode())):
+            allowed |= signs
+    for topic, topic_signs in _SIGNS["allowed_signs"].items():
         if is_about(topic, folded_query):
-            allowed.update(signs.split())
+            allowed.update(topic_signs.split())
     return frozenset(allowed)
 
 
@@ -331,17 +330,16 @@ def is_about(topic: str, folded_query: str) -> bool:
     return re2.search("|".join(_SIGNS["topics"][topic]), folded_query) is not None
 
 
-_BOXED = [
-    f"{chr(first + at)}{chr(ord('a') + at)}"
-    for first in (0x1F150, 0x1F170, 0x1F1E6)
-    for at in range(26)
-]
+_BOXED: list[str] = []
+for _first in (0x1F150, 0x1F170, 0x1F1E6):
+    _BOXED += [f"{chr(_first + index)}{letter}" for index, letter in enumerate(ascii_lowercase)]
 _FOREIGN_PAIRS = _SIGNS["look_alikes"]["foreign"].split()
 _ODD_PAIRS = [*_SIGNS["look_alikes"]["odd"].split(), *_BOXED]
 _LOOKS_LIKE = {ord(pair[0]): pair[1] for pair in (*_FOREIGN_PAIRS, *_ODD_PAIRS)}
 """Latin letters by the look-alikes that folding does not replace."""
 
-_FOREIGN, _ODD = ("".join(pair[0] for pair in pairs) for pairs in (_FOREIGN_PAIRS, _ODD_PAIRS))
+_FOREIGN = "".join(pair[0] for pair in _FOREIGN_PAIRS)
+_ODD = "".join(pair[0] for pair in _ODD_PAIRS)
 _MIXED = re2.compile(f"[a-z][{_FOREIGN}]|[{_FOREIGN}][a-z]|[{_ODD}]")
 """Matches where a word mixes alphabets."""
 
@@ -378,34 +376,33 @@ def find_views(text: str, read: str) -> Iterator[View]:
         yield View(read.translate(_LOOKS_LIKE).encode())
     if b"&#" in raw:
         yield View(fold_text(unescape(text)).encode())
-    tagged = (
-        "".join(chr(ord(char) - 0xE0000) for char in run.decode()) for run in _TAGS.findall(unusual)
-    )
-    selected = (
-        bytes(map(_selector_byte, run.decode())).decode("utf-8", "ignore")
-        for run in _SELECTORS.findall(unusual)
-    )
     comments = b"\n".join(match[1] or match[2] for match in _COMMENT.finditer(content))
-    backwards = set(_BACKWARD_WORDS.findall(content))  # one of them may occur by chance
+    codes = (_decode_base64(match[0]) for match in _CODE.finditer(raw))
+    backward_words = set(_BACKWARD_WORDS.findall(content))  # one of them may occur by chance
+    is_backwards = len(backward_words) > 1 or _DIRECTION_CONTROLS.search(unusual) is not None
     hidden = {
-        "in characters that nobody sees": "\n".join([*tagged, *selected]),
+        "in characters that nobody sees": _decode_invisible(unusual),
         "in a comment": comments.decode(),
-        "in base64": "\n".join(
-            filter(None, (_decode_base64(match[0]) for match in _CODE.finditer(raw)))
-        ),
-        "backwards": read[::-1]
-        if len(backwards) > 1 or _DIRECTION_CONTROLS.search(unusual) is not None
-        else "",
+        "in base64": "\n".join(filter(None, codes)),
+        "backwards": read[::-1] if is_backwards else "",
     }
-    yield from (
-        View(fold_text(hidden_text).encode(), place)
-        for place, hidden_text in hidden.items()
-        if hidden_text
-    )
-    if spaced := b"\n".join(
-        _SEPARATORS.sub(b"", match[0]) for match in _SPACED_LETTERS.finditer(content)
-    ):
-        yield View(spaced, "in spaced letters", run_together=True)
+    for hiding, hidden_text in hidden.items():
+        if hidden_text:
+            yield View(fold_text(hidden_text).encode(), hiding)
+    spaced = (_SEPARATORS.sub(b"", match[0]) for match in _SPACED_LETTERS.finditer(content))
+    joined = b"\n".join(spaced)
+    if joined:
+        yield View(joined, "in spaced letters", run_together=True)
+
+
+def _decode_invisible(raw: bytes) -> str:
+    """Return the texts that tags and variation selectors encode, a line each."""
+    lines = []
+    for run in _TAGS.findall(raw):
+        lines.append("".join(chr(ord(char) - 0xE0000) for char in run.decode()))
+    for run in _SELECTORS.findall(raw):
+        lines.append(bytes(map(_selector_byte, run.decode())).decode("utf-8", "ignore"))
+    return "\n".join(lines)
 
 
 def _selector_byte(selector: str) -> int:
@@ -416,12 +413,12 @@ def _selector_byte(selector: str) -> int:
 def _decode_base64(code: bytes) -> str:
     """Return the text that a base64 code, in either alphabet, encodes; "" if it encodes no text."""
     plain = b"".join(code.split()).translate(bytes.maketrans(b"-_", b"+/"))
-    start = b64decode(plain[:24]).decode("utf-8", "replace")[
-        :-1
-    ]  # the last letter may be incomplete
+    # the last letter of the beginning may be incomplete
+    start = b64decode(plain[:24]).decode("utf-8", "replace")[:-1]
     if "\ufffd" in start or not all(map(str.isprintable, start.split())):
         return ""
-    return b64decode(plain[: len(plain) // 4 * 4]).decode("utf-8", "ignore")
+    complete_length = len(plain) // 4 * 4
+    return b64decode(plain[:complete_length]).decode("utf-8", "ignore")
 
 
 class TextGateResult(NamedTuple):
@@ -445,16 +442,17 @@ def stopping_gate(
     read = fold_text(text)
     reference = reference or ""
     reasons: Mapping[ResponseGate, Callable[[], str | None]] = {
-        "empty-response": lambda: (
-            "there is nothing in it that can be seen" if not _VISIBLE.search(text) else None
-        ),
+        "empty-response": lambda: _check_empty(text),
         "punctuation-only": lambda: _check_punctuation(text, query, reference),
         "bare-opener": lambda: _check_opener(text, read, query, reference),
         "reference-copy": lambda: _check_copy(read, query, reference),
         "addresses-grader": lambda: _check_address(text, read, query, reference),
     }
     for gate in RESPONSE_GATES:
-        if gate in gates and (reason := reasons[gate]()) is not None:
+        if gate not in gates:
+            continue
+        reason = reasons[gate]()
+        if reason is not None:
             return TextGateResult(gate, reason)
     return None
 
@@ -467,21 +465,27 @@ def _gate_conversation(
     A last message that only calls tools is an action, not an empty answer.
     """
     written = [turn for turn in text.turns if turn.role == "assistant"]
-    allowed = [gate for gate in gates if gate == "addresses-grader"]
+    address_gates = [gate for gate in gates if gate == "addresses-grader"]
     for turn in written:
         words = text[turn.start : turn.end]
-        if (found := stopping_gate(words, allowed, query=query, reference=reference)) is not None:
+        found = stopping_gate(words, address_gates, query=query, reference=reference)
+        if found is not None:
             return found._replace(reason=f"message {turn.message}: {found.reason}")
     # an address may be split over several messages
-    spoken = "\n\n".join(text[turn.start : turn.end] for turn in written if turn.kind == "text")
-    if (found := stopping_gate(spoken, allowed, query=query, reference=reference)) is not None:
+    spoken = _join_spoken(text, written)
+    found = stopping_gate(spoken, address_gates, query=query, reference=reference)
+    if found is not None:
         return found
     last = [turn for turn in written if turn.message == written[-1].message]
     if any(turn.kind == "call" for turn in last):
         return None
-    reply = "\n\n".join(text[turn.start : turn.end] for turn in last if turn.kind == "text")
+    reply = _join_spoken(text, last)
     others = [gate for gate in gates if gate != "addresses-grader"]
     return stopping_gate(reply, others, query=query, reference=reference)
+
+
+def _join_spoken(text: RenderedText, turns: Iterable[Turn]) -> str:
+    return "\n\n".join(text[turn.start : turn.end] for turn in turns if turn.kind == "text")
 
 
 _VISIBLE = re.compile(f"[^\\s{INVISIBLE}]")
@@ -489,12 +493,14 @@ _WORD_CHARACTER = re.compile(f"(?![{INVISIBLE}])[^\\W_]")
 _MAX_WORD_LENGTH = 30
 
 
+def _check_empty(text: str) -> str | None:
+    return None if _VISIBLE.search(text) else "there is nothing in it that can be seen"
+
+
 def _check_punctuation(text: str, query: str, reference: str) -> str | None:
-    if (
-        not _has_only_signs(text)
-        or _has_only_signs(reference)
-        or is_about("punctuation", fold_text(query))
-    ):
+    if not _has_only_signs(text) or _has_only_signs(reference):
+        return None
+    if is_about("punctuation", fold_text(query)):
         return None
     return f"there is no word and no figure in it: {quote(_first_line(text))}"
 
@@ -503,22 +509,22 @@ def _has_only_signs(text: str) -> bool:
     """Return whether nothing to be seen is or represents (as ㈱ does) a letter, digit or mathematical sign."""
     if _VISIBLE.search(text) is None or _WORD_CHARACTER.search(text) is not None:
         return False
-    return not any(
-        (not char.isascii() and unicodedata.category(char) == "Sm")
-        or any(map(str.isalnum, unicodedata.normalize("NFKC", char)))
-        for char in set(remove_invisible(text))
-    )
+    return not any(map(_has_content, set(remove_invisible(text))))
+
+
+def _has_content(char: str) -> bool:
+    if not char.isascii() and unicodedata.category(char) == "Sm":
+        return True
+    return any(map(str.isalnum, unicodedata.normalize("NFKC", char)))
 
 
 def _check_opener(text: str, read: str, query: str, reference: str) -> str | None:
     openers, _, _ = _patterns()
-    if (
-        openers.fullmatch(read) is None
-    ):  # only openers, in any layout, number and mixture of 28 languages
+    # only openers, in any layout, number and mixture of 28 languages
+    if openers.fullmatch(read) is None:
         return None
-    if (
-        len(text) <= _MAX_WORD_LENGTH
-    ):  # it may be a word that the query asks for, or that a short reference contains
+    # it may be a word that the query asks for, or that a short reference contains
+    if len(text) <= _MAX_WORD_LENGTH:
         is_short = len(reference) <= _MAX_WORD_LENGTH
         if is_short and letters_and_digits(read) in letters_and_digits(fold_text(reference)):
             return None
@@ -537,9 +543,8 @@ def _check_address(text: str, read: str, query: str, reference: str) -> str | No
     for view in find_views(text, read):
         for signs, passage in _find_combinations(view):
             if signs.isdisjoint(_allowed_signs(query, reference)):
-                return (
-                    f"it speaks to its grader{view.hidden and f', {view.hidden}'}: {quote(passage)}"
-                )
+                hiding = f", {view.hidden}" if view.hidden else ""
+                return f"it speaks to its grader{hiding}: {quote(passage)}"
     return None
 
 
@@ -578,9 +583,9 @@ def describe_copy(read: str, reference: str, query: str) -> str | None:
     if description is None:
         return None
     letters = letters_and_digits(fold_text(query))
-    runs = {letters[at : at + _RUN_LENGTH] for at in range(len(letters))}
+    runs = {letters[start : start + _RUN_LENGTH] for start in range(len(letters))}
     starts = range(len(reference_letters) - _RUN_LENGTH + 1)
-    shared = sum(reference_letters[at : at + _RUN_LENGTH] in runs for at in starts)
+    shared = sum(reference_letters[start : start + _RUN_LENGTH] in runs for start in starts)
     return None if shared > _MAX_SHARE_IN_QUERY * len(starts) else description
 
 
@@ -592,17 +597,15 @@ def _letters_of(reference: str) -> str:
 def _describe_likeness(response: str, reference: str, weight: int) -> str | None:
     if response == reference:
         return "it is the reference"
-    if reference in response and (
-        weight >= _LONG or len(response) <= (1 + _MAX_EXTRA) * len(reference)
-    ):
+    has_little_else = len(response) <= (1 + _MAX_EXTRA) * len(reference)
+    if reference in response and (weight >= _LONG or has_little_else):
         return "it holds the reference, word for word"
     cutoff = next((share for length, share in _NEAR_COPY_CUTOFFS if weight >= length), None)
-    if cutoff is None or min(len(response), len(reference)) < cutoff * max(
-        len(response), len(reference)
-    ):
+    shorter, longer = sorted((len(response), len(reference)))
+    if cutoff is None or shorter < cutoff * longer:
         return None
-    compared = response[:_COMPARED], reference[:_COMPARED]  # the beginnings of long texts
-    is_near = Indel.normalized_similarity(*compared, score_cutoff=cutoff) > 0
+    beginnings = response[:_COMPARED], reference[:_COMPARED]
+    is_near = Indel.normalized_similarity(*beginnings, score_cutoff=cutoff) > 0
     return "it is nearly the reference" if is_near else None
 
 
