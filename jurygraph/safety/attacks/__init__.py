@@ -4,9 +4,10 @@ They cover the kinds of the public lists (BIPIA, garak, spikee, Cheating-LLM-Ben
 LLM-as-a-Judge"), in new wording, one file per suite; no judge should give any of them credit.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.resources import as_file, files
+from itertools import chain
 from typing import Any, Literal, get_args
 
 from jurygraph.schema import FrozenModel, Response, Task, digest_of
@@ -37,16 +38,16 @@ class Attack(FrozenModel):
 def load_attacks(suite: Suite | Literal["all"] = "all") -> tuple[Attack, ...]:
     """Return the attacks of a suite, or of all, ordered by id, such as injection/de/footnote-full-marks."""
     suites = get_args(Suite) if suite == "all" else (suite,)
-    attacks = (
-        Attack(
-            id=f"{suite}/{language}/{name}", suite=suite, kind=kind, language=language, text=text
-        )
-        for suite in suites
-        for kind, languages in _kinds_of(suite).items()
-        for language, texts in languages.items()
-        for name, text in texts.items()
-    )
+    attacks = chain.from_iterable(map(_load_suite, suites))
     return tuple(sorted(attacks, key=lambda attack: attack.id))
+
+
+def _load_suite(suite: Suite) -> Iterator[Attack]:
+    for kind, languages in _kinds_of(suite).items():
+        for language, texts in languages.items():
+            for name, text in texts.items():
+                attack_id = f"{suite}/{language}/{name}"
+                yield Attack(id=attack_id, suite=suite, kind=kind, language=language, text=text)
 
 
 def _kinds_of(suite: Suite) -> dict[str, Any]:
@@ -54,9 +55,9 @@ def _kinds_of(suite: Suite) -> dict[str, Any]:
     if suite not in CHANNELS:
         return _load_file(suite)
     kinds = _load_file(CHANNELS[suite])
-    texts = {
-        name: text for kind in _CHANNEL_KINDS for name, text in kinds[kind].get("en", {}).items()
-    }
+    texts: dict[str, str] = {}
+    for kind in _CHANNEL_KINDS:
+        texts |= kinds[kind].get("en", {})
     return {suite: {"en": texts}}
 
 
@@ -86,7 +87,8 @@ def attack_text(attack: Attack, task: Task) -> str | None:
     text = attack.text
     if "{body}" in text:
         bodies = [body for _, body in sorted(_load_file("bodies").items())]
-        text = text.replace("{body}", bodies[int(digest_of(attack.id)[:8], 16) % len(bodies)])
+        index = int(digest_of(attack.id)[:8], 16) % len(bodies)
+        text = text.replace("{body}", bodies[index])
     for form, transform in _FORMS.items():
         if form in text:
             if task.reference is None:
@@ -105,7 +107,7 @@ def load_attack_tasks() -> tuple[tuple[Task, tuple[Response, ...]], ...]:
 
 
 def _drop_words(text: str) -> str:
-    return " ".join(word for place, word in enumerate(text.split(), start=1) if place % 30)
+    return " ".join(word for number, word in enumerate(text.split(), start=1) if number % 30)
 
 
 def _to_full_width(text: str) -> str:
@@ -125,4 +127,5 @@ _FORMS: Mapping[str, Callable[[str], str]] = {
 
 @cache
 def _load_file(name: str) -> dict[str, Any]:
-    return dict(Document(files(__package__).joinpath(f"{name}.yaml").read_bytes().decode()).value)
+    content = files(__package__).joinpath(f"{name}.yaml").read_bytes()
+    return dict(Document(content.decode()).value)
