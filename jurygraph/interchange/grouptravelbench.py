@@ -7,10 +7,7 @@ places and hotels) with 1: here hard and soft.
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    Field,
-    JsonValue,
-)
+from pydantic import Field, JsonValue
 
 from jurygraph.interchange.rows import Content, ImportedRow, Key, Name, Note, TaskRow
 
@@ -83,19 +80,15 @@ class GroupTrip(TaskRow):
             constraints, unread = _read_constraints(user.preference)
             notes += [Note(UNREAD, f"{self.task_id}: {name} {field}") for field in unread]
             if constraints:
-                statements = (one.content for one in self.initial_messages if one.role == name)
+                statements = (item.content for item in self.initial_messages if item.role == name)
                 profile = "\n".join(filter(None, (user.role, *statements)))
                 stakeholders.append({"id": name, "profile": profile, "constraints": constraints})
         if not stakeholders:
             return None, [*notes, Note(NOBODY, self.task_id)]
         date = None if self.time and self.time in (self.context or "") else self.time
         query = "\n".join(filter(None, (self.query, self.context, date)))
-        return {
-            "id": self.task_id,
-            "query": query,
-            "stakeholders": stakeholders,
-            "metadata": self.other,
-        }, notes
+        task = {"id": self.task_id, "query": query, "metadata": self.other}
+        return {**task, "stakeholders": stakeholders}, notes
 
 
 def _read_constraints(preference: dict[str, JsonValue]) -> tuple[list[dict[str, Any]], list[str]]:
@@ -105,13 +98,12 @@ def _read_constraints(preference: dict[str, JsonValue]) -> tuple[list[dict[str, 
     for path, value in _entries(preference):
         part, _, field = path.partition(".")
         city = ""
-        if part == "city_specific_preferences":  # whose own name may hold a dot
-            city, field = next(
-                ((field[: -len(one) - 1], one) for one in _WORDS if field.endswith(f".{one}")),
-                ("", ""),
-            )
+        if part == "city_specific_preferences":
+            city, field = _split_city(field)
         kind, words = _WORDS.get(field, ("", ""))
-        if kind and ("{city}" in words) == bool(city) and (city or part == "global_constraints"):
+        is_for_city = "{city}" in words
+        is_read = bool(city) if is_for_city else not city and part == "global_constraints"
+        if kind and is_read:
             name = f"{path}: {value}"
             constraints[name] = {"id": name, "kind": kind, "text": words.format(value, city=city)}
         else:
@@ -119,13 +111,24 @@ def _read_constraints(preference: dict[str, JsonValue]) -> tuple[list[dict[str, 
     return list(constraints.values()), list(unread)
 
 
+def _split_city(field: str) -> tuple[str, str]:
+    """Return a city, whose name may hold a dot, and the known field that follows it; empty texts without one."""
+    for name in _WORDS:
+        if field.endswith(f".{name}"):
+            return field[: -len(name) - 1], name
+    return "", ""
+
+
 def _entries(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield every entry of a list and every limit above 0, as the benchmark counts them, each after its field."""
     if isinstance(value, dict):
         for name, part in value.items():
-            yield from _entries(part, f"{path}.{name}" if path else name)
+            part_path = f"{path}.{name}" if path else name
+            yield from _entries(part, part_path)
     elif isinstance(value, list):
         for entry in value:
             yield from _entries(entry, path)
     elif value:  # a limit of 0 is none
-        yield path, str(int(value) if isinstance(value, float) and value.is_integer() else value)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        yield path, str(value)

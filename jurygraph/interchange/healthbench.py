@@ -1,8 +1,6 @@
 """HealthBench (openai/simple-evals): conversations with physicians' rubrics, scored by a probability."""
 
-from pydantic import (
-    Field,
-)
+from pydantic import Field
 
 from jurygraph.interchange.rows import (
     Content,

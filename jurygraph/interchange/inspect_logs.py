@@ -58,7 +58,8 @@ def _read(path: str | Path) -> Iterator[Trial | Note]:
     if str(path) != "-":
         with refuse_unreadable(path), Path(path).open("rb") as file:
             is_zip = zipfile.is_zipfile(file)
-    for location, value in _read_zip(Path(path)) if is_zip else _read_json(path):
+    samples = _read_zip(Path(path)) if is_zip else _read_json(path)
+    for location, value in samples:
         sample = location.validate(Sample, value)
         yield _to_trial(location, sample)
 
@@ -74,11 +75,13 @@ def _read_zip(path: Path) -> Iterator[tuple[Location, Any]]:
     try:
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
-                if member.filename.startswith("samples/") and member.filename.endswith(".json"):
-                    location = Location(file=f"{path.name}, {member.filename}")
-                    if member.file_size > _MAX_SAMPLE:
-                        location.refuse((), f"has more than {_MAX_SAMPLE >> 20} MB", _CONVERT)
-                    yield location, parse_document(archive.read(member).decode(), location)
+                name = member.filename
+                if not (name.startswith("samples/") and name.endswith(".json")):
+                    continue
+                location = Location(file=f"{path.name}, {name}")
+                if member.file_size > _MAX_SAMPLE:
+                    location.refuse((), f"has more than {_MAX_SAMPLE >> 20} MB", _CONVERT)
+                yield location, parse_document(archive.read(member).decode(), location)
     except NotImplementedError:
         raise InputError(f"{path.name}: is compressed with Zstandard; {_CONVERT}") from None
     except (zipfile.BadZipFile, UnicodeDecodeError, OSError) as error:
@@ -89,17 +92,20 @@ def _to_trial(location: Location, sample: Sample) -> Trial | Note:
     name = f"{sample.id}/{sample.epoch}"
     if not sample.messages:
         return Note(NO_MESSAGES, name)
-    plain = [_plain(message, sample.attachments or {}) for message in sample.messages]
+    attachments = sample.attachments or {}
+    plain = [_plain(message, attachments) for message in sample.messages]
     messages = location.messages(plain, "messages")
     start = _start_of_answer(sample, messages)
     target = sample.target if isinstance(sample.target, str) else "\n".join(sample.target)
-    labels = {key: score.value for key, score in (sample.scores or {}).items()}
+    published_scores = sample.scores or {}
+    labels = {key: score.value for key, score in published_scores.items()}
     notes = [Note(UNSCORED, f"{name}: {key}") for key, value in labels.items() if value is None]
     parts = [field for field in _LEFT_OUT if sample.other.get(field)]
     if parts:
         notes.append(Note(EVENTS, f"{name}: {', '.join(parts)}"))
-    about = {key: value for key, value in sample.other.items() if key not in _LEFT_OUT}
-    scores = {key: nonempty_fields(**score.other) for key, score in (sample.scores or {}).items()}
+    metadata = {key: value for key, value in sample.other.items() if key not in _LEFT_OUT}
+    scores = {key: nonempty_fields(**score.other) for key, score in published_scores.items()}
+    metadata |= nonempty_fields(scores=nonempty_fields(**scores))
     return Trial(
         location=location,
         task=sample.id,
@@ -109,7 +115,7 @@ def _to_trial(location: Location, sample: Sample) -> Trial | Note:
         about={"reference": target or None, "metadata": sample.metadata},
         response={
             "labels": {"epoch": sample.epoch, **_with_reward(labels)},
-            "metadata": {**about, **nonempty_fields(scores=nonempty_fields(**scores))},
+            "metadata": metadata,
         },
         notes=notes,
     )
@@ -128,14 +134,14 @@ def _with_reward(labels: Mapping[str, Any]) -> dict[str, Any]:
 
 def _start_of_answer(sample: Sample, messages: Conversation) -> int:
     """Return the index of the first message that the assistant wrote: some of its own may be in the input."""
-    written = [
-        item.get("source") != "input" if isinstance(item, Mapping) else True
-        for item in sample.messages
-    ]
-    if len(written) != len(messages):
-        written = [True] * len(messages)
+    # a message is found by its index, which is that of its source only if both lists are as long
+    has_sources = len(sample.messages) == len(messages)
     for index, message in enumerate(messages):
-        if message.role == "assistant" and written[index]:
+        if message.role != "assistant":
+            continue
+        item = sample.messages[index] if has_sources else None
+        is_input = isinstance(item, Mapping) and item.get("source") == "input"
+        if not is_input:
             return index
     return len(messages)
 

@@ -2,9 +2,7 @@
 
 from typing import Literal
 
-from pydantic import (
-    Field,
-)
+from pydantic import Field
 
 from jurygraph.interchange.rows import Content, Key, TaskRow
 
@@ -23,18 +21,10 @@ class ImportedPair(TaskRow):
     response_model: str | None = None
 
     def to_content(self) -> Content:
-        responses = [
-            {
-                "id": f"{self.pair_id}/{name}",
-                "agent": self.response_model,
-                "text": text,
-                "labels": {"preferred": self.label.startswith(name)},
-            }
-            for name, text in (("A", self.response_A), ("B", self.response_B))
-        ]
-        return {
-            "id": self.pair_id,
-            "query": self.question,
-            "responses": responses,
-            "metadata": self.other,
-        }, ()
+        responses = []
+        for name, text in (("A", self.response_A), ("B", self.response_B)):
+            identity = {"id": f"{self.pair_id}/{name}", "agent": self.response_model}
+            labels = {"preferred": self.label.startswith(name)}
+            responses.append({**identity, "text": text, "labels": labels})
+        task = {"id": self.pair_id, "query": self.question, "responses": responses}
+        return {**task, "metadata": self.other}, ()

@@ -6,18 +6,12 @@ form, plain or as its constructors, or in OpenAI's.
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import JsonValue
 
 from jurygraph.interchange.rows import ImportedRow, Key, Note, nonempty_fields
-from jurygraph.interchange.trials import (
-    Conversation,
-    Location,
-    Trial,
-    read_located,
-    read_trials,
-)
+from jurygraph.interchange.trials import Conversation, Location, Trial, read_located, read_trials
 from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.frozen_model import digest_of
 
@@ -45,7 +39,9 @@ class ExportedRow(ImportedRow):
 
 def _read(path: str | Path) -> Iterator[Trial | Note]:
     for location, row in read_located(path, ExportedRow):
-        name = row.id or f"row-{digest_of(row.model_dump(mode='json'))[:12]}"
+        name = row.id
+        if not name:
+            name = f"row-{digest_of(row.model_dump(mode='json'))[:12]}"
         if row.parent_run_id is not None:
             yield Note(INNER, name)
             continue
@@ -54,22 +50,19 @@ def _read(path: str | Path) -> Iterator[Trial | Note]:
             yield Note(UNREAD_INPUTS, name)
             continue
         is_run = row.run_type is not None
-        yield (
-            _to_trial(location, row, name, query)
-            if is_run
-            else _to_task(location, row, name, query)
-        )
+        convert = _to_trial if is_run else _to_task
+        yield convert(location, row, name, query)
 
 
 def _to_trial(location: Location, row: ExportedRow, name: str, query: Conversation) -> Trial:
-    task = row.reference_example_id or name
-    answer = _answer(query, _read_side(location, "outputs", row.outputs))
+    outputs = _read_side(location, "outputs", row.outputs)
+    answer = _answer(query, outputs)
     notes = [Note(UNREAD_OUTPUTS, name)] if row.outputs and not answer else []
     unread = nonempty_fields(inputs=_unread(row.inputs), outputs=_unread(row.outputs, answer))
     about = nonempty_fields(run_type=row.run_type, metadata=row.metadata)
     return Trial(
         location=location,
-        task=task,
+        task=row.reference_example_id or name,
         query=query,
         answer=answer,
         name=name,
@@ -80,19 +73,22 @@ def _to_trial(location: Location, row: ExportedRow, name: str, query: Conversati
 
 
 def _to_task(location: Location, row: ExportedRow, name: str, query: Conversation) -> Trial:
-    field = "outputs" if row.reference_outputs is None else "reference_outputs"
-    outputs = row.outputs if row.reference_outputs is None else row.reference_outputs
+    field = "reference_outputs"
+    outputs = row.reference_outputs
+    if outputs is None:
+        field = "outputs"
+        outputs = row.outputs
     reference = _reference(location, query, field, outputs)
-    unread = nonempty_fields(
-        inputs=_unread(row.inputs), outputs=_unread(outputs, bool(reference)), **row.other
-    )
+    unread_outputs = _unread(outputs, bool(reference))
+    unread = nonempty_fields(inputs=_unread(row.inputs), outputs=unread_outputs, **row.other)
+    notes = [Note(UNREAD_OUTPUTS, name)] if outputs and not reference else []
     return Trial(
         location=location,
         task=name,
         query=query,
         name=None,
         about={**reference, "metadata": {**unread, **(row.metadata or {})}},
-        notes=[Note(UNREAD_OUTPUTS, name)] if outputs and not reference else [],
+        notes=notes,
     )
 
 
@@ -114,39 +110,42 @@ def _answer(query: Conversation, outputs: Conversation) -> Conversation:
 
 def _read_side(location: Location, field: str, side: Mapping[str, Any] | None) -> Conversation:
     """Return the messages of inputs or outputs; none where there are none, and no single text."""
-    role = "user" if field == "inputs" else "assistant"
+    role: Literal["user", "assistant"] = "user" if field == "inputs" else "assistant"
     path: tuple[str | int, ...] = (field,)
     value: Any = side or {}
     for step in _steps_to_messages(value):
         path += (step,)
         value = value[step]
     if isinstance(value, str):
-        return (ChatMessage(role="user" if role == "user" else "assistant", content=value),)
+        return (ChatMessage(role=role, content=value),)
     if len(path) == 1:
         return ()
-    single = isinstance(value, Mapping)
-    messages = [_plain(item) for item in ([value] if single else value)]
-    return location.messages(messages, *path)
+    items = [value] if isinstance(value, Mapping) else value
+    return location.messages([_plain(item) for item in items], *path)
 
 
 def _steps_to_messages(side: Mapping[str, Any]) -> tuple[str | int, ...]:
     """Return the path of the messages: those of a state, of a model of LangChain's, or of OpenAI's; or of one text."""
-    if isinstance(side.get("messages"), list):
-        messages = side["messages"]
-        return ("messages", 0) if messages and isinstance(messages[0], list) else ("messages",)
+    messages = side.get("messages")
+    if isinstance(messages, list):
+        has_batches = bool(messages) and isinstance(messages[0], list)
+        return ("messages", 0) if has_batches else ("messages",)
     for steps in (("generations", 0, 0, "message"), ("choices", 0, "message"), ("message",)):
         if isinstance(_value_at(side, steps), Mapping):
             return steps
-    texts = [name for name, value in side.items() if isinstance(value, str)]
-    return (texts[0],) if len(texts) == 1 == len(side) else ()
+    if len(side) == 1:
+        ((name, value),) = side.items()
+        if isinstance(value, str):
+            return (name,)
+    return ()
 
 
 def _value_at(value: Any, steps: Sequence[str | int]) -> Any:
     for step in steps:
-        is_there = (
-            step in value if isinstance(value, Mapping) else isinstance(value, list) and value
-        )
-        if not is_there:
+        has_step = isinstance(value, list) and value
+        if isinstance(value, Mapping):
+            has_step = step in value
+        if not has_step:
             return None
         value = value[step]
     return value

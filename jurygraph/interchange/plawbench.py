@@ -2,20 +2,11 @@
 
 import math
 import re
-from itertools import pairwise
 from typing import Any
 
-from pydantic import (
-    Field,
-)
+from pydantic import Field
 
-from jurygraph.interchange.rows import (
-    Content,
-    Note,
-    ScoredItem,
-    TaskRow,
-    with_rubric,
-)
+from jurygraph.interchange.rows import Content, Note, ScoredItem, TaskRow, with_rubric
 from jurygraph.schema.frozen_model import digest_of
 
 WHOLE = "criteria are judged as one, since they mark no sub-items whose points add up to their own"
@@ -42,11 +33,9 @@ class Case(TaskRow):
         """
         rubric = [[item.criterion, item.points] for item in self.rubrics]
         name = f"case-{digest_of([self.context, self.question, rubric])[:12]}"
-        query = (
-            f"## 案例\n{self.context}\n\n## 问题\n{self.question}"
-            if self.context
-            else self.question
-        )
+        query = self.question
+        if self.context:
+            query = f"## 案例\n{self.context}\n\n## 问题\n{self.question}"
         task = {"id": name, "query": query, "reference": self.reference, "metadata": self.other}
         items = []
         notes = []
@@ -54,9 +43,10 @@ class Case(TaskRow):
             parts = _weighted_parts(item)
             if parts is None:
                 notes.append(Note(WHOLE, f"{name}: criterion-{number}"))
-            items.append(
-                item.criterion_fields() | ({"parts": parts} if parts and len(parts) > 1 else {})
-            )
+            fields = item.criterion_fields()
+            if parts and len(parts) > 1:
+                fields["parts"] = parts
+            items.append(fields)
         return with_rubric(task, items, notes)
 
 
@@ -70,13 +60,13 @@ def _weighted_parts(item: ScoredItem) -> list[dict[str, Any]] | None:
     """Return the sub-items of an item; None if they do not give all of its points, or if one has no words."""
     parts = sub_items(item.criterion)
     weights = [part["weight"] for part in parts]
-    have_words = all(
-        re.search(r"\w", _HEADING.sub("", _MARK.sub("", part["text"]))) for part in parts
-    )
-    is_complete = (
-        math.isclose(sum(weights), item.points) and 0 not in weights and len(parts) <= _MAX_PARTS
-    )
-    return parts if is_complete and have_words else None
+    if len(parts) > _MAX_PARTS or 0 in weights or not math.isclose(sum(weights), item.points):
+        return None
+    for part in parts:
+        unmarked = _MARK.sub("", part["text"])
+        if re.search(r"\w", _HEADING.sub("", unmarked)) is None:
+            return None
+    return parts
 
 
 def sub_items(text: str) -> list[dict[str, Any]]:
@@ -86,14 +76,18 @@ def sub_items(text: str) -> list[dict[str, Any]]:
     until the next one. Text before the first sub-item belongs to none.
     """
     marks = list(_MARK.finditer(text))
-    starts = [
-        _sub_item_start(text, earlier, mark)
-        for earlier, mark in zip([None, *marks], marks, strict=False)
-    ]
-    return [
-        {"text": text[start:end].strip(), "weight": float(mark[1])}
-        for mark, (start, end) in zip(marks, pairwise([*starts, len(text)]), strict=True)
-    ]
+    starts = []
+    earlier: re.Match[str] | None = None
+    for mark in marks:
+        starts.append(_sub_item_start(text, earlier, mark))
+        earlier = mark
+    ends = [*starts[1:], len(text)]
+    items = []
+    for mark, start, end in zip(
+        marks, starts, ends, strict=False
+    ):  # without marks, there is an end
+        items.append({"text": text[start:end].strip(), "weight": float(mark[1])})
+    return items
 
 
 def _sub_item_start(text: str, earlier: re.Match[str] | None, mark: re.Match[str]) -> int:

@@ -5,9 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
-from pydantic import (
-    Field,
-)
+from pydantic import Field
 
 from jurygraph.errors import InputError
 from jurygraph.interchange.rows import ImportedRow, Key
@@ -39,15 +37,15 @@ def read_qags(paths: Sequence[str | Path]) -> Iterator[Vote]:
     Raises `InputError` for a name of neither set, or two files of one; for an invalid row, with file, line and field;
     or for a file without answers.
     """
-    seen: set[str] = set()
+    read_sets: set[str] = set()
     for path in paths:
         names = [name for name in ("cnn", "xsum") if name in Path(path).name.lower()]
-        if len(names) != 1 or names[0] in seen:
+        if len(names) != 1 or names[0] in read_sets:
             hint = "have either `cnn` or `xsum` in it, as in mturk_xsum.jsonl, and name one file of each set"
             raise InputError(
                 f"{path}: its name does not say which set it is of, or that of another file; {hint}"
             )
-        seen.update(names)
+        read_sets.update(names)
         votes = 0
         with closing(TextFile(path)) as file:
             for number, (_, summary) in enumerate(read_lines(file, ImportedSummary), start=1):

@@ -46,10 +46,10 @@ def read_rated_table(path: str | Path, columns: Mapping[str, str]) -> RatedTable
             raise InputError(
                 f"{path}, field {prompt}: item {quote(item)} has two prompts; give each item one"
             )
-    tasks = [
-        item_to_task(str(path), item, rated, [vote.annotator for vote in rated], texts, prompts)
-        for item, rated in by_item.items()
-    ]
+    tasks = []
+    for item, rated in by_item.items():
+        people = [vote.annotator for vote in rated]
+        tasks.append(item_to_task(str(path), item, rated, people, texts, prompts))
     return RatedTable(tasks, votes)
 
 
@@ -63,16 +63,17 @@ def item_to_task(
 ) -> TaskLine:
     """Return the task of an item that people rated. Raises `InputError` where it cannot be one."""
     first = rated[0]
-    agents = {one.key: one.agent for one in rated}
+    agents = {rating.key: rating.agent for rating in rated}
+    responses = []
+    for key, agent in agents.items():
+        responses.append({"id": key, "text": texts[key], "agent": agent})
     content = {
         "id": item,
         "query": prompts.get(first.key, ""),
         "reviewers": sorted(set(people)),
         "group": first.group,
         "metadata": {} if first.domain is None else {"domain": first.domain},
-        "responses": [
-            {"id": key, "text": texts[key], "agent": agent} for key, agent in agents.items()
-        ],
+        "responses": responses,
     }
     task = validate(TaskLine, content)
     if isinstance(task, Problem):

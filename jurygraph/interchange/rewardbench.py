@@ -1,8 +1,8 @@
 """RewardBench and RewardBench 2 (allenai/reward-bench): chosen and rejected responses."""
 
-from pydantic import (
-    field_validator,
-)
+from typing import Any
+
+from pydantic import field_validator
 
 from jurygraph.interchange.rows import (
     Content,
@@ -54,35 +54,28 @@ class ImportedComparison(TaskRow):
         digests, and if a chosen and a rejected one have the same text, a digest of id and text decides which is first.
         """
         name = self.id if self.subset is None else f"{self.subset}/{self.id}"
-        chosen, rejected = (
-            (texts,) if isinstance(texts, str) else texts for texts in (self.chosen, self.rejected)
-        )
+        chosen = (self.chosen,) if isinstance(self.chosen, str) else self.chosen
+        rejected = (self.rejected,) if isinstance(self.rejected, str) else self.rejected
         if not chosen or not rejected:
             return None, [Note(ONE_SIDED, name)]
         agents: list[str | None] = list(self.models or ())
         if len(agents) != len(chosen) + len(rejected):
             agents = [self.chosen_model] * len(chosen) + [self.rejected_model] * len(rejected)
-        labelled = [(text, True) for text in chosen] + [(text, False) for text in rejected]
-        shuffled = sorted(
-            zip(labelled, agents, strict=True), key=lambda entry: _sort_key(name, *entry[0])
-        )
-        responses = [
-            {
-                "id": f"{name}/{number}",
-                "agent": agent,
-                "text": text,
-                "labels": {"preferred": preferred},
-            }
-            for number, ((text, preferred), agent) in enumerate(shuffled, 1)
-        ]
-        query = (
-            self.prompt
-            if isinstance(self.prompt, str)
-            else [turn.message() for turn in self.prompt]
-        )
+        texts = (*chosen, *rejected)
+        are_preferred = [True] * len(chosen) + [False] * len(rejected)
+        entries = zip(texts, are_preferred, agents, strict=True)
+        shuffled = sorted(entries, key=lambda entry: _sort_key(name, entry[0], entry[1]))
+        responses = []
+        for number, (text, is_preferred, agent) in enumerate(shuffled, 1):
+            identity = {"id": f"{name}/{number}", "agent": agent, "text": text}
+            responses.append({**identity, "labels": {"preferred": is_preferred}})
+        query: Any = self.prompt
+        if not isinstance(self.prompt, str):
+            query = [turn.message() for turn in self.prompt]
         about = self.other | nonempty_fields(subset=self.subset, models=self.models)
-        notes = [Note(UNNAMED, name)] if self.models is not None and None in agents else []
-        return {"id": name, "query": query, "responses": responses, "metadata": about}, notes
+        task = {"id": name, "query": query, "responses": responses, "metadata": about}
+        is_unnamed = self.models is not None and None in agents
+        return task, [Note(UNNAMED, name)] if is_unnamed else []
 
 
 def _sort_key(name: str, text: str, preferred: bool) -> tuple[str, bool]:

@@ -11,12 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-from pydantic import (
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-)
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, quote
@@ -97,39 +92,34 @@ class TaskRow(ImportedRow):
 
         Raises `InputError` if a line is not a valid row, if an id occurs twice, or if no row makes a task.
         """
-        seen: dict[str, int] = {}
+        lines_by_task: dict[str, int] = {}
         reason = "holds no rows"
         with closing(TextFile(path)) as file:
             for line, row in read_lines(file, cls):
                 fields, notes = row.to_content()
-                task = (
-                    None
-                    if fields is None
-                    else validate_line(file.name, line.number, TaskLine, fields)
-                )
-                if task is None:
+                if fields is None:
                     reason = f"has no row that makes a task ({notes[-1].what}: {notes[-1].where})"
-                elif seen.setdefault(task.id, line.number) != line.number:
-                    problem = (
-                        f"makes the task {quote(task.id)}, which is already in line {seen[task.id]}"
-                    )
-                    path_of_key = () if cls.KEY is None else (cls.KEY,)
-                    raise_line_error(
-                        file.name, line.number, Problem(path_of_key, problem, "keep one of them")
-                    )
+                    yield Imported(None, tuple(notes))
+                    continue
+                task = validate_line(file.name, line.number, TaskLine, fields)
+                first = lines_by_task.setdefault(task.id, line.number)
+                if first != line.number:
+                    problem = f"makes the task {quote(task.id)}, which is already in line {first}"
+                    key_path = () if cls.KEY is None else (cls.KEY,)
+                    repetition = Problem(key_path, problem, "keep one of them")
+                    raise_line_error(file.name, line.number, repetition)
                 yield Imported(task, tuple(notes))
-        if not seen:
+        if not lines_by_task:
             raise InputError(f"{file.name}: {reason}; name a file of {cls.EXPECTED}")
 
 
 def nonempty_fields(**fields: Any) -> dict[str, Any]:
     """Return the fields that are neither null nor empty, as JSON values."""
-    nonempty = {
-        name: value for name, value in fields.items() if value not in (None, "", [], {}, ())
-    }
-    return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in nonempty.items()
-    }
+    nonempty = {}
+    for name, value in fields.items():
+        if value not in (None, "", [], {}, ()):
+            nonempty[name] = list(value) if isinstance(value, tuple) else value
+    return nonempty
 
 
 WORTHLESS = "criteria without words, or of 0 points, are left out"
@@ -152,9 +142,8 @@ def with_rubric(
         if not item["text"].strip() or item["weight"] == 0:
             all_notes.append(Note(WORTHLESS, f"{task['id']}: {name}"))
             continue
-        criteria.append(
-            {"id": name, **{field: value for field, value in item.items() if field != "about"}}
-        )
+        fields = {field: value for field, value in item.items() if field != "about"}
+        criteria.append({"id": name, **fields})
         about |= nonempty_fields(**{name: item["about"]})
     if not any(criterion["weight"] > 0 for criterion in criteria):
         return None, [*all_notes, Note(NO_GAIN, task["id"])]

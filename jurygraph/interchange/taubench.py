@@ -119,6 +119,7 @@ def _to_trial(
     start = first_answer(messages)
     actions = [{"name": action.name, "arguments": action.kwargs} for action in task.actions]
     described = task.model_dump(mode="json", exclude={"actions"}, exclude_defaults=True)
+    labels = {"trial": row.trial, "reward": row.reward}
     return Trial(
         location=location,
         task=row.task_id,
@@ -126,10 +127,7 @@ def _to_trial(
         answer=messages[start:],
         name=str(row.trial),
         about={**about, "reference_actions": actions, "metadata": described},
-        response={
-            "labels": {"trial": row.trial, "reward": row.reward},
-            "metadata": {**row.other, **metadata},
-        },
+        response={"labels": labels, "metadata": {**row.other, **metadata}},
     )
 
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -116,7 +117,7 @@ def read_trials(read: TrialReader, expected: str) -> Callable[[str | Path], Iter
 def _to_task(trials: Sequence[Trial]) -> Imported:
     first = trials[0]
     query = _shared_beginning([trial.query for trial in trials])
-    notes = [note for trial in trials for note in trial.notes]
+    notes = list(chain.from_iterable(trial.notes for trial in trials))
     if any(len(trial.query) > len(query) for trial in trials):
         notes.append(Note(OTHER_BEGINNINGS, first.task))
     responses = []

@@ -92,7 +92,10 @@ def _read(path: str | Path) -> Iterator[Trial | Note]:
 
 def _to_rollout(location: Location, row: Rollout, numbers: dict[str, int]) -> Trial:
     prompt = _messages(location, "prompt", row.prompt)
-    task = row.example_id or f"task-{digest_of([m.model_dump(mode='json') for m in prompt])[:12]}"
+    task = row.example_id
+    if not task:
+        content = [message.model_dump(mode="json") for message in prompt]
+        task = f"task-{digest_of(content)[:12]}"
     numbers[task] = numbers.get(task, 0) + 1
     return Trial(
         location=location,
@@ -137,23 +140,20 @@ def _to_trial(
         notes.append(Note(NOT_OK, trace.id))
     data = trace.task.data
     position = None if data.idx is None else str(data.idx)
+    task = trace.task.key or data.id or position or f"task-{digest_of(data.other)[:12]}"
+    tools = [_plain_tool(tool) for tool in trace.tools]
+    metadata = {**trace.other, "episode": about_episode, "weights": _weights(trace)}
     return Trial(
         location=location,
-        task=trace.task.key or data.id or position or f"task-{digest_of(data.other)[:12]}",
+        task=task,
         query=messages[:start],
         answer=messages[start:],
         name=trace.id,
-        about={
-            "reference": data.answer,
-            "tools": [_plain_tool(tool) for tool in trace.tools] or None,
-            "metadata": data.other,
-        },
+        about={"reference": data.answer, "tools": tools or None, "metadata": data.other},
         response={
             "agent": trace.agent.name,
             "labels": nonempty_fields(**labels),
-            "metadata": nonempty_fields(
-                **{**trace.other, "episode": about_episode, "weights": _weights(trace)}
-            ),
+            "metadata": nonempty_fields(**metadata),
         },
         notes=notes,
     )

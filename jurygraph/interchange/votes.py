@@ -22,15 +22,18 @@ def export_votes(run: Run) -> Iterator[bytes]:
             is_vote = verdict.status in ("ok", "abstained") and not verdict.is_worst_case
             if verdict.judge is None or not is_of_response or not is_vote:
                 continue
-            turn = "" if verdict.turn is None else f" turn {verdict.turn}"
+            item = f"{verdict.question} {trace.response_id}"
+            if verdict.turn is not None:
+                item += f" turn {verdict.turn}"
             vote = Vote(
-                item=f"{verdict.question} {trace.response_id}{turn}",
+                item=item,
                 agent=trace.agent,
                 annotator=verdict.judge,
                 label=float(bool(verdict.met)) if verdict.is_binary else verdict.score,
                 group=trace.task_id,
             )
-            yield vote.model_dump_json(exclude_none=verdict.status == "ok").encode() + b"\n"
+            line = vote.model_dump_json(exclude_none=verdict.status == "ok")
+            yield line.encode() + b"\n"
             has_votes = True
     if not has_votes:
         raise InputError(

@@ -2,9 +2,7 @@
 
 from typing import Any, ClassVar
 
-from pydantic import (
-    Field,
-)
+from pydantic import Field
 
 from jurygraph.interchange.rows import Content, ImportedRow, Key, TaskRow, with_rubric
 
