@@ -83,10 +83,9 @@ def sub_items(text: str) -> list[dict[str, Any]]:
         earlier = mark
     ends = [*starts[1:], len(text)]
     items = []
-    for mark, start, end in zip(
-        marks, starts, ends, strict=False
-    ):  # without marks, there is an end
-        items.append({"text": text[start:end].strip(), "weight": float(mark[1])})
+    for index, mark in enumerate(marks):
+        words = text[starts[index] : ends[index]].strip()
+        items.append({"text": words, "weight": float(mark[1])})
     return items
 
 

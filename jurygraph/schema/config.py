@@ -482,14 +482,18 @@ class CallsConfig(FrozenModel):
     @field_validator("parameters")
     @classmethod
     def _check_parameters(cls, parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        for name in (str(path[-1]) for path, _ in iter_parts(parameters) if path):
+        for path, _ in iter_parts(parameters):
+            name = str(path[-1]) if path else ""  # without a path, it is all of them
             if _SECRET.fullmatch(name):
                 remedy = "set the environment variable that the provider's client reads"
                 raise ValueError(
                     f"`{name}` is a secret or an address, and a config holds none; {remedy}"
                 )
+        names = list(parameters)
         extra = parameters.get("extra_body")
-        for name in (*parameters, *(extra if isinstance(extra, dict) else ())):
+        if isinstance(extra, dict):
+            names += extra
+        for name in names:
             if name in _RESERVED:
                 raise ValueError(f"`{name}` is for the calls themselves to set; leave it out")
         # the highest possible cost of a reply is computed from these limits
@@ -497,10 +501,8 @@ class CallsConfig(FrozenModel):
             limit = parameters.get(name)
             if limit is not None and (type(limit) is not int or limit < 1):
                 raise ValueError(f"`{name}` is not a whole number of tokens from 1 on; write one")
-        if (
-            parameters.get("max_tokens", 1) is None
-            and parameters.get("max_completion_tokens") is None
-        ):
+        is_unlimited = parameters.get("max_tokens", 1) is None
+        if is_unlimited and parameters.get("max_completion_tokens") is None:
             raise ValueError(
                 "`max_tokens` is null, and nothing else limits a reply; write `max_completion_tokens` too"
             )
@@ -572,32 +574,32 @@ class Config(CodeModel):
         """Return the settings of the calls to one of the `models`; None means `model`."""
         if judge is None:
             return self.calls
-        own = self.models[judge].calls
-        return self.calls.model_copy(
-            update={name: getattr(own, name) for name in own.model_fields_set}
-        )
+        calls = self.models[judge].calls
+        update = {name: getattr(calls, name) for name in calls.model_fields_set}
+        return self.calls.model_copy(update=update)
 
     def with_reply(self, rule: ReplyRule) -> Self:
         """Return the config with one `calls.reply` for all models."""
         change = {"reply": rule}
-        models = {
-            name: use.model_copy(update={"calls": use.calls.model_copy(update=change)})
-            for name, use in self.models.items()
-        }
-        return self.model_copy(
-            update={"calls": self.calls.model_copy(update=change), "models": models}
-        )
+        models = {}
+        for name, use in self.models.items():
+            calls = use.calls.model_copy(update=change)
+            models[name] = use.model_copy(update={"calls": calls})
+        calls = self.calls.model_copy(update=change)
+        return self.model_copy(update={"calls": calls, "models": models})
 
     @property
     def only_then(self) -> frozenset[str]:
         """Return the names of the models that answer only where others are not enough (`escalate`)."""
-        escalations = [use.escalate for use in self.evaluators if use.escalate is not None]
-        first = {
-            name
-            for use in self.evaluators
-            for name in (use.escalate.first if use.escalate else use.judges)
-        }
-        return frozenset({escalation.then for escalation in escalations} - first)
+        first: set[str] = set()
+        then: set[str] = set()
+        for use in self.evaluators:
+            if use.escalate is None:
+                first.update(use.judges)
+            else:
+                first.update(use.escalate.first)
+                then.add(use.escalate.then)
+        return frozenset(then - first)
 
     @model_validator(mode="after")
     def _require_ascending_clip(self) -> Self:

@@ -84,9 +84,11 @@ class ChatMessage(FrozenModel):
             raise ValueError(
                 '`content` is null, and the message calls no tool; write its text, "" if it is empty'
             )
-        for index, part in enumerate(self.content if isinstance(self.content, tuple) else ()):
-            if part.get("type") == "text" and not isinstance(part.get("text"), str):
-                problem = f"`content[{index}].text` is {describe_value(part.get('text'))}"
+        parts = self.content if isinstance(self.content, tuple) else ()
+        for index, part in enumerate(parts):
+            text = part.get("text")
+            if part.get("type") == "text" and not isinstance(text, str):
+                problem = f"`content[{index}].text` is {describe_value(text)}"
                 raise ValueError(f'{problem}; write the text of the part, "" if it is empty')
         return self
 
@@ -186,10 +188,13 @@ class RenderedText(str):
     def turn_at(self, start: int, end: int) -> Turn | None:
         """Return the turn that has all of these characters; None if they are of several, or of a header."""
         index = bisect_right(self.turns, start, key=_start_of) - 1
-        while index >= 0 and self.turns[index].start == self.turns[index].end == start < end:
+        while index >= 0:
+            turn = self.turns[index]
+            has_words = not (turn.start == turn.end == start)
+            if has_words or start >= end:
+                return turn if end <= turn.end else None
             index -= 1  # an empty turn has no characters
-        turn = self.turns[index] if index >= 0 else None
-        return turn if turn is not None and end <= turn.end else None
+        return None
 
     def blocks(self) -> Iterator[tuple[str, str]]:
         """Yield each turn's header, with what separates it from the turn before, and its words."""
@@ -222,32 +227,34 @@ def render(messages: Sequence[ChatMessage]) -> RenderedText:
 def render_view(messages: Sequence[ChatMessage], sees: Sees) -> RenderedText:
     """Return the part of the rendering that an evaluator sees: `last_reply` is the last assistant's text, alone."""
     all_blocks = _list_blocks(messages)
-    whole = _join(all_blocks, has_headers=not is_one_reply(messages))
-    parts = list(zip(all_blocks, whole.turns, strict=True))
-    if sees == "last_reply":
-        last = last_reply_index(messages)
-        shown = [part for part in parts if part[0].message == last and part[0].kind == "text"]
-    elif sees == "without_reasoning":
-        shown = [part for part in parts if part[0].kind != "reasoning"]
-    else:
-        return whole
-    if len(shown) == len(parts) and sees == "without_reasoning":
-        return whole
-    blocks = [block for block, _ in shown]
-    origins = [turn.start for _, turn in shown]
+    rendering = _join(all_blocks, has_headers=not is_one_reply(messages))
+    if sees not in ("last_reply", "without_reasoning"):
+        return rendering
+    last = last_reply_index(messages)
+    blocks = []
+    origins = []
+    for block, turn in zip(all_blocks, rendering.turns, strict=True):
+        is_reply = block.message == last and block.kind == "text"
+        is_visible = is_reply if sees == "last_reply" else block.kind != "reasoning"
+        if is_visible:
+            blocks.append(block)
+            origins.append(turn.start)
+    if len(blocks) == len(all_blocks) and sees == "without_reasoning":
+        return rendering
     return _join(blocks, has_headers=sees == "without_reasoning", origins=origins)
 
 
 def render_until(
-    messages: Sequence[ChatMessage], last: int, sees: Sees, whole: RenderedText
+    messages: Sequence[ChatMessage], last: int, sees: Sees, rendering: RenderedText
 ) -> RenderedText:
     """Return the view of the conversation as it was after the message with index `last`, which knows nothing later.
 
-    The origins of its parts are in the `whole` rendering: that of a single message has no header, so that they differ.
+    The origins of its parts are in the `rendering` of all messages: that of a single one has no header, so that they
+    differ.
     """
     earlier = messages[: last + 1]
-    parts = zip(render(earlier).turns, whole.turns, strict=False)
-    origins = {part.start: part_of_whole.start for part, part_of_whole in parts}
+    turns_of_both = zip(render(earlier).turns, rendering.turns, strict=False)
+    origins = {turn.start: turn_of_all.start for turn, turn_of_all in turns_of_both}
     view = render_view(earlier, sees)
     turns = [turn._replace(origin=origins[turn.origin]) for turn in view.turns]
     return RenderedText(view, turns, is_whole=False)
@@ -291,11 +298,10 @@ def split_conversation(messages: Sequence[ChatMessage], start: int | None = None
     if start is None:
         users = [index for index, message in enumerate(messages) if message.role == "user"]
         start = users[-1] + 1 if users else 0
-    if not 0 < start < len(messages):
-        empty = "before" if start <= 0 else "after"
-        problem = (
-            f"no message is {empty} the start of the response, message {start} of {len(messages)}"
-        )
+    number = len(messages)
+    if not 0 < start < number:
+        side = "before" if start <= 0 else "after"
+        problem = f"no message is {side} the start of the response, message {start} of {number}"
         raise ValueError(f"{problem}; say where it starts with --response-from")
     return Exchange(tuple(messages[:start]), tuple(messages[start:]))
 
@@ -304,9 +310,9 @@ def is_one_reply(messages: Sequence[ChatMessage]) -> bool:
     """Return whether the conversation is one message of an assistant, and no more than a text."""
     only = messages[0]
     has_more = len(messages) > 1 or only.tool_calls or only.reasoning
-    return (
-        not has_more and only.role == "assistant" and [kind for kind, _ in only.parts()] == ["text"]
-    )
+    if has_more or only.role != "assistant":
+        return False
+    return [kind for kind, _ in only.parts()] == ["text"]
 
 
 def _list_blocks(messages: Sequence[ChatMessage]) -> list[_Block]:
@@ -322,12 +328,13 @@ def _list_blocks(messages: Sequence[ChatMessage]) -> list[_Block]:
         if role == "tool":
             name = tool_names.get(message.tool_call_id or "", message.name or "")
             header = f"{header} {name}" if _PLAIN_NAME.fullmatch(name) else header
+        has_other_blocks = bool(message.tool_calls or message.reasoning)
         for kind, words in message.parts():
-            if words or not (message.tool_calls or message.reasoning):
-                is_result = role == "tool" and kind == "text"
-                blocks.append(
-                    _Block(f"{header}:\n", words, index, role, "result" if is_result else kind)
-                )
+            if not words and has_other_blocks:
+                continue
+            if role == "tool" and kind == "text":
+                kind = "result"
+            blocks.append(_Block(f"{header}:\n", words, index, role, kind))
         for call in message.tool_calls:
             tool_names[call.id] = call.name
             words = f"{call.name}({format_arguments(call.function.arguments)})"
@@ -343,8 +350,9 @@ def _join(
     turns = []
     length = 0
     for index, block in enumerate(blocks):
-        before = "\n\n" if pieces else ""
-        header = before + (block.header if has_headers else "")
+        header = "\n\n" if pieces else ""
+        if has_headers:
+            header += block.header
         start = length + len(header)
         length = start + len(block.words)
         origin = start if origins is None else origins[index]

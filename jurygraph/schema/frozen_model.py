@@ -301,11 +301,8 @@ class FrozenModel(Displayed, BaseModel):
         except ValidationError as error:
             problem = describe_validation_error(error, type(self), fields)
             where = f"{name}.{problem.field}".removesuffix(".")
-            wanted = {
-                details["ctx"]["class_name"]
-                for details in error.errors()
-                if details["type"] == "model_type"
-            }
+            type_errors = [item for item in error.errors() if item["type"] == "model_type"]
+            wanted = {item["ctx"]["class_name"] for item in type_errors}
             if len(wanted) == 1 and problem.remedy == "write an object":
                 problem = replace(problem, remedy=f"write {wanted.pop()}(…)")
             raise InputError(f"{where}: {problem}") from None
@@ -327,17 +324,16 @@ class FrozenModel(Displayed, BaseModel):
         """Return the fields that are not at their defaults."""
         for name, field in type(self).model_fields.items():
             value = getattr(self, name, None)
-            if field.repr and (
-                field.is_required() or value != field.get_default(call_default_factory=True)
-            ):
+            if not field.repr:
+                continue
+            if field.is_required() or value != field.get_default(call_default_factory=True):
                 yield name, value
 
     def __dir__(self) -> list[str]:
         """Return the names that are for users: the fields, and the public methods that are not pydantic's."""
         hidden = _HIDDEN_NAMES - type(self).model_fields.keys()
-        return [
-            name for name in super().__dir__() if name not in hidden and not name.startswith("_")
-        ]
+        names = super().__dir__()
+        return [name for name in names if name not in hidden and not name.startswith("_")]
 
     def __repr_args__(self) -> Iterable[tuple[str, Any]]:
         return self._repr_parts()  # for rich and other printers of pydantic models
@@ -362,10 +358,9 @@ class FrozenModel(Displayed, BaseModel):
         else:
             copied = object.__new__(type(self))
             new = update or {}
+            fields_set = {*self.__pydantic_fields_set__, *new}
             object.__setattr__(copied, "__dict__", {**self.__dict__, **new})
-            object.__setattr__(
-                copied, "__pydantic_fields_set__", {*self.__pydantic_fields_set__, *new}
-            )
+            object.__setattr__(copied, "__pydantic_fields_set__", fields_set)
             object.__setattr__(copied, "__pydantic_extra__", None)
             object.__setattr__(copied, "__pydantic_private__", None)
         for name in ("digest", "content_digest", "constant", "outline", "_views"):
@@ -383,23 +378,21 @@ def require_unique(
     noun: str, field: str, ids: Sequence[str], remedy: str = "an id of its own"
 ) -> None:
     """Raise ValueError where an id is repeated; `field` is the path of an id, with `{}` for its index."""
-    seen: set[str] = set()
-    for place, name in enumerate(ids):
-        if name in seen:
+    earlier_ids: set[str] = set()
+    for index, name in enumerate(ids):
+        if name in earlier_ids:
             raise ValueError(
-                f"`{field.format(place)}` is {quote(name)} again; give each {noun} {remedy}"
+                f"`{field.format(index)}` is {quote(name)} again; give each {noun} {remedy}"
             )
-        seen.add(name)
+        earlier_ids.add(name)
 
 
-def suggest_name(name: str, known: Iterable[str]) -> str:
+def suggest_name(name: str, known_names: Iterable[str]) -> str:
     """Return a hint for an unknown name: the nearest known one, if there is any."""
-    similar = nearest_name(name, sorted(known))
-    return (
-        "name one that is listed, or list it too"
-        if similar is None
-        else f"did you mean {quote(similar)}?"
-    )
+    similar = nearest_name(name, sorted(known_names))
+    if similar is None:
+        return "name one that is listed, or list it too"
+    return f"did you mean {quote(similar)}?"
 
 
 M = TypeVar("M", bound="ParamsModel")

@@ -47,10 +47,9 @@ def require_answered_calls(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessa
         called.update(call.id for call in message.tool_calls)
         name = message.tool_call_id
         if message.role == "tool" and name is not None and name not in called:
-            problem = (
-                f"`[{index}].tool_call_id` names {quote(name)}, which no message before it calls"
-            )
-            raise ValueError(f"{problem}; put the call in, or leave the result out")
+            problem = f"names {quote(name)}, which no message before it calls"
+            remedy = "put the call in, or leave the result out"
+            raise ValueError(f"`[{index}].tool_call_id` {problem}; {remedy}")
     return messages
 
 
@@ -94,11 +93,9 @@ def _from_model(item: BaseModel) -> Any:
         return item.model_dump()
     # Its converter parses the arguments of all calls, and raises for those of a call that is no JSON.
     (fields,) = module.convert_to_openai_messages([item])
-    invalid = [
-        {"id": call["id"] or "", "name": call["name"] or "", "args": call["args"] or ""}
-        for call in getattr(item, "invalid_tool_calls", ())
-    ]
-    calls = [*fields.get("tool_calls", ()), *invalid]
+    calls = list(fields.get("tool_calls", ()))
+    for call in getattr(item, "invalid_tool_calls", ()):
+        calls.append({field: call[field] or "" for field in ("id", "name", "args")})
     return {**item.additional_kwargs, **fields, "tool_calls": calls, "function_call": None}
 
 
@@ -152,7 +149,8 @@ def _read_parts(
             content.append({"type": "text", "text": part.get("text")})
         elif kind in ("thinking", "reasoning"):
             words = part.get(kind) or part.get("text")
-            reasoning += [words] if isinstance(words, str) else []
+            if isinstance(words, str):
+                reasoning.append(words)
         elif kind == "tool_use":
             arguments = json.dumps(part.get("input", {}), ensure_ascii=False)
             function = {"name": part.get("name"), "arguments": arguments}

@@ -132,7 +132,9 @@ class Question(FrozenModel):
     @property
     def first_judges(self) -> tuple[str | None, ...]:
         """Return the judges that answer first; None means the config's `model`, or no model."""
-        return (self.judges or (None,)) if self.escalate is None else self.escalate.first
+        if self.escalate is not None:
+            return self.escalate.first
+        return self.judges or (None,)
 
     @property
     def seats(self) -> int:
@@ -141,7 +143,9 @@ class Question(FrozenModel):
 
     def seat(self, judge: str | None, sample: int) -> int:
         """Return the place of a verdict among the seats; one that no judge gave has the first."""
-        return sample if judge is None else self.judges.index(judge) * self.samples + sample
+        if judge is None:
+            return sample
+        return self.judges.index(judge) * self.samples + sample
 
 
 class Derivation(FrozenModel):
@@ -196,13 +200,19 @@ class SurveyOutline(FrozenModel):
 
     @classmethod
     def of(cls, survey: Survey) -> Self:
-        place = {digest: str(i) for i, digest in enumerate(survey.views)}
+        indices = {digest: str(index) for index, digest in enumerate(survey.views)}
+        derivations = [
+            derivation.model_copy(update={"view": indices[derivation.view]})
+            for derivation in survey.derivations
+        ]
+        questions = [
+            question.model_copy(update={"view": indices[question.view]})
+            for question in survey.questions
+        ]
         return cls(
             members=tuple((view.audience, view.member) for view in survey.views.values()),
-            derivations=tuple(
-                d.model_copy(update={"view": place[d.view]}) for d in survey.derivations
-            ),
-            questions=tuple(q.model_copy(update={"view": place[q.view]}) for q in survey.questions),
+            derivations=tuple(derivations),
+            questions=tuple(questions),
             waves=survey.waves,
             gates=survey.gates,
         )
@@ -210,21 +220,26 @@ class SurveyOutline(FrozenModel):
     @cached_property
     def verdict_identities(self) -> Mapping[str, tuple[int, Mapping[str, Any]]]:
         """Return the place of each question, by id, and the fields that all its verdicts share."""
-        return {
-            question.id: (place, question_identity(question, *self.members[int(question.view)]))
-            for place, question in enumerate(self.questions)
-        }
+        identities = {}
+        for index, question in enumerate(self.questions):
+            audience, member = self.members[int(question.view)]
+            identities[question.id] = (index, question_identity(question, audience, member))
+        return identities
 
     def survey(self, views: Sequence[TaskView]) -> Survey:
         digests = [view.digest for view in views]
+        derivations = [
+            derivation.model_copy(update={"view": digests[int(derivation.view)]})
+            for derivation in self.derivations
+        ]
+        questions = [
+            question.model_copy(update={"view": digests[int(question.view)]})
+            for question in self.questions
+        ]
         survey = Survey(
             views=dict(zip(digests, views, strict=True)),
-            derivations=tuple(
-                d.model_copy(update={"view": digests[int(d.view)]}) for d in self.derivations
-            ),
-            questions=tuple(
-                q.model_copy(update={"view": digests[int(q.view)]}) for q in self.questions
-            ),
+            derivations=tuple(derivations),
+            questions=tuple(questions),
             waves=self.waves,
             gates=self.gates,
         )
@@ -384,28 +399,28 @@ class Plan(FrozenModel):
     @cached_property
     def digest(self) -> str:
         content = self.model_dump(mode="json", exclude={"decision": True, "survey": {"views"}})
-        content["decision"] = (
-            self.decision.constant
-        )  # part of many plans, like views: its JSON is computed once
-        content["survey"]["views"] = {
-            digest: view.constant for digest, view in self.survey.views.items()
-        }
+        # the decision and the views are parts of many plans: their JSON is computed once
+        content["decision"] = self.decision.constant
+        views = self.survey.views
+        content["survey"]["views"] = {digest: view.constant for digest, view in views.items()}
         return digest_of(content)
 
     @property
     def checked_share(self) -> float:
         """Return the share of the reward's absolute weight that depends on facts and checks, in [0, 1]."""
-        layers = {
-            question.id: (question.layer, question.seats) for question in self.survey.questions
-        }
+        questions = self.survey.questions
+        layers = {question.id: (question.layer, question.seats) for question in questions}
         checked = total = 0.0
         for spec in self.decision.specs:
-            inputs = [
-                (use.input_weight, *_checked_weight(use, layers)) for use in spec.inputs.values()
-            ]
-            whole = sum(weight for weight, _, size in inputs if size)
-            part = sum(weight * own / size for weight, own, size in inputs if size)
-            checked += abs(spec.weight) * (part / whole if whole else 0.0)
+            weights = []
+            checked_weights = []
+            for use in spec.inputs.values():
+                checked_size, size = _checked_weight(use, layers)
+                if size:
+                    weights.append(use.input_weight)
+                    checked_weights.append(use.input_weight * checked_size / size)
+            if sum(weights):
+                checked += abs(spec.weight) * (sum(checked_weights) / sum(weights))
             total += abs(spec.weight)
         return checked / total if total else 0.0
 
@@ -419,9 +434,8 @@ class Plan(FrozenModel):
         has_utilities = any(
             spec.combiner in WELFARE and spec.weight for spec in self.decision.specs
         )
-        if (
-            not has_utilities or self.checked_share >= 0.5 - 1e-9
-        ):  # sums of floats: exactly half is enough
+        # sums of floats: exactly half is enough
+        if not has_utilities or self.checked_share >= 0.5 - 1e-9:
             return ()
         return (
             f"{100 * self.checked_share:.3g} % of the reward's absolute weight depends on facts and checks, the rest "
@@ -446,10 +460,10 @@ def _checked_weight(
     checked = total = 0.0
     for question, weight in zip(spec_input.questions, spec_input.weights, strict=True):
         layer, seats = layers[question]
-        size = abs(weight) * (
-            seats if spec_input.reduce is None else 1
-        )  # a folded question counts once
-        checked += size if layer in ("fact", "check") else 0.0
+        columns = seats if spec_input.reduce is None else 1  # a folded question counts once
+        size = abs(weight) * columns
+        if layer in ("fact", "check"):
+            checked += size
         total += size
     return checked, total
 

@@ -97,9 +97,8 @@ class Confusions(FrozenModel):
                 raise ValueError(
                     f"`annotators.{name}` has {len(rows)} rows; give each of the {expected} classes one"
                 )
-            shares_by_field |= {
-                f"annotators.{name}[{place}]": row for place, row in enumerate(rows)
-            }
+            for index, row in enumerate(rows):
+                shares_by_field[f"annotators.{name}[{index}]"] = row
         for field, shares in shares_by_field.items():
             if len(shares) != expected:
                 raise ValueError(

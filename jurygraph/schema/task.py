@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
 from pydantic import (
@@ -71,7 +71,8 @@ class Criterion(FrozenModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if not all(text.strip() for text in (self.text, *(part.text for part in self.parts))):
+        texts = [self.text, *(part.text for part in self.parts)]
+        if not all(text.strip() for text in texts):
             raise ValueError("`text` is empty; write what must hold of a response")
         if self.weight == 0:
             raise ValueError(
@@ -99,10 +100,10 @@ def require_different_texts(field: str, criteria: Iterable[tuple[str, str]]) -> 
     `criteria` are pairs of id and text; `field` is the path of a text, with `{}` for its index.
     """
     ids: dict[str, str] = {}
-    for place, (name, text) in enumerate(criteria):
+    for index, (name, text) in enumerate(criteria):
         other = ids.setdefault(text.strip(), name)
         if other != name:
-            problem = f"`{field.format(place)}` is the same for {quote(other)} and {quote(name)}"
+            problem = f"`{field.format(index)}` is the same for {quote(other)} and {quote(name)}"
             raise ValueError(f"{problem}; leave one of them out, or write how they differ")
 
 
@@ -178,23 +179,24 @@ class Rubric(FrozenModel):
 
     @model_validator(mode="after")
     def _check_edges(self) -> Self:
-        known = {c.id for c in self.criteria}
-        require_unique("criterion", "criteria[{}].id", [c.id for c in self.criteria])
-        require_different_texts("criteria[{}].text", [(c.id, c.text) for c in self.criteria])
+        ids = [criterion.id for criterion in self.criteria]
+        require_unique("criterion", "criteria[{}].id", ids)
+        texts = [(criterion.id, criterion.text) for criterion in self.criteria]
+        require_different_texts("criteria[{}].text", texts)
+        criterion_ids = set(ids)
         joined: set[tuple[str, str]] = set()
-        for place, edge in enumerate(self.edges):
+        for index, edge in enumerate(self.edges):
+            field = f"edges[{index}]"
             for end, name in (("parent", edge.parent), ("child", edge.child)):
-                if name not in known:
-                    problem = (
-                        f"`edges[{place}].{end}` names {quote(name)}, which is not a criterion"
-                    )
-                    raise ValueError(f"{problem}; {suggest_name(name, known)}")
+                if name not in criterion_ids:
+                    problem = f"`{field}.{end}` names {quote(name)}, which is not a criterion"
+                    raise ValueError(f"{problem}; {suggest_name(name, criterion_ids)}")
             if edge.parent == edge.child:
-                problem = f"`edges[{place}]` joins {quote(edge.parent)} to itself"
+                problem = f"`{field}` joins {quote(edge.parent)} to itself"
                 raise ValueError(f"{problem}; name two criteria, or leave it out")
             if (edge.parent, edge.child) in joined:
                 pair = f"{quote(edge.parent)} -> {quote(edge.child)}"
-                raise ValueError(f"`edges[{place}]` joins {pair} again; keep one of them")
+                raise ValueError(f"`{field}` joins {pair} again; keep one of them")
             joined.add((edge.parent, edge.child))
         return self
 
@@ -294,16 +296,15 @@ HasPeople = TypeVar("HasPeople", "Task", "TaskDefaults")
 
 def _check_people(model: HasPeople) -> HasPeople:
     """Raise ValueError where an id is repeated, and for a tension that names an unknown stakeholder."""
-    require_unique("stakeholder", "stakeholders[{}].id", [s.id for s in model.stakeholders])
+    ids = [stakeholder.id for stakeholder in model.stakeholders]
+    require_unique("stakeholder", "stakeholders[{}].id", ids)
     require_unique("reviewer", "reviewers[{}]", model.reviewers)
-    known = {s.id for s in model.stakeholders}
-    for place, tension in enumerate(model.tensions):
+    for index, tension in enumerate(model.tensions):
         for end, member in enumerate(tension.between):
-            if member not in known:
-                problem = f"`tensions[{place}].between[{end}]` names {quote(member)}"
-                raise ValueError(
-                    f"{problem}, which is not a stakeholder; {suggest_name(member, known)}"
-                )
+            if member not in ids:
+                problem = f"`tensions[{index}].between[{end}]` names {quote(member)}"
+                hint = suggest_name(member, ids)
+                raise ValueError(f"{problem}, which is not a stakeholder; {hint}")
     return model
 
 
@@ -396,13 +397,15 @@ class TaskDefaults(FrozenModel):
 
     def complete(self, task: Task) -> Task:
         """Return the task with the parts that it lacks; unchanged if it lacks none of these."""
-        names = [
-            name
-            for name in ("rubric", "reviewers", "facts", "tools")
-            if getattr(task, name) in (None, ())
-        ]
-        names += [] if task.stakeholders else ["stakeholders", "tensions"]
-        parts = {name: part for name in names if (part := getattr(self, name)) not in (None, ())}
+        names = ["rubric", "reviewers", "facts", "tools"]
+        lacking = [name for name in names if getattr(task, name) in (None, ())]
+        if not task.stakeholders:
+            lacking += ["stakeholders", "tensions"]
+        parts = {}
+        for name in lacking:
+            part = getattr(self, name)
+            if part not in (None, ()):
+                parts[name] = part
         return task.model_copy(update=parts) if parts else task
 
     def key_of(self, part: Sequence[str]) -> str:
@@ -410,13 +413,14 @@ class TaskDefaults(FrozenModel):
         path: list[str | int] = []
         value: Any = self
         for step in part:
-            ids = (
-                [getattr(member, "id", member) for member in value]
-                if isinstance(value, tuple)
-                else None
-            )
-            path.append(step if ids is None else ids.index(step))
-            value = getattr(value, step) if ids is None else value[path[-1]]
+            if isinstance(value, tuple):
+                ids = [getattr(member, "id", member) for member in value]
+                index = ids.index(step)
+                path.append(index)
+                value = value[index]
+            else:
+                path.append(step)
+                value = getattr(value, step)
         return format_path(tuple(path))
 
 
@@ -565,12 +569,10 @@ class Response(FrozenModel):
         if self.messages is None or sees == "full_trace":
             return self
         if sees not in self._views:
-            text = render_view(self.messages, sees)
-            is_all = text == self.text  # then a long text is kept once
-            update = {
-                "text": self.text if is_all else text,
-                "messages": _drop_reasoning(self.messages),
-            }
+            text: str = render_view(self.messages, sees)
+            if text == self.text:  # then a long text is kept once
+                text = self.text
+            update = {"text": text, "messages": _drop_reasoning(self.messages)}
             self._views[sees] = self.model_copy(update=update)
         return self._views[sees]
 
@@ -582,10 +584,9 @@ class Response(FrozenModel):
     def _end_with(self, turn: int, sees: Sees) -> "Response":
         update: dict[str, Any] = {"id": f"{self.id}#{turn}", "data": None}
         if self.messages is not None:
-            whole = self.text
-            assert isinstance(whole, RenderedText)
+            assert isinstance(self.text, RenderedText)
             messages = self.messages[: turn + 1]
-            update["text"] = render_until(self.messages, turn, sees, whole)
+            update["text"] = render_until(self.messages, turn, sees, self.text)
             update["messages"] = messages if sees == "full_trace" else _drop_reasoning(messages)
         return self.model_copy(update=update)
 
@@ -675,20 +676,19 @@ class ProfilesLine(FrozenModel):
 
     def to_profiles(self) -> Profiles:
         """Return the profiles as frozen into a plan: sorted by id, without the profile texts."""
-        people = tuple(
-            item.model_copy(update={"profile": "", "constraints": sort_by_id(item.constraints)})
-            for item in sort_by_id(self.stakeholders)
-        )
-        tensions = (
-            item.model_copy(update={"between": tuple(sorted(item.between))})
-            for item in self.tensions or ()
-        )
+        people = []
+        for person in sort_by_id(self.stakeholders):
+            constraints = sort_by_id(person.constraints)
+            people.append(person.model_copy(update={"profile": "", "constraints": constraints}))
+        tensions = []
+        for tension in self.tensions or ():
+            between = tuple(sorted(tension.between))
+            tensions.append(tension.model_copy(update={"between": between}))
+        tensions.sort(key=attrgetter("between", "strength", "reason"))
         return Profiles(
-            stakeholders=people,
-            by={item.id: READ_FROM_FILE for item in people},
-            tensions=tuple(
-                sorted(tensions, key=lambda item: (item.between, item.strength, item.reason))
-            ),
+            stakeholders=tuple(people),
+            by={person.id: READ_FROM_FILE for person in people},
+            tensions=tuple(tensions),
             tensions_by=None if self.tensions is None else READ_FROM_FILE,
         )
 
@@ -701,16 +701,18 @@ def with_profiles(task: Task, profiles: Profiles | None) -> Task:
     """Return the task with the constraints and tensions that were read from its profiles."""
     if profiles is None:
         return task
-    read = {  # without their quotations, so that they are judged like constraints of the task
-        person.id: tuple(
-            Constraint.model_validate(c.model_dump(exclude={"quote"})) for c in person.constraints
-        )
+    # without their quotations, so that they are judged like constraints of the task
+    constraints = {
+        person.id: tuple(map(_without_quote, person.constraints))
         for person in profiles.stakeholders
     }
-    people = (
-        s.model_copy(update={"constraints": read.get(s.id, s.constraints)})
-        for s in task.stakeholders
-    )
-    return task.model_copy(
-        update={"stakeholders": tuple(people), "tensions": task.tensions + profiles.tensions}
-    )
+    people = []
+    for person in task.stakeholders:
+        person_constraints = constraints.get(person.id, person.constraints)
+        people.append(person.model_copy(update={"constraints": person_constraints}))
+    tensions = task.tensions + profiles.tensions
+    return task.model_copy(update={"stakeholders": tuple(people), "tensions": tensions})
+
+
+def _without_quote(constraint: ReadConstraint) -> Constraint:
+    return Constraint.model_validate(constraint.model_dump(exclude={"quote"}))

@@ -42,7 +42,8 @@ class ScoreCalibration(FrozenModel):
     def _check_digest(cls, value: Any, build: ModelWrapValidatorHandler[Self]) -> Self:
         if not isinstance(value, Mapping) or "digest" not in value:
             return build(value)
-        built = build({name: content for name, content in value.items() if name != "digest"})
+        fields = {name: content for name, content in value.items() if name != "digest"}
+        built = build(fields)
         if value["digest"] != built.digest:
             raise ValueError(
                 "`digest` is not that of the rest, which was changed; leave it out, or fit it again"
