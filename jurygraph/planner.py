@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jurygraph.agents.profile import read_profiles
@@ -97,7 +98,8 @@ class Planner(Displayed):
             lambda gateways: _plan_task(task, profiles, context, gateways), sink
         )
         if plan is None and self._config.annotation is not None:
-            plain = replace(context, config=self._config.model_copy(update={"annotation": None}))
+            config = self._config.model_copy(update={"annotation": None})
+            plain = replace(context, config=config)
             plan, _ = await self._dry_run(
                 lambda gateways: _plan_task(task, profiles, plain, gateways), sink
             )
@@ -168,7 +170,8 @@ class Planner(Displayed):
                 raise
         finally:
             await gateways.close()
-        return made, [request for backend in backends for request in backend.requests.values()]
+        requests = chain.from_iterable(backend.requests.values() for backend in backends)
+        return made, list(requests)
 
 
 async def _plan_task(

@@ -29,11 +29,11 @@ def declared_keywords(target: Any) -> Mapping[str, inspect.Parameter]:
         parameters = inspect.signature(target).parameters
     except (TypeError, ValueError):
         return {}
-    keywords = {
-        name: parameter
-        for name, parameter in parameters.items()
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name in (*KEYWORDS, "context")
-    }
+    keywords = {}
+    for name, parameter in parameters.items():
+        is_filled = name in KEYWORDS or name == "context"
+        if is_filled and parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            keywords[name] = parameter
     return keywords if any(name in keywords for name in KEYWORDS) else {}
 
 
@@ -83,11 +83,14 @@ def keyword_values(inputs: EvaluatorInput) -> dict[str, Any]:
     reference: Any = task.reference
     if task.reference_messages is not None:
         reference = _to_dicts(task.reference_messages)
+    context = None
+    if task.context is not None:
+        context = [passage.text for passage in task.context]
     return {
         "inputs": task.query if isinstance(task.query, str) else _to_dicts(task.query),
         "outputs": outputs,
         "reference_outputs": reference,
-        "context": None if task.context is None else [passage.text for passage in task.context],
+        "context": context,
     }
 
 
@@ -125,11 +128,11 @@ def _choose(results: Sequence[Any], name: str) -> Any:
     if len(results) == 1:
         return results[0]
     keys = [str(result["key"]) for result in results]
-    chosen = [
-        result
-        for key, result in zip(keys, results, strict=True)
-        if key in (name, name.rpartition(".")[2])
-    ]
+    _, _, last_part = name.rpartition(".")
+    chosen = []
+    for key, result in zip(keys, results, strict=True):
+        if key in (name, last_part):
+            chosen.append(result)
     if len(chosen) != 1:
         listed = join_names(keys) or "no key"
         raise ValueError(

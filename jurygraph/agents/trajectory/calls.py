@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from jurygraph.schema import Response
-from jurygraph.schema.conversation import ChatMessage, RenderedText, ToolCall, format_arguments
+from jurygraph.schema.conversation import ChatMessage, RenderedText, format_arguments
 
 ArgumentsMode = Literal["exact", "ignore", "subset", "superset"]
 Overrides = Mapping[str, ArgumentsMode | tuple[str, ...]]
@@ -45,17 +45,15 @@ def messages_of(response: Response) -> Sequence[ChatMessage]:
 
 def calls_of(messages: Sequence[ChatMessage], only: Sequence[str] = ()) -> list[MadeCall]:
     """Return the assistant's calls in their order; those of some tools `only`, if any are named."""
-    return [
-        _to_call(index, number, call)
-        for index, message in enumerate(messages)
-        if message.role == "assistant"
-        for number, call in enumerate(message.tool_calls)
-        if not only or call.name in only
-    ]
-
-
-def _to_call(message: int, number: int, call: ToolCall) -> MadeCall:
-    return MadeCall(message, number, call.name, call.arguments, call.function.arguments)
+    made = []
+    for index, message in enumerate(messages):
+        if message.role != "assistant":
+            continue
+        for number, call in enumerate(message.tool_calls):
+            if not only or call.name in only:
+                written = call.function.arguments
+                made.append(MadeCall(index, number, call.name, call.arguments, written))
+    return made
 
 
 def call_spans(response: Response) -> Iterator[tuple[int, int]]:
@@ -76,18 +74,18 @@ class ArgumentsRule(NamedTuple):
     overrides: Overrides
 
     def matches(self, call: MadeCall, reference: MadeCall) -> bool:
-        if call.name != reference.name or call.arguments is None or reference.arguments is None:
+        arguments = call.arguments
+        expected = reference.arguments
+        if call.name != reference.name or arguments is None or expected is None:
             return False
         rule = self.overrides.get(call.name) or self.mode
         if isinstance(rule, str):
-            return _MODES[rule](call.arguments, reference.arguments)
-        return all(
-            _has_equal(call.arguments, reference.arguments, path.split(".")) for path in rule
-        )
+            return _MODES[rule](arguments, expected)
+        return all(_has_equal(arguments, expected, path.split(".")) for path in rule)
 
 
-def _is_part(arguments: Arguments, whole: Arguments) -> bool:
-    return all(name in whole and whole[name] == value for name, value in arguments.items())
+def _is_part(arguments: Arguments, others: Arguments) -> bool:
+    return all(name in others and others[name] == value for name, value in arguments.items())
 
 
 _MODES: Mapping[ArgumentsMode, Callable[[Arguments, Arguments], bool]] = {

@@ -51,8 +51,8 @@ class TrajectoryEvaluator(CodeEvaluator):
 
 def _evidence(response: Response, calls: Sequence[MadeCall]) -> tuple[Evidence, ...]:
     """Return calls of the response as evidence."""
-    places = [(call.message, call.number) for call in calls_of(messages_of(response))]
-    span_of = dict(zip(places, call_spans(response), strict=False))
+    indices = [(call.message, call.number) for call in calls_of(messages_of(response))]
+    span_of = dict(zip(indices, call_spans(response), strict=False))
     evidence = []
     for call in calls[:_MAX_LISTED]:
         start, end = span_of[call.message, call.number]
@@ -62,8 +62,9 @@ def _evidence(response: Response, calls: Sequence[MadeCall]) -> tuple[Evidence, 
 
 def _list_calls(calls: Sequence[MadeCall]) -> str:
     listed = [shorten(call.text, 120) for call in calls[:_MAX_LISTED]]
-    more = [f"{len(calls) - _MAX_LISTED} more"] if len(calls) > _MAX_LISTED else []
-    return ", ".join([*listed, *more])
+    if len(calls) > _MAX_LISTED:
+        listed.append(f"{len(calls) - _MAX_LISTED} more")
+    return ", ".join(listed)
 
 
 class ToolsMatch(TrajectoryEvaluator):
@@ -94,11 +95,12 @@ class ToolsMatch(TrajectoryEvaluator):
     def questions(self, view: TaskView) -> Sequence[Question]:
         """Refuse a name in `only` that is no tool of the task: nothing would be compared, and everything match."""
         tools = [tool.get("function", tool) for tool in view.tools or ()]
-        known = {str(tool.get("name")) for tool in tools if isinstance(tool, Mapping)}
-        known |= {call.name for call in self._wanted_calls(view, ())}
+        tool_names = {str(tool.get("name")) for tool in tools if isinstance(tool, Mapping)}
+        tool_names |= {call.name for call in self._wanted_calls(view, ())}
         for index, name in enumerate(self.settings.only):
-            if view.tools and name not in known:
-                hint = did_you_mean(name, sorted(known)) or f"there are {', '.join(sorted(known))}"
+            if view.tools and name not in tool_names:
+                listed = sorted(tool_names)
+                hint = did_you_mean(name, listed) or f"there are {', '.join(listed)}"
                 where = f"task {view.id!r}: {self.name}: params.only[{index}]"
                 raise PlanError(f"{where}: is no tool of the task: {quote(name)}; {hint}")
         return super().questions(view)
@@ -119,13 +121,13 @@ class ToolsMatch(TrajectoryEvaluator):
         mode = settings.trajectory_match_mode
         if mode == "strict" and reference is not None:
             difference = first_difference(messages, reference, rule, settings.only)
-            problems += [difference] if difference else []
-        elif mode == "strict":
+            if difference:
+                problems.append(difference)
+        elif mode == "strict" and not missing and not extra:
             pairs = zip(calls, wanted, strict=False)
             is_in_order = len(calls) == len(wanted) and all(rule.matches(*pair) for pair in pairs)
-            problems += (
-                [] if is_in_order or missing or extra else ["the calls are in another order"]
-            )
+            if not is_in_order:
+                problems.append("the calls are in another order")
         if mode != "subset" and missing:
             problems.append(f"not called: {_list_calls(missing)}")
         if mode != "superset" and extra:
@@ -136,27 +138,24 @@ class ToolsMatch(TrajectoryEvaluator):
         if not problems:
             reason = f"{len(calls)} calls match the reference's {len(wanted)} ({mode})"
             return Verdict(score=1.0, met=True, native=len(calls), reason=reason)
-        shown = extra if mode != "superset" else broken
+        evidence = _evidence(inputs.response, extra if mode != "superset" else broken)
         return Verdict(
             score=0.0,
             met=False,
             native=len(calls),
             reason="; ".join(problems),
-            evidence=_evidence(inputs.response, shown),
+            evidence=evidence,
         )
 
     def _wanted_calls(self, task: TaskView, only: Sequence[str]) -> list[MadeCall]:
         if task.reference_messages is not None:
             return calls_of(task.reference_messages, only)
-        actions = [
-            action for action in task.reference_actions or () if not only or action.name in only
-        ]
-        return [
-            MadeCall(
-                -1, number, action.name, action.arguments, canonical_json(action.arguments).decode()
-            )
-            for number, action in enumerate(actions)
-        ]
+        calls: list[MadeCall] = []
+        for action in task.reference_actions or ():
+            if not only or action.name in only:
+                written = canonical_json(action.arguments).decode()
+                calls.append(MadeCall(-1, len(calls), action.name, action.arguments, written))
+        return calls
 
 
 class ToolsValid(TrajectoryEvaluator):
@@ -179,18 +178,21 @@ class ToolsValid(TrajectoryEvaluator):
         if not calls:
             return Verdict.not_applicable("no tool is called")
         validators = _validators(inputs.task)
-        problems = [(call, _find_problem(call, validators)) for call in calls]
-        invalid = [(call, problem) for call, problem in problems if problem is not None]
+        invalid = []
+        problems = []
+        for call in calls:
+            problem = _find_problem(call, validators)
+            if problem is not None:
+                invalid.append(call)
+                problems.append(f"{call.path}: {problem}")
         valid = len(calls) - len(invalid)
-        reason = f"{valid} of {len(calls)} calls are valid"
-        for call, problem in invalid[:_MAX_LISTED]:
-            reason += f"; {call.path}: {problem}"
+        summary = f"{valid} of {len(calls)} calls are valid"
         return Verdict(
             score=valid / len(calls),
             met=not invalid,
             native=valid,
-            reason=reason,
-            evidence=_evidence(inputs.response, [call for call, _ in invalid]),
+            reason="; ".join([summary, *problems[:_MAX_LISTED]]),
+            evidence=_evidence(inputs.response, invalid),
         )
 
 
@@ -208,9 +210,8 @@ def _validators_of(task_id: str, tools: tuple[bytes, ...]) -> Mapping[str, Valid
         where = f"task {task_id!r}: tools[{number}]"
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             raise PlanError(f"{where}: has no name; write OpenAI's form, with `function.name`")
-        schema = (
-            function.get("parameters", function.get("input_schema")) or {}
-        )  # or Anthropic's form
+        # OpenAI's form, or Anthropic's
+        schema = function.get("parameters", function.get("input_schema")) or {}
         try:
             kind = validator_for(schema, default=Draft202012Validator)
             kind.check_schema(schema)
@@ -239,17 +240,25 @@ def _check_patterns(schema: Any, where: str) -> None:
             continue
         parts += part.values()
         names |= part.keys()
-        patterns = part.get("patternProperties")
-        for pattern in [part.get("pattern"), *(patterns if isinstance(patterns, dict) else ())]:
-            if isinstance(pattern, str):
-                try:
-                    compile_pattern(pattern)
-                except ValueError as error:
-                    problem = f"the pattern {quote(pattern)} {error}"
-                    raise PlanError(f"{where}: `parameters`: {problem}") from None
+        patterns = [part.get("pattern")]
+        pattern_properties = part.get("patternProperties")
+        if isinstance(pattern_properties, dict):
+            patterns += pattern_properties
+        for pattern in patterns:
+            _check_pattern(pattern, where)
     if names.issuperset({"unevaluatedProperties", "patternProperties"}):
         problem = "`unevaluatedProperties` cannot be checked in time beside `patternProperties`"
         raise PlanError(f"{where}: `parameters`: {problem}; write `additionalProperties`")
+
+
+def _check_pattern(pattern: Any, where: str) -> None:
+    if not isinstance(pattern, str):
+        return
+    try:
+        compile_pattern(pattern)
+    except ValueError as error:
+        problem = f"the pattern {quote(pattern)} {error}"
+        raise PlanError(f"{where}: `parameters`: {problem}") from None
 
 
 def _pattern(
@@ -262,8 +271,10 @@ def _pattern(
 def _pattern_properties(
     validator: Validator, patterns: Mapping[str, Any], value: Any, _: Any
 ) -> Iterator[jsonschema.ValidationError]:
+    if not validator.is_type(value, "object"):
+        return
     for pattern, schema in patterns.items():
-        for key in value if validator.is_type(value, "object") else ():
+        for key in value:
             if compile_pattern(pattern).search(key):
                 yield from validator.descend(value[key], schema, path=key, schema_path=pattern)
 
@@ -272,16 +283,16 @@ def _additional_properties(
     validator: Validator, allowed: Any, value: Any, schema: Mapping[str, Any]
 ) -> Iterator[jsonschema.ValidationError]:
     """Hand the keys that no pattern matches to the library, which would search for them by Python's engine."""
-    if validator.is_type(value, "object"):
-        patterns = [compile_pattern(text) for text in schema.get("patternProperties", ())]
-        others = {
-            key: inner
-            for key, inner in value.items()
-            if not any(pattern.search(key) for pattern in patterns)
-        }
-        known = {"properties": schema.get("properties", {})}
-        check = Draft202012Validator.VALIDATORS["additionalProperties"]
-        yield from check(validator, allowed, others, known)
+    if not validator.is_type(value, "object"):
+        return
+    patterns = [compile_pattern(text) for text in schema.get("patternProperties", ())]
+    unmatched = {}
+    for key, inner in value.items():
+        if not any(pattern.search(key) for pattern in patterns):
+            unmatched[key] = inner
+    without_patterns = {"properties": schema.get("properties", {})}
+    check = Draft202012Validator.VALIDATORS["additionalProperties"]
+    yield from check(validator, allowed, unmatched, without_patterns)
 
 
 _LINEAR_KEYWORDS = {
@@ -301,16 +312,14 @@ def _find_problem(call: MadeCall, validators: Mapping[str, Validator]) -> str | 
         return "is no JSON of an object"
     try:
         error = next(iter(validator.iter_errors(call.arguments)), None)
-    except (
-        OverflowError,
-        RecursionError,
-        UnicodeError,
-    ) as beyond:  # of a number, depth or letter that no tool takes
+    # of a number, depth or letter that no tool takes
+    except (OverflowError, RecursionError, UnicodeError) as beyond:
         return f"cannot be validated: {shorten(str(beyond))}"
     if error is None:
         return None
-    place = "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in error.path)
-    return f"{place.removeprefix('.') or 'the arguments'}: {shorten(error.message, 150)}"
+    path = "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in error.path)
+    where = path.removeprefix(".") or "the arguments"
+    return f"{where}: {shorten(error.message, 150)}"
 
 
 class TrajectoryBudget(TrajectoryEvaluator):
@@ -337,11 +346,12 @@ class TrajectoryBudget(TrajectoryEvaluator):
         messages = messages_of(inputs.response)
         written = [message for message in messages if message.role == "assistant"]
         calls = calls_of(messages)
+        texts = [message.text for message in written]
+        texts += [call.text for call in calls]
         counts = {
             "max_calls": len(calls),
             "max_turns": len(written),
-            "max_characters": sum(len(message.text) for message in written)
-            + sum(len(call.text) for call in calls),
+            "max_characters": sum(map(len, texts)),
         }
         score = 1.0
         reasons = []
@@ -369,18 +379,17 @@ class TrajectoryLoops(TrajectoryEvaluator):
         results: dict[str | None, list[str]] = defaultdict(list)
         for message in reversed(messages):
             if message.role == "tool":
-                results[message.tool_call_id].append(
-                    message.text
-                )  # the first result is the last here
-        seen: set[tuple[str, ...]] = set()
+                # the first result is the last here
+                results[message.tool_call_id].append(message.text)
+        earlier_steps: set[tuple[str, ...]] = set()
         count = 0
         repeated: list[str] = []
         for index, message in enumerate(messages):
             for step in _steps_of(message, results):
                 count += 1
-                if step in seen:
+                if step in earlier_steps:
                     repeated.append(f"message {index}: {shorten(step[0], 80)}")
-                seen.add(step)
+                earlier_steps.add(step)
         if not count:
             return Verdict.not_applicable("the assistant wrote nothing")
         reason = f"{len(repeated)} of {count} calls and texts are repetitions"
@@ -395,12 +404,14 @@ def _steps_of(
     """Return the text and the calls of a message of the assistant, each with its result, taken from the rest."""
     if message.role != "assistant":
         return ()
+    steps: list[tuple[str, ...]] = []
     text = message.text.strip()
-    calls = [
-        (made.text, results[call.id].pop() if results.get(call.id) else "")
-        for call, made in zip(message.tool_calls, calls_of([message]), strict=True)
-    ]
-    return [*([(text,)] if text else []), *calls]
+    if text:
+        steps.append((text,))
+    for call, made in zip(message.tool_calls, calls_of([message]), strict=True):
+        result = results[call.id].pop() if results.get(call.id) else ""
+        steps.append((made.text, result))
+    return steps
 
 
 class GroundedAnswer(TrajectoryEvaluator):
@@ -414,16 +425,15 @@ class GroundedAnswer(TrajectoryEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         answer = inputs.response.view("last_reply").text
-        sources = [
-            message.text
-            for message in messages_of(inputs.response)
-            if message.role in ("tool", "user")
-        ]
         query = inputs.task.query
-        asked = (
-            [query] if isinstance(query, str) else [m.text for m in query if m.role != "assistant"]
-        )
-        source = IndexedText("\n".join([*asked, *sources]))
+        if isinstance(query, str):
+            texts = [query]
+        else:
+            texts = [message.text for message in query if message.role != "assistant"]
+        for message in messages_of(inputs.response):
+            if message.role in ("tool", "user"):
+                texts.append(message.text)
+        source = IndexedText("\n".join(texts))
         claims = _claims_of(IndexedText(str(answer)))
         if not claims:
             return Verdict.not_applicable("the answer has no number and no code")
@@ -432,8 +442,9 @@ class GroundedAnswer(TrajectoryEvaluator):
             for value, passage in claims
             if value not in source.numerals and not _occurs(passage.text, source.text)
         ]
-        score = (len(claims) - len(ungrounded)) / len(claims)
-        reason = f"{len(claims) - len(ungrounded)} of {len(claims)} numbers and codes are in the results of tools"
+        grounded = len(claims) - len(ungrounded)
+        score = grounded / len(claims)
+        reason = f"{grounded} of {len(claims)} numbers and codes are in the results of tools"
         if ungrounded:
             listed = ", ".join(quote(passage.text) for passage in ungrounded[:_MAX_LISTED])
             reason += f"; not there: {listed}"
@@ -456,8 +467,8 @@ def _evidence_at(answer: str, passage: Passage) -> Evidence:
 
 def _occurs(figures: str, text: str) -> bool:
     """Return whether a text has these letters and digits, not in a longer word or number: 07:00 is in 07:00:00."""
-    whole = rf"(?<![^\W_])(?<!\d\.){re.escape(figures)}(?![^\W_]|\.\d)"
-    return re.search(whole, text) is not None
+    pattern = rf"(?<![^\W_])(?<!\d\.){re.escape(figures)}(?![^\W_]|\.\d)"
+    return re.search(pattern, text) is not None
 
 
 _CODE = re.compile(r"\b(?=\w*\d)(?=\w*[^\W\d_])\w{4,}\b|\b\d+(?:[-:/]\d+)+\b")
