@@ -35,16 +35,16 @@ async def _roles(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
     task = state["task"]
     rubric = _rubric(state)
     try:
-        known = known_graph(task, rubric, state.get("reviewed"))
+        graph = known_graph(task, rubric, state.get("reviewed"))
     except GraphCycleError as error:
         error.args = (f"task {task.id!r}: {error}; leave out one of these edges",)
         raise
-    unknown = [criterion.id for criterion in rubric.criteria if criterion.id not in known.roles]
-    assigned = (
-        await _annotator(state, runtime.context).roles(unknown) if unknown else CheckedRoles()
-    )
-    roles = dict(sorted({**known.roles, **assigned.roles}.items()))
-    return {"known_graph": known, "assigned_roles": assigned, "roles": roles}
+    unknown = [criterion.id for criterion in rubric.criteria if criterion.id not in graph.roles]
+    assigned = CheckedRoles()
+    if unknown:
+        assigned = await _annotator(state, runtime.context).roles(unknown)
+    roles = dict(sorted({**graph.roles, **assigned.roles}.items()))
+    return {"known_graph": graph, "assigned_roles": assigned, "roles": roles}
 
 
 async def _candidates(state: AnnotateState) -> Update:
@@ -71,14 +71,15 @@ async def _validate(state: AnnotateState) -> Update:
 
 async def _project(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
     rubric = _rubric(state)
-    known = state["known_graph"]
+    graph = state["known_graph"]
     assigned = state["assigned_roles"]
-    edges = [*state["proposed"], *known.annotated_edges, *known.projected_out_edges]
-    kept, dropped = project(edges, known.hand_written_edges)
-    if known.record is None or state["requested_pairs"] or assigned.roles or assigned.unassigned:
+    requested = state["requested_pairs"]
+    edges = [*state["proposed"], *graph.annotated_edges, *graph.projected_out_edges]
+    kept, dropped = project(edges, graph.hand_written_edges)
+    if graph.record is None or requested or assigned.roles or assigned.unassigned:
         domain = load_domain(_settings(runtime.context).domain).name
     else:  # nothing new was requested
-        domain = known.record.domain
+        domain = graph.record.domain
     record = Annotation(
         domain=domain,
         candidates=state["candidates"],
@@ -88,9 +89,7 @@ async def _project(state: AnnotateState, runtime: Runtime[RunContext]) -> Update
         rejected=(*state["rejected"], *projection_rejections(dropped)),
         unanswered=tuple(state["unanswered"]),
     )
-    return {
-        "rubric": freeze_graph(state["task"], rubric, known, state["requested_pairs"], kept, record)
-    }
+    return {"rubric": freeze_graph(state["task"], rubric, graph, requested, kept, record)}
 
 
 def _rubric(state: AnnotateState) -> Rubric:

@@ -35,6 +35,7 @@ from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (
     Failure,
     Material,
+    Question,
     RecordedVerdict,
     Survey,
     Verdict,
@@ -185,21 +186,23 @@ class StartedCalls:
 
     @property
     def tasks(self) -> "list[asyncio.Task[Any]]":
-        return [result for results in self.results for result, is_task in results if is_task]
+        created = chain.from_iterable(self.results)
+        return [result for result, is_task in created if is_task]
 
     def take_answers(self) -> list[list[Any]]:
         """Return the results, with that of each asyncio task, which is done, or its exception in its place."""
-        return [
-            [catch_errors(result.result) if is_task else result for result, is_task in results]
-            for results in self.results
-        ]
+        return list(map(_take_all, self.results))
+
+
+def _take_all(created: Sequence[Result]) -> list[Any]:
+    return [catch_errors(result.result) if is_task else result for result, is_task in created]
 
 
 async def _await_all(created: Sequence[Result]) -> list[Any]:
     """Return what was created with the result, or the exception, of each asyncio task in its place."""
     tasks = [result for result, is_task in created if is_task]
     await asyncio.gather(*tasks, return_exceptions=True)
-    return [catch_errors(result.result) if is_task else result for result, is_task in created]
+    return _take_all(created)
 
 
 def evaluator_calls(
@@ -214,17 +217,15 @@ def evaluator_calls(
     gets each answer as it arrives, if the context has a listener: to read them one by one costs more.
     """
     tasks_by_evaluator: dict[tuple[str, str | None], list[EvaluatorTask]] = defaultdict(list)
+    questions: dict[str, Question] = {}
     for evaluator_task in evaluator_tasks:
-        tasks_by_evaluator[evaluator_task.question.evaluator, evaluator_task.judge].append(
-            evaluator_task
-        )
+        question = evaluator_task.question
+        tasks_by_evaluator[question.evaluator, evaluator_task.judge].append(evaluator_task)
+        questions[question.id] = question
     inputs = [
         _make_inputs(name, judge, tasks, survey, context)
         for (name, judge), tasks in tasks_by_evaluator.items()
     ]
-    questions = {
-        evaluator_task.question.id: evaluator_task.question for evaluator_task in evaluator_tasks
-    }
     stamps = {
         name: make_stamp(question, survey.views[question.view])
         for name, question in questions.items()
@@ -240,16 +241,14 @@ def evaluator_calls(
         return [call_log.add_to(verdict, sent_calls, task_input.steps) for verdict in validated]
 
     def to_verdicts(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[RecordedVerdict]:
-        verdicts = []
-        for (name, _), tasks, own_inputs, own_answers in zip(
-            tasks_by_evaluator, tasks_by_evaluator.values(), inputs, answers, strict=True
-        ):
-            own: list[RecordedVerdict] = []
-            for task, given, answer in zip(tasks, own_inputs, own_answers, strict=True):
-                own += read_answer(task, given, answer, redactor)
+        verdicts: list[RecordedVerdict] = []
+        groups = zip(tasks_by_evaluator.items(), inputs, answers, strict=True)
+        for ((name, _), tasks), task_inputs, task_answers in groups:
+            first = len(verdicts)
+            for task, task_input, answer in zip(tasks, task_inputs, task_answers, strict=True):
+                verdicts += read_answer(task, task_input, answer, redactor)
             if context.first_answers is not None:
-                context.first_answers.note(name, own)
-            verdicts += own
+                context.first_answers.note(name, verdicts[first:])
         return verdicts
 
     if context.listener is not None:
@@ -267,15 +266,12 @@ def evaluator_calls(
             for tasks, task_inputs in zip(tasks_by_evaluator.values(), inputs, strict=True)
         ]
     calls = [
-        _calls_of(name, judge, own, context)
-        for (name, judge), own in zip(tasks_by_evaluator, inputs, strict=True)
+        _calls_of(name, judge, task_inputs, context)
+        for (name, judge), task_inputs in zip(tasks_by_evaluator, inputs, strict=True)
     ]
-    letters = (
-        len(response.text)
-        for evaluator_task in evaluator_tasks
-        for response in evaluator_task.responses
-    )
-    return GroupCalls(calls, to_verdicts, max(letters, default=0))
+    responses = chain.from_iterable(task.responses for task in evaluator_tasks)
+    letters = max((len(response.text) for response in responses), default=0)
+    return GroupCalls(calls, to_verdicts, letters)
 
 
 def deriver_calls(
@@ -289,15 +285,15 @@ def deriver_calls(
     ]
 
     def to_material(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[Material]:
-        known = context.calls
-        return [
-            call_log.add_to(validate_material(task, result, redactor), known)
-            for task, call_log, (result,) in zip(derivation_tasks, logs, answers, strict=True)
-        ]
+        sent_calls = context.calls
+        materials = []
+        for task, call_log, (result,) in zip(derivation_tasks, logs, answers, strict=True):
+            material = validate_material(task, result, redactor)
+            materials.append(call_log.add_to(material, sent_calls))
+        return materials
 
-    return GroupCalls(
-        calls, to_material, max((len(task.response.text) for task in derivation_tasks), default=0)
-    )
+    letters = max((len(task.response.text) for task in derivation_tasks), default=0)
+    return GroupCalls(calls, to_material, letters)
 
 
 def _derivation(
@@ -335,10 +331,11 @@ def _make_inputs(
         if uses_model:
             call_log = CallLog()
             client = judge_client and judge_client.logging_to(call_log)
-        view = survey.views[task.question.view]
+        question = task.question
+        view = survey.views[question.view]
         inputs.append(
             EvaluatorInput(
-                task.question, view, task.responses, task.material, task.sample, client, call_log
+                question, view, task.responses, task.material, task.sample, client, call_log
             )
         )
     return inputs
@@ -371,9 +368,8 @@ def _split_batch(answers: Any, count: int) -> list[Any]:
     if isinstance(answers, BaseException):
         return [answers] * count
     if not isinstance(answers, list) or len(answers) != count:
-        return [
-            ValueError(f"expected {count} answers from `answer_all`, one for each input")
-        ] * count
+        error = ValueError(f"expected {count} answers from `answer_all`, one for each input")
+        return [error] * count
     return answers
 
 

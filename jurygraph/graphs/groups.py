@@ -153,7 +153,7 @@ GroupLike = Group | tuple[Task, Sequence[Response | str]]
 def read_groups(argument: str, items: Any) -> Iterator[Group]:
     """Return an argument's Groups and pairs as groups. Raises InputError with the place of a wrong one."""
     require_type(argument, items, Iterable, _ITEM_HINT)
-    return (_read_group(f"{argument}[{place}]", item) for place, item in enumerate(items))
+    return (_read_group(f"{argument}[{index}]", item) for index, item in enumerate(items))
 
 
 def _read_group(where: str, item: Any) -> Group:

@@ -296,9 +296,11 @@ class GroupsInWork:
 
     async def cancel(self) -> None:
         """Cancel all calls, and wait until they have ended."""
-        started = [calls for entry in self._groups.values() for calls in entry.started.values()]
-        tasks = [task for calls in started for task in calls.tasks]
-        tasks += [reader for entry in self._groups.values() for reader in entry.readers]
+        tasks: list[asyncio.Task[Any]] = []
+        for entry in self._groups.values():
+            for calls in entry.started.values():
+                tasks += calls.tasks
+            tasks += entry.readers
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

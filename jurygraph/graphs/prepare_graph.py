@@ -58,10 +58,11 @@ async def plan_tasks(
     defaults = context.groups[0].config.task_defaults
     start = [_begin(defaults.complete(task), line) for task, line in tasks]
     output = await build().ainvoke(PrepareState(tasks=start), context=context)
-    return [
-        planning.get("plan") or _locate_error(planning["error"], began["task"], defaults)
-        for planning, began in zip(output["tasks"], start, strict=True)
-    ]
+    plans: list[Plan | Exception] = []
+    for planning, began in zip(output["tasks"], start, strict=True):
+        plan = planning.get("plan")
+        plans.append(plan or _locate_error(planning["error"], began["task"], defaults))
+    return plans
 
 
 def _begin(task: Task, line: ProfilesLine | None = None) -> TaskPlanning:
@@ -102,9 +103,8 @@ def _locate_error(error: Exception, task: Task, defaults: TaskDefaults) -> Excep
 
 def _has_unread_profiles(planning: TaskPlanning, context: RunContext) -> bool:
     """Return whether profiles in text have to be read: else, or if nobody judges stakeholders, they change nothing."""
-    has_text = planning["profiles_line"] is not None or any(
-        map(is_text_only, planning["task"].stakeholders)
-    )
+    has_line = planning["profiles_line"] is not None
+    has_text = has_line or any(map(is_text_only, planning["task"].stakeholders))
     return has_text and "stakeholder" in _audiences(context)
 
 
@@ -135,16 +135,13 @@ def _lacks_graph(planning: TaskPlanning, context: RunContext) -> bool:
     With model none, only evaluators that need no model count. Where no criterion is judged, a graph has no use.
     """
     rubric = planning["task"].rubric
-    if (
-        context.config.annotation is None
-        or rubric is None
-        or rubric.edges
-        or rubric.annotation is not None
-    ):
+    if context.config.annotation is None or rubric is None:
         return False
+    if rubric.edges or rubric.annotation is not None:
+        return False
+    has_model = context.config.model != "none"
     return any(
-        evaluator.audience == "criterion"
-        and (context.config.model != "none" or not evaluator.uses_model)
+        evaluator.audience == "criterion" and (has_model or not evaluator.uses_model)
         for evaluator in context.evaluators.values()
     )
 
@@ -165,12 +162,12 @@ def _question(planning: TaskPlanning, context: RunContext) -> Update:
 
 def _survey_of(planning: TaskPlanning, context: RunContext) -> Survey:
     views = view_task(planning["task"], ["task", *_audiences(context)])
-    derivations = list_derivations(
-        context.derivers, next(view for view in views if view.audience == "task")
-    )
+    task_view = next(view for view in views if view.audience == "task")
+    derivations = list_derivations(context.derivers, task_view)
     listed = ask_evaluators(context.evaluators, views)
     key = outline_key(views, derivations, listed)
-    if (outline := context.outlines.get(key)) is not None:
+    outline = context.outlines.get(key)
+    if outline is not None:
         survey = outline.survey(views)
     else:
         uses = {use.known_as: use for use in context.config.evaluators}
@@ -191,16 +188,19 @@ def _decision_of(planning: TaskPlanning, survey: Survey, context: RunContext) ->
     if record is not None and (record.unanswered or record.unassigned):
         missing = [f"{pair.parent} -> {pair.child} {pair.why}" for pair in record.unanswered]
         missing += [f"{name} {why}" for name, why in record.unassigned.items()]
-        how = "`jurygraph annotate` writes down what there is, to be completed and given to --edges-from"
-        problem = f"its rubric graph lacks {len(missing)} answers, such as: {shorten(missing[0], _MAX_SHOWN)}"
-        raise ModelError(f"task {planning['task'].id!r}: {problem}; {how}")
+        remedy = "`jurygraph annotate` writes down what there is, to be completed and given to --edges-from"
+        first = shorten(missing[0], _MAX_SHOWN)
+        problem = f"its rubric graph lacks {len(missing)} answers, such as: {first}"
+        raise ModelError(f"task {planning['task'].id!r}: {problem}; {remedy}")
     task = with_planning_results(planning["task"], rubric=rubric)
-    weighed = planning.get("weights", {}), planning.get("difficulty", {})
-    key = decision_key(task, survey, *weighed)
-    if (decision := context.decisions.get(key)) is None:
+    weights = planning.get("weights", {})
+    difficulty = planning.get("difficulty", {})
+    key = decision_key(task, survey, weights, difficulty)
+    decision = context.decisions.get(key)
+    if decision is None:
         records = {name: evaluator.record for name, evaluator in context.evaluators.items()}
         decision = build_decision(
-            task, survey, context.config, records, context.combiners, *weighed
+            task, survey, context.config, records, context.combiners, weights, difficulty
         )
         context.decisions.keep(key, decision)
     return decision
@@ -210,6 +210,7 @@ def _freeze(
     planning: TaskPlanning, survey: Survey, decision: Decision, context: RunContext
 ) -> Plan:
     client = context.judge_client
+    calls = {} if client is None else client.calls
     rubric = planning.get("rubric")
     if rubric is not None:  # the order of criteria in a file must not change the plan
         rubric = rubric.model_copy(update={"criteria": sort_by_id(rubric.criteria)})
@@ -220,7 +221,7 @@ def _freeze(
         decision=decision,
         profiles=planning.get("profiles"),
         rubric=rubric,
-        calls=() if client is None else tuple(client.calls[name] for name in sorted(client.calls)),
+        calls=tuple(calls[name] for name in sorted(calls)),
     )
 
 
@@ -235,13 +236,13 @@ class _Step(NamedTuple):
     take: Callable[[TaskPlanning, RunContext], Update | Awaitable[Update]]
     is_due: Callable[[TaskPlanning, RunContext], bool] = lambda *_: True
 
-    def places_due(self, state: PrepareState, contexts: Sequence[RunContext]) -> list[int]:
-        """Return the places of the tasks for which the step is due; those with an error are left alone."""
-        return [
-            place
-            for place, planning in enumerate(state["tasks"])
-            if "error" not in planning and self.is_due(planning, contexts[place])
-        ]
+    def indices_due(self, state: PrepareState, contexts: Sequence[RunContext]) -> list[int]:
+        """Return the indices of the tasks for which the step is due; those with an error are left alone."""
+        indices = []
+        for index, planning in enumerate(state["tasks"]):
+            if "error" not in planning and self.is_due(planning, contexts[index]):
+                indices.append(index)
+        return indices
 
     async def try_to_take(self, planning: TaskPlanning, context: RunContext) -> Update:
         try:
@@ -262,7 +263,7 @@ _STEPS = (
 def _name_next(steps: Sequence[_Step], state: PrepareState, runtime: Runtime[BatchContext]) -> str:
     """Return the name of the first of the steps that is due for any task, else the end."""
     contexts = runtime.context.groups
-    return next((step.name for step in steps if step.places_due(state, contexts)), END)
+    return next((step.name for step in steps if step.indices_due(state, contexts)), END)
 
 
 async def _enter(state: PrepareState, runtime: Runtime[BatchContext]) -> str:
@@ -276,12 +277,11 @@ def _node(step: _Step, later: Sequence[_Step]) -> Node:
     async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> Command[str]:
         contexts = runtime.context.groups
         tasks = list(state["tasks"])
-        due = step.places_due(state, contexts)
-        updates = await asyncio.gather(
-            *(step.try_to_take(tasks[place], contexts[place]) for place in due)
-        )
-        for place, update in zip(due, updates, strict=True):
-            tasks[place] = cast(TaskPlanning, {**tasks[place], **update})
+        due = step.indices_due(state, contexts)
+        taking = [step.try_to_take(tasks[index], contexts[index]) for index in due]
+        updates = await asyncio.gather(*taking)
+        for index, update in zip(due, updates, strict=True):
+            tasks[index] = cast(TaskPlanning, {**tasks[index], **update})
         updated = PrepareState(tasks=tasks)
         return Command(goto=_name_next(later, updated, runtime), update=updated)
 

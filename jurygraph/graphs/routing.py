@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from itertools import combinations, permutations
+from itertools import chain, combinations, permutations
 from operator import ge, gt, le, lt
 from typing import Any, NamedTuple
 
@@ -167,20 +167,18 @@ def mark_superseded(
     last = {
         question.id: question.escalate.then for question in survey.escalated if question.escalate
     }
-    by_last = [
-        verdict
-        for verdict in verdicts
-        if verdict.judge and verdict.judge == last.get(verdict.question)
-    ]
-    passed_on = {
-        verdict.key.judged for verdict in by_last
-    }  # the last judge replaces every sample of all first ones
-    return [
-        verdict.model_copy(update={"superseded": True})
-        if verdict.key.judged in passed_on and verdict.judge != last[verdict.question]
-        else verdict
-        for verdict in verdicts
-    ]
+    # the last judge replaces every sample of all first ones
+    passed_on = set()
+    for verdict in verdicts:
+        if verdict.judge and verdict.judge == last.get(verdict.question):
+            passed_on.add(verdict.key.judged)
+    marked = []
+    for verdict in verdicts:
+        if verdict.key.judged in passed_on and verdict.judge != last[verdict.question]:
+            marked.append(verdict.model_copy(update={"superseded": True}))
+        else:
+            marked.append(verdict)
+    return marked
 
 
 @dataclass(slots=True)
@@ -224,42 +222,48 @@ class _WorkCollector:
                     name=derivation.gives, response=response.id, status="failed", failure=failure
                 )
             elif settled is None or not self._is_unchanged(derivation.needs, [response.id]):
-                shown = self._with_data(response, response, derivation.needs).view("last_reply")
-                self.work.derivation_tasks.append(
-                    DerivationTask(
-                        derivation, shown, self._select_material(response, derivation.needs)
-                    )
-                )
+                with_data = self._with_data(response, response, derivation.needs)
+                view = with_data.view("last_reply")
+                material = self._select_material(response, derivation.needs)
+                self.work.derivation_tasks.append(DerivationTask(derivation, view, material))
                 continue
             self.work.material.append(settled)
             self.material[response.id][derivation.gives] = settled
 
     def _route_question(self, question: Question) -> None:
         stamp = make_stamp(question, self.survey.views[question.view])
-        outcomes = {
-            (r.id, turn): self._exclusion_verdict(question, r, turn)
-            for r in self.responses
-            for turn in _turns_of(question, r)
-        }
+        outcomes: dict[tuple[str, int | None], Verdict | None] = {}
+        askable = []
+        for response in self.responses:
+            is_askable = False
+            for turn in _turns_of(question, response):
+                outcome = self._exclusion_verdict(question, response, turn)
+                outcomes[response.id, turn] = outcome
+                is_askable = is_askable or outcome is None
+            if is_askable:
+                askable.append(response)
         excluded = {unit: outcome for unit, outcome in outcomes.items() if outcome is not None}
-        names = {name for name, turn in outcomes.keys() - excluded.keys()}
-        askable = [r for r in self.responses if r.id in names]
         if question.scope in ("pair", "group") and len(askable) == 1:
             alone = _verdict_without_peers(list(excluded.values()))
             excluded = {unit: outcome or alone for unit, outcome in outcomes.items()}
             askable = []
-        self.work.settled_verdicts.extend(
-            stamp(outcome, VerdictKey(question.id, name, (), 0, turn=turn))
-            for (name, turn), outcome in excluded.items()
-        )
-        unsettled = [
-            self._task(question, combination, sample, judge)
-            for combination in self._list_combinations(question, askable)
-            if (combination.about[0], combination.turn) not in excluded
-            for judge in question.first_judges
-            for sample in range(question.samples)
-        ]
+        for (name, turn), verdict in excluded.items():
+            key = VerdictKey(question.id, name, (), 0, turn=turn)
+            self.work.settled_verdicts.append(stamp(verdict, key))
+        unsettled: list[EvaluatorTask] = []
+        for combination in self._list_combinations(question, askable):
+            if (combination.about[0], combination.turn) in excluded:
+                continue
+            for judge in question.first_judges:
+                unsettled += self._list_samples(question, combination, judge)
         self._add_tasks(question, unsettled)
+
+    def _list_samples(
+        self, question: Question, combination: _Combination, judge: str | None
+    ) -> list[EvaluatorTask]:
+        """Return the tasks of one judge about a combination, one for each sample."""
+        samples = range(question.samples)
+        return [self._task(question, combination, sample, judge) for sample in samples]
 
     def _add_tasks(self, question: Question, unsettled: Sequence[EvaluatorTask]) -> None:
         """Add the tasks of a question whose verdicts cannot be reused, and settle the others."""
@@ -273,37 +277,35 @@ class _WorkCollector:
         """Add the tasks of the last judge of the questions before a wave, where the first ones are not enough."""
         if not self.survey.escalated:
             return
-        known = {verdict.key: verdict for verdict in (*self.verdicts, *self.work.settled_verdicts)}
-        ids = {name for earlier in self.survey.waves[:wave] for name in earlier.questions}
+        verdicts = {
+            verdict.key: verdict for verdict in (*self.verdicts, *self.work.settled_verdicts)
+        }
+        earlier_waves = self.survey.waves[:wave]
+        ids = set(chain.from_iterable(earlier.questions for earlier in earlier_waves))
         for question in self.survey.escalated:
             if question.id in ids:
-                self._escalate(question, known)
+                self._escalate(question, verdicts)
 
-    def _escalate(self, question: Question, known: Mapping[VerdictKey, RecordedVerdict]) -> None:
+    def _escalate(self, question: Question, verdicts: Mapping[VerdictKey, RecordedVerdict]) -> None:
         escalation = question.escalate
         assert escalation is not None  # one of `Survey.escalated`
-        answered = [key for key in known if key.question == question.id and key.judge is not None]
-        askable = {name for key in answered for name in (key.about, *key.responses)}
+        answered_ids: set[str] = set()
+        for key in verdicts:
+            if key.question == question.id and key.judge is not None:
+                answered_ids.update((key.about, *key.responses))
+        askable = [response for response in self.responses if response.id in answered_ids]
         unsettled = []
-        for combination in self._list_combinations(
-            question, [r for r in self.responses if r.id in askable]
-        ):
-            tasks = {
-                judge: [
-                    self._task(question, combination, sample, judge)
-                    for sample in range(question.samples)
-                ]
-                for judge in (*escalation.first, escalation.then)
-            }
-            keys = [key for judge in escalation.first for task in tasks[judge] for key in task.keys]
-            is_answered = all(key in known for key in keys)
-            has_last = tasks[escalation.then][0].keys[0] in known
-            if (
-                is_answered
-                and not has_last
-                and _needs_other_judge(escalation, [known[key] for key in keys])
-            ):
-                unsettled += tasks[escalation.then]
+        for combination in self._list_combinations(question, askable):
+            keys: list[VerdictKey] = []
+            for judge in escalation.first:
+                for task in self._list_samples(question, combination, judge):
+                    keys += task.keys
+            last_tasks = self._list_samples(question, combination, escalation.then)
+            has_last = last_tasks[0].keys[0] in verdicts
+            if has_last or not all(key in verdicts for key in keys):
+                continue
+            if _needs_other_judge(escalation, [verdicts[key] for key in keys]):
+                unsettled += last_tasks
         self._add_tasks(question, unsettled)
 
     def _task(
@@ -313,10 +315,10 @@ class _WorkCollector:
         sample: int,
         judge: str | None,
     ) -> EvaluatorTask:
-        shown, owners, about, turn = combination
+        texts, owners, about, turn = combination
         responses = tuple(
-            self._with_data(r, owner, question.needs).view(question.shown_part, turn)
-            for r, owner in zip(shown, owners, strict=True)
+            self._with_data(response, owner, question.needs).view(question.shown_part, turn)
+            for response, owner in zip(texts, owners, strict=True)
         )
         material = tuple(self._select_material(r, question.needs) for r in owners)
         return EvaluatorTask(question, responses, material, about, sample, judge, turn)
@@ -326,46 +328,44 @@ class _WorkCollector:
         question = evaluator_task.question
         keys = evaluator_task.keys
         owners = keys[0].responses if question.material == SUBMITTED else evaluator_task.about
-        has_all = all(key in self.reused_results.verdicts for key in keys)
-        if not has_all or not self._is_unchanged(required_material(question), owners):
+        reused = self.reused_results.verdicts
+        if not all(key in reused for key in keys):
             return False
-        self.work.settled_verdicts.extend(
-            stamp(self.reused_results.verdicts[key], key) for key in keys
-        )
+        if not self._is_unchanged(required_material(question), owners):
+            return False
+        self.work.settled_verdicts.extend(stamp(reused[key], key) for key in keys)
         return True
 
     def _is_unchanged(self, names: Iterable[str], responses: Sequence[str]) -> bool:
         """Return whether the material of these names about these responses (ids) equals the reused material."""
-        return all(
-            self.material[response][name] == self.reused_results.material.get((name, response))
-            for name in names
-            for response in responses
-        )
+        reused = self.reused_results.material
+        for name in names:
+            for response in responses:
+                if self.material[response][name] != reused.get((name, response)):
+                    return False
+        return True
 
     def _list_combinations(
         self, question: Question, askable: Sequence[Response]
     ) -> Iterable[_Combination]:
+        found = []
         if question.material != SUBMITTED:
-            return [
-                _Combination((variant.response,), (r,), (r.id,))
-                for r in askable
-                for variant in self.material[r.id][question.material].variants
-            ]
+            for response in askable:
+                for variant in self.material[response.id][question.material].variants:
+                    found.append(_Combination((variant.response,), (response,), (response.id,)))
+            return found
         if question.scope in ("response", "turn"):
-            return [
-                _Combination((r,), (r,), (r.id,), turn)
-                for r in askable
-                for turn in _turns_of(question, r)
-            ]
+            for response in askable:
+                for turn in _turns_of(question, response):
+                    found.append(_Combination((response,), (response,), (response.id,), turn))
+            return found
         if question.scope == "pair":
-            pairs = (
-                permutations(askable, 2)
-                if question.pairs == "ordered"
-                else combinations(askable, 2)
-            )
+            is_ordered = question.pairs == "ordered"
+            pairs = permutations(askable, 2) if is_ordered else combinations(askable, 2)
             return [_Combination(pair, pair, (pair[0].id,)) for pair in pairs]
         group = tuple(askable)
-        return [_Combination(group, group, tuple(r.id for r in group))] if group else []
+        ids = tuple(response.id for response in group)
+        return [_Combination(group, group, ids)] if group else []
 
     def _exclusion_verdict(
         self, question: Question, response: Response, turn: int | None
@@ -374,24 +374,22 @@ class _WorkCollector:
         if question.scope == "turn" and turn is None:
             reason = "the assistant says nothing in it, so that it has no turn to ask about"
             return RecordedVerdict(status="not_applicable", gated_by=NO_TURN, reason=reason)
-        if (stopped := self._gate_verdict(question, response, turn)) is not None:
+        stopped = self._gate_verdict(question, response, turn)
+        if stopped is not None:
             return stopped
-        if (failure := self._missing_material(response, required_material(question))) is not None:
+        failure = self._missing_material(response, required_material(question))
+        if failure is not None:
             status: Status = "abstained" if failure.kind == "no-model" else "failed"
             return Verdict(status=status, failure=failure, reason=failure.message)
-        shown = (
-            None
-            if question.material == SUBMITTED
-            else self.material[response.id][question.material]
-        )
-        if shown is not None and not shown.variants:
-            reason = shown.note or f"material {question.material!r} holds no variant to ask about"
-            return RecordedVerdict(status="not_applicable", gated_by=NO_VARIANT, reason=reason)
-        return (
-            None
-            if question.when is None
-            else self._screening_verdict(question.when, response, turn)
-        )
+        if question.material != SUBMITTED:
+            material = self.material[response.id][question.material]
+            if not material.variants:
+                none_found = f"material {question.material!r} holds no variant to ask about"
+                reason = material.note or none_found
+                return RecordedVerdict(status="not_applicable", gated_by=NO_VARIANT, reason=reason)
+        if question.when is None:
+            return None
+        return self._screening_verdict(question.when, response, turn)
 
     def _gate_verdict(
         self, question: Question, response: Response, turn: int | None
@@ -428,20 +426,25 @@ class _WorkCollector:
             if turn is None or verdict.turn in (None, turn)
         ]
         applicable = [verdict for verdict in verdicts if verdict.status != "not_applicable"]
-        is_skipped = any(verdict.gated_by is not None for verdict in verdicts)
-        reason = f"{when.question} {'was itself not asked' if is_skipped else 'is itself not applicable'}"
-        if applicable or not verdicts:
-            judged = [v for v in applicable if v.status == "ok" and not v.is_worst_case]
-            values = [v.score if when.on == "score" else v.native for v in judged]
-            numbers = [
-                float(value) for value in values if value is not None and not isinstance(value, str)
-            ]
-            if not values or len(numbers) < len(values):
+        if verdicts and not applicable:
+            is_skipped = any(verdict.gated_by is not None for verdict in verdicts)
+            state = "was itself not asked" if is_skipped else "is itself not applicable"
+            reason = f"{when.question} {state}"
+            return RecordedVerdict(status="not_applicable", gated_by=when.question, reason=reason)
+        numbers = []
+        for verdict in applicable:
+            if verdict.status != "ok" or verdict.is_worst_case:
+                continue
+            value = verdict.score if when.on == "score" else verdict.native
+            if value is None or isinstance(value, str):
                 return _verdict_without_screening(when, applicable)
-            value = _reduce(numbers, when)
-            if _PASSES[when.op](value, when.threshold):
-                return None
-            reason = f"{when.question} is {value:g}, and {when.op} {when.threshold:g} is asked for"
+            numbers.append(float(value))
+        if not numbers:
+            return _verdict_without_screening(when, applicable)
+        reduced = _reduce(numbers, when)
+        if _PASSES[when.op](reduced, when.threshold):
+            return None
+        reason = f"{when.question} is {reduced:g}, and {when.op} {when.threshold:g} is asked for"
         return RecordedVerdict(status="not_applicable", gated_by=when.question, reason=reason)
 
     def _verdicts_on(self, question: str, response: Response) -> Iterable[RecordedVerdict]:
@@ -486,9 +489,9 @@ def _turns_of(question: Question, response: Response) -> Sequence[int | None]:
 
 
 def required_material(question: Question) -> tuple[str, ...]:
-    return (
-        question.needs if question.material == SUBMITTED else (*question.needs, question.material)
-    )
+    if question.material == SUBMITTED:
+        return question.needs
+    return (*question.needs, question.material)
 
 
 Stamp = Callable[[Verdict, VerdictKey], RecordedVerdict]
@@ -504,27 +507,26 @@ def make_stamp(question: Question, view: TaskView) -> Stamp:
     identity = question_identity(question, view.audience, view.member)
 
     def stamp(verdict: Verdict, key: VerdictKey) -> RecordedVerdict:
-        shown: dict[str, Any] = {**key._asdict(), "superseded": False}
+        fields: dict[str, Any] = {**key._asdict(), "superseded": False}
         if verdict.is_worst_case and _is_penalty(view):
-            shown |= {"score": 1.0, "met": True}
-        return _BLANK.model_copy(
-            update={**vars(verdict), **identity, **shown}
-        )  # the verdict was validated
+            fields |= {"score": 1.0, "met": True}
+        # without validation: the verdict was validated
+        return _BLANK.model_copy(update={**vars(verdict), **identity, **fields})
 
     return stamp
 
 
 def _needs_other_judge(escalation: Escalation, verdicts: Sequence[RecordedVerdict]) -> bool:
     """Return whether the first judges' verdicts on the same leave a question for the last one."""
-    if any(one.status in ("failed", "abstained") or one.is_worst_case for one in verdicts):
-        return True
+    for verdict in verdicts:
+        if verdict.status in ("failed", "abstained") or verdict.is_worst_case:
+            return True
     if escalation.when == "unsure":
-        return any(
-            one.score is not None and abs(one.score - 0.5) <= escalation.band for one in verdicts
-        )
+        scores = [verdict.score for verdict in verdicts if verdict.score is not None]
+        return any(abs(score - 0.5) <= escalation.band for score in scores)
     votes: dict[str, set[float | bool | None]] = defaultdict(set)
-    for one in verdicts:
-        votes[one.about].add(one.met if one.is_binary else one.score)
+    for verdict in verdicts:
+        votes[verdict.about].add(verdict.met if verdict.is_binary else verdict.score)
     return any(len(found) > 1 for found in votes.values())
 
 

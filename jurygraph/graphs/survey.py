@@ -37,18 +37,19 @@ from jurygraph.schema.verdict import (
 
 def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]:
     """Return one view for each member of each of the audiences; members in the order of their ids."""
+    criteria = task.rubric.criteria if task.rubric else ()
+    reviewers = [Reviewer(id=name) for name in task.reviewers]
     members: dict[Audience, Sequence[Stakeholder | Criterion | Reviewer | None]] = {
         "task": (None,),
         "everyone": (None,),
         "stakeholder": sort_by_id(task.stakeholders),
-        "criterion": sort_by_id(task.rubric.criteria if task.rubric else ()),
-        "reviewer": sort_by_id([Reviewer(id=name) for name in task.reviewers]),
+        "criterion": sort_by_id(criteria),
+        "reviewer": sort_by_id(reviewers),
     }
-    return tuple(
-        _make_view(task, audience, member)
-        for audience in sorted(set(audiences))
-        for member in members[audience]
-    )
+    views: list[TaskView] = []
+    for audience in sorted(set(audiences)):
+        views += [_make_view(task, audience, member) for member in members[audience]]
+    return tuple(views)
 
 
 def _make_view(
@@ -59,14 +60,16 @@ def _make_view(
     if isinstance(about, Stakeholder):
         about = _without_weights(about)
     if isinstance(about, Criterion):
-        about = about.model_copy(update={"weight": 1.0 if about.weight > 0 else -1.0, "role": None})
+        sign = 1.0 if about.weight > 0 else -1.0
+        about = about.model_copy(update={"weight": sign, "role": None})
+    people: tuple[Stakeholder, ...] = ()
+    if audience == "everyone":
+        people = tuple(map(_without_weights, sort_by_id(task.stakeholders)))
     return TaskView(
         id=task.id,
         audience=audience,
         about=about,
-        people=tuple(map(_without_weights, sort_by_id(task.stakeholders)))
-        if audience == "everyone"
-        else (),
+        people=people,
         query=task.query,
         reference=task.reference,
         facts=task.facts,
@@ -101,14 +104,14 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
                 f"deriver {name!r} gives {deriver.gives!r}, which another source gives already; leave it out, or let "
                 "it give another name"
             )
+        needs_data = deriver.reads_data and deriver.gives != DATA and DATA in available
+        needs = _with_data(deriver.needs, needs_data)
         derivations[deriver.gives] = Derivation(
             gives=deriver.gives,
             deriver=name,
             version=deriver.version,
             view=view.digest,
-            needs=_with_data(
-                deriver.needs, deriver.reads_data and deriver.gives != DATA and DATA in available
-            ),
+            needs=needs,
             params=dict(call_within_limit(deriver, deriver.params_for, view)),
         )
         _require_material("derivers", deriver.gives, derivations[deriver.gives].needs, available)
@@ -144,9 +147,10 @@ def ask_evaluators(evaluators: Mapping[str, Evaluator], views: Sequence[TaskView
         for view in views:
             if view.audience != evaluator.audience:
                 continue
-            with name_part(*_part_of(view)), as_plan_error(owner := f"`questions` of {name!r}"):
-                own = list(call_within_limit(evaluator, evaluator.questions, view))
-            for question in own:
+            owner = f"`questions` of {name!r}"
+            with name_part(*_part_of(view)), as_plan_error(owner):
+                questions = list(call_within_limit(evaluator, evaluator.questions, view))
+            for question in questions:
                 if not isinstance(question, Question):
                     raise PlanError(
                         f"{owner} returns {name_type(question)}; return a list of `self.question(view, …)`"
@@ -170,63 +174,75 @@ def configure_questions(
     """
     questions: dict[str, Question] = {}
     covered: set[tuple[str, str]] = set()
+    keys = {name: f"evaluators[{index}]" for index, name in enumerate(uses)}
     for name, view, question in listed:
         if question.id in questions:
             raise PlanError(
                 f"two questions have the id {question.id!r}: give them different subjects"
             )
-        needs = _with_data(question.needs, evaluators[name].reads_data and DATA in available)
-        field = "material" if uses[name].material is not None else "scope"
-        if getattr(uses[name], field) is not None and needs:
-            reason = f"depends on material {needs[0]!r}, which is derived from the response itself"
-            hint = f"leave `{field}` out, or ask one that reads the text"
-            shown = "variant" if field == "material" else "turn by itself"
-            raise PlanError(f"evaluator {name!r} {reason}, so that it sees no {shown}; {hint}")
-        if uses[name].scope == "turn" and question.scope != "response":
-            problem = f"is about a {question.scope} of responses, which has no turns"
-            raise PlanError(f"question {question.id!r} {problem}; leave `scope` out")
-        if uses[name].scope == "turn" and evaluators[name].needs_the_end:
-            key = f"evaluators[{list(uses).index(name)}].scope"
-            problem = f"{quote(name)} judges a conversation at its end, and a turn may be before it"
-            raise ConfigError(f"{key}: {problem}; leave `scope` out")
-        changes = _configured_changes(uses[name], question, f"evaluators[{list(uses).index(name)}]")
+        use = uses[name]
+        evaluator = evaluators[name]
+        needs = _with_data(question.needs, evaluator.reads_data and DATA in available)
+        _check_part(use, name, needs)
+        if use.scope == "turn":
+            _check_turns(name, evaluator, question, keys[name])
+        changes = _configured_changes(use, question, keys[name])
         if changes or needs != question.needs:
             question = question.model_copy(update={**changes, "needs": needs})
         if question.material != SUBMITTED and question.scope != "response":
             problem = f"is about variants, so its scope is response, not {question.scope}"
             raise PlanError(f"question {question.id!r} {problem}")
         questions[question.id] = question
+        # one about a whole member covers none of its constraints
         if not question.standby and question.subject != view.member:
-            covered.add(
-                (question.view, question.subject)
-            )  # one about a whole member covers none of its constraints
-    left_out = {
-        name for name, q in questions.items() if q.standby and (q.view, q.subject) in covered
-    }
-    ordered = tuple(questions[name] for name in sorted(questions.keys() - left_out))
+            covered.add((question.view, question.subject))
+    ordered = []
+    for question_id in sorted(questions):
+        question = questions[question_id]
+        is_covered = (question.view, question.subject) in covered
+        if not (question.standby and is_covered):
+            ordered.append(question)
     for question in ordered:
-        key = f"evaluators[{list(uses).index(question.evaluator)}]"
-        _require_material(key, question.id, required_material(question), available)
-    return ordered
+        needs = required_material(question)
+        _require_material(keys[question.evaluator], question.id, needs, available)
+    return tuple(ordered)
+
+
+def _check_part(use: EvaluatorUse, name: str, needs: Sequence[str]) -> None:
+    """Raise PlanError if an evaluator that depends on material is to judge variants, or turns, which have none."""
+    field = "material" if use.material is not None else "scope"
+    if getattr(use, field) is not None and needs:
+        reason = f"depends on material {needs[0]!r}, which is derived from the response itself"
+        hint = f"leave `{field}` out, or ask one that reads the text"
+        part = "variant" if field == "material" else "turn by itself"
+        raise PlanError(f"evaluator {name!r} {reason}, so that it sees no {part}; {hint}")
+
+
+def _check_turns(name: str, evaluator: Evaluator, question: Question, key: str) -> None:
+    """Raise PlanError or ConfigError for a question that cannot be asked about turns."""
+    if question.scope != "response":
+        problem = f"is about a {question.scope} of responses, which has no turns"
+        raise PlanError(f"question {question.id!r} {problem}; leave `scope` out")
+    if evaluator.needs_the_end:
+        subject = f"{quote(name)} judges a conversation at its end"
+        raise ConfigError(f"{key}.scope: {subject}, and a turn may be before it; leave `scope` out")
 
 
 def _configured_changes(use: EvaluatorUse, question: Question, key: str) -> dict[str, Any]:
     """Return the fields of a question that the config sets. Raises ConfigError if its judges can never disagree."""
     changes: dict[str, Any] = {}
     for field in ("when", "samples", "material", "escalate", "sees", "scope"):
-        if (value := getattr(use, field)) is not None:
+        value = getattr(use, field)
+        if value is not None:
             changes[field] = value
     if use.all_judges:
         changes["judges"] = use.all_judges
-    votes = (
-        2
-        if use.escalate is None
-        else len(use.escalate.first) * changes.get("samples", question.samples)
-    )
-    if votes < 2 and use.escalate is not None and use.escalate.when == "disagree":
-        raise ConfigError(
-            f"{key}.escalate: one judge cannot disagree; name several as `first`, or raise `samples`"
-        )
+    if use.escalate is not None and use.escalate.when == "disagree":
+        votes = len(use.escalate.first) * changes.get("samples", question.samples)
+        if votes < 2:
+            raise ConfigError(
+                f"{key}.escalate: one judge cannot disagree; name several as `first`, or raise `samples`"
+            )
     return changes
 
 
@@ -245,12 +261,10 @@ def _require_material(
 ) -> None:
     for name in needs:
         if name not in available:
+            hint = "list one that does under `derivers`"
             suggestion = nearest_name(name, sorted(available))
-            hint = (
-                f"did you mean {suggestion!r}?"
-                if suggestion
-                else "list one that does under `derivers`"
-            )
+            if suggestion:
+                hint = f"did you mean {suggestion!r}?"
             raise ConfigError(
                 f"{key}: {user!r} needs material {name!r}, which no deriver gives; {hint}"
             )
@@ -280,15 +294,17 @@ def outline_key(
 
     The parts are compared as JSON, because 1 and 1.0 are equal and have different digests.
     """
-    place = {view.digest: number for number, view in enumerate(views)}
-    return (
-        tuple((view.audience, view.member) for view in views),
-        tuple((place[each.view], each.model_dump_json(exclude=_VIEW)) for each in derivations),
-        tuple(
-            (name, place[view.digest], question.model_dump_json(exclude=_VIEW))
-            for name, view, question in listed
-        ),
-    )
+    indices = {view.digest: index for index, view in enumerate(views)}
+    members = tuple((view.audience, view.member) for view in views)
+    derivation_keys = []
+    for derivation in derivations:
+        content = derivation.model_dump_json(exclude=_VIEW)
+        derivation_keys.append((indices[derivation.view], content))
+    question_keys = []
+    for name, view, question in listed:
+        content = question.model_dump_json(exclude=_VIEW)
+        question_keys.append((name, indices[view.digest], content))
+    return members, tuple(derivation_keys), tuple(question_keys)
 
 
 _VIEW = {"view"}
@@ -315,19 +331,20 @@ def build_survey(
         raise PlanError(
             f"these wait for each other, so none can run: {cycle}; leave out one `when`, `needs` or `material` of them"
         ) from error
-    waves = (
-        Wave(
-            materials=tuple(d.gives for d in derivations if level[f"material:{d.gives}"] == wave),
-            questions=tuple(q.id for q in questions if level[f"question:{q.id}"] == wave),
-        )
-        for wave in range(1 + max(level.values(), default=-1))
-    )
+    names = [derivation.gives for derivation in derivations]
+    ids = [question.id for question in questions]
+    waves = []
+    for wave in range(1 + max(level.values(), default=-1)):
+        materials = tuple(name for name in names if level[f"material:{name}"] == wave)
+        wave_ids = tuple(name for name in ids if level[f"question:{name}"] == wave)
+        waves.append(Wave(materials=materials, questions=wave_ids))
+    can_be_gated = any(question.layer in GATED_LAYERS for question in questions)
     return Survey(
         views={view.digest: view for view in views},
         derivations=tuple(derivations),
         questions=tuple(questions),
         waves=tuple(waves),
-        gates=tuple(gates) if any(question.layer in GATED_LAYERS for question in questions) else (),
+        gates=tuple(gates) if can_be_gated else (),
     )
 
 
@@ -335,9 +352,10 @@ def _dependencies(
     derivations: Sequence[Derivation], questions: Sequence[Question]
 ) -> dict[str, list[str]]:
     """Return the nodes that each material and question waits for. Raises PlanError for an unknown question."""
-    dependencies = {
-        f"material:{d.gives}": [f"material:{name}" for name in d.needs] for d in derivations
-    }
+    dependencies = {}
+    for derivation in derivations:
+        needs = [f"material:{name}" for name in derivation.needs]
+        dependencies[f"material:{derivation.gives}"] = needs
     ids = dict.fromkeys(question.id for question in questions)
     for question in questions:
         required = [f"material:{name}" for name in required_material(question)]
@@ -345,9 +363,8 @@ def _dependencies(
             name = question.when.question
             if name not in ids:
                 suggestion = nearest_name(name, ids)
-                hint = (
-                    f"did you mean {suggestion!r}?" if suggestion else "there are " + ", ".join(ids)
-                )
+                listed = f"there are {', '.join(ids)}"
+                hint = f"did you mean {suggestion!r}?" if suggestion else listed
                 raise PlanError(
                     f"{question.id!r} waits for question {name!r}, which no evaluator asks; {hint}"
                 )

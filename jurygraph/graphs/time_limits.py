@@ -91,7 +91,7 @@ def call_within_limit(
 def _bounds_its_time(method: Any) -> bool:
     """Return whether the class that defines a method bounds its time; the defaults of the roles do little."""
     classes = type(getattr(method, "__self__", None)).__mro__
-    author: Any = next((each for each in classes if method.__name__ in vars(each)), None)
+    author: Any = next((kind for kind in classes if method.__name__ in vars(kind)), None)
     return author in (Evaluator, Deriver) or getattr(author, "bounds_its_time", False)
 
 
@@ -125,7 +125,7 @@ def start_isolated(function: Callable[[], Awaitable[T]], langsmith: bool) -> "as
 def clients_of(inputs: Any) -> list["JudgeClient"]:
     """Return the clients of an input, or of a batch of them; none where no model may be used."""
     batch = inputs if isinstance(inputs, tuple) else (inputs,)
-    return [each.client for each in batch if each.client]
+    return [call_input.client for call_input in batch if call_input.client]
 
 
 class CallThreads(DaemonThreads):
@@ -178,16 +178,15 @@ class CallLimits:
         """
         context = copy_context()
         results: list[Result] = []
-        for each in inputs:
-            if (refusal := self.threads.refusal(self.owner)) is not None:
+        for call_input in inputs:
+            refusal = self.threads.refusal(self.owner)
+            if refusal is not None:
                 return results + [(refusal, False)] * (len(inputs) - len(results))
-            result, is_late = await self._call_in_time(partial(context.run, call, each))
+            result, is_late = await self._call_in_time(partial(context.run, call, call_input))
             if is_late:
-                result = (
-                    self.excess(each),
-                    False,
-                )  # before `finish`, after which no request is waited for
-                finish(each)
+                # before `finish`, after which no request is waited for
+                result = self.excess(call_input), False
+                finish(call_input)
                 context = context.copy()  # the call that hangs is still in the other
             results.append(result)
         return results

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from jurygraph.graphs.context import RunContext
@@ -34,20 +35,17 @@ def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunConte
     plan = group.plan
     questions = plan.survey.questions
     calls = {**group.reused_results.calls, **context.calls}
-    counting = (
-        (verdict.question, verdict.score) for verdict in findings.verdicts if not verdict.superseded
-    )
-    statistics = group_statistics(questions, counting)
+    counting = [verdict for verdict in findings.verdicts if not verdict.superseded]
+    scores = ((verdict.question, verdict.score) for verdict in counting)
+    statistics = group_statistics(questions, scores)
     in_order = sorted(findings.verdicts, key=lambda verdict: verdict.key.sort_key)
-    by_response = group_verdicts_by_response(questions, [r.id for r in group.responses], in_order)
+    ids = [response.id for response in group.responses]
+    by_response = group_verdicts_by_response(questions, ids, in_order)
     material_of: dict[str, list[Material]] = defaultdict(list)
     for item in findings.material:
         material_of[item.response].append(item)
-    reward_of = {
-        response.id: reward
-        for response, reward in zip(group.responses, findings.rewards, strict=True)
-    }
-    of_group = group_digest(group.responses)
+    reward_of = dict(zip(ids, findings.rewards, strict=True))
+    digest = group_digest(group.responses)
     traces = []
     for response in group.submitted:
         verdicts = tuple(by_response[response.id])
@@ -58,7 +56,7 @@ def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunConte
             task_id=plan.task_id,
             response_id=response.id,
             agent=response.agent,
-            group=of_group,
+            group=digest,
             labels=response.labels,
             plan_digest=plan.digest,
             reward=reward_of[response.id],
@@ -76,7 +74,8 @@ def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunConte
 def _referenced_calls(
     calls: Mapping[str, Call], users: Iterable[RecordedVerdict | Material]
 ) -> tuple[Call, ...]:
-    referenced = {use.id for user in users for use in user.calls}
+    uses = chain.from_iterable(user.calls for user in users)
+    referenced = {use.id for use in uses}
     return tuple(calls[name] for name in sorted(referenced & calls.keys()))
 
 
