@@ -149,12 +149,10 @@ class Jury(Displayed):
             check_recipe(config, records)
             self.gateways = _choose_gateways(gateway, config, max_cost, max_calls)
         self.gateway = self.gateways.get(None)
-        calls = {
-            name: config.calls_of(name) for name in self.gateways
-        }  # a gateway of another jury has its own
-        self._concurrent_calls = max(
-            (one.concurrency for one in calls.values()), default=MAX_CONCURRENT_GROUPS
-        )
+        # a gateway of another jury has its own
+        calls = {name: config.calls_of(name) for name in self.gateways}
+        limits = [call_settings.concurrency for call_settings in calls.values()]
+        self._concurrent_calls = max(limits, default=MAX_CONCURRENT_GROUPS)
         judges = tuple(gateway.backend.model for gateway in self.gateways.values())
         self.purpose = permitted_purpose(config.purpose, judges)
         self.context = RunContext(
@@ -166,13 +164,11 @@ class Jury(Displayed):
             judges=judges,
             secrets=self.gateways.secrets,
         )
-        is_slow = any(
-            may_take_long(one) for ones in (self.evaluators, self.derivers) for one in ones.values()
-        )
+        has_slow_evaluator = any(map(may_take_long, self.evaluators.values()))
+        is_slow = has_slow_evaluator or any(map(may_take_long, self.derivers.values()))
         self._largest_batch = SLOW_BATCH if is_slow else LARGEST_BATCH
-        self.domain = (
-            None if config.annotation is None else load_domain(config.annotation.domain).name
-        )
+        annotation = config.annotation
+        self.domain = None if annotation is None else load_domain(annotation.domain).name
         self.loop = LoopThread(self.context.threads)
         self._opened = self._closed = False
         self._process: int | None = None  # its process id, from the first use on
@@ -842,19 +838,21 @@ def _choose_config(config: Any, settings: Mapping[str, Any]) -> Config:
 
 
 def _choose_gateways(
-    given: Gateway | Gateways | None, config: Config, max_cost: float | None, max_calls: int | None
+    gateway: Gateway | Gateways | None,
+    config: Config,
+    max_cost: float | None,
+    max_calls: int | None,
 ) -> Gateways:
     """Return the given gateways; those that are missing are opened for the config's models."""
-    if given is None and config.model == "none" and not config.models:
+    if gateway is None and config.model == "none" and not config.models:
         return NO_GATEWAYS
     from jurygraph.models.factory import open_gateways  # imported lazily: only needed with a model
 
-    require_type(
-        "gateway", given, Gateway | Gateways | None, "leave it out, or give the `gateway` of a jury"
-    )
-    if isinstance(given, Gateways):
-        return given
-    return open_gateways(config, default=given, max_cost=max_cost, max_calls=max_calls)
+    hint = "leave it out, or give the `gateway` of a jury"
+    require_type("gateway", gateway, Gateway | Gateways | None, hint)
+    if isinstance(gateway, Gateways):
+        return gateway
+    return open_gateways(config, default=gateway, max_cost=max_cost, max_calls=max_calls)
 
 
 def check_group(group: Group, context: RunContext) -> None:

@@ -449,11 +449,10 @@ class _WorkCollector:
 
     def _verdicts_on(self, question: str, response: Response) -> Iterable[RecordedVerdict]:
         """Return the verdicts on a question about a response, mirrored for the second response of an unordered pair."""
-        is_mirrored = any(
-            q.scope == "pair" and q.pairs == "unordered"
-            for q in self.survey.questions
-            if q.id == question
-        )
+        is_mirrored = False
+        for candidate in self.survey.questions:
+            if candidate.id == question:
+                is_mirrored = candidate.scope == "pair" and candidate.pairs == "unordered"
         for verdict in self.answered.get(question, ()):
             if verdict.about == response.id:
                 yield verdict

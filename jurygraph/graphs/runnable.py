@@ -119,7 +119,9 @@ class JuryRunnable(Runnable[Mapping[str, Any], list[Trace]]):
         """
 
         def read_state(state: Any) -> dict[str, Any]:
-            keys = {"task": task, "responses": responses} | ({} if step is None else {"step": step})
+            keys = {"task": task, "responses": responses}
+            if step is not None:
+                keys["step"] = step
             return {name: _get(state, key) for name, key in keys.items()}
 
         def judge(state: Any, config: RunnableConfig) -> dict[str, Any]:
@@ -185,9 +187,8 @@ def read_input(value: Any) -> Group:
         raise InputError(f"input: is {name_type(value)}; {_INPUT_HINT}")
     for key in value:
         if key not in _KEYS:
-            raise InputError(
-                f"input: unknown key {key!r}; {did_you_mean(str(key), _KEYS) or _INPUT_HINT}"
-            )
+            hint = did_you_mean(str(key), _KEYS) or _INPUT_HINT
+            raise InputError(f"input: unknown key {key!r}; {hint}")
     for key in ("task", "responses"):
         if key not in value:
             raise InputError(f"input: {key!r} is missing; {_INPUT_HINT}")

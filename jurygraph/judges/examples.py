@@ -329,9 +329,10 @@ class ReviewerHistory:
         numbers = {name: len(self.examples_of(name, dimension)) for name in self.reviewers}
         one_sided = [quote(name) for name, number in numbers.items() if number in (0, len(rated))]
         if one_sided:
+            listed = join_names(one_sided)
             yield (
                 f"Nothing is shown for {quote(dimension)}, and judges with examples abstain, where the reviewer or "
-                f"everybody else has no rating that can be shown: {join_names(one_sided)}."
+                f"everybody else has no rating that can be shown: {listed}."
             )
 
     @cached_property

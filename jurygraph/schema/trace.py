@@ -107,13 +107,10 @@ class Purpose(FrozenModel):
 
     @property
     def description(self) -> str:
-        trained = (
-            f"rewards of {', '.join(self.reward_judges)}"
-            if self.reward_judges
-            else "rewards of no model"
-        )
+        reward_judges = ", ".join(self.reward_judges) or "no model"
+        judge = self.judge or "no model"
         same = ", which is one of them (allowed by the config)" if self.same_judge else ""
-        return f"{self.kind} of what was trained on {trained}, by {self.judge or 'no model'}{same}"
+        return f"{self.kind} of what was trained on rewards of {reward_judges}, by {judge}{same}"
 
 
 def purpose_of(
@@ -185,22 +182,15 @@ class Trace(FrozenModel):
     def _repr_html_(self) -> str:
         value = format_value(self.reward.value)
         reward = self.reward
-        caption = (
-            f"Response {self.response_id} to task {self.task_id}: reward {value} ({reward.status})"
-        )
-        terms = [
-            (
-                term.name,
-                term.weight,
-                f"*{format_value(term.value)}" if is_filled else term.value,
-                term.contribution,
-            )
-            for term in reward.terms
-            for is_filled in [
-                is_filled_in(reward.components.get(term.name, term.value), term.value)
-            ]
-        ]
-        return html_table(caption, ("component", "weight", "value", "contribution"), terms)
+        subject = f"Response {self.response_id} to task {self.task_id}"
+        caption = f"{subject}: reward {value} ({reward.status})"
+        rows = []
+        for term in reward.terms:
+            component = reward.components.get(term.name, term.value)
+            is_filled = is_filled_in(component, term.value)
+            shown_value = f"*{format_value(term.value)}" if is_filled else term.value
+            rows.append((term.name, term.weight, shown_value, term.contribution))
+        return html_table(caption, ("component", "weight", "value", "contribution"), rows)
 
     @computed_field  # type: ignore[prop-decorator]
     @cached_property
@@ -209,8 +199,9 @@ class Trace(FrozenModel):
         content = self.model_dump(mode="json", exclude={"digest", "previous"})
         for call in content["calls"]:
             del call["latency"]
-        for step in (step for verdict in content["verdicts"] for step in verdict["steps"]):
-            del step["duration"]
+        for verdict in content["verdicts"]:
+            for step in verdict["steps"]:
+                del step["duration"]
         return digest_of(content)
 
     def to_dict(self) -> dict[str, Any]:
@@ -220,24 +211,23 @@ class Trace(FrozenModel):
     @property
     def gated(self) -> Counter[str]:
         """Return the numbers of verdicts with a score but no judgement, by what set it; `counts.judged` has them."""
-        return Counter(
-            one.gated_by for one in self.verdicts if one.status == "ok" and one.gated_by is not None
-        )
+        scored = [verdict for verdict in self.verdicts if verdict.status == "ok"]
+        return Counter(verdict.gated_by for verdict in scored if verdict.gated_by is not None)
 
     def explain(self, plan: Plan | None = None, *, group: Sequence["Trace"] = ()) -> Any:
         """Return the `Explanation` of the reward; `jurygraph.explain` describes the arguments and errors."""
-        explain = import_module(
-            "jurygraph"
-        ).explain  # by its public name: this room imports nothing above
+        # by its public name: this room imports nothing above
+        explain = import_module("jurygraph").explain
         return explain(self, plan, group=group)
 
     @model_validator(mode="wrap")
     @classmethod
     def _require_matching_digest(cls, value: Any, build: Any) -> "Trace":
         has_digest = isinstance(value, dict) and "digest" in value
-        trace: Trace = build(
-            {k: v for k, v in value.items() if k != "digest"} if has_digest else value
-        )
+        fields = value
+        if has_digest:
+            fields = {name: content for name, content in value.items() if name != "digest"}
+        trace: Trace = build(fields)
         if has_digest and value["digest"] != trace.digest:
             raise TraceMismatch(
                 f"trace of response {trace.response_id!r} has digest {trace.digest}, not {value['digest']}"
