@@ -219,8 +219,10 @@ class Verdict(FrozenModel):
         return is_binary(self.met, self.score, self.scale, self.native)
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
-        shown = ("score", self.score) if self.status == "ok" else ("status", self.status)
-        rest = (
+        parts: list[tuple[str, Any]] = [("status", self.status)]
+        if self.status == "ok":
+            parts = [("score", self.score)]
+        others = (
             "reason",
             "met",
             "native",
@@ -231,14 +233,11 @@ class Verdict(FrozenModel):
             "failure",
             "call",
         )
-        return [
-            shown,
-            *(
-                (name, value)
-                for name in rest
-                if (value := getattr(self, name)) not in (None, "", ())
-            ),
-        ]
+        for name in others:
+            value = getattr(self, name)
+            if value not in (None, "", ()):
+                parts.append((name, value))
+        return parts
 
     @classmethod
     def abstain(cls, reason: str) -> Self:
