@@ -142,7 +142,7 @@ def _steps_to_messages(side: Mapping[str, Any]) -> tuple[str | int, ...]:
 
 def _value_at(value: Any, steps: Sequence[str | int]) -> Any:
     for step in steps:
-        has_step = isinstance(value, list) and value
+        has_step = isinstance(value, list) and bool(value)
         if isinstance(value, Mapping):
             has_step = step in value
         if not has_step:
