@@ -19,7 +19,7 @@ from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.request import Reply, Request
 from jurygraph.schema.frozen_model import require_type
 
-Answer = bool | float | str | Mapping[str, Any] | Sequence[bool] | Callable[[str], Any]
+ScriptedAnswer = bool | float | str | Mapping[str, Any] | Sequence[bool] | Callable[[str], Any]
 """A scripted answer to one item; see `ScriptedJudge`."""
 
 
@@ -45,7 +45,9 @@ class ScriptedJudge(Displayed, Backend):
     costs_nothing = True
 
     def __init__(
-        self, answers: Mapping[str, Answer] | Sequence[Answer], name: str = "scripted-judge"
+        self,
+        answers: Mapping[str, ScriptedAnswer] | Sequence[ScriptedAnswer],
+        name: str = "scripted-judge",
     ) -> None:
         require_type("name", name, str, "write text")
         self.model = self.name = name
@@ -57,7 +59,7 @@ class ScriptedJudge(Displayed, Backend):
         self._unscripted: list[str] = []
 
     @staticmethod
-    def _check_answers(answers: Mapping[str, Answer] | Sequence[Answer]) -> None:
+    def _check_answers(answers: Mapping[str, ScriptedAnswer] | Sequence[ScriptedAnswer]) -> None:
         entries = answers.items() if isinstance(answers, Mapping) else enumerate(answers)
         for key, answer in entries:
             if isinstance(answers, Mapping):

@@ -1,6 +1,7 @@
 """The project's own bounds on its code, where ruff has none: see also pyproject.toml."""
 
 import ast
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def test_a_statement_does_one_thing() -> None:
     assert len(packed) <= lines / 1000, packed
 
 
-def test_a_public_class_or_type_variable_has_a_name_of_its_own() -> None:
+def test_a_public_class_or_alias_has_a_name_of_its_own() -> None:
     """A type variable of one letter may stand in many modules."""
     modules: dict[str, list[str]] = {}
     for module, tree in TREES.items():
@@ -51,16 +52,14 @@ def test_a_public_class_or_type_variable_has_a_name_of_its_own() -> None:
 
 
 def _type_name(node: ast.stmt) -> str | None:
-    """Return the public name of a class, or of a type variable that has more than one letter."""
-    name = node.name if isinstance(node, ast.ClassDef) else ""
-    if (
-        isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.Call)
-        and isinstance(node.targets[0], ast.Name)
-    ):
-        is_type_variable = isinstance(node.value.func, ast.Name) and node.value.func.id == "TypeVar"
-        name = node.targets[0].id if is_type_variable and len(node.targets[0].id) > 1 else ""
-    return None if name.startswith("_") else name
+    """Return the public name of a class, or of an alias or type variable that has more than one letter."""
+    name = ""
+    if isinstance(node, ast.ClassDef):
+        name = node.name
+    elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        name = node.targets[0].id
+    is_type = re.fullmatch("[A-Z][A-Za-z]*[a-z][A-Za-z]*", name)
+    return name if is_type else None
 
 
 DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {

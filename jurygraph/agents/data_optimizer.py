@@ -148,7 +148,7 @@ _SIZES = (1, 2, 3, 4)  # the n of the n-grams of BLEU; `distinct_ngram_shares` c
 _REPEATED = 2
 
 Gram = tuple[str, ...]
-Counts = list[tuple[int, int]]
+WordCounts = list[tuple[int, int]]
 """For each n of `_SIZES`, how many distinct n-grams of a response occur in another, and how many it has."""
 
 
@@ -202,7 +202,7 @@ class MeasuredGroup:
         ]
 
 
-def _count_grams(sequence: Gram, users: Mapping[int, Counter[Gram]]) -> Counts:
+def _count_grams(sequence: Gram, users: Mapping[int, Counter[Gram]]) -> WordCounts:
     pieces = list(_pieces_between_repeats(sequence))
     counts = []
     for n, gram_users in users.items():
@@ -212,7 +212,7 @@ def _count_grams(sequence: Gram, users: Mapping[int, Counter[Gram]]) -> Counts:
     return counts
 
 
-def _new_share(counts: Counts) -> float:
+def _new_share(counts: WordCounts) -> float:
     shares = [1.0 - shared / total for shared, total in counts if total]
     return sum(shares) / max(1, len(shares))
 
@@ -231,7 +231,7 @@ def _pieces_between_repeats(sequence: Gram) -> Iterator[list[str]]:
             yield [word for _, word in piece]
 
 
-def _bleu(counts: Counts) -> float:
+def _bleu(counts: WordCounts) -> float:
     """Return the geometric mean of four precisions, those beyond the first smoothed by one (Lin and Och, 2004).
 
     Without the brevity penalty, since a part of another response is a copy too. The fourth root is computed as two

@@ -46,7 +46,7 @@ from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.task import query_text
 
 T = TypeVar("T")
-Kind = Literal["number", "step", "answer", "entity"]
+StatementKind = Literal["number", "step", "answer", "entity"]
 
 
 class TextChange(NamedTuple):
@@ -61,7 +61,7 @@ class TextChange(NamedTuple):
 class Edit:
     """A contrast of a text: non-overlapping changes in their order; `reason` explains the error that they introduce."""
 
-    kind: Kind
+    kind: StatementKind
     changes: tuple[TextChange, ...]
     reason: str
 
@@ -89,7 +89,7 @@ class Edit:
         return Variant(response=Response(id=name, text=text), edit=edit)
 
 
-def replace_passage(kind: Kind, start: int, end: int, after: str, says: str) -> Edit:
+def replace_passage(kind: StatementKind, start: int, end: int, after: str, says: str) -> Edit:
     return Edit(kind, (TextChange(start, end, after),), says)
 
 
@@ -411,7 +411,7 @@ CONTRASTS = "contrasts"
 # ids of the prompts
 PROPOSE = "contrast"
 COMPARE = "contrast-check"
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[StatementKind, ...] = get_args(StatementKind)
 MAX_EDITS = 50  # the largest number of contrasts per kind from which some are chosen
 MAX_CHARACTERS = 20_000  # the longest response, in characters, of which contrasts are made
 
@@ -430,7 +430,7 @@ class Synthesizer(Deriver):
     class Params(ParamsModel):
         by: Literal["rule", "model"] = "rule"
         """Who makes the edits: `rule`, or `model`."""
-        kinds: tuple[Kind, ...] = Field(KINDS, min_length=1)
+        kinds: tuple[StatementKind, ...] = Field(KINDS, min_length=1)
         """The kinds to make; all by default."""
         each: int = Field(1, strict=True, ge=1, le=10)
         """The largest number of contrasts per kind."""
@@ -491,10 +491,10 @@ class Synthesizer(Deriver):
 
 
 def edits_by_rule(
-    text: str, view: TaskView, answered: CorrectAnswer | bool, kinds: Sequence[Kind]
+    text: str, view: TaskView, answered: CorrectAnswer | bool, kinds: Sequence[StatementKind]
 ) -> Iterator[Edit]:
     """Yield the contrasts that can be made by rule, the first 50 of each kind. `answered` is from `matching_answer`."""
-    by_kind: dict[Kind, Iterator[Edit]] = {"number": wrong_result_edits(text)}
+    by_kind: dict[StatementKind, Iterator[Edit]] = {"number": wrong_result_edits(text)}
     if isinstance(answered, CorrectAnswer):
         query = query_text(view.query)
         by_kind["step"] = missing_step_edits(text, query, answered)
@@ -507,7 +507,9 @@ _Passage = Annotated[str, Field(min_length=1, max_length=1000)]
 _Sentence = Annotated[str, Field(max_length=1000)]
 
 
-async def propose_edits(inputs: DeriverInput, kinds: Sequence[Kind]) -> tuple[list[Edit], str, str]:
+async def propose_edits(
+    inputs: DeriverInput, kinds: Sequence[StatementKind]
+) -> tuple[list[Edit], str, str]:
     """Return the edits that the model proposes and, without knowing which text is edited, confirms to make it worse.
 
     With a note on the other proposals, and the call that proposed them. Every passage must occur in the response
@@ -575,7 +577,7 @@ def _flaw(text: str, reply: Any) -> str | None:
 
 
 @lru_cache(maxsize=64)
-def _proposals(kinds: tuple[Kind, ...]) -> type[FrozenModel]:
+def _proposals(kinds: tuple[StatementKind, ...]) -> type[FrozenModel]:
     fields: Any = {
         "kind": (Literal[kinds], ...),
         "passage": (_Passage, ...),

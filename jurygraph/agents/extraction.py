@@ -71,8 +71,8 @@ class FieldSpec(FrozenModel):
         return self
 
 
-Kind = Mapping[str, FieldSpec]
-Kinds = Mapping[str, Kind]
+FieldSpecs = Mapping[str, FieldSpec]
+Kinds = Mapping[str, FieldSpecs]
 
 
 def _check_name(name: str) -> str:
@@ -152,7 +152,7 @@ UNKNOWN = "(not found in the response)"
 """The replacement of the text values of a lost record."""
 DUPLICATE_MESSAGE = "it is written down twice, and stated once"
 
-Record = Mapping[str, Any]
+ExtractedRecord = Mapping[str, Any]
 
 
 class LeftOut(NamedTuple):
@@ -250,7 +250,9 @@ class _GroundedRecord(NamedTuple):
     record: dict[str, JsonValue]
 
 
-def ground(text: IndexedText, kinds: Kinds, reply: Mapping[str, Sequence[Record]]) -> Grounded:
+def ground(
+    text: IndexedText, kinds: Kinds, reply: Mapping[str, Sequence[ExtractedRecord]]
+) -> Grounded:
     """Return the parts of a reply that occur in the response.
 
     The quoted passage of a record must occur there, and each value in it as whole words: case and every letter count. A
@@ -285,7 +287,7 @@ def ground(text: IndexedText, kinds: Kinds, reply: Mapping[str, Sequence[Record]
 
 
 def _ground_record(
-    text: IndexedText, fields: Kind, record: Record, kept: Sequence[_GroundedRecord]
+    text: IndexedText, fields: FieldSpecs, record: ExtractedRecord, kept: Sequence[_GroundedRecord]
 ) -> _GroundedRecord | str:
     """Return a record with its evidence, in a passage of its own if possible; or the reason why there is none."""
     complete: list[_GroundedRecord] = []

@@ -40,7 +40,7 @@ from jurygraph.schema import (
     UnansweredPair,
     digest_of,
 )
-from jurygraph.schema.task import Kind, Role, query_text, sort_by_id
+from jurygraph.schema.task import EdgeKind, Role, query_text, sort_by_id
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
@@ -118,8 +118,8 @@ def _body(text: str) -> str:
 
 _MAX_ENTRIES = 1024
 
-Reason = Annotated[str, Field(max_length=1000)]
-Named = Annotated[str, Field(max_length=600)]
+EdgeReason = Annotated[str, Field(max_length=1000)]
+ShortText = Annotated[str, Field(max_length=600)]
 Percent = Annotated[int, Field(strict=True, ge=0, le=100)]
 Relation = Literal["none", "weak", "strong", "activation"]
 
@@ -128,8 +128,8 @@ Relation = Literal["none", "weak", "strong", "activation"]
 
 
 class RoleReply(FrozenModel):
-    reason: Reason
-    criterion: Named
+    reason: EdgeReason
+    criterion: ShortText
     role: Role
 
 
@@ -138,9 +138,9 @@ class RolesReply(FrozenModel):
 
 
 class EdgeReply(FrozenModel):
-    reason: Reason
-    parent: Named
-    child: Named
+    reason: EdgeReason
+    parent: ShortText
+    child: ShortText
     relation: Relation
     confidence: Percent
 
@@ -179,7 +179,7 @@ def _list_of(entry_model: type[FrozenModel], count: int) -> Any:
     return tuple[entry_model, ...], Field(min_length=count, max_length=count)  # type: ignore[valid-type]
 
 
-LICENSED: Mapping[tuple[Role, Role], tuple[Kind, ...]] = {
+LICENSED: Mapping[tuple[Role, Role], tuple[EdgeKind, ...]] = {
     ("core", "core"): ("weak", "strong"),
     ("core", "additional"): ("weak", "strong"),
     ("core", "penalty"): ("weak", "strong"),
@@ -199,7 +199,7 @@ class CriterionPair(NamedTuple):
         return f"{self.parent} -> {self.child}"
 
 
-def kinds_between(roles: Mapping[str, Role], pair: CriterionPair) -> tuple[Kind, ...]:
+def kinds_between(roles: Mapping[str, Role], pair: CriterionPair) -> tuple[EdgeKind, ...]:
     """Return the kinds of edge that a pair can have; none if either has no role."""
     if pair.parent == pair.child or pair.parent not in roles or pair.child not in roles:
         return ()

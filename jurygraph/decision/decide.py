@@ -58,10 +58,10 @@ from jurygraph.schema.plan import SUBMITTED, RewardGate
 from jurygraph.schema.trace import group_verdicts_by_response
 from jurygraph.schema.verdict import GROUP_OF_ONE, Status
 
-Values = Mapping[str, Floats]
+ComponentValues = Mapping[str, Floats]
 """Values of components [R], by name."""
 Interval = tuple[Floats, Floats]
-Change = tuple[str, Floats, Floats]
+RewardChange = tuple[str, Floats, Floats]
 """Name of a step, and the rewards before and after it, each [R]."""
 B = TypeVar("B")
 
@@ -74,8 +74,8 @@ class FusedRewards:
     """
 
     value: Floats
-    changes: tuple[Change, ...]
-    gate_values: Values
+    changes: tuple[RewardChange, ...]
+    gate_values: ComponentValues
 
 
 def fuse(
@@ -97,7 +97,7 @@ def fuse(
     reward = require_finite(
         "the weighted sum of the components", fusion.collaborative(effective, weights)
     )
-    changes: list[Change] = []
+    changes: list[RewardChange] = []
     gate_values: dict[str, Floats] = {}
 
     def advance(name: str, after: Floats) -> Floats:
@@ -129,7 +129,11 @@ def fuse(
 
 
 def _apply_gate(
-    gate: RewardGate, reward: Floats, values: Values, weights: Mapping[str, float], measure: Floats
+    gate: RewardGate,
+    reward: Floats,
+    values: ComponentValues,
+    weights: Mapping[str, float],
+    measure: Floats,
 ) -> Floats:
     """Return the reward after a gate, if the gate's component has the value `measure`."""
     if isinstance(gate, FormatGate):
@@ -189,7 +193,7 @@ def _bounds_after_gate(
     gate: RewardGate,
     bounds: Interval,
     span: Interval,
-    ends: tuple[Values, Values],
+    ends: tuple[ComponentValues, ComponentValues],
     weights: Mapping[str, float],
 ) -> Interval:
     """Return the bounds after a gate whose component can have any value in `span`."""

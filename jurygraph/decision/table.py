@@ -46,7 +46,7 @@ _DOES_NOT_APPLY = -1.0
 Variants = Mapping[str, Mapping[str, int]]
 """{response id: {variant id: column}}."""
 
-Cells = dict[tuple[int, int], tuple[RecordedVerdict, bool]]
+VerdictCells = dict[tuple[int, int], tuple[RecordedVerdict, bool]]
 """The verdict of each cell [R,K], and whether it is mirrored for the second response of a pair."""
 
 Scenario = Literal["counted", "low", "high", "partial"]
@@ -325,7 +325,7 @@ def stack_groups(
 
     Several groups need questions that look at one response.
     """
-    cells: dict[str, Cells] = {question.id: {} for question in questions}
+    cells: dict[str, VerdictCells] = {question.id: {} for question in questions}
     materials = sorted({question.material for question in questions})
     rows = 0
     for names, verdicts in groups:
@@ -365,7 +365,7 @@ def stack_groups(
     return VerdictTable(rows, columns, frozenset(sampled), judges_of_seats, turns)
 
 
-def fill_columns(rows: int, cells: Cells, turn_size: int = 1) -> ScoreArrays:
+def fill_columns(rows: int, cells: VerdictCells, turn_size: int = 1) -> ScoreArrays:
     """Return the columns of one question from its cells; others are ABSENT. Each turn has `turn_size` columns."""
     last = max((column for _, column in cells), default=0)
     width = turn_size * (last // turn_size + 1)
@@ -460,7 +460,7 @@ def _place_verdicts(
     row_of: Mapping[str, int],
     verdicts: Sequence[RecordedVerdict],
     variants: Variants,
-    cells: Cells,
+    cells: VerdictCells,
 ) -> None:
     """Put the verdicts of a group on a question into their cells.
 

@@ -14,9 +14,9 @@ from jurygraph.decision.combiners import Combiner, Component, Matrices
 from jurygraph.decision.table import (
     ABSENT,
     OK,
-    Cells,
     Scenario,
     ScoreArrays,
+    VerdictCells,
     VerdictTable,
     calibrate,
     deciding_turns,
@@ -167,7 +167,7 @@ class ExplainedTrace:
 
     def _build_table(self, recorded: Iterable[RecordedVerdict]) -> VerdictTable:
         """Return the row of this response in the table from which its reward was decided."""
-        cells: dict[str, Cells] = {}
+        cells: dict[str, VerdictCells] = {}
         judges: dict[str, list[str | None]] = {}
         for spec in self.decision.specs:
             for use in spec.inputs.values():

@@ -28,10 +28,10 @@ from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.state import AnnotateInput, AnnotateOutput, AnnotateState
 from jurygraph.schema import Annotation, AnnotationConfig, Rubric
 
-Update = dict[str, Any]
+AnnotationUpdate = dict[str, Any]
 
 
-async def _roles(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
+async def _roles(state: AnnotateState, runtime: Runtime[RunContext]) -> AnnotationUpdate:
     task = state["task"]
     rubric = _rubric(state)
     try:
@@ -47,12 +47,12 @@ async def _roles(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
     return {"known_graph": graph, "assigned_roles": assigned, "roles": roles}
 
 
-async def _candidates(state: AnnotateState) -> Update:
+async def _candidates(state: AnnotateState) -> AnnotationUpdate:
     pairs = candidate_pairs(state["roles"])
     return {"candidates": len(pairs), "requested_pairs": state["known_graph"].open_pairs(pairs)}
 
 
-async def _edges(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
+async def _edges(state: AnnotateState, runtime: Runtime[RunContext]) -> AnnotationUpdate:
     if not state["requested_pairs"]:
         return {"batches": [], "source": None}
     annotator = _annotator(state, runtime.context)
@@ -63,13 +63,13 @@ async def _edges(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
     return {"batches": batches, "source": annotator.source}
 
 
-async def _validate(state: AnnotateState) -> Update:
+async def _validate(state: AnnotateState) -> AnnotationUpdate:
     source = state["source"]
     election = Election([], [], []) if source is None else elect_edges(state["batches"], source)
     return election._asdict()
 
 
-async def _project(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
+async def _project(state: AnnotateState, runtime: Runtime[RunContext]) -> AnnotationUpdate:
     rubric = _rubric(state)
     graph = state["known_graph"]
     assigned = state["assigned_roles"]

@@ -29,7 +29,13 @@ from jurygraph.graphs.routing import (
     EvaluatorTask,
     make_stamp,
 )
-from jurygraph.graphs.time_limits import CallLimits, Result, clients_of, fresh_context, time_limit
+from jurygraph.graphs.time_limits import (
+    CallLimits,
+    CallResult,
+    clients_of,
+    fresh_context,
+    time_limit,
+)
 from jurygraph.models.request import DERIVE, CallLog
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (
@@ -68,7 +74,7 @@ class Calls:
     def _starts_in_loop(self) -> bool:
         return self.runs_inline or inspect.iscoroutinefunction(self.function)
 
-    def start(self) -> list[Result]:
+    def start(self) -> list[CallResult]:
         """Start the calls in the current context; return the answer of each, or its asyncio task and true.
 
         Those in a thread are one task, which returns all their answers. An exception takes the place of its answer, and
@@ -92,10 +98,10 @@ class Calls:
         started = await self.limits.call_in_thread(self._start_call, self.inputs, _close_logs)
         return await _await_all(self._create_tasks(started))
 
-    def _start_call(self, call_input: Any) -> Result:
+    def _start_call(self, call_input: Any) -> CallResult:
         """Return the function's result or exception, and whether the result still has to be awaited."""
 
-        def start() -> Result:
+        def start() -> CallResult:
             result = self.function(call_input)
             return result, inspect.isawaitable(result)
 
@@ -107,7 +113,7 @@ class Calls:
             _close_logs(call_input)
         return result, is_awaitable
 
-    def _create_tasks(self, started: Sequence[Result]) -> list[Result]:
+    def _create_tasks(self, started: Sequence[CallResult]) -> list[CallResult]:
         """Return the results, with an asyncio task for each that has to be awaited."""
         return [
             (self._create_task(call_input, result), True)
@@ -182,7 +188,7 @@ class StartedCalls:
     """The calls of one group that a node started, and of each what `Calls.start` returned."""
 
     calls: GroupCalls
-    results: Sequence[Sequence[Result]]
+    results: Sequence[Sequence[CallResult]]
 
     @property
     def tasks(self) -> "list[asyncio.Task[Any]]":
@@ -194,11 +200,11 @@ class StartedCalls:
         return list(map(_take_all, self.results))
 
 
-def _take_all(created: Sequence[Result]) -> list[Any]:
+def _take_all(created: Sequence[CallResult]) -> list[Any]:
     return [catch_errors(result.result) if is_task else result for result, is_task in created]
 
 
-async def _await_all(created: Sequence[Result]) -> list[Any]:
+async def _await_all(created: Sequence[CallResult]) -> list[Any]:
     """Return what was created with the result, or the exception, of each asyncio task in its place."""
     tasks = [result for result, is_task in created if is_task]
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -44,8 +44,8 @@ from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.task import ProfilesLine, is_text_only, sort_by_id, with_profiles
 
 _MAX_SHOWN = 200
-Update = dict[str, Any]
-Node = Callable[[PrepareState, Runtime[BatchContext]], Awaitable[Command[str]]]
+PlanningUpdate = dict[str, Any]
+PrepareNode = Callable[[PrepareState, Runtime[BatchContext]], Awaitable[Command[str]]]
 
 
 async def plan_tasks(
@@ -108,7 +108,7 @@ def _has_unread_profiles(planning: TaskPlanning, context: RunContext) -> bool:
     return has_text and "stakeholder" in _audiences(context)
 
 
-async def _read_profiles(planning: TaskPlanning, context: RunContext) -> Update:
+async def _read_profiles(planning: TaskPlanning, context: RunContext) -> PlanningUpdate:
     client = None if context.config.model == "none" else context.judge_client
     task = planning["task"]
     read = await read_profiles(task, planning["profiles_line"], client)
@@ -119,7 +119,7 @@ def _has_weights(planning: TaskPlanning, context: RunContext) -> bool:
     return bool(planning["task"].stakeholders) and "stakeholder" in _audiences(context)
 
 
-def _weigh(planning: TaskPlanning, context: RunContext) -> Update:
+def _weigh(planning: TaskPlanning, context: RunContext) -> PlanningUpdate:
     task = planning["task"]
     with name_part("stakeholders"):
         weights, difficulty = weigh_stakeholders(
@@ -146,14 +146,14 @@ def _lacks_graph(planning: TaskPlanning, context: RunContext) -> bool:
     )
 
 
-async def _annotate(planning: TaskPlanning, context: RunContext) -> Update:
+async def _annotate(planning: TaskPlanning, context: RunContext) -> PlanningUpdate:
     annotated = await annotate_graph.build().ainvoke(
         AnnotateInput(task=planning["task"]), context=context
     )
     return {"rubric": annotated["rubric"]}
 
 
-def _question(planning: TaskPlanning, context: RunContext) -> Update:
+def _question(planning: TaskPlanning, context: RunContext) -> PlanningUpdate:
     """Return the plan. Another step to freeze it would cost a task that is planned alone a quarter more CPU."""
     survey = _survey_of(planning, context)
     decision = _decision_of(planning, survey, context)
@@ -233,7 +233,7 @@ class _Step(NamedTuple):
     """A step that is taken with every task for which it `is_due`; what it takes is added to the task's planning."""
 
     name: str
-    take: Callable[[TaskPlanning, RunContext], Update | Awaitable[Update]]
+    take: Callable[[TaskPlanning, RunContext], PlanningUpdate | Awaitable[PlanningUpdate]]
     is_due: Callable[[TaskPlanning, RunContext], bool] = lambda *_: True
 
     def indices_due(self, state: PrepareState, contexts: Sequence[RunContext]) -> list[int]:
@@ -244,7 +244,7 @@ class _Step(NamedTuple):
                 indices.append(index)
         return indices
 
-    async def try_to_take(self, planning: TaskPlanning, context: RunContext) -> Update:
+    async def try_to_take(self, planning: TaskPlanning, context: RunContext) -> PlanningUpdate:
         try:
             update = self.take(planning, context)
             return await update if isinstance(update, Awaitable) else update
@@ -271,7 +271,7 @@ async def _enter(state: PrepareState, runtime: Runtime[BatchContext]) -> str:
     return _name_next(_STEPS, state, runtime)
 
 
-def _node(step: _Step, later: Sequence[_Step]) -> Node:
+def _node(step: _Step, later: Sequence[_Step]) -> PrepareNode:
     """Return a node that takes a step with all tasks at once, and goes to the next of the `later` ones that is due."""
 
     async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> Command[str]:

@@ -23,7 +23,7 @@ from jurygraph.schema import Response, Task, Trace
 _KEYS = ("task", "responses", "plan", "step", "phase")
 _INPUT_HINT = 'give {"task": …, "responses": […]}, with "plan", "step" and "phase" if they matter'
 
-Score = Callable[[Group], AsyncGenerator[Event, None]]
+ScoreStream = Callable[[Group], AsyncGenerator[Event, None]]
 """Scores a group and yields what happens; the last events are the rewards of its responses, in their order."""
 Iterate = Callable[[AsyncGenerator[Event, None]], Iterator[Event]]
 """Yields what an asynchronous generator yields, for callers without an event loop."""
@@ -43,7 +43,7 @@ class JuryRunnable(Runnable[Mapping[str, Any], list[Trace]]):
 
     name = "jury"
 
-    def __init__(self, score: Score, iterate: Iterate) -> None:
+    def __init__(self, score: ScoreStream, iterate: Iterate) -> None:
         self._score = score
         self._iterate = iterate
         # for the callbacks of whoever runs it: it has a beginning, an end and events in between

@@ -40,7 +40,7 @@ _CANCELLING = 0.5  # seconds for a cancelled coroutine to end
 
 LEFT_ALONE: list["asyncio.Task[Any]"] = []
 """Tasks that ignored their cancellation. They are kept, because to destroy one runs its code, which may hang again."""
-Result = tuple[Any, bool]
+CallResult = tuple[Any, bool]
 """The result or exception of a call, and true if it still has to be awaited."""
 
 
@@ -170,14 +170,17 @@ class CallLimits:
         return TimeLimitExceeded(problem)
 
     async def call_in_thread(
-        self, call: Callable[[Any], Result], inputs: Sequence[Any], finish: Callable[[Any], None]
-    ) -> list[Result]:
+        self,
+        call: Callable[[Any], CallResult],
+        inputs: Sequence[Any],
+        finish: Callable[[Any], None],
+    ) -> list[CallResult]:
         """Return the results of `call` for all inputs, made one after another in a thread, and in one context.
 
         The input of a call that hangs is given to `finish`, and the next one gets another thread.
         """
         context = copy_context()
-        results: list[Result] = []
+        results: list[CallResult] = []
         for call_input in inputs:
             refusal = self.threads.refusal(self.owner)
             if refusal is not None:
@@ -191,7 +194,7 @@ class CallLimits:
             results.append(result)
         return results
 
-    async def _call_in_time(self, call: Callable[[], Result]) -> tuple[Any, bool]:
+    async def _call_in_time(self, call: Callable[[], CallResult]) -> tuple[Any, bool]:
         """Return the result of a call in a thread, and whether it ran past the limit, which begins when it does."""
         with self.threads.record_calls() as made:
             future = asyncio.get_running_loop().run_in_executor(self.threads, call)

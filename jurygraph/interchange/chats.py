@@ -4,7 +4,7 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from jurygraph.interchange.rows import Content, Key, Note, TaskRow
+from jurygraph.interchange.rows import ImportedContent, Note, RowKey, TaskRow
 from jurygraph.schema.conversation import ChatMessage, split_conversation
 from jurygraph.schema.frozen_model import digest_of
 from jurygraph.schema.task import AnsweredMessages, Tools
@@ -18,7 +18,7 @@ class Chat(TaskRow):
     KEY = "id"
     EXPECTED = "chats, with `messages` in each line"
 
-    id: Key | None = None
+    id: RowKey | None = None
     messages: AnsweredMessages
     tools: Tools | None = None
 
@@ -28,7 +28,7 @@ class Chat(TaskRow):
             raise ValueError("`messages` is an empty list; give it one message at least")
         return self
 
-    def to_content(self) -> Content:
+    def to_content(self) -> ImportedContent:
         """Return the conversation as a task with one response; without any where it ends with the user.
 
         A conversation without an id gets one of the digest of its messages.

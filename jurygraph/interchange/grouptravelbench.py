@@ -9,7 +9,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
-from jurygraph.interchange.rows import Content, ImportedRow, Key, Name, Note, TaskRow
+from jurygraph.interchange.rows import (
+    ImportedContent,
+    ImportedRow,
+    Note,
+    RowKey,
+    ShortName,
+    TaskRow,
+)
 
 UNREAD = "preferences in fields that are not read are left out"
 NOBODY = "tasks in which nobody states a preference are left out"
@@ -55,7 +62,7 @@ class Traveller(ImportedRow):
 class Opening(ImportedRow):
     """The statement with which a person opens the conversation."""
 
-    role: Name
+    role: ShortName
     content: str
 
 
@@ -65,14 +72,14 @@ class GroupTrip(TaskRow):
     KEY = "task_id"
     EXPECTED = "GroupTravelBench's tasks"
 
-    task_id: Key
+    task_id: RowKey
     query: Annotated[str, Field(min_length=1)]
-    user_preferences: dict[Annotated[Name, Field(min_length=1)], Traveller]
+    user_preferences: dict[Annotated[ShortName, Field(min_length=1)], Traveller]
     context: str | None = None
     time: str | None = None
     initial_messages: tuple[Opening, ...] = ()
 
-    def to_content(self) -> Content:
+    def to_content(self) -> ImportedContent:
         """Return the trip with a stakeholder for each person who states a preference; the query has nobody's words."""
         stakeholders = []
         notes = []

@@ -3,11 +3,11 @@
 from pydantic import Field
 
 from jurygraph.interchange.rows import (
-    Content,
+    ImportedContent,
     ImportedRow,
     ImportedTurn,
-    Key,
     Note,
+    RowKey,
     ScoredItem,
     TaskRow,
     with_rubric,
@@ -29,12 +29,12 @@ class ImportedExample(TaskRow):
     KEY = "prompt_id"
     EXPECTED = "HealthBench's examples"
 
-    prompt_id: Key
+    prompt_id: RowKey
     prompt: tuple[ImportedTurn, ...] = Field(min_length=1)
     rubrics: tuple[ScoredItem, ...]
     ideal_completions_data: IdealCompletions | None = None
 
-    def to_content(self) -> Content:
+    def to_content(self) -> ImportedContent:
         """Return the example with its rubric, and with the ideal and reference completions as responses."""
         data = self.ideal_completions_data or IdealCompletions()
         completions = {"ideal": data.ideal_completion} if self.ideal_completions_data else {}

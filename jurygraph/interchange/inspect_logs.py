@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.rows import ImportedRow, Key, Note, nonempty_fields
+from jurygraph.interchange.rows import ImportedRow, Note, RowKey, nonempty_fields
 from jurygraph.interchange.trials import (
     Conversation,
     Location,
@@ -39,7 +39,7 @@ class Score(ImportedRow):
 
 
 class Sample(ImportedRow):
-    id: Key
+    id: RowKey
     epoch: int = 1
     target: str | tuple[str, ...] = ""
     messages: tuple[Any, ...] = ()

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from jurygraph.interchange.rows import Content, Key, TaskRow
+from jurygraph.interchange.rows import ImportedContent, RowKey, TaskRow
 
 
 class ImportedPair(TaskRow):
@@ -13,14 +13,14 @@ class ImportedPair(TaskRow):
     KEY = "pair_id"
     EXPECTED = "JudgeBench's pairs"
 
-    pair_id: Key
+    pair_id: RowKey
     question: str = Field(min_length=1)
     response_A: str
     response_B: str
     label: Literal["A>B", "B>A"]
     response_model: str | None = None
 
-    def to_content(self) -> Content:
+    def to_content(self) -> ImportedContent:
         responses = []
         for name, text in (("A", self.response_A), ("B", self.response_B)):
             identity = {"id": f"{self.pair_id}/{name}", "agent": self.response_model}

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from jurygraph.interchange.rows import ImportedRow, Key, Note, nonempty_fields
+from jurygraph.interchange.rows import ImportedRow, Note, RowKey, nonempty_fields
 from jurygraph.interchange.trials import Conversation, Location, Trial, read_located, read_trials
 from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.frozen_model import digest_of
@@ -26,14 +26,14 @@ _KINDS = ("human", "ai", "system", "tool", "function")
 class ExportedRow(ImportedRow):
     """A run, which has a `run_type`, or an example of a dataset."""
 
-    id: Key | None = None
+    id: RowKey | None = None
     inputs: dict[str, JsonValue] | None = None
     outputs: dict[str, JsonValue] | None = None
     reference_outputs: dict[str, JsonValue] | None = None
     run_type: str | None = None
     name: str | None = None
     parent_run_id: str | None = None
-    reference_example_id: Key | None = None
+    reference_example_id: RowKey | None = None
     metadata: dict[str, JsonValue] | None = None
 
 

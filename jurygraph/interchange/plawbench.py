@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from jurygraph.interchange.rows import Content, Note, ScoredItem, TaskRow, with_rubric
+from jurygraph.interchange.rows import ImportedContent, Note, ScoredItem, TaskRow, with_rubric
 from jurygraph.schema.frozen_model import digest_of
 
 WHOLE = "criteria are judged as one, since they mark no sub-items whose points add up to their own"
@@ -26,7 +26,7 @@ class Case(TaskRow):
     rubrics: tuple[ScoredItem, ...]
     reference: str | None = None
 
-    def to_content(self) -> Content:
+    def to_content(self) -> ImportedContent:
         """Return the case with its rubric; an item has parts if its sub-items' points add up to its own.
 
         Rows have no ids: the id of a task contains the digest of its row.

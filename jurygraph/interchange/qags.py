@@ -8,24 +8,24 @@ from typing import Literal
 from pydantic import Field
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.rows import ImportedRow, Key
+from jurygraph.interchange.rows import ImportedRow, RowKey
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.files import TextFile, read_lines
 
 
-class Answer(ImportedRow):
-    worker_id: Key
+class ImportedAnswer(ImportedRow):
+    worker_id: RowKey
     response: Literal["yes", "no"]
 
 
-class Sentence(ImportedRow):
+class ImportedSentence(ImportedRow):
     sentence: str
-    responses: tuple[Answer, ...]
+    responses: tuple[ImportedAnswer, ...]
 
 
 class ImportedSummary(ImportedRow):
     article: str
-    summary_sentences: tuple[Sentence, ...] = Field(min_length=1)
+    summary_sentences: tuple[ImportedSentence, ...] = Field(min_length=1)
 
 
 def read_qags(paths: Sequence[str | Path]) -> Iterator[Vote]:

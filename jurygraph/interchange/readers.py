@@ -18,7 +18,7 @@ from jurygraph.interchange.rewardbench import ImportedComparison
 from jurygraph.interchange.rows import Imported
 from jurygraph.interchange.taubench import read_taubench
 from jurygraph.interchange.verifiers import read_verifiers
-from jurygraph.interchange.writingbench import Query, QueryInTenths
+from jurygraph.interchange.writingbench import ImportedQuery, QueryInTenths
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.sheets import read_sheets
 
@@ -27,7 +27,7 @@ TaskReader = Callable[[str | Path], Iterator[Imported]]
 READERS: Mapping[str, TaskReader] = {
     "healthbench": ImportedExample.read,
     "plawbench": Case.read,
-    "writingbench": Query.read,
+    "writingbench": ImportedQuery.read,
     "rewardbench": ImportedComparison.read,
     "judgebench": ImportedPair.read,
     "grouptravelbench": GroupTrip.read,
@@ -44,7 +44,7 @@ TRIAL_READERS: Mapping[str, TaskReader] = {
 """Readers of recorded conversations by the name of the format; several may be trials of one task."""
 
 SCALES: Mapping[str, Mapping[str, TaskReader]] = {
-    "writingbench": {"position": Query.read, "tenths": QueryInTenths.read},
+    "writingbench": {"position": ImportedQuery.read, "tenths": QueryInTenths.read},
 }
 """Readers of formats whose values are scored in several ways, by format and way."""
 

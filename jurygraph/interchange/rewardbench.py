@@ -5,11 +5,11 @@ from typing import Any
 from pydantic import field_validator
 
 from jurygraph.interchange.rows import (
-    Content,
+    ImportedContent,
     ImportedTurn,
-    Key,
-    Name,
     Note,
+    RowKey,
+    ShortName,
     TaskRow,
     nonempty_fields,
 )
@@ -29,14 +29,14 @@ class ImportedComparison(TaskRow):
     KEY = "id"
     EXPECTED = "RewardBench's or RewardBench 2's rows"
 
-    id: Key
+    id: RowKey
     prompt: str | tuple[ImportedTurn, ...]
     chosen: str | tuple[str, ...]
     rejected: str | tuple[str, ...]
     chosen_model: str | None = None
     rejected_model: str | None = None
     models: tuple[str, ...] | None = None
-    subset: Name | None = None
+    subset: ShortName | None = None
 
     @field_validator("prompt")
     @classmethod
@@ -47,7 +47,7 @@ class ImportedComparison(TaskRow):
             raise ValueError("is an empty list; give it one message at least")
         return prompt
 
-    def to_content(self) -> Content:
+    def to_content(self) -> ImportedContent:
         """Return the prompt with its responses.
 
         Neither the ids of the responses nor their order reveal which is preferred: they are in the order of their

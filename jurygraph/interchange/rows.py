@@ -26,11 +26,11 @@ def _text_to_number(value: Any) -> Any:
     return float(value) if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) else value
 
 
-Name = Annotated[str, StringConstraints(max_length=240)]
+ShortName = Annotated[str, StringConstraints(max_length=240)]
 """Part of an id: two of them, and the number of a response, are no longer than an id may be."""
 
-Key = Annotated[
-    Name,
+RowKey = Annotated[
+    ShortName,
     Field(min_length=1),
     BeforeValidator(lambda value: str(value) if type(value) is int else value),
 ]
@@ -72,7 +72,7 @@ class Imported(NamedTuple):
     notes: tuple[Note, ...] = ()
 
 
-Content = tuple[Mapping[str, Any] | None, Sequence[Note]]
+ImportedContent = tuple[Mapping[str, Any] | None, Sequence[Note]]
 """The fields of a row's task line, or None if the row is left out, for the reason in the last note; and the notes."""
 
 
@@ -83,7 +83,7 @@ class TaskRow(ImportedRow):
     """The expected content of a file in words, for the error about an empty one."""
 
     @abstractmethod
-    def to_content(self) -> Content:
+    def to_content(self) -> ImportedContent:
         """Convert the row to the content of a task."""
 
     @classmethod
@@ -128,7 +128,7 @@ NO_GAIN = "tasks whose rubric has no criterion of positive weight are left out, 
 
 def with_rubric(
     task: Mapping[str, Any], items: Iterable[Mapping[str, Any]], notes: Sequence[Note] = ()
-) -> Content:
+) -> ImportedContent:
     """Return the task with a rubric of these items, each the fields of a criterion.
 
     The task is left out if no weight is above 0. An item's `about`, with other published fields, goes to the task's

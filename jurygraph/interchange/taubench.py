@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from jurygraph.interchange.rows import ImportedRow, Key, Note
+from jurygraph.interchange.rows import ImportedRow, Note, RowKey
 from jurygraph.interchange.trials import (
     AnyLine,
     Conversation,
@@ -47,7 +47,7 @@ class RunInfo(ImportedRow):
 
 
 class _Outcome(ImportedRow):
-    task_id: Key
+    task_id: RowKey
     trial: int = 0
     reward: Number
 

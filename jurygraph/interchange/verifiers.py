@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import Field, JsonValue
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.rows import ImportedRow, Key, Note, nonempty_fields
+from jurygraph.interchange.rows import ImportedRow, Note, RowKey, nonempty_fields
 from jurygraph.interchange.trials import (
     AnyLine,
     Conversation,
@@ -74,7 +74,7 @@ class Rollout(ImportedRow):
     completion: str | tuple[Any, ...]
     answer: str | None = None
     reward: Number | None = None
-    example_id: Key | None = None
+    example_id: RowKey | None = None
 
 
 def _read(path: str | Path) -> Iterator[Trial | Note]:

@@ -29,7 +29,7 @@ class ExportOptions:
     report: ProgressCallback = lambda count: None
 
 
-Content = Iterable[bytes] | Callable[[Path], None]
+ExportContent = Iterable[bytes] | Callable[[Path], None]
 """Lines, or what writes a file."""
 
 
@@ -41,20 +41,20 @@ class Exporter:
     """
 
     suffix: str
-    open: Callable[[Run, ExportOptions], AbstractContextManager[Content]]
+    open: Callable[[Run, ExportOptions], AbstractContextManager[ExportContent]]
     takes: frozenset[str] = frozenset()
     needs_file: bool = False
     library: Literal["pyarrow"] | None = None
 
 
 @contextmanager
-def _open_csv(name: TableName, run: Run, options: ExportOptions) -> Iterator[Content]:
+def _open_csv(name: TableName, run: Run, options: ExportOptions) -> Iterator[ExportContent]:
     with closing(_read_table(name, run, options)) as table:
         yield table_to_csv(table)
 
 
 @contextmanager
-def _open_parquet(name: TableName, run: Run, options: ExportOptions) -> Iterator[Content]:
+def _open_parquet(name: TableName, run: Run, options: ExportOptions) -> Iterator[ExportContent]:
     with closing(_read_table(name, run, options)) as table:
         yield partial(write_parquet, table)
 

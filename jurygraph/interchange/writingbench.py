@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from jurygraph.interchange.rows import Content, ImportedRow, Key, TaskRow, with_rubric
+from jurygraph.interchange.rows import ImportedContent, ImportedRow, RowKey, TaskRow, with_rubric
 
 RANGES = ("1-2", "3-4", "5-6", "7-8", "9-10")
 
@@ -29,7 +29,7 @@ class Entry(ImportedRow):
         }
 
 
-class Query(TaskRow):
+class ImportedQuery(TaskRow):
     """WritingBench (X-PLUG/WritingBench): a writing task and its checklist.
 
     A checklist has five entries, or one or two in the sets about a requirement.
@@ -40,17 +40,17 @@ class Query(TaskRow):
     LOWEST: ClassVar[float] = 1.0
     """The end of the scale that counts 0: a value v scores (v - LOWEST) / (10 - LOWEST)."""
 
-    index: Key
+    index: RowKey
     query: str = Field(min_length=1)
     checklist: tuple[Entry, ...]
 
-    def to_content(self) -> Content:
+    def to_content(self) -> ImportedContent:
         """Return the query with its checklist as a rubric of criteria on a scale up to 10, each of weight 1."""
         task = {"id": self.index, "query": self.query, "metadata": self.other}
         return with_rubric(task, (entry.criterion_fields(self.LOWEST) for entry in self.checklist))
 
 
-class QueryInTenths(Query):
+class QueryInTenths(ImportedQuery):
     """A query whose values score v / 10, as in the code of GEAR's authors, instead of their position on the scale."""
 
     LOWEST = 0.0

@@ -23,7 +23,7 @@ from jurygraph.agents.roles import (
     shorten_quotes,
     verify_quotes,
 )
-from jurygraph.judges.criteria import Profile, Sentence
+from jurygraph.judges.criteria import Profile, ReplySentence
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText, aread_text
 from jurygraph.schema import (
@@ -86,7 +86,7 @@ class ComparisonJudge(Evaluator):
     """
 
     class Params(ParamsModel):
-        criterion: Sentence = USUAL
+        criterion: ReplySentence = USUAL
         """What is compared, in a sentence; by default, which response serves the task better."""
         profile: Profile = "full"
         """`full`, or `compact` for fewer tokens."""

@@ -67,7 +67,7 @@ T = TypeVar("T")
 MAX_ITEMS_PER_CALL = 4
 """The largest number of items judged in one call (GEAR, D.1). More would save tokens but blur the single judgements."""
 Profile = Literal["full", "compact"]
-Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+ReplySentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?")
 _WEIGHTS_HINT = "give a tuple with a number above 0 for each part"
 
@@ -676,7 +676,7 @@ class Checklist(_StakeholderJudge):
     """Score the share of checklist items that hold. Its layer `residual` may make up a fifth of û_i at most."""
 
     class Params(JudgeEvaluator.Params):
-        items: tuple[Sentence, ...] = Field(DEFAULT_ITEMS, min_length=1, max_length=20)
+        items: tuple[ReplySentence, ...] = Field(DEFAULT_ITEMS, min_length=1, max_length=20)
         """Sentences that hold or do not; four general ones by default."""
         audience: Literal["stakeholder", "task"] = "stakeholder"
         """`stakeholder`, for each one's utility, or `task`, for a separate component `checklist`."""

@@ -33,7 +33,7 @@ from jurygraph.sources.ratings import Ratings, read_pairs, read_ratings, read_te
 S = TypeVar("S", str, list[str])
 
 Scales = Mapping[str, tuple[float, float]]
-Pairs = Mapping[str, tuple[str, str]]
+TextPairs = Mapping[str, tuple[str, str]]
 
 OMISSION_REASONS = {
     "no_dimension": "without a dimension, where others have one",
@@ -84,7 +84,7 @@ class _Selection:
     """
 
     def __init__(
-        self, ratings: Ratings, texts: Mapping[str, str], scales: Scales, pairs: Pairs | None
+        self, ratings: Ratings, texts: Mapping[str, str], scales: Scales, pairs: TextPairs | None
     ) -> None:
         self._texts = texts
         self._scales = scales
@@ -202,7 +202,7 @@ class ReviewerHistory:
         texts: Mapping[str, str] = {},
         *,
         scales: Scales,
-        pairs: Pairs | None = None,
+        pairs: TextPairs | None = None,
     ) -> None:
         """Select the ratings that can be shown. `scales` holds the requested dimensions, each with its ends.
 
@@ -407,11 +407,11 @@ def swap_response(response: Response) -> str | None:
     return swap_texts(response.text, first, second)
 
 
-Choice = Literal["random", "balanced", "similar"]
+ExampleChoice = Literal["random", "balanced", "similar"]
 
 
 def order_examples(
-    choice: Choice, examples: Iterable[Example], query: str, seed: int
+    choice: ExampleChoice, examples: Iterable[Example], query: str, seed: int
 ) -> list[Example]:
     """Return examples in the order of the choice for a task's query, and of each item only the one that comes first.
 

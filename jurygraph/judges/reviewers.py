@@ -31,8 +31,8 @@ from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.judges.criteria import Item, Profile, Scale, judge_items, sort_anchors
 from jurygraph.judges.examples import (
-    Choice,
     Example,
+    ExampleChoice,
     LoadedHistory,
     ReviewerHistory,
     ShownExamples,
@@ -259,7 +259,7 @@ class ReviewerJudge(Evaluator):
         """The history's names of the columns item, reviewer, score, dimension, domain, group, text and reason."""
         shots: Count = 5
         """Number of examples that a judge is shown."""
-        choice: Choice = "random"
+        choice: ExampleChoice = "random"
         """`random`, so that a reviewer's base rate survives, `balanced` over the scores, or `similar` to the task's
         query. An item that several reviewers rated is shown once."""
         seed: Count = 0

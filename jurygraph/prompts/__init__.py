@@ -31,7 +31,7 @@ class Shot(NamedTuple):
     reason: str = ""
 
 
-Role = Message.model_fields["role"].annotation
+PromptRole = Message.model_fields["role"].annotation
 _FENCE = "fence_of_this_rendering"
 _MANNER_VARIABLES = frozenset({"fence", "reminder"})
 _QUESTION = "question"  # the variable of a base prompt that holds the prompt extending it
@@ -220,9 +220,9 @@ def parse_prompt(text: str, **defaults: Any) -> Prompt:
     sections = []
     for part in f"\n{front[1]}".split("\n## ")[1:]:
         role, _, content = part.partition("\n")
-        if role not in get_args(Role):
+        if role not in get_args(PromptRole):
             raise ValueError(
-                f"a section is headed {role!r}; each is one of {', '.join(get_args(Role))}"
+                f"a section is headed {role!r}; each is one of {', '.join(get_args(PromptRole))}"
             )
         sections.append((role, content.strip()))
     prompt = Prompt.model_validate({"sections": tuple(sections), **defaults, **metadata})

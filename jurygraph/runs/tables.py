@@ -16,10 +16,10 @@ from jurygraph.schema.task import chat_text
 from jurygraph.sources.files import close_on_error, require_temporary_space
 
 TableName = Literal["rewards", "verdicts"]
-Kind = Literal["string", "int64", "double", "bool"]
+ColumnType = Literal["string", "int64", "double", "bool"]
 """Arrow's name for the type of a column."""
 
-Row = dict[str, JsonValue]
+ExportRow = dict[str, JsonValue]
 Scored = tuple[Trace, Response | None, Task | None]
 
 IDENTITY = ("task_id", "response_id", "agent")
@@ -51,7 +51,7 @@ _VERDICT = (
     ),
     *("reason", "quote", "quotes", "call"),
 )
-_KINDS: dict[str, Kind | None] = {
+_KINDS: dict[str, ColumnType | None] = {
     **dict.fromkeys(("value", "coverage", "low", "high", "score", "confidence"), "double"),
     **dict.fromkeys((*_COUNTS, "turn", "sample", "quotes"), "int64"),
     "met": "bool",
@@ -80,7 +80,7 @@ class StoredVerdict(NamedTuple):
 class ExportTable:
     """Rows in a temporary file until all are known, since the names and types of columns depend on every row."""
 
-    def __init__(self, fixed: Mapping[str, Kind | None]) -> None:
+    def __init__(self, fixed: Mapping[str, ColumnType | None]) -> None:
         self._fixed = fixed
         self._kinds = dict(fixed)
         self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed by `close`
@@ -88,7 +88,7 @@ class ExportTable:
     def close(self) -> None:
         self._file.close()
 
-    def add(self, row: Row) -> None:
+    def add(self, row: ExportRow) -> None:
         """Add a row: values by column; a column that is missing, or None, is an empty cell."""
         for name, value in row.items():
             if self._fixed.get(name) is None and value is not None:
@@ -96,7 +96,7 @@ class ExportTable:
         self._file.write(json.dumps(row).encode() + b"\n")
 
     @property
-    def columns(self) -> dict[str, Kind]:
+    def columns(self) -> dict[str, ColumnType]:
         """Return the types of all columns: the fixed ones, then those of labels, then those of metadata."""
         ordered = sorted(
             self._kinds,
@@ -104,7 +104,7 @@ class ExportTable:
         )
         return {name: self._kinds[name] or "string" for name in ordered}
 
-    def batches(self) -> Iterator[list[Row]]:
+    def batches(self) -> Iterator[list[ExportRow]]:
         self._file.seek(0)
         while lines := self._file.readlines(_BATCH):
             yield [json.loads(line) for line in lines]
@@ -116,7 +116,7 @@ class ExportTable:
         schema = arrow.schema(
             [(name, arrow.type_for_alias(kind)) for name, kind in columns.items()]
         )
-        convert: Mapping[Kind, Callable[[Any], Any]] = {
+        convert: Mapping[ColumnType, Callable[[Any], Any]] = {
             "string": to_text,
             "double": float,
             "int64": int,
@@ -154,7 +154,7 @@ def read_table(
     Verdicts have no column for the fields that are `unused` in the run.
     """
     numbers = {"component": components, "term": components, "question": questions}
-    values: dict[str, Kind | None] = {
+    values: dict[str, ColumnType | None] = {
         f"{kind}.{key}": "double" for kind, names in numbers.items() for key in names
     }
     given = [f"reason.{key}" for key in reasons]
@@ -196,9 +196,9 @@ def own_verdicts(trace: Trace, superseded: bool = False) -> Iterator[RecordedVer
     return (verdict for verdict in own if superseded or not verdict.superseded)
 
 
-def _describe(trace: Trace, response: Response | None, task: Task | None, texts: bool) -> Row:
+def _describe(trace: Trace, response: Response | None, task: Task | None, texts: bool) -> ExportRow:
     """Return the cells that all rows of a response share; its own metadata replaces that of its task."""
-    row: Row = {name: getattr(trace, name) for name in IDENTITY}
+    row: ExportRow = {name: getattr(trace, name) for name in IDENTITY}
     if texts:
         row |= {
             "prompt": chat_text(task.query) if task else None,
@@ -229,10 +229,10 @@ def question_reasons(trace: Trace) -> dict[str, str]:
     return {question: "\n".join(texts) for question, texts in reasons.items()}
 
 
-def _reward_row(trace: Trace, questions: Sequence[str], reasons: Sequence[str]) -> Row:
+def _reward_row(trace: Trace, questions: Sequence[str], reasons: Sequence[str]) -> ExportRow:
     reward = trace.reward
     low, high = reward.range or (None, None)
-    row: Row = {
+    row: ExportRow = {
         "value": reward.value,
         "status": reward.status,
         "coverage": reward.coverage,
@@ -250,9 +250,9 @@ def _reward_row(trace: Trace, questions: Sequence[str], reasons: Sequence[str]) 
     return row | counts.model_dump() | {"judged": counts.judged - gated, "gated": gated}
 
 
-def _verdict_row(verdict: RecordedVerdict, fields: Iterable[str]) -> Row:
+def _verdict_row(verdict: RecordedVerdict, fields: Iterable[str]) -> ExportRow:
     others = [name for name in verdict.responses if name != verdict.about]
-    special: Row = {
+    special: ExportRow = {
         "compared_with": others[0] if len(verdict.responses) == 2 and len(others) == 1 else None,
         "failure": verdict.failure.kind if verdict.failure else None,
         "quote": verdict.evidence[0].quote if verdict.evidence else None,
@@ -261,9 +261,9 @@ def _verdict_row(verdict: RecordedVerdict, fields: Iterable[str]) -> Row:
     return {name: special[name] if name in special else getattr(verdict, name) for name in fields}
 
 
-def _widen(kind: Kind | None, value: JsonValue) -> Kind:
+def _widen(kind: ColumnType | None, value: JsonValue) -> ColumnType:
     """Return the type of a column with values of a type (None: no value yet) and one more value; lists are texts."""
-    kinds: Mapping[type, Kind] = {bool: "bool", int: "int64", float: "double"}
+    kinds: Mapping[type, ColumnType] = {bool: "bool", int: "int64", float: "double"}
     own = kinds.get(type(value), "string")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         own = "string"

@@ -57,7 +57,7 @@ from jurygraph.schema.verdict import (
     ScoreCalibration,
 )
 
-Kind = Literal["reward", "evaluation"]
+PurposeKind = Literal["reward", "evaluation"]
 
 
 class PurposeConfig(FrozenModel):
@@ -67,7 +67,7 @@ class PurposeConfig(FrozenModel):
     them is refused, unless `same_judge` is `allow`; the traces then record it.
     """
 
-    kind: Kind = "reward"
+    kind: PurposeKind = "reward"
     reward_judges: tuple[Id, ...] | None = None
     same_judge: Literal["refuse", "allow"] = "refuse"
 
@@ -106,7 +106,7 @@ class EvaluatorRecord(FrozenModel):
     depends_on: str = ""
 
 
-Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
+InnerShare = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
 ExactInference = Literal["auto", "never"]
 
 
@@ -297,8 +297,8 @@ class WeightsConfig(FrozenModel):
     """
 
     method: Literal["calibrated", "uniform", "fixed"] = "calibrated"
-    gamma: Share = 0.5
-    beta: Share = 0.5
+    gamma: InnerShare = 0.5
+    beta: InnerShare = 0.5
     temperature: Positive = 5.0
     fixed: dict[Id, Positive] = Field(default_factory=dict)
     layers: dict[Layer, Positive] = Field(default_factory=dict)

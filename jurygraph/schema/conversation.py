@@ -62,7 +62,7 @@ class ToolCall(FrozenModel):
 _PLAIN_NAME = re.compile(r"[\w.:/-]{1,64}")
 """A name of a tool that can stand in a header: it has no line break, and no space."""
 
-Content = str | tuple[dict[str, JsonValue], ...] | None
+MessageContent = str | tuple[dict[str, JsonValue], ...] | None
 
 
 class ChatMessage(FrozenModel):
@@ -72,7 +72,7 @@ class ChatMessage(FrozenModel):
     """
 
     role: MessageRole
-    content: Content = None
+    content: MessageContent = None
     tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=is_empty)
     tool_call_id: str | None = Field(default=None, exclude_if=is_none)
     name: str | None = Field(default=None, exclude_if=is_none)

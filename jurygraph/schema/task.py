@@ -45,7 +45,7 @@ from jurygraph.schema.frozen_model import (
 from jurygraph.schema.message_forms import read_messages, require_answered_calls
 
 Role = Literal["core", "additional", "penalty", "applicability"]
-Kind = Literal["weak", "strong", "activation"]
+EdgeKind = Literal["weak", "strong", "activation"]
 
 
 class Part(FrozenModel):
@@ -116,7 +116,7 @@ class Edge(FrozenModel):
 
     parent: Id
     child: Id
-    kind: Kind
+    kind: EdgeKind
     retention: Unit | None = None
     reason: str = ""
     confidence: Unit | None = None
@@ -331,7 +331,7 @@ def _to_passages(value: Any) -> Any:
 
 
 Tools = tuple[dict[str, JsonValue], ...]
-Context = Annotated[tuple[ContextPassage, ...], BeforeValidator(_to_passages)]
+ContextPassages = Annotated[tuple[ContextPassage, ...], BeforeValidator(_to_passages)]
 
 
 class Task(FrozenModel):
@@ -356,7 +356,7 @@ class Task(FrozenModel):
     reference_messages: Messages | None = Field(default=None, exclude_if=is_none)
     reference_actions: tuple[Action, ...] | None = Field(default=None, exclude_if=is_none)
     tools: Tools | None = Field(default=None, exclude_if=is_none)
-    context: Context | None = Field(default=None, exclude_if=is_none)
+    context: ContextPassages | None = Field(default=None, exclude_if=is_none)
 
     _check_names = model_validator(mode="after")(_check_people)
 
@@ -452,7 +452,7 @@ class TaskView(FrozenModel):
     reference_messages: Messages | None = Field(default=None, exclude_if=is_none)
     reference_actions: tuple[Action, ...] | None = Field(default=None, exclude_if=is_none)
     tools: Tools | None = Field(default=None, exclude_if=is_none)
-    context: Context | None = Field(default=None, exclude_if=is_none)
+    context: ContextPassages | None = Field(default=None, exclude_if=is_none)
 
     @model_validator(mode="after")
     def _check_member(self) -> Self:

@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue, computed_field, model_validator
 
 from jurygraph.display import format_value, html_table, is_filled_in
 from jurygraph.errors import ConfigError, TraceMismatch
-from jurygraph.schema.config import Kind, PurposeConfig
+from jurygraph.schema.config import PurposeConfig, PurposeKind
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit, digest_of
 from jurygraph.schema.plan import Plan, Question
 from jurygraph.schema.verdict import Call, Material, RecordedVerdict
@@ -100,7 +100,7 @@ class Purpose(FrozenModel):
     if it is one of them.
     """
 
-    kind: Kind
+    kind: PurposeKind
     judge: str | None
     reward_judges: tuple[str, ...]
     same_judge: Flag

@@ -30,7 +30,7 @@ from jurygraph.schema.rating import (
     Vote,
 )
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.task_tables import Row, is_csv, missing_column_error, read_rows
+from jurygraph.sources.task_tables import TableRow, is_csv, missing_column_error, read_rows
 
 N = TypeVar("N", bound=FrozenModel)
 V = TypeVar("V", bound=Vote)
@@ -282,7 +282,7 @@ def _match_columns(
 
 
 def _to_model(
-    location: str, model: type[N], values: Row, columns: Mapping[str, str], csv: bool
+    location: str, model: type[N], values: TableRow, columns: Mapping[str, str], csv: bool
 ) -> N:
     fields = {name: _normalize(name, values[column]) for name, column in columns.items()}
     if csv:

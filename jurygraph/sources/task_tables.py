@@ -58,8 +58,8 @@ _MAX_SHEET_COLUMNS = 16_384
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
 
-Row = dict[str, Any]
-PlacedRow = tuple[str, Row]
+TableRow = dict[str, Any]
+PlacedRow = tuple[str, TableRow]
 """The place of a row (the first "line 7" of a text, "[7]" in a list, "row 7" elsewhere), and its values by column."""
 
 
@@ -110,7 +110,7 @@ def missing_column_error(
     return InputError(f"{location}: has no column {names}; {hint}")
 
 
-def to_json_values(row: Mapping[Any, Any]) -> Row:
+def to_json_values(row: Mapping[Any, Any]) -> TableRow:
     """Convert a row to JSON values: numbers that are not finite become None, and dates and the like become text."""
     return {str(column): _to_json_value(value) for column, value in row.items()}
 
@@ -190,7 +190,7 @@ def _parse_json(text: str | bytes, location: str) -> Any:
         raise InputError(f"{location}: is not valid JSON ({error}); fix it there") from None
 
 
-def _require_object(value: Any, location: str) -> Row:
+def _require_object(value: Any, location: str) -> TableRow:
     if not isinstance(value, dict):
         raise InputError(
             f"{location}: is {describe_value(value)}; a row is an object, with a value for each column"
@@ -334,7 +334,7 @@ def _is_below(file: str, root: Path) -> bool:
 
 
 M = TypeVar("M", bound=FrozenModel)
-Cells = Mapping[str | None, Any]
+RowCells = Mapping[str | None, Any]
 
 _PLAIN_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?", re.ASCII)
 _SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx")
@@ -547,8 +547,8 @@ class _FirstRow(NamedTuple):
 
 
 def _read_cells(
-    path: Path, position: str, values: Row, columns: TableColumns, is_text_as_number: bool
-) -> Cells:
+    path: Path, position: str, values: TableRow, columns: TableColumns, is_text_as_number: bool
+) -> RowCells:
     """Return the cells of the named columns as text, prompts and rubrics also as lists; None for no column.
 
     A whole number is text where it is a name or a reference, and any number is where `is_text_as_number`: a spreadsheet
@@ -622,7 +622,7 @@ def _to_label(text: str) -> str | int | float:
     return float(text) if "." in text else int(text)
 
 
-def _to_task(location: str, row_id: str, cells: Cells, columns: TableColumns) -> Task:
+def _to_task(location: str, row_id: str, cells: RowCells, columns: TableColumns) -> Task:
     """Return the task of a row: named by its group unless that is the prompt, else like the row."""
     is_named = columns.group_by not in (None, columns.prompt)
     id_column = columns.group_by if is_named else columns.id
@@ -652,7 +652,7 @@ def _to_context(cell: str | list[Any]) -> Any:
     return cell
 
 
-def _to_rubric(location: str, column: str, cell: str | list[Any]) -> Row:
+def _to_rubric(location: str, column: str, cell: str | list[Any]) -> TableRow:
     """Return the rubric in a cell: a criterion of weight 1 in each line, or a list of criteria, also as JSON.
 
     A criterion is a text, or an object as in a task; those that are texts have the ids c1, c2, …
@@ -681,7 +681,7 @@ def _to_criterion(name: str, value: Any) -> Any:
 
 
 def _to_responses(
-    location: str, row_id: str, task: str, cells: Cells, labels: Row, columns: TableColumns
+    location: str, row_id: str, task: str, cells: RowCells, labels: TableRow, columns: TableColumns
 ) -> Iterator[ResponseLine]:
     """Yield the responses of a row to a task; one of several response columns is the agent, and part of the id."""
     chat = cells[columns.messages]
@@ -705,7 +705,9 @@ def _to_responses(
         yield _validate(location, ResponseLine, content, {"id": columns.id, "agent": columns.agent})
 
 
-def _validate(location: str, model: type[M], content: Row, columns: Mapping[str, str | None]) -> M:
+def _validate(
+    location: str, model: type[M], content: TableRow, columns: Mapping[str, str | None]
+) -> M:
     """Return the content as a model. Raises `InputError` with the column of the field that is wrong."""
     entry = validate(model, content)
     if isinstance(entry, Problem):

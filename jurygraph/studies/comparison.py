@@ -218,10 +218,10 @@ def _unit_name(in_a: ComparedResponse, in_b: ComparedResponse) -> str:
     return name_unit(in_a.task, group)
 
 
-Pairs = Sequence[tuple[ComparedResponse, ComparedResponse]]
+ComparedPairs = Sequence[tuple[ComparedResponse, ComparedResponse]]
 
 
-def _pair(a: Mapping[str, ComparedResponse], b: Mapping[str, ComparedResponse]) -> Pairs:
+def _pair(a: Mapping[str, ComparedResponse], b: Mapping[str, ComparedResponse]) -> ComparedPairs:
     pairs = [(a[name], b[name]) for name in sorted(a.keys() & b.keys())]
     problem = None
     if not pairs:
@@ -301,7 +301,7 @@ def _kendall_within(rewards: Floats, tasks: Ints) -> float | None:
     return round(fmean(taus), _DECIMALS) if taus else None
 
 
-def _compare_agents(pairs: Pairs, rewards: Floats, units: Ints) -> list[Figures]:
+def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[Figures]:
     """Return a row for each agent of A, ordered by name; `left_out` are the responses that failed in a run."""
     columns_by_agent: dict[str | None, list[int]] = defaultdict(list)
     for index, (in_a, _) in enumerate(pairs):
@@ -317,7 +317,7 @@ def _compare_agents(pairs: Pairs, rewards: Floats, units: Ints) -> list[Figures]
     return _adjusted(differences)
 
 
-def _largest_changes(pairs: Pairs) -> list[Figures]:
+def _largest_changes(pairs: ComparedPairs) -> list[Figures]:
     """Return the largest changes of a reward, ties by id. Unchanged rewards are left out."""
     changed: list[Figures] = []
     for in_a, in_b in pairs:
@@ -331,7 +331,7 @@ def _largest_changes(pairs: Pairs) -> list[Figures]:
 # Verdicts
 
 
-def _compare_verdicts(pairs: Pairs, units: Ints) -> tuple[list[Figures], list[Figures]]:
+def _compare_verdicts(pairs: ComparedPairs, units: Ints) -> tuple[list[Figures], list[Figures]]:
     """Return a row for each question that has a verdict in either run, and every verdict whose decision flipped."""
     values: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
     counts: dict[str, Counter[str]] = defaultdict(Counter)

@@ -36,7 +36,7 @@ _METHOD_NAMES: Mapping[Method, str] = {
 }
 _RATES = ("accuracy", "leniency", "strictness")
 
-Preset = Literal["converged", "paper"]
+StudyPreset = Literal["converged", "paper"]
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ class Settings:
         compare: whether the tables compare all methods.
     """
 
-    preset: Preset | None = None
+    preset: StudyPreset | None = None
     method: Method | None = None
     values: Sequence[float] | None = None
     subsets: int = 50

@@ -17,7 +17,7 @@ from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import Trace
 from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
 
-Group = list[ScoredResponse]
+ScoredGroup = list[ScoredResponse]
 _FIGURES = ("mean", "sd", "min", "max", "last")
 _MIN_PAIRS = 50
 _HARMLESS = 0.1
@@ -104,7 +104,7 @@ def _plots(analyzer: Analyzer) -> list[Plot]:
 
 def read_groups(
     folder: Path, wait: Callable[[], None] | None = None
-) -> Generator[Group, None, None]:
+) -> Generator[ScoredGroup, None, None]:
     """Yield the groups of a run in the order of its tasks; with `wait`, also those added until the run is closed.
 
     Those of an open-ended run come in the order in which they were scored.
@@ -143,20 +143,20 @@ def penalty_components(folder: Path) -> frozenset[str]:
         return frozenset(name for name, weight in run.config.reward.items() if weight < 0)
 
 
-def steps_by_number(stream: Iterable[Group], every: int) -> Iterator[list[Group]]:
+def steps_by_number(stream: Iterable[ScoredGroup], every: int) -> Iterator[list[ScoredGroup]]:
     """Yield steps of `every` tasks each; an incomplete step at the end is dropped."""
     groups = iter(stream)
     while len(step := list(islice(groups, every))) == every:
         yield step
 
 
-def steps_by_label(stream: Iterable[Group], label: str) -> Iterator[list[Group]]:
+def steps_by_label(stream: Iterable[ScoredGroup], label: str) -> Iterator[list[ScoredGroup]]:
     """Yield steps of consecutive tasks whose responses have the same value of a label.
 
     Erased responses have no label; a task with only erased responses belongs to the step around it. Raises `InputError`
     if a response lacks the label, a task has two values, or a value occurs again after another.
     """
-    step: list[Group] = []
+    step: list[ScoredGroup] = []
     step_values: list[JsonValue] = []
     for group in stream:
         values = [_label(trace, label) for trace, response in group if response is not None]
@@ -188,7 +188,7 @@ def _label(trace: Trace, label: str) -> JsonValue:
     return trace.labels[label]
 
 
-def analyzer_steps(cut: Iterable[Sequence[Group]]) -> Iterator[TrainingStep]:
+def analyzer_steps(cut: Iterable[Sequence[ScoredGroup]]) -> Iterator[TrainingStep]:
     """Yield steps as the analyzer expects them. Components are those of the first step; lengths are in characters."""
     names: list[str] | None = None
     for tasks in cut:

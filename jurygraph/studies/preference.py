@@ -105,9 +105,9 @@ def find_place(task: Task) -> Place:
     return Place(OTHER, name, name)
 
 
-Result = Literal["right", "wrong", "tie", "failed"]
-_WORST_FIRST: tuple[Result, ...] = ("wrong", "failed", "tie", "right")
-_RESULTS: Mapping[float, Result] = {1.0: "right", 0.5: "tie", 0.0: "wrong"}
+PreferenceResult = Literal["right", "wrong", "tie", "failed"]
+_WORST_FIRST: tuple[PreferenceResult, ...] = ("wrong", "failed", "tie", "right")
+_RESULTS: Mapping[float, PreferenceResult] = {1.0: "right", 0.5: "tie", 0.0: "wrong"}
 """The results of a choice from the side of the preferred response."""
 REWARD = "reward"
 LABEL = "preferred"
@@ -124,13 +124,13 @@ class Duel(NamedTuple):
     prefer the right one, None where a pair is not judged in both.
     """
 
-    result: Result
+    result: PreferenceResult
     reason: str = ""
     is_flipped: bool = False
     is_strict: bool | None = None
 
 
-class Outcome(NamedTuple):
+class PreferenceOutcome(NamedTuple):
     """A task's result; tasks of one `group` belong together."""
 
     task: str
@@ -152,7 +152,7 @@ class Comparisons(NamedTuple):
 
     run: str
     decided_by: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[PreferenceOutcome, ...]
     left_out: Mapping[str, int]
 
 
@@ -185,7 +185,7 @@ def read_comparisons(run: Run, advance: ProgressCallback = lambda tasks: None) -
             worst = min(duels, key=lambda duel: _WORST_FIRST.index(duel.result))
             is_flipped = any(duel.is_flipped for duel in duels)
             duel = worst._replace(is_flipped=is_flipped, is_strict=_wins_strictly(duels))
-            outcomes.append(Outcome(group.key, find_place(task), duel, task.group))
+            outcomes.append(PreferenceOutcome(group.key, find_place(task), duel, task.group))
         advance(1)
     if not outcomes:
         reasons = "; ".join(f"{reason}: {count}" for reason, count in left_out.items())
@@ -279,7 +279,7 @@ def _wins_strictly(duels: Sequence[Duel]) -> bool | None:
     return None if None in sides else all(sides)
 
 
-Weighted = list[tuple[float, Outcome]]
+Weighted = list[tuple[float, PreferenceOutcome]]
 """Outcomes, each with its weight, which is above 0."""
 
 
@@ -333,14 +333,14 @@ def report(comparisons: Comparisons) -> Report:
     return Report(figures, sections, notes, list(map(_plot, benchmarks)))
 
 
-def _group(outcomes: Sequence[Outcome], level: str) -> dict[str, list[Outcome]]:
-    groups: dict[str, list[Outcome]] = {}
+def _group(outcomes: Sequence[PreferenceOutcome], level: str) -> dict[str, list[PreferenceOutcome]]:
+    groups: dict[str, list[PreferenceOutcome]] = {}
     for outcome in outcomes:
         groups.setdefault(getattr(outcome.place, level), []).append(outcome)
     return groups
 
 
-def _measure(name: str, outcomes: Sequence[Outcome]) -> Figures:
+def _measure(name: str, outcomes: Sequence[PreferenceOutcome]) -> Figures:
     by_category = _group(outcomes, "category")
     categories = []
     overall: Weighted = []
@@ -389,15 +389,17 @@ def _row(name: str, weighted: Weighted, is_known: bool = True) -> Figures:
     }
 
 
-def is_right(outcome: Outcome) -> bool:
+def is_right(outcome: PreferenceOutcome) -> bool:
     return outcome.duel.result == "right"
 
 
-def is_strict(outcome: Outcome) -> bool:
+def is_strict(outcome: PreferenceOutcome) -> bool:
     return bool(outcome.duel.is_strict)
 
 
-def _weighted_share(weighted: Weighted, is_hit: Callable[[Outcome], bool]) -> IntervalCell:
+def _weighted_share(
+    weighted: Weighted, is_hit: Callable[[PreferenceOutcome], bool]
+) -> IntervalCell:
     weights = [weight for weight, _ in weighted]
     total = sum(weights)
     hit_weight = sum(weight for weight, outcome in weighted if is_hit(outcome))

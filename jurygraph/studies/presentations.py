@@ -366,7 +366,7 @@ def fixed_weights(
     return by_name
 
 
-Pairs = Sequence[tuple[Task, Sequence[Response]]]
+AnsweredTasks = Sequence[tuple[Task, Sequence[Response]]]
 
 
 def repeating(config: Config, samples: int, folder: Path) -> Config:
@@ -386,7 +386,7 @@ def repeating(config: Config, samples: int, folder: Path) -> Config:
 
 
 async def rewrite_responses(
-    pairs: Pairs, client: "JudgeClient", versions: int, advance: ProgressCallback
+    pairs: AnsweredTasks, client: "JudgeClient", versions: int, advance: ProgressCallback
 ) -> dict[str, PresentationSet]:
     """Return the variants that a model writes of each structured response, by its id. Raises what ends a run."""
     by_id: dict[str, PresentationSet] = {}
@@ -402,7 +402,7 @@ async def rewrite_responses(
 
 
 def generate_presentations(
-    pairs: Pairs,
+    pairs: AnsweredTasks,
     versions: int = 5,
     with_originals: bool = True,
     written: Mapping[str, PresentationSet] | None = None,

@@ -27,9 +27,9 @@ from jurygraph.studies.stability import (
     weight_shift,
 )
 
-Kind = Literal["normal", "strict", "lenient", "adversarial"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-CONFUSION: Mapping[Kind, tuple[tuple[float, ...], ...]] = {
+RaterKind = Literal["normal", "strict", "lenient", "adversarial"]
+KINDS: tuple[RaterKind, ...] = get_args(RaterKind)
+CONFUSION: Mapping[RaterKind, tuple[tuple[float, ...], ...]] = {
     "normal": ((0.85, 0.14, 0.01), (0.10, 0.80, 0.10), (0.01, 0.14, 0.85)),
     "strict": ((0.92, 0.08, 0.00), (0.35, 0.60, 0.05), (0.10, 0.55, 0.35)),
     "lenient": ((0.35, 0.55, 0.10), (0.05, 0.60, 0.35), (0.00, 0.08, 0.92)),
@@ -105,7 +105,7 @@ class SimulatedEvaluation:
     agent: Ints
     annotator: Ints
     label: Ints
-    kinds: tuple[Kind, ...]
+    kinds: tuple[RaterKind, ...]
     confusions: Floats
     truth: Ints
     ambiguity: Floats
@@ -172,7 +172,7 @@ def _draw_classes(cumulative: Floats, generator: np.random.Generator) -> Ints:
 
 
 Sweep = Literal["labels", "gaps", "adversarial", "strict", "lenient", "hard"]
-Cells = tuple[float, float, float]
+IntervalFigures = tuple[float, float, float]
 """Majority, hard Dawid-Skene, and posterior expected credit."""
 
 
@@ -184,12 +184,12 @@ class Configuration(NamedTuple):
 
     sweep: Sweep
     setting: Setting
-    mse: Cells
-    accuracy: Cells
-    tau_b: Cells
+    mse: IntervalFigures
+    accuracy: IntervalFigures
+    tau_b: IntervalFigures
 
 
-_Row = tuple[Setting, Cells, Cells, Cells]
+_Row = tuple[Setting, IntervalFigures, IntervalFigures, IntervalFigures]
 
 
 def _pool(normal: int, strict: int, lenient: int, adversarial: int) -> Setting:
@@ -556,8 +556,8 @@ def _cells(rows: Sequence[Figures], name: object) -> list[object]:
     return cells
 
 
-Part = Sweep | Literal["decompr"]
-PARTS: tuple[Part, ...] = (*get_args(Sweep), "decompr")
+SimulatedPart = Sweep | Literal["decompr"]
+PARTS: tuple[SimulatedPart, ...] = (*get_args(Sweep), "decompr")
 _SCALED = {"mse": 1000.0, "accuracy": 100.0, "tau_b": 1.0}
 _TABLES = (
     ("mse", "Table 4: MSE, 10⁻³", 2),
@@ -579,7 +579,7 @@ class SimulatedMean(NamedTuple):
         return mean if self.error is None else f"{mean} ({format_number(self.error, digits)})"
 
 
-def configurations_of(parts: Sequence[Part]) -> dict[str, Configuration]:
+def configurations_of(parts: Sequence[SimulatedPart]) -> dict[str, Configuration]:
     chosen = {}
     for name, configuration in CONFIGURATIONS.items():
         if configuration.sweep in parts:
@@ -587,7 +587,7 @@ def configurations_of(parts: Sequence[Part]) -> dict[str, Configuration]:
     return chosen
 
 
-def count_evaluations(parts: Sequence[Part], seeds: Sequence[int]) -> int:
+def count_evaluations(parts: Sequence[SimulatedPart], seeds: Sequence[int]) -> int:
     """Return the number of evaluations that `report` simulates, without those of DecompR's theory."""
     chosen = configurations_of(parts)
     settings = {configuration.setting for configuration in chosen.values()}
@@ -595,7 +595,7 @@ def count_evaluations(parts: Sequence[Part], seeds: Sequence[int]) -> int:
 
 
 def report(
-    parts: Sequence[Part],
+    parts: Sequence[SimulatedPart],
     seeds: Sequence[int],
     advance: ProgressCallback = lambda evaluations: None,
 ) -> Report:

@@ -322,8 +322,8 @@ class SeedUnit(NamedTuple):
         return rows, people, (weights, utilities, scores)
 
 
-Measure = Callable[[SeedUnit], float | None]
-MEASURES: Mapping[str, Measure] = {
+SeedMeasure = Callable[[SeedUnit], float | None]
+MEASURES: Mapping[str, SeedMeasure] = {
     "semantic": SeedUnit.semantic,
     "repeat": SeedUnit.repeat,
     "cv": SeedUnit.cv,
@@ -450,7 +450,9 @@ def _unit_figures(protocol: str, unit: SeedUnit) -> Figures:
     }
 
 
-def _by_cluster(units: Iterable[SeedUnit], size: int, measure: Measure) -> dict[str, list[float]]:
+def _by_cluster(
+    units: Iterable[SeedUnit], size: int, measure: SeedMeasure
+) -> dict[str, list[float]]:
     by_cluster: dict[str, list[float]] = {}
     for unit in units:
         value = measure(unit) if unit.stakeholders == size else None
@@ -460,7 +462,7 @@ def _by_cluster(units: Iterable[SeedUnit], size: int, measure: Measure) -> dict[
 
 
 def _growths(
-    units: Sequence[SeedUnit], sizes: Sequence[int], measure: Measure = SeedUnit.semantic
+    units: Sequence[SeedUnit], sizes: Sequence[int], measure: SeedMeasure = SeedUnit.semantic
 ) -> Figures:
     """Return the mean of a measure at the largest over that at the smallest number of stakeholders, in two ways.
 

@@ -17,7 +17,7 @@ from examples.group_trip.travelplanner.fact_tables import claim_rules, origin_of
 from examples.group_trip.travelplanner.reference_text import read_reference
 from examples.group_trip.travelplanner.trip_checks import constraints
 from jurygraph.errors import InputError
-from jurygraph.interchange.rows import Imported, Key, Note, nonempty_fields
+from jurygraph.interchange.rows import Imported, Note, RowKey, nonempty_fields
 from jurygraph.messages import Problem, quote, validate
 from jurygraph.schema import FrozenModel, Stakeholder, Task, TaskLine, Tension
 from jurygraph.schema.frozen_model import Id
@@ -55,7 +55,7 @@ class _Row(Columns):
     """A row of the file: a query, its tables, and the reference plan, a record for each day."""
 
     id: Id | None = None
-    idx: Key | None = None
+    idx: RowKey | None = None
     query: str = Field(min_length=1, max_length=_LONGEST_QUERY)
     facts: dict[str, JsonValue] | None = None
     reference_information: Annotated[JsonValue, BeforeValidator(parse_literal)] = None

@@ -224,11 +224,11 @@ _TEST_FUNCTIONS: Mapping[str, Callable[[Any, Any, str | None], bool | None]] = {
 the two cannot be compared."""
 
 
-Items = Mapping[str, Sequence[ListedItem]]
+ListedItems = Mapping[str, Sequence[ListedItem]]
 Counted = Mapping[Truth, bool]
 """Says for each truth if what has it counts: "yes" does, "no" does not, and unknown ones do in some possible worlds."""
 
-Measure = Callable[[Counted], float | None]
+CountMeasure = Callable[[Counted], float | None]
 """A function that computes the measure, given what counts. None if there is nothing to measure, which satisfies any
 bound. Counting more never makes it smaller."""
 
@@ -238,7 +238,7 @@ _Interval = tuple[float, float]
 _ROUNDING = 1e-9
 
 
-def decide_check(check: Check, items: Items) -> CheckResult:
+def decide_check(check: Check, items: ListedItems) -> CheckResult:
     """Decide a check that measures items. `items` contains every source that the check names."""
     if check.values is not None:
         return _decide_column(check, items[check.values])
@@ -286,7 +286,7 @@ def _decide_share(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     return _decide_bound(check, share, f"the share of {check.share} that pass", unknown, no or yes)
 
 
-def _decide_sum(check: Check, items: Items) -> CheckResult:
+def _decide_sum(check: Check, items: ListedItems) -> CheckResult:
     terms = check.sum or ()
     per = check.per or 1.0
     if not any(items[term.of] for term in terms):
@@ -327,7 +327,7 @@ def _price(term: TermSpec, item: ListedItem) -> tuple[float, Sequence[str]]:
 
 
 def _decide_bound(
-    check: Check, measure: Measure, label: str, unknown: Unknowns, at: Sequence[ListedItem]
+    check: Check, measure: CountMeasure, label: str, unknown: Unknowns, at: Sequence[ListedItem]
 ) -> CheckResult:
     worlds = _measure_worlds(measure, unknown)
     values = [value for value in chain.from_iterable(worlds) if value is not None]
@@ -355,7 +355,7 @@ class _Words(NamedTuple):
 _Worlds = Sequence[Sequence[float | None]]
 
 
-def _measure_worlds(measure: Measure, unknown: Unknowns) -> _Worlds:
+def _measure_worlds(measure: CountMeasure, unknown: Unknowns) -> _Worlds:
     """Return the measure where unshown values count or not, each where untold ones count or not."""
     if not unknown:
         return [[measure({"yes": True, "no": False})] * 2] * 2

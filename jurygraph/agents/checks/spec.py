@@ -38,7 +38,7 @@ def _check_items(source: str) -> str:
     return source
 
 
-Items = Annotated[Id, AfterValidator(_check_items)]
+ItemsPath = Annotated[Id, AfterValidator(_check_items)]
 """A kind of claims, or a JSONPath."""
 
 Scalar = str | Number | Flag
@@ -97,7 +97,7 @@ class TermSpec(FrozenModel):
     place.
     """
 
-    of: Items
+    of: ItemsPath
     column: Id
     where: Tests = Field(default_factory=dict)
     times: Positive | Id | None = None
@@ -116,10 +116,10 @@ class TermSpec(FrozenModel):
 class Check(FrozenModel):
     """A check. With `partial`, a failed check scores the share that is met, otherwise 0."""
 
-    count: Items | None = None
-    share: Items | None = None
+    count: ItemsPath | None = None
+    share: ItemsPath | None = None
     sum: tuple[TermSpec, ...] | None = Field(default=None, min_length=1)
-    values: Items | None = None
+    values: ItemsPath | None = None
     text: Annotated[LongId, notation.IS_PATTERN] | None = None
     function: Id | None = None
     where: Tests = Field(default_factory=dict)

@@ -284,8 +284,8 @@ class FactsSpec(FrozenModel):
     claims: dict[Id, ClaimsSpec] = Field(default_factory=dict)
 
 
-Key = tuple[str, ...]
-Values = Mapping[str, Any]
+TableKey = tuple[str, ...]
+RowValues = Mapping[str, Any]
 _CHUNK_ROWS = 10_000
 _MAX_CACHED_KEYS = 1_000
 
@@ -294,7 +294,7 @@ class FactRow(NamedTuple):
     """A row of a table: its number, from 1, and its values by column."""
 
     number: int
-    values: Values
+    values: RowValues
 
 
 class FactTable(ABC):
@@ -315,14 +315,14 @@ class FactTable(ABC):
         return True
 
     @abstractmethod
-    async def find(self, key: Key) -> Sequence[FactRow]:
+    async def find(self, key: TableKey) -> Sequence[FactRow]:
         """Return the rows of a key, the preferred one first."""
 
-    def places(self, name: str) -> Collection[Key]:
+    def places(self, name: str) -> Collection[TableKey]:
         """Return the places of rows with this name: the rest of their keys; none if rows can only be looked up."""
         return ()
 
-    def key_of(self, values: Values) -> Key:
+    def key_of(self, values: RowValues) -> TableKey:
         return tuple(normalise(values.get(column)) for column in self.spec.key)
 
     def sort_rows(self, rows: Iterable[FactRow]) -> list[FactRow]:
@@ -349,7 +349,7 @@ class RowTable(FactTable):
         self._index = sqlite3.connect(database, isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._index.close)
         with require_temporary_space():
-            rows: Iterable[Values] = spec.rows or ()
+            rows: Iterable[RowValues] = spec.rows or ()
             if self._path is not None:
                 rows = (row for _, row in read_rows(self._path))
             self.columns = self._build_index(rows) or None
@@ -364,7 +364,7 @@ class RowTable(FactTable):
                     f"{spec.file}: changed while it was read; leave it as it is and prepare again"
                 )
 
-    def _build_index(self, rows: Iterable[Values]) -> frozenset[str]:
+    def _build_index(self, rows: Iterable[RowValues]) -> frozenset[str]:
         columns: set[str] = set()
         numbered = enumerate(rows, start=1)
         self._index.execute(
@@ -388,15 +388,15 @@ class RowTable(FactTable):
             return True
         return self._state is not None and self._state == path_state(self._path)
 
-    async def find(self, key: Key) -> Sequence[FactRow]:
+    async def find(self, key: TableKey) -> Sequence[FactRow]:
         return self._find(key)
 
-    def _find_uncached(self, key: Key) -> Sequence[FactRow]:
+    def _find_uncached(self, key: TableKey) -> Sequence[FactRow]:
         sql = "SELECT number, content FROM rows WHERE name = ? AND place = ? ORDER BY number"
         rows = self._query(sql, *_index_key(key))
         return self.sort_rows(FactRow(number, json.loads(content)) for number, content in rows)
 
-    def places(self, name: str) -> Collection[Key]:
+    def places(self, name: str) -> Collection[TableKey]:
         sql = "SELECT DISTINCT place FROM rows WHERE name = ?"
         return [tuple(json.loads(rest)) for (rest,) in self._query(sql, name)]
 
@@ -404,7 +404,7 @@ class RowTable(FactTable):
         return self._index.execute(sql, values).fetchall()
 
 
-def _index_key(key: Key) -> tuple[str, str]:
+def _index_key(key: TableKey) -> tuple[str, str]:
     return key[0], json.dumps(key[1:])
 
 
@@ -419,7 +419,7 @@ class ToolTable(FactTable):
         super().__init__(name, spec)
         self._tool = tool
 
-    async def find(self, key: Key) -> Sequence[FactRow]:
+    async def find(self, key: TableKey) -> Sequence[FactRow]:
         assert self._tool is not None, "who looks up here was given the config's tools"
         result = await self._tool.ainvoke(dict(zip(self.spec.key, key, strict=True)))
         rows = result

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from jurygraph.agents.maths.kinds import Kind, Matrix, read_answer, read_reference
+from jurygraph.agents.maths.kinds import AnswerKind, Matrix, read_answer, read_reference
 from jurygraph.agents.maths.reading import Reading, measure_of
 from jurygraph.agents.worker_pool import WorkerPool
 
@@ -87,7 +87,7 @@ def claimed_expressions(answer: str, reference: str) -> list[str]:
     return sides[1:] if _SYMBOL.match(sides[0]) else sides
 
 
-Status: TypeAlias = Literal["equal", "different", "unparsed-answer", "unparsed-reference"]
+ComparisonStatus: TypeAlias = Literal["equal", "different", "unparsed-answer", "unparsed-reference"]
 """`equal` and `different` are judgements; else that side cannot be read, the reference being read first."""
 
 _DIGITS = 300  # significant digits in which numbers are compared that are no fractions
@@ -102,7 +102,7 @@ def comparison_pool(time_limit: float = 2.0, workers: int = 1) -> WorkerPool:
     return WorkerPool("maths", f"{__name__}:prepare", time_limit=time_limit, workers=workers)
 
 
-def prepare(setup: None) -> Callable[[str, str, str], Status]:
+def prepare(setup: None) -> Callable[[str, str, str], ComparisonStatus]:
     """Limit the memory of this worker process, and return the function that compares two answers."""
     import resource  # POSIX alone has it
 
@@ -119,7 +119,7 @@ def prepare(setup: None) -> Callable[[str, str, str], Status]:
     return compare
 
 
-def compare(answer: str, reference: str, unit: str = "") -> Status:
+def compare(answer: str, reference: str, unit: str = "") -> ComparisonStatus:
     """Compare two answers; import math-verify unless `compare_plainly` suffices. It may never return.
 
     `unit` is that which the question asks for, such as "dollars": that of a reference without one, if the answer
@@ -140,7 +140,7 @@ def compare(answer: str, reference: str, unit: str = "") -> Status:
     return next((status for status in statuses if status != "equal"), "equal")
 
 
-def compare_plainly(answer: str, reference: str, unit: str = "") -> Status | None:
+def compare_plainly(answer: str, reference: str, unit: str = "") -> ComparisonStatus | None:
     """Compare two answers unless that takes mathematics: numbers, letters, words, and what cannot be read.
 
     Returns None for other expressions, also if only the answer cannot be read: the reference may not be either. Takes
@@ -164,7 +164,7 @@ def compare_plainly(answer: str, reference: str, unit: str = "") -> Status | Non
     return None if None in are_equal else "equal"
 
 
-def _as_status(is_equal: bool | None) -> Status | None:
+def _as_status(is_equal: bool | None) -> ComparisonStatus | None:
     if is_equal is None:
         return None
     return "equal" if is_equal else "different"
@@ -179,14 +179,14 @@ def _with_unit(reference: Reading, answer: Reading, unit: str) -> Reading:
     return replace(reference, unit=required) if is_implied else reference
 
 
-def _readings(kind: Kind) -> list[Reading]:
+def _readings(kind: AnswerKind) -> list[Reading]:
     """Return the numbers and expressions in a reference: itself, or the cells of a matrix."""
     if isinstance(kind, Reading):
         return [kind]
     return list(chain(*kind.rows)) if isinstance(kind, Matrix) else []
 
 
-def _paired_readings(answer: Kind, reference: Kind) -> list[tuple[Reading, Reading]]:
+def _paired_readings(answer: AnswerKind, reference: AnswerKind) -> list[tuple[Reading, Reading]]:
     """Return what must be equal for two answers to be: themselves, or the cells of matrices of one shape."""
     if (
         isinstance(answer, Matrix)
@@ -201,7 +201,7 @@ def _shape_of(matrix: Matrix) -> tuple[int, int, str]:
     return len(matrix.rows), len(matrix.rows[0]), matrix.delimiter
 
 
-def _compare_expressions(answer: Reading, reference: Reading) -> Status:
+def _compare_expressions(answer: Reading, reference: Reading) -> ComparisonStatus:
     gold = _parse(reference.latex)
     assert gold is not None, "the reference is read first"
     if answer.latex.split() == reference.latex.split():

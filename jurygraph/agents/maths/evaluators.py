@@ -17,8 +17,13 @@ from jurygraph.agents.maths.answer import (
     reference_answer,
     stated_answers,
 )
-from jurygraph.agents.maths.comparison import TEXT_LIMIT, Status, compare_plainly, comparison_pool
-from jurygraph.agents.maths.kinds import Kind, read_answer, read_reference
+from jurygraph.agents.maths.comparison import (
+    TEXT_LIMIT,
+    ComparisonStatus,
+    compare_plainly,
+    comparison_pool,
+)
+from jurygraph.agents.maths.kinds import AnswerKind, read_answer, read_reference
 from jurygraph.agents.maths.reading import required_unit
 from jurygraph.agents.roles import CodeEvaluator, Evaluator, EvaluatorInput
 from jurygraph.agents.worker_pool import WorkerDied, WorkFailed
@@ -90,7 +95,7 @@ class Accuracy(Evaluator):
         return _build_verdict(status, answer, reference)
 
 
-def _meant_answer(text: str, reference: Kind) -> Passage | None:
+def _meant_answer(text: str, reference: AnswerKind) -> Passage | None:
     """Return the first of the stated answers that reads as the reference's kind, or else the final answer."""
     for passage in stated_answers(text):
         if len(passage.text) <= TEXT_LIMIT and read_answer(passage.text, reference) is not None:
@@ -102,7 +107,7 @@ def _abstain(reference: str) -> Verdict:
     return Verdict.abstain(f"the reference {quote(reference)} cannot be read as an answer")
 
 
-def _build_verdict(status: Status, answer: Passage | None, reference: str) -> Verdict:
+def _build_verdict(status: ComparisonStatus, answer: Passage | None, reference: str) -> Verdict:
     if answer is None:
         return Verdict(score=0.0, met=False, reason="the response states no final answer")
     is_equal = status == "equal"

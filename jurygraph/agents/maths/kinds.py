@@ -49,7 +49,7 @@ class Words:
     text: str
 
 
-Kind: TypeAlias = Choice | BasedNumber | Matrix | Reading | Words
+AnswerKind: TypeAlias = Choice | BasedNumber | Matrix | Reading | Words
 
 # Choices
 _EMPHASIS = re.compile(
@@ -95,7 +95,7 @@ _WORDS = re.compile(r"[^\W\d_]+(?:[ '’-]{1,2}[^\W\d_]+)*")
 
 
 @lru_cache(maxsize=1024)
-def read_reference(text: str) -> Kind | None:
+def read_reference(text: str) -> AnswerKind | None:
     """Read a reference as what it is: the first of these that fits, or None if none does.
 
     A letter A to J; a number with a base; a matrix; an interval, tuple, number or other expression; words.
@@ -108,7 +108,7 @@ def read_reference(text: str) -> Kind | None:
 
 
 @lru_cache(maxsize=1024)
-def read_answer(text: str, reference: Kind) -> Kind | None:
+def read_answer(text: str, reference: AnswerKind) -> AnswerKind | None:
     """Read an answer as its reference's kind; None if it cannot be read so."""
     match reference:
         case Choice():

@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 from unicodedata import normalize
 
 
-class Unit(NamedTuple):
+class MeasureUnit(NamedTuple):
     """A unit of measurement: its dimension, such as "length", "length^2" or "count", and its size in a base unit."""
 
     dimension: str
     size: Fraction
 
 
-COUNT = Unit("count", Fraction(1))
+COUNT = MeasureUnit("count", Fraction(1))
 """What any noun measures that is counted: "eggs" and "pages" are not told apart."""
 
 
@@ -41,18 +41,18 @@ class Reading:
     value: Fraction | None = None
     percent: bool = False
     decimal: bool = False
-    unit: Unit | None = None
+    unit: MeasureUnit | None = None
 
 
 def _read_toml(name: str) -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
 
 
-def _load_units() -> dict[str, Unit]:
-    units: dict[str, Unit] = {}
+def _load_units() -> dict[str, MeasureUnit]:
+    units: dict[str, MeasureUnit] = {}
     for dimension, table in _read_toml("measures.toml").items():
         for words, size in table.items():
-            units |= dict.fromkeys(words.split(), Unit(dimension, Fraction(size)))
+            units |= dict.fromkeys(words.split(), MeasureUnit(dimension, Fraction(size)))
     return units
 
 
@@ -148,7 +148,7 @@ _REFUSED = re.compile(
 )
 
 
-def measure_of(word: str) -> Unit | None:
+def measure_of(word: str) -> MeasureUnit | None:
     """Return what a word measures, such as "cm", "Dollars" or "degree"; None if it measures nothing."""
     if len(word) <= 2:
         return _UNITS.get(word)
@@ -269,7 +269,7 @@ def _value(match: re.Match[str]) -> Fraction | None:
     return -value if "-" in (match["sign"], match["inner"]) else value
 
 
-def _read_unit(rest: str, money: str, is_one: bool) -> tuple[int, Unit | None] | None:
+def _read_unit(rest: str, money: str, is_one: bool) -> tuple[int, MeasureUnit | None] | None:
     """Return the scale and the unit in the words after a number; None if they are none.
 
     They are `[scales] [adjectives] unit [of noun]`, or a rate, `unit per unit`, and "each", "in total" or similar.
@@ -302,7 +302,7 @@ def _can_be_glued(word: str) -> bool:
     return measure_of(word) is not None and (word in _GLUED or len(word) > 1)
 
 
-def _read_noun(words: list[str], power: int, is_one: bool) -> Unit | None:
+def _read_noun(words: list[str], power: int, is_one: bool) -> MeasureUnit | None:
     divisions = (index for index, word in enumerate(words) if word in _DIVISIONS)
     index = next(divisions, 0)
     if index:  # "$18/hour" is a rate, "18/x" a fraction
@@ -310,7 +310,7 @@ def _read_noun(words: list[str], power: int, is_one: bool) -> Unit | None:
         bottom = _read_noun(words[index + 1 :], power, True)
         if not top or not bottom:
             return None
-        return Unit(f"{top.dimension} per {bottom.dimension}", top.size / bottom.size)
+        return MeasureUnit(f"{top.dimension} per {bottom.dimension}", top.size / bottom.size)
     if "of" in words[1:-1]:  # "cups of flour"
         index = words.index("of")
         if all(map(_is_plain, words[index + 1 :])):
@@ -324,7 +324,11 @@ def _read_noun(words: list[str], power: int, is_one: bool) -> Unit | None:
     if measure:
         if adjectives or (power > 1 and measure.dimension not in ("length", "time")):
             return None  # "nautical miles" and "light years" have other sizes
-        return measure if power == 1 else Unit(f"{measure.dimension}^{power}", measure.size**power)
+        return (
+            measure
+            if power == 1
+            else MeasureUnit(f"{measure.dimension}^{power}", measure.size**power)
+        )
     is_noun = _PLURAL.fullmatch(noun) or (is_one and _NOUN.fullmatch(noun))
     is_counted = noun.lower() in _COUNTED or (is_noun and _is_plain(noun))
     return COUNT if is_counted and power == 1 else None

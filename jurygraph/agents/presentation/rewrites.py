@@ -17,12 +17,12 @@ from pydantic import Field
 from jurygraph.agents.presentation.variants import (
     ORIGINAL,
     SERVES,
-    Document,
+    FactDocument,
+    FactRecord,
+    FactValue,
     Family,
     Presentation,
     PresentationSet,
-    Record,
-    Scalar,
     data_of,
     document_of,
     present,
@@ -100,12 +100,12 @@ _STRENGTH = {
 """Words of the strength of a claim, by class; longer ones are taken out of a text before the next class counts."""
 
 
-def statements_of(document: Document) -> dict[str, Statement]:
+def statements_of(document: FactDocument) -> dict[str, Statement]:
     statements = _statements(document, _people_of(document))
     return {f"s{number}": statement for number, statement in enumerate(statements, 1)}
 
 
-def _people_of(document: Document) -> tuple[str, ...]:
+def _people_of(document: FactDocument) -> tuple[str, ...]:
     names = [section.name for section in document if section.kind == "stakeholder"]
     for section in document:
         for record in section.records:
@@ -117,7 +117,7 @@ def _people_of(document: Document) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _statements(document: Document, people: Sequence[str]) -> Iterator[Statement]:
+def _statements(document: FactDocument, people: Sequence[str]) -> Iterator[Statement]:
     for section in document:
         for record in section.records:
             if section.kind in ("stakeholder", "tradeoffs"):
@@ -131,7 +131,7 @@ def _statements(document: Document, people: Sequence[str]) -> Iterator[Statement
                 yield _record_statement(section.kind, record, people)
 
 
-def _summary_statements(record: Record, people: Sequence[str]) -> Iterator[Statement]:
+def _summary_statements(record: FactRecord, people: Sequence[str]) -> Iterator[Statement]:
     person = str(record["stakeholder"])
     for constraint, status in record.items():
         if constraint != "stakeholder":
@@ -140,7 +140,7 @@ def _summary_statements(record: Record, people: Sequence[str]) -> Iterator[State
             yield Statement("summary", text, (constraint,), mentioned, str(status))
 
 
-def _record_statement(kind: str, record: Record, people: Sequence[str]) -> Statement:
+def _record_statement(kind: str, record: FactRecord, people: Sequence[str]) -> Statement:
     fields = []
     verbatim: list[str] = []
     for field, value in record.items():
@@ -151,7 +151,7 @@ def _record_statement(kind: str, record: Record, people: Sequence[str]) -> State
     return Statement(kind, text, tuple(verbatim), _mentioned(text, people))
 
 
-def _value_texts(value: Scalar) -> list[str]:
+def _value_texts(value: FactValue) -> list[str]:
     if isinstance(value, list):
         return value
     return [value if isinstance(value, str) else json.dumps(value)]

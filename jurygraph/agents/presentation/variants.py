@@ -14,10 +14,10 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-Scalar = str | int | float | bool | None | list[str]
-Record = dict[str, Scalar]
-Format = Literal["bullets", "numbers", "prose", "table", "columns", "blocks"]
-FORMATS: tuple[Format, ...] = get_args(Format)
+FactValue = str | int | float | bool | None | list[str]
+FactRecord = dict[str, FactValue]
+LayoutFormat = Literal["bullets", "numbers", "prose", "table", "columns", "blocks"]
+FORMATS: tuple[LayoutFormat, ...] = get_args(LayoutFormat)
 HEADINGS: Mapping[str, Sequence[str]] = {
     "itinerary": ("Itinerary", "Schedule", "Day by day", "The plan", "Programme", "Timetable"),
     "stakeholder": ("For", "About", "Regarding", "Concerning", "What is in it for", "Notes on"),
@@ -59,27 +59,27 @@ class Section(NamedTuple):
     """A part of a document; `name` is that of a stakeholder, if it is about one."""
 
     kind: str
-    records: tuple[Record, ...]
+    records: tuple[FactRecord, ...]
     name: str = ""
 
 
 class Layout(NamedTuple):
     """The form of the itinerary and of the rest of a document, its headings, bullets, emphasis and indent."""
 
-    itinerary: Format = "bullets"
-    rest: Format = "bullets"
+    itinerary: LayoutFormat = "bullets"
+    rest: LayoutFormat = "bullets"
     headings: Mapping[str, int] = {}
     bullet: str = "-"
     emphasis: str = ""
     indent: str = ""
 
 
-Document = tuple[Section, ...]
+FactDocument = tuple[Section, ...]
 _Data = TypeAdapter(dict[str, Any])
-_Records = TypeAdapter(list[Record])
+_Records = TypeAdapter(list[FactRecord])
 
 
-def document_of(data: Any) -> Document | None:
+def document_of(data: Any) -> FactDocument | None:
     """Return structured data as a document; None for data of another form.
 
     It is a list of flat records, the itinerary, or a mapping with some of `itinerary`, `stakeholders` (lists of
@@ -106,14 +106,14 @@ def document_of(data: Any) -> Document | None:
     return tuple(section for section in sections if section.records) or None
 
 
-def _records(value: Any) -> tuple[Record, ...]:
+def _records(value: Any) -> tuple[FactRecord, ...]:
     records = _Records.validate_python(value, strict=True)
     if not all(records):
         raise TypeError("a record has no field")
     return tuple(records)
 
 
-def data_of(document: Document) -> JsonValue:
+def data_of(document: FactDocument) -> JsonValue:
     """Return the data of a document: the itinerary alone as a list, else a mapping of the parts that there are."""
     data: dict[str, Any] = {}
     for section in document:
@@ -130,7 +130,7 @@ def data_of(document: Document) -> JsonValue:
     return data["itinerary"] if data.keys() == {"itinerary"} else data
 
 
-def canonical_form(document: Document) -> str:
+def canonical_form(document: FactDocument) -> str:
     """Return what a document says, whatever the order of people, of shared items and names, and of trade-offs."""
     contents: list[Any] = []
     for section in document:
@@ -144,7 +144,7 @@ def canonical_form(document: Document) -> str:
     return json.dumps(sorted(contents, key=json.dumps), sort_keys=True)
 
 
-def render(document: Document, layout: Layout = Layout()) -> str:  # noqa: B008 - an immutable tuple
+def render(document: FactDocument, layout: Layout = Layout()) -> str:  # noqa: B008 - an immutable tuple
     blocks = []
     for section in document:
         heading = HEADINGS[section.kind][layout.headings.get(section.kind, 0)]
@@ -156,7 +156,7 @@ def render(document: Document, layout: Layout = Layout()) -> str:  # noqa: B008 
     return "\n\n".join(blocks)
 
 
-def _lines(records: Sequence[Record], form: Format, layout: Layout) -> Iterator[str]:
+def _lines(records: Sequence[FactRecord], form: LayoutFormat, layout: Layout) -> Iterator[str]:
     if form in ("table", "columns"):
         yield from _table_lines(records, form)
         return
@@ -173,7 +173,7 @@ def _lines(records: Sequence[Record], form: Format, layout: Layout) -> Iterator[
             yield f"{bullet} {'; '.join(pairs)}"
 
 
-def _table_lines(records: Sequence[Record], form: Format) -> Iterator[str]:
+def _table_lines(records: Sequence[FactRecord], form: LayoutFormat) -> Iterator[str]:
     """Yield a Markdown table: a row for each record, or in the form `columns` a column."""
     fields = list(dict.fromkeys(chain.from_iterable(records)))
     rows = [[_write(field) for field in fields]]
@@ -187,7 +187,7 @@ def _table_lines(records: Sequence[Record], form: Format) -> Iterator[str]:
         yield f"| {' | '.join(row)} |"
 
 
-def _write(value: Scalar) -> str:
+def _write(value: FactValue) -> str:
     """Return a value as a layout shows it: as it is, or as JSON where it could be read as something else."""
     if isinstance(value, list):
         return f"[{', '.join(map(_write, value))}]"
@@ -209,7 +209,7 @@ def _read(text: str) -> Any:
         return text
 
 
-def parse(text: str) -> Document:
+def parse(text: str) -> FactDocument:
     """Return the document that a text by `render` says, whatever its layout. Raises ValueError for other texts."""
     sections: list[Section] = []
     kinds: dict[str, str] = {}
@@ -231,7 +231,7 @@ def parse(text: str) -> Document:
     return tuple(sections)
 
 
-def _parse_lines(lines: Sequence[str]) -> list[Record]:
+def _parse_lines(lines: Sequence[str]) -> list[FactRecord]:
     if lines[0].startswith("|"):
         # Without the second line, which divides the header from the rows.
         rows = [_CELL.findall(line[1:]) for line in (lines[0], *lines[2:])]
@@ -242,7 +242,7 @@ def _parse_lines(lines: Sequence[str]) -> list[Record]:
             {field: _read(cell) for field, cell in zip(fields, row, strict=True) if cell != ""}
             for row in rows[1:]
         ]
-    records: list[Record] = []
+    records: list[FactRecord] = []
     has_entries = any(_ENTRY.fullmatch(line) for line in lines)
     for line in lines:
         if not has_entries or _ENTRY.fullmatch(line):
@@ -252,10 +252,10 @@ def _parse_lines(lines: Sequence[str]) -> list[Record]:
     return records
 
 
-def _parse_record(line: str) -> Record:
+def _parse_record(line: str) -> FactRecord:
     pattern = _CLAUSE if line.startswith("Its ") else _PAIR
     plain = re.sub(rf"\*\*({_ATOM})\*\*: ", r"\1: ", line)
-    record: Record = {}
+    record: FactRecord = {}
     end = 0
     for match in pattern.finditer(plain):
         if match.start() != end:
@@ -277,7 +277,7 @@ Family = Literal[
     "section-header",
     "low-level-formatting",
 ]
-Draw = Callable[[Document, random.Random], Iterator[tuple[Document, Layout]]]
+Draw = Callable[[FactDocument, random.Random], Iterator[tuple[FactDocument, Layout]]]
 MOST_DRAWS = 200
 """Draws of an order until enough different ones are found."""
 
@@ -321,7 +321,7 @@ def _orders(items: Sequence[T], rng: random.Random) -> Iterator[list[T]]:
 def _reordered(kind: str) -> Draw:
     """Return a family that permutes the sections of a kind, or the records of its only section."""
 
-    def draw(document: Document, rng: random.Random) -> Iterator[tuple[Document, Layout]]:
+    def draw(document: FactDocument, rng: random.Random) -> Iterator[tuple[FactDocument, Layout]]:
         sections = [section for section in document if section.kind == kind]
         for order in _orders(sections, rng):
             others = iter(order)
@@ -337,7 +337,9 @@ def _reordered(kind: str) -> Draw:
     return draw
 
 
-def _attributions(document: Document, rng: random.Random) -> Iterator[tuple[Document, Layout]]:
+def _attributions(
+    document: FactDocument, rng: random.Random
+) -> Iterator[tuple[FactDocument, Layout]]:
     if not any(section.kind == "shared" for section in document):
         return
     for _ in range(MOST_DRAWS):
@@ -352,7 +354,7 @@ def _attributions(document: Document, rng: random.Random) -> Iterator[tuple[Docu
         yield tuple(sections), Layout()
 
 
-def _formats(document: Document, rng: random.Random) -> Iterator[tuple[Document, Layout]]:
+def _formats(document: FactDocument, rng: random.Random) -> Iterator[tuple[FactDocument, Layout]]:
     pairs = list(product(FORMATS, FORMATS))
     rng.shuffle(pairs)
     # Those with one format throughout come first.
@@ -360,12 +362,12 @@ def _formats(document: Document, rng: random.Random) -> Iterator[tuple[Document,
         yield document, Layout(itinerary, rest)
 
 
-def _headings(document: Document, rng: random.Random) -> Iterator[tuple[Document, Layout]]:
+def _headings(document: FactDocument, rng: random.Random) -> Iterator[tuple[FactDocument, Layout]]:
     for number in range(1, len(HEADINGS["itinerary"])):
         yield document, Layout(headings=dict.fromkeys(HEADINGS, number))
 
 
-def _low_level(document: Document, rng: random.Random) -> Iterator[tuple[Document, Layout]]:
+def _low_level(document: FactDocument, rng: random.Random) -> Iterator[tuple[FactDocument, Layout]]:
     forms = (("*", "", ""), ("-", "**", ""), ("+", "", ""), ("-", "", "  "), ("•", "**", "   "))
     for bullet, emphasis, indent in forms:
         yield document, Layout(bullet=bullet, emphasis=emphasis, indent=indent)

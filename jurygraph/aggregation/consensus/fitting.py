@@ -16,7 +16,7 @@ from jurygraph.aggregation.consensus.model import (
     Credited,
     FitSettings,
     Grouping,
-    Key,
+    ItemKey,
     MajorityVote,
     Model,
     Preset,
@@ -53,7 +53,7 @@ def fit(
     preset: Preset = "converged",
     n_classes: int | None = None,
     *,
-    classes: Sequence[Key] | None = None,
+    classes: Sequence[ItemKey] | None = None,
     prior_mu: float | None = None,
     prior_confusion: float | None = None,
     diagonal: float | None = None,
@@ -104,13 +104,15 @@ def dawid_skene(
     preset: Preset = "converged",
     n_classes: int | None = None,
     *,
-    classes: Sequence[Key] | None = None,
+    classes: Sequence[ItemKey] | None = None,
 ) -> Credited:
     """Return hard labels: the likeliest class of each item from the same `fit`, as certain (ties to the lowest)."""
     return fit(item, annotator, label, preset, n_classes, classes=classes).hard_labels()
 
 
-def _label_scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequence[Key] | None:
+def _label_scale(
+    n_classes: int | None, classes: Sequence[ItemKey] | None
+) -> Sequence[ItemKey] | None:
     if n_classes is None:
         return classes
     if classes is not None:
@@ -162,7 +164,7 @@ def majority_vote(
     label: ArrayLike,
     ties: Ties = "shared",
     *,
-    classes: Sequence[Key] | None = None,
+    classes: Sequence[ItemKey] | None = None,
     gold: Mapping[Any, Any] | None = None,
 ) -> MajorityVote:
     """Return the most frequent label of each item; columns and errors as for `fit`.
@@ -359,7 +361,7 @@ def ranking_stability(
     with_items: bool = False,
     prompt: ArrayLike | None = None,
     preset: Preset = "converged",
-    classes: Sequence[Key] | None = None,
+    classes: Sequence[ItemKey] | None = None,
     values: ArrayLike | None = None,
     gold: Mapping[Any, Any] | None = None,
     report: Callable[[int], None] | None = None,
@@ -506,8 +508,8 @@ class Refits(NamedTuple):
     """95 % intervals over resamples: of agents' scores, and [low, high] of annotators' accuracy, leniency and
     strictness."""
 
-    agents: Mapping[Key, AgentScore]
-    annotators: Mapping[Key, Sequence[Sequence[float]]]
+    agents: Mapping[ItemKey, AgentScore]
+    annotators: Mapping[ItemKey, Sequence[Sequence[float]]]
 
 
 def refit_intervals(

@@ -18,7 +18,7 @@ from jurygraph.arrays import Bools, Floats, Ints, as_finite, check_shape
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import bounded_interval, mean_interval
 
-Key = Hashable
+ItemKey = Hashable
 MOST_CELLS = 2**28
 """Cells of all confusion matrices together; more would take over 2 GB."""
 
@@ -34,9 +34,9 @@ class Votes:
     abstentions.
     """
 
-    items: Sequence[Key]
-    annotators: Sequence[Key]
-    classes: Sequence[Key]
+    items: Sequence[ItemKey]
+    annotators: Sequence[ItemKey]
+    classes: Sequence[ItemKey]
     ranked: bool
     item: Ints
     annotator: Ints
@@ -87,7 +87,10 @@ class Votes:
 
 
 def encode(
-    item: ArrayLike, annotator: ArrayLike, label: ArrayLike, classes: Sequence[Key] | None = None
+    item: ArrayLike,
+    annotator: ArrayLike,
+    label: ArrayLike,
+    classes: Sequence[ItemKey] | None = None,
 ) -> Votes:
     """Encode rows. A label that is None, NaN or "" is an abstention.
 
@@ -164,8 +167,8 @@ def _encode_values(name: str, values: Sequence[Any]) -> tuple[Ints, list[Any]]:
 
 
 def _encode_labels(
-    label: Sequence[Any], has_label: Bools, classes: Sequence[Key] | None
-) -> tuple[Ints, Sequence[Key], bool]:
+    label: Sequence[Any], has_label: Bools, classes: Sequence[ItemKey] | None
+) -> tuple[Ints, Sequence[ItemKey], bool]:
     codes, names = _encode_values("label", list(compress(label, has_label)))
     if classes is None:
         scale = _sort_labels(names)
@@ -523,11 +526,11 @@ class Credited:
     posterior: Floats
 
     @property
-    def items(self) -> Sequence[Key]:
+    def items(self) -> Sequence[ItemKey]:
         return self.votes.items
 
     @property
-    def classes(self) -> Sequence[Key]:
+    def classes(self) -> Sequence[ItemKey]:
         return self.votes.classes
 
     def credit(self, values: ArrayLike | None = None) -> Floats:
@@ -553,7 +556,7 @@ class Credited:
         seed: int = 0,
         prompt: ArrayLike | None = None,
         interval: IntervalKind = "t",
-    ) -> dict[Key, AgentScore]:
+    ) -> dict[ItemKey, AgentScore]:
         """Return S(a), the mean credit of an agent's items, with a 95 % interval, by agent in the order of appearance.
 
         Items without a label do not count, and an agent with no other items is left out.
@@ -608,7 +611,7 @@ class Consensus(Credited):
     gold: Ints
     warnings: tuple[str, ...]
 
-    def annotators(self) -> dict[Key, AnnotatorQuality]:
+    def annotators(self) -> dict[ItemKey, AnnotatorQuality]:
         """Return the error rates of each annotator, in the order of appearance."""
         labels = np.bincount(self.votes.annotator, minlength=len(self.votes.annotators))
         rows = zip(*error_rates(self.confusion).tolist(), labels.tolist(), strict=True)
@@ -632,7 +635,7 @@ class MajorityVote(Credited):
     tied: Bools
     margin: Ints
 
-    def items_with_margin_one(self) -> list[Key]:
+    def items_with_margin_one(self) -> list[ItemKey]:
         """Return the items that one vote decides, in their order."""
         return [self.items[index] for index in np.flatnonzero(self.margin == 1).tolist()]
 
@@ -667,7 +670,7 @@ def score_agents(
     credit: Floats,
     grouping: "Grouping",
     bounds: Callable[[int, Floats, Ints], Bounds],
-) -> dict[Key, AgentScore]:
+) -> dict[ItemKey, AgentScore]:
     """Return the scores of the agents by the `credit` of items [N]; agents without a labelled item are left out.
 
     `bounds` gets the agent's code, and the sum of credit and the number of items of each of its prompts.
@@ -700,7 +703,7 @@ def t_bounds(values: Floats, sums: Floats, sizes: Ints, more_variance: float = 0
 class Grouping(NamedTuple):
     """The agent and the prompt of each item, as codes [N] in the order of first appearance."""
 
-    agents: Sequence[Key]
+    agents: Sequence[ItemKey]
     agent: Ints
     prompt: Ints
 
@@ -714,7 +717,7 @@ def grouped_by_agent(votes: Votes, agent: ArrayLike, prompt: ArrayLike | None = 
     return Grouping(agents, agent_codes, prompt_codes)
 
 
-def _codes_of_items(votes: Votes, name: str, column: ArrayLike) -> tuple[Ints, Sequence[Key]]:
+def _codes_of_items(votes: Votes, name: str, column: ArrayLike) -> tuple[Ints, Sequence[ItemKey]]:
     codes, names = _encode_values(name, _column(name, column))
     if len(codes) != len(votes.item_of_row):
         raise PlanError(

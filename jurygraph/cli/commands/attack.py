@@ -40,12 +40,12 @@ from jurygraph.studies.report import Report
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
 
-Suite = Literal["all", "master-keys", "null", "injection", "reference"]
+SuiteOption = Literal["all", "master-keys", "null", "injection", "reference"]
 
 
 def attack(
     config: Annotated[Path, typer.Option(metavar="F", help="Config.")] = Path("jury.yaml"),
-    suite: Annotated[Suite, typer.Option(help="Suite of attacks.")] = "all",
+    suite: Annotated[SuiteOption, typer.Option(help="Suite of attacks.")] = "all",
     model: ModelName = None,
     tasks: Annotated[
         str | None, option("TASKS", "JSONL file of tasks, .gz too, instead of the built-in ones.")
@@ -114,7 +114,7 @@ def _create_study(
     jury: "Jury",
     config: Path,
     model: str | None,
-    suite: Suite,
+    suite: SuiteOption,
     tasks: str | None,
     files_outside: bool,
 ) -> AttackStudy:

@@ -19,17 +19,17 @@ from jurygraph.schema import FrozenModel, TaskLine
 RATINGS = "ratings"
 TASK_READERS = {**READERS, **TRIAL_READERS}
 FORMATS = (*TASK_READERS, *VOTE_READERS, RATINGS)
-Selection = Literal["tasks", "answered"]
+ImportSelection = Literal["tasks", "answered"]
 
 Only = Annotated[
-    Selection | None,
+    ImportSelection | None,
     option(
         None,
         "`tasks`: tasks without responses, to score your own; `answered`: only tasks that have responses, as `score` "
         "requires.",
     ),
 ]
-Scale = Annotated[
+ScaleOption = Annotated[
     Literal["position", "tenths"] | None,
     option(
         None,
@@ -56,7 +56,7 @@ def import_(
     ],
     target: Annotated[str, option("F", "Output file; - for stdout.", "-o", "--out")],
     only: Only = None,
-    scale: Scale = None,
+    scale: ScaleOption = None,
     ratings: RatingsFile = None,
     column: ColumnNames = None,
     json: AsJson = False,
@@ -112,7 +112,7 @@ def import_(
 def _check_options(
     form: str,
     files: Sequence[str],
-    only: Selection | None,
+    only: ImportSelection | None,
     scale: str | None,
     tables: Sequence[str],
 ) -> None:
@@ -194,7 +194,7 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
 
 
 def _import_tasks(
-    rows: Iterable[Imported], target: str, only: Selection | None, json: bool
+    rows: Iterable[Imported], target: str, only: ImportSelection | None, json: bool
 ) -> None:
     counts = {"tasks": 0, "responses": 0, "tasks_with_responses": 0, "omitted": 0}
     notes: defaultdict[str, list[str]] = defaultdict(list)
@@ -216,7 +216,7 @@ def _import_tasks(
 
 def _select_tasks(
     rows: Iterable[Imported],
-    only: Selection | None,
+    only: ImportSelection | None,
     counts: dict[str, int],
     notes: Mapping[str, list[str]],
 ) -> Iterator[TaskLine]:

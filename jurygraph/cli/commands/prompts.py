@@ -21,7 +21,7 @@ prompts = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Name = Annotated[str, argument("PROMPT", "Name of a prompt.")]
+PromptName = Annotated[str, argument("PROMPT", "Name of a prompt.")]
 
 
 @prompts.command("list")
@@ -55,7 +55,7 @@ def list_prompts(json: AsJson = False) -> None:
 
 
 @prompts.command("show")
-def show_prompt(name: Name) -> None:
+def show_prompt(name: PromptName) -> None:
     """Print a prompt's file: front matter and templates.
 
     \b
@@ -67,7 +67,7 @@ def show_prompt(name: Name) -> None:
 
 @prompts.command("render")
 def render_prompt(
-    name: Name,
+    name: PromptName,
     values: Annotated[str, option("F", "JSON file with its variables; - for stdin.", "--with")],
     json: AsJson = False,
 ) -> None:

@@ -48,7 +48,7 @@ Classes = Annotated[
     str | None,
     option("A,B", "All labels, from low to high.", show_default="the numbers in the data"),
 ]
-Preset = Annotated[
+PresetOption = Annotated[
     Literal["converged", "paper"] | None,
     option(None, "How to fit the model.", show_default="converged; see docs/consensus.md"),
 ]
@@ -90,7 +90,7 @@ def consensus(
     gold: Annotated[
         Path | None, option("F", "Items with a known label, in the same columns.")
     ] = None,
-    preset: Preset = None,
+    preset: PresetOption = None,
     method: MethodOption = None,
     compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
     subsets: Subsets = 50,

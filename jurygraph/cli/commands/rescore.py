@@ -27,7 +27,7 @@ from jurygraph.schema import CalibrationMethod, ScoreCalibration
 from jurygraph.sources.ratings import calibrations_to_json, confusions_to_json
 from jurygraph.studies.report import Report, ReportTable
 
-Settings = Annotated[
+SettingsOption = Annotated[
     list[str] | None, option("KEY=VALUE", "Setting of the config; can be repeated.", "--set")
 ]
 Learn = Annotated[
@@ -64,7 +64,7 @@ Artifact = Annotated[
 def rescore(
     run: RunFolder,
     folder: NewRun,
-    settings: Settings = None,
+    settings: SettingsOption = None,
     learn: Learn = None,
     calibrations: Calibrate = None,
     method: Annotated[

@@ -52,7 +52,7 @@ from jurygraph.studies.report import Report
 if TYPE_CHECKING:
     from jurygraph.agents.presentation.variants import PresentationSet
     from jurygraph.cli.scoring import ScoreOptions
-    from jurygraph.studies.presentations import Pairs
+    from jurygraph.studies.presentations import AnsweredTasks
     from jurygraph.studies.reviewers import SeedReduction
 
 study = typer.Typer(
@@ -319,7 +319,7 @@ def certify(
 
 
 def _write_presentations(
-    pairs: "Pairs", model: str | None, versions: int, options: "ScoreOptions"
+    pairs: "AnsweredTasks", model: str | None, versions: int, options: "ScoreOptions"
 ) -> tuple["dict[str, PresentationSet]", "ScoreOptions"]:
     """Return what a model writes of each response, and the options with what that leaves of their limits.
 

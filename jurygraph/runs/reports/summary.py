@@ -53,7 +53,7 @@ class AgentRow:
         return {name: getattr(self, name) for name in names}
 
 
-Content = Mapping[str, Any]
+StoredBody = Mapping[str, Any]
 ReadTexts = Callable[[], Mapping[int, bytes]]
 """A function that returns the texts of a record by place."""
 
@@ -84,7 +84,7 @@ class FailureRow:
         return content
 
 
-def _is_quoted_finding(verdict: Content) -> bool:
+def _is_quoted_finding(verdict: StoredBody) -> bool:
     """Return whether a verdict is a finding that needs a quotation and has one.
 
     What a judge quotes where it finds a criterion not met needs none: then the verdict has no number of its own.
@@ -124,7 +124,7 @@ class JudgedParts:
         self._others: dict[str, array[float]] = {}
         self._number_failed = 0
 
-    def add(self, reward: Content, components: Sequence[str]) -> None:
+    def add(self, reward: StoredBody, components: Sequence[str]) -> None:
         has_failed = reward["value"] is None
         self._number_failed += has_failed
         values = self._failed if has_failed else self._others
@@ -188,8 +188,8 @@ class Summary:
         task_id: str,
         response_id: str,
         questions: Sequence[Question],
-        body: Content,
-        reward: Content,
+        body: StoredBody,
+        reward: StoredBody,
         read_texts: ReadTexts,
         components: Sequence[str],
     ) -> None:
@@ -219,7 +219,7 @@ class Summary:
             self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)
 
     def _count_verdict(
-        self, verdict: Content, question: Question, response: str, read_texts: ReadTexts
+        self, verdict: StoredBody, question: Question, response: str, read_texts: ReadTexts
     ) -> None:
         if verdict.get("superseded"):
             self.superseded += 1

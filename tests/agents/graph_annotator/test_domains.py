@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from jurygraph.agents.graph_annotator import DOMAINS, LICENSED, load_domain
-from jurygraph.schema.task import Kind, Role
+from jurygraph.schema.task import EdgeKind, Role
 
 EXAMPLE = re.compile(r"- parent, (\w+): “[^”]+” Child, (\w+): “[^”]+” → (\w+): if [^.]+\.")
 
@@ -17,7 +17,7 @@ def test_worked_examples_show_every_relation_once_between_roles_that_allow_it(na
     lines = load_domain(name).examples.splitlines()
     found = [match.groups() for line in lines if (match := EXAMPLE.fullmatch(line))]
     assert len(found) == len(lines)
-    assert sorted(relation for *_, relation in found) == sorted(("none", *get_args(Kind)))
+    assert sorted(relation for *_, relation in found) == sorted(("none", *get_args(EdgeKind)))
     for parent, child, relation in found:
         assert {parent, child} <= set(get_args(Role))
         assert relation == "none" or relation in LICENSED[parent, child]

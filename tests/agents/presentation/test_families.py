@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.presentation.variants import (
     FAMILIES,
-    Document,
+    FactDocument,
     Layout,
     Presentation,
     canonical_form,
@@ -151,7 +151,7 @@ def test_a_variant_that_says_something_else_is_discarded_and_counted(
     ]:
         assert canonical_form(parse(shown.replace(before, after, 1))) != canonical_form(document)
 
-    def plant(document: Document, rng: Any) -> Iterator[tuple[Document, Layout]]:
+    def plant(document: FactDocument, rng: Any) -> Iterator[tuple[FactDocument, Layout]]:
         itinerary = document[0]._replace(records=document[0].records[::-1])
         yield from [
             (document[1:], Layout()),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jurygraph.inference.clusters import share_interval
 from jurygraph.studies import preference
-from jurygraph.studies.preference import SECTIONS, Comparisons, Duel, Outcome, Place
+from jurygraph.studies.preference import SECTIONS, Comparisons, Duel, Place, PreferenceOutcome
 from tests.studies.figures import Figures, figures_of
 from tests.studies.preference.made import PAIRS, by_pairs, by_rewards, compared
 
@@ -79,7 +79,9 @@ def test_a_section_is_the_mean_of_its_subsets_weighted_by_their_published_size(
     drawn: list[tuple[str, bool]],
 ) -> None:
     outcomes = [
-        Outcome(str(n), Place("RewardBench", "Safety", subset), Duel("right" if right else "wrong"))
+        PreferenceOutcome(
+            str(n), Place("RewardBench", "Safety", subset), Duel("right" if right else "wrong")
+        )
         for n, (subset, right) in enumerate(drawn)
     ]
     row = rows(Comparisons("run", "reward", tuple(outcomes), {}))["Safety"]
@@ -95,7 +97,7 @@ def test_a_section_is_the_mean_of_its_subsets_weighted_by_their_published_size(
 def test_variants_of_one_prompt_are_one_unit() -> None:
     """Ten variants of each of eight prompts, all right or all wrong, are eight trials."""
     outcomes = [
-        Outcome(
+        PreferenceOutcome(
             str(n),
             Place("other", "a", "a"),
             Duel("right" if n // 10 < 5 else "wrong"),
