@@ -19,7 +19,7 @@ from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.request import Reply, Request
 from jurygraph.schema.frozen_model import require_type
 
-ScriptedAnswer = bool | float | str | Mapping[str, Any] | Sequence[bool] | Callable[[str], Any]
+Answer = bool | float | str | Mapping[str, Any] | Sequence[bool] | Callable[[str], Any]
 """A scripted answer to one item; see `ScriptedJudge`."""
 
 
@@ -46,7 +46,7 @@ class ScriptedJudge(Displayed, Backend):
 
     def __init__(
         self,
-        answers: Mapping[str, ScriptedAnswer] | Sequence[ScriptedAnswer],
+        answers: Mapping[str, Answer] | Sequence[Answer],
         name: str = "scripted-judge",
     ) -> None:
         require_type("name", name, str, "write text")
@@ -59,7 +59,7 @@ class ScriptedJudge(Displayed, Backend):
         self._unscripted: list[str] = []
 
     @staticmethod
-    def _check_answers(answers: Mapping[str, ScriptedAnswer] | Sequence[ScriptedAnswer]) -> None:
+    def _check_answers(answers: Mapping[str, Answer] | Sequence[Answer]) -> None:
         entries = answers.items() if isinstance(answers, Mapping) else enumerate(answers)
         for key, answer in entries:
             if isinstance(answers, Mapping):

@@ -17,7 +17,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field
 
-from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
+from jurygraph.agents.roles import Evaluator, EvaluatorAnswer, EvaluatorInput
 from jurygraph.safety.gates import remove_invisible
 from jurygraph.schema import Branch, Question, Scope, TaskView, Verdict
 from jurygraph.schema.frozen_model import Number, ParamsModel
@@ -279,7 +279,7 @@ class Efficiency(Evaluator):
         compression = self.question(view, "compression", scope="response")
         return [self.question(view, "length"), redundancy, compression]
 
-    def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
+    def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Sequence[EvaluatorAnswer]:
         text = inputs.response.text
         if inputs.question.subject == "length":
             lengths = [_length(response.text) for response in inputs.responses]
@@ -329,7 +329,7 @@ class Diversity(Evaluator):
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, "distinct"), self.question(view, "self-bleu")]
 
-    def answer(self, inputs: EvaluatorInput) -> Sequence[Answer]:
+    def answer(self, inputs: EvaluatorInput) -> Sequence[EvaluatorAnswer]:
         texts = tuple(response.text for response in inputs.responses)
         group = _measure_group(texts, (query_text(inputs.task.query), inputs.task.reference or ""))
         if inputs.question.subject == "distinct":

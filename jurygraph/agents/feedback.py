@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jurygraph.agents.roles import Answer, EvaluatorInput
+from jurygraph.agents.roles import EvaluatorAnswer, EvaluatorInput
 from jurygraph.agents.trajectory.calls import messages_of
 from jurygraph.messages import join_names
 from jurygraph.schema import Verdict
@@ -98,7 +98,7 @@ def _to_dicts(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
     return [message.model_dump(mode="json") for message in messages]
 
 
-def read_feedback(result: Any, name: str) -> Answer:
+def read_feedback(result: Any, name: str) -> EvaluatorAnswer:
     """Convert the result of such a function to an answer; its metadata is added to the reason.
 
     Of several results it is the one whose key is `name`, or the last part of it. Raises ValueError for none.

@@ -22,7 +22,7 @@ from jurygraph.agents.feedback import (
     missing_part,
     read_feedback,
 )
-from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Answer, Evaluator, EvaluatorInput
+from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Evaluator, EvaluatorAnswer, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import name_type
 from jurygraph.schema import (
@@ -186,7 +186,7 @@ class FeedbackEvaluator(FunctionEvaluator):
             return self._read_later(result)
         return read_feedback(result, self.name)
 
-    async def _read_later(self, result: Awaitable[Any]) -> Answer:
+    async def _read_later(self, result: Awaitable[Any]) -> EvaluatorAnswer:
         return read_feedback(await result, self.name)
 
     def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
@@ -213,7 +213,7 @@ class RunnableEvaluator(AdaptedEvaluator):
                 f"evaluator {self.name!r} is a Runnable and takes no params: bind them to it instead"
             )
 
-    async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
+    async def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Sequence[EvaluatorAnswer]:
         # Imported lazily: it needs langchain-core.
         from jurygraph.agents.graph_steps import StepRecorder
 
@@ -238,7 +238,7 @@ class RunnableEvaluator(AdaptedEvaluator):
         return read_answer(result)
 
 
-def read_answer(result: Any) -> Answer:
+def read_answer(result: Any) -> EvaluatorAnswer:
     """Convert the result of a Runnable to an answer. Raises ValueError or pydantic's own error if it has none."""
     if not isinstance(result, Mapping):
         return result  # type: ignore[no-any-return]

@@ -11,7 +11,13 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from jurygraph.agents.roles import CODE_LIMIT, Answer, Evaluator, EvaluatorInput, UndeclaredClient
+from jurygraph.agents.roles import (
+    CODE_LIMIT,
+    Evaluator,
+    EvaluatorAnswer,
+    EvaluatorInput,
+    UndeclaredClient,
+)
 from jurygraph.agents.worker_pool import WorkerDied, WorkerPool, WorkFailed
 from jurygraph.schema import (
     Branch,
@@ -68,7 +74,7 @@ class IsolatedEvaluator(Evaluator):
     def close(self) -> None:
         self._pool.close()
 
-    async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
+    async def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Sequence[EvaluatorAnswer]:
         try:
             request = _Request.model_validate(inputs)
             result = await self._pool.call(json.dumps(request.model_dump(mode="json")))
@@ -76,7 +82,7 @@ class IsolatedEvaluator(Evaluator):
             return Verdict.fail(error.kind, str(error), cause="evaluator")
         except WorkerDied as error:
             return Verdict.fail("worker-died", str(error), cause="response")
-        answer: Answer | Sequence[Answer] = _read_answer(result)
+        answer: EvaluatorAnswer | Sequence[EvaluatorAnswer] = _read_answer(result)
         return answer
 
 

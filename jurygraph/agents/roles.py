@@ -57,7 +57,7 @@ from jurygraph.schema.task import chat_text
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient, ParsedReply, ProblemFinder
 
-Answer = Verdict | float | bool
+EvaluatorAnswer = Verdict | float | bool
 Materials = Mapping[str, Material]
 NO_PARAMS: PlainParams = MappingProxyType({})
 
@@ -263,7 +263,11 @@ class Evaluator(Configurable, ABC):
     @abstractmethod
     def answer(
         self, inputs: EvaluatorInput
-    ) -> Answer | Sequence[Answer] | Awaitable[Answer | Sequence[Answer]]:
+    ) -> (
+        EvaluatorAnswer
+        | Sequence[EvaluatorAnswer]
+        | Awaitable[EvaluatorAnswer | Sequence[EvaluatorAnswer]]
+    ):
         """Return the verdict on the question."""
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> Sequence[Any]:
@@ -290,7 +294,7 @@ class BatchEvaluator(Evaluator):
 
     batched = True
 
-    async def answer(self, inputs: EvaluatorInput) -> Answer:
+    async def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer:
         (verdict,) = await self.answer_all([inputs])
         return verdict
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import AfterValidator, Field, create_model
 
 from jurygraph.agents.roles import (
-    Answer,
     Evaluator,
+    EvaluatorAnswer,
     EvaluatorInput,
     QuotableTexts,
     Quotes,
@@ -289,7 +289,7 @@ class Listwise(ComparisonJudge):
             for rank in ranks
         ]
 
-    async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
+    async def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Sequence[EvaluatorAnswer]:
         size = len(inputs.responses)
         if size > MOST_SHOWN:
             advice = "score smaller groups, or compare by `pairwise`"

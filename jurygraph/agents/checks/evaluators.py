@@ -44,7 +44,7 @@ from jurygraph.agents.facts.tables import (
     to_text,
 )
 from jurygraph.agents.functions import source_version
-from jurygraph.agents.roles import Answer, CodeEvaluator, Evaluator, EvaluatorInput
+from jurygraph.agents.roles import CodeEvaluator, Evaluator, EvaluatorAnswer, EvaluatorInput
 from jurygraph.errors import PlanError
 from jurygraph.messages import Problem, did_you_mean, quote, shorten, validate
 from jurygraph.schema import (
@@ -612,7 +612,7 @@ class Constraints(Evaluator):
                 f"{where}, field check.params: {called}; change the params, or the function"
             ) from error
 
-    def answer(self, inputs: EvaluatorInput) -> Answer | Any:
+    def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Any:
         assert isinstance(inputs.task.about, Stakeholder)
         constraint = next(
             c for c in inputs.task.about.constraints if c.id == inputs.question.subject
