@@ -5,6 +5,7 @@ named failure, never a score.
 """
 
 import json
+import re
 import sqlite3
 import sysconfig
 from collections.abc import Callable, Sequence
@@ -72,12 +73,14 @@ class _Malformed(ValueError):
     """The result of user code is not of a permitted kind; the message says why."""
 
 
-ReadVerdicts = dict[tuple[int, str, tuple[str, ...], Redactor], tuple[Verdict, Verdict]]
+ReadVerdicts = dict[
+    tuple[int, str, tuple[str, ...], re.Pattern[str] | None], tuple[Verdict, Verdict]
+]
 """Answers that were read, with their verdicts.
 
-The key is the identity of the answer, the text it is about, all texts shown, and the redactor: one that was read for a
-listener is read again if the environment changed since. The answer itself is kept so that no other one gets its
-identity.
+The key is the identity of the answer, the text it is about, all texts shown, and the pattern of the secrets: one that
+was read for a listener is read again if the environment got other secrets since. The answer itself is kept so that no
+other one gets its identity.
 """
 
 
@@ -106,7 +109,7 @@ def _read_once(
 ) -> Verdict:
     if type(item) is not Verdict:
         return _read_verdict(item, text, shown, redactor)
-    key = id(item), text, shown, redactor
+    key = id(item), text, shown, redactor.pattern
     if key not in read:
         read[key] = item, _read_verdict(item, text, shown, redactor)
     return read[key][1]

@@ -12,7 +12,7 @@ from jurygraph.errors import EvaluatorError
 from jurygraph.graphs.events import Listener
 from jurygraph.models.request import CallSink
 from jurygraph.safety.gates import project_key
-from jurygraph.safety.redaction import Redactor, process_redactor
+from jurygraph.safety.redaction import LazyRedactor, Redactor
 from jurygraph.schema import (
     Call,
     CallsConfig,
@@ -149,8 +149,8 @@ class RunContext(Displayed):
 
     @property
     def redactor(self) -> Redactor:
-        """Return the redactor of the process for the current environment, which user code may have changed."""
-        return process_redactor(self.secrets)
+        """Return a redactor for the environment at its first use, which user code may have changed."""
+        return LazyRedactor(self.secrets)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 A run of the graph has many groups, and takes turns as long as there are any. `plan` is the first turn, and makes the
 plan of a group that came without one. `route` waits until groups are new or have all answers of their wave, and finds
-their next work; the branches start the calls of that and await none; `decide` lets the groups out that are complete,
-those of a turn in one computation. A step of LangGraph costs as much CPU as a question: a run for each group would
-double the cost, and a batch that ends as a whole waits for its slowest reply. What is known of the groups lies in the
-context, `GroupsInWork`; the state, which each step copies, only names them.
+their next work; the branches start the calls of that and await none, but calls of inline code alone start in `route`;
+`decide` lets the groups out that are complete, those of a turn in one computation. A step of LangGraph costs as much
+CPU as a question: a run for each group would double the cost, and a batch that ends as a whole waits for its slowest
+reply. What is known of the groups lies in the context, `GroupsInWork`; the state, which each step copies, only names
+them.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -97,11 +98,27 @@ async def _take_turn(groups: GroupsInWork, turn: int) -> Command[str]:
             work[entry.number] = entry_work
         else:
             complete.append(entry.number)
-    branches = {branch for entry_work in work.values() for branch in entry_work.branches}
-    nodes = [*sorted(branches), *(["decide"] if complete else [])]
+    branches = sorted({branch for entry_work in work.values() for branch in entry_work.branches})
+    are_inline = all(_asks_inline_code(groups[number], work[number]) for number in work)
+    if work and not complete and are_inline:
+        # it has answered when it is started, and a step for the branch is a tenth of one `ascore`
+        for branch in branches:
+            _start_calls(branch, groups, work)
+        groups.begin_step(1)
+        state = ScoreState(turn=turn + 1)
+        command = groups.go_on(state)
+        return Command(goto=command.goto, update={**state, **(command.update or {})})
+    nodes = [*branches, *(["decide"] if complete else [])]
     groups.begin_step(len(nodes))
     update = {"turn": turn + 1, "work": work, "complete": tuple(complete)}
     return Command(goto=nodes or END, update=update)
+
+
+def _asks_inline_code(entry: GroupInWork, work: WaveWork) -> bool:
+    """Return whether all evaluators of the work run in the event loop, and no deriver has any."""
+    names = {task.question.evaluator for tasks in work.evaluator_tasks.values() for task in tasks}
+    are_inline = all(entry.context.evaluators[name].runs_inline for name in names)
+    return are_inline and not work.derivation_tasks
 
 
 async def _read_answers(entries: Sequence[GroupInWork]) -> None:
@@ -144,15 +161,24 @@ def _questions_of(branch: str) -> GroupCallsMaker:
     return make_calls
 
 
-def _branch_node(branch: str, make_calls: GroupCallsMaker) -> ScoreNode:
-    """Return a node that starts the calls of a branch for the groups of the turn."""
+_CALLS_OF: Mapping[str, GroupCallsMaker] = {
+    "derive": _derivations_of,
+    **{branch: _questions_of(branch) for branch in BRANCHES},
+}
 
+
+def _start_calls(branch: str, groups: GroupsInWork, work: Mapping[int, WaveWork]) -> None:
+    """Start the calls of a branch for the groups of the turn."""
+    for number, group_work in work.items():
+        calls = _CALLS_OF[branch](groups[number], group_work)
+        if calls is not None:
+            groups[number].start(branch, calls)
+
+
+def _branch_node(branch: str) -> ScoreNode:
     async def node(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[str]:
         groups = runtime.context
-        for number, work in state["work"].items():
-            calls = make_calls(groups[number], work)
-            if calls is not None:
-                groups[number].start(branch, calls)
+        _start_calls(branch, groups, state["work"])
         return groups.go_on(state)
 
     return node
@@ -193,12 +219,6 @@ def _decision_input(entry: GroupInWork) -> GroupVerdicts:
     return GroupVerdicts(plan.decision, plan.survey.questions, names, entry.verdicts)
 
 
-_BRANCH_NODES: Mapping[str, ScoreNode] = {
-    "derive": _branch_node("derive", _derivations_of),
-    **{branch: _branch_node(branch, _questions_of(branch)) for branch in BRANCHES},
-}
-
-
 @cache  # without a checkpointer, a compiled graph holds no state of a run
 def build() -> CompiledStateGraph[ScoreState, GroupsInWork, ScoreState, ScoreState]:
     """Return the compiled graph: the branches and `decide` lead back to `route`, which chooses the next nodes."""
@@ -207,7 +227,8 @@ def build() -> CompiledStateGraph[ScoreState, GroupsInWork, ScoreState, ScoreSta
     graph.add_node("plan", _plan, destinations=turns)
     graph.add_node("route", _route, destinations=turns)
     graph.add_edge(START, "plan")
-    for branch, node in _BRANCH_NODES.items():
+    for branch in _CALLS_OF:
+        node = _branch_node(branch)
         graph.add_node(branch, node, destinations=("route", "decide"))  # type: ignore[call-overload]
     graph.add_node("decide", _decide, destinations=("route", END))
     return graph.compile(name="score")

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
@@ -44,17 +44,17 @@ class Redactor:
             for form in _forms(secret)
         }
         longest_first = sorted(forms, key=lambda form: (-len(form), form))
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if forms else None
+        self.pattern = re.compile("|".join(map(re.escape, longest_first))) if forms else None
 
     @property
     def has_secrets(self) -> bool:
-        return self._pattern is not None
+        return self.pattern is not None
 
     def has_secret_in(self, text: str) -> bool:
-        return self._pattern is not None and self._pattern.search(text) is not None
+        return self.pattern is not None and self.pattern.search(text) is not None
 
     def redact_text(self, value: str) -> str:
-        return value if self._pattern is None else self._pattern.sub(REDACTED, value)
+        return value if self.pattern is None else self.pattern.sub(REDACTED, value)
 
     def redact_json(self, value: "JsonValue") -> "JsonValue":
         """Return a JSON value with all its strings redacted, including field names."""
@@ -137,6 +137,20 @@ def find_secrets(environment: Mapping[str, str]) -> list[str]:
                 password = urlsplit(value.strip()).password or ""
                 candidates += (password, unquote(password))
     return [secret for secret in dict.fromkeys(candidates) if not is_placeholder(secret)]
+
+
+class LazyRedactor(Redactor):
+    """The redactor of this process for the environment at its first use; `secrets` are known in addition.
+
+    To read the environment takes .06 ms, 3 % of one `ascore` by code, whose scores have no text to redact.
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets = secrets
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str] | None:  # type: ignore[override]
+        return process_redactor(self._secrets).pattern
 
 
 def process_redactor(secrets: Iterable[str] = ()) -> Redactor:

@@ -155,4 +155,30 @@ def test_what_is_not_due_takes_no_step() -> None:
                 await steps(score_graph.build(), ScoreState(turn=0), in_work),
             )
 
-        assert asyncio.run(scene()) == (["question"], ["plan", "checks", "decide"])
+        assert asyncio.run(scene()) == (["question"], ["plan", "decide"])
+
+
+def test_waves_of_inline_code_take_a_step_each() -> None:
+    """The turns are counted all the same: a run of the graph ends after so many of them."""
+    first = {"use": f"{HERE}:Inline", "name": "first"}
+    second = {
+        "use": f"{HERE}:Inline",
+        "name": "second",
+        "when": {"question": "first", "threshold": 0.5},
+    }
+    components = {"second": {"inputs": {"all": {"verdicts_of": "second", "if_skipped": "zero"}}}}
+    reward = {"first": 1.0, "second": 1.0}
+    with jury(first, second, components=components, reward=reward) as opened:
+        (group,) = groups("x")
+
+        async def scene() -> list[Any]:
+            in_work = GroupsInWork()
+            in_work.add_unplanned(group, opened.context)
+            in_work.close()
+            updates = score_graph.build().astream(
+                ScoreState(turn=0), context=in_work, stream_mode="updates"
+            )
+            steps = [step async for update in updates for step in update.items()]
+            return [(name, update and update.get("turn")) for name, update in steps]
+
+        assert asyncio.run(scene()) == [("plan", 1), ("route", 2), ("decide", None)]

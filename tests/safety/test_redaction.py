@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.safety.redaction import (
+    LazyRedactor,
     Redactor,
     find_secrets,
     is_placeholder,
@@ -220,6 +221,16 @@ def test_the_redactor_of_the_process_is_built_once_and_knows_the_environment(
     assert redactor.redact_text(f"401 {PLAIN}") == "401 [redacted]"
     monkeypatch.setitem(os.environ, "CANARY_API_KEY", "another-9876543210")
     assert process_redactor().redact_text("another-9876543210") == "[redacted]"
+
+
+def test_a_lazy_redactor_knows_the_environment_of_its_first_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    redactor = LazyRedactor(["given-0123456789"])
+    monkeypatch.setenv("CANARY_API_KEY", PLAIN)
+    assert redactor.redact_text(f"{PLAIN} given-0123456789") == "[redacted] [redacted]"
+    monkeypatch.delenv("CANARY_API_KEY")
+    assert redactor.has_secret_in(PLAIN)
 
 
 def test_only_jurygraphs_own_errors_are_redacted() -> None:
