@@ -381,8 +381,6 @@ def _transpose(columns: Mapping[str, Iterable[Any]]) -> Iterator[dict[str, Any]]
 def _to_numbers(values: Floats, is_present: Bools) -> list[float | None]:
     """Return the values as a list, with None where there is none."""
     numbers = np.asarray(values, dtype=np.float64).tolist()
-    if is_present.all():
-        return numbers  # type: ignore[no-any-return]
     return [
         value if is_shown else None
         for value, is_shown in zip(numbers, is_present.tolist(), strict=True)
@@ -412,7 +410,7 @@ def _named_rows(
                 key: np.asarray(array, dtype=np.float64).tolist() for key, array in numbers.items()
             }
             columns[name] = _transpose(lists)
-    if not columns:
+    if not columns:  # an array of no numbers costs 5 µs of CPU, and most groups have none
         return [{}] * rows
     named_rows = _transpose(columns)
     if not np.isnan(arrays).any():
@@ -751,7 +749,8 @@ def _components(
         effective = np.where(component.present, component.value, 0.0)
         figures = [*component.parts.values(), *diagnostics.values()]
         # NaN is allowed in figures: there is nothing to report.
-        if not np.isfinite(effective).all() or np.isinf(figures).any():
+        has_infinity = bool(figures) and np.isinf(figures).any()
+        if not np.isfinite(effective).all() or has_infinity:
             raise PlanError(
                 f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; fix the "
                 "combiner, or bring the weights of the component's inputs closer together"

@@ -149,6 +149,7 @@ class ConstantObject(dict[str, Any]):
 _LONG_TEXT = 1 << 16
 """Length in characters from which a text is encoded in pieces."""
 
+_TEXT = {str}
 _PLAIN = frozenset((str, int, bool, type(None), ConstantObject))
 
 
@@ -273,7 +274,7 @@ def _has_long_text(value: Any) -> bool:
         if kind is str:
             has_long_text = has_long_text or len(part) > _LONG_TEXT
         elif kind is dict:
-            if not all(type(key) is str for key in part):
+            if part and {*map(type, part)} != _TEXT:
                 return False
             values += part.values()
         elif kind is list or kind is tuple:
