@@ -122,7 +122,7 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
         # imported after open_jury has disabled LangSmith's tracing, because imports may read the environment
         from jurygraph.runs.workflows.branch import open_reused_run
         from jurygraph.runs.workflows.scoring_job import ScoringJob
-        from jurygraph.runs.workflows.stored_work import StoredWork
+        from jurygraph.runs.workflows.stored_work import StoredWork, columns_of_older_chats
         from jurygraph.runs.workflows.totals import RunTotals
         from jurygraph.sources import open_tasks
         from jurygraph.sources.tasks import open_profiles
@@ -131,13 +131,16 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
             if note not in printed:
                 print_message(note)
                 printed.add(note)
+        columns = options.columns
+        if columns is None and options.responses is None:
+            columns = columns_of_older_chats(options.tasks, options.run)
         with (
             open_reused_run(options.branch, jury) as branch,
             open_tasks(
                 options.tasks,
                 options.responses,
                 options.edges_from,
-                columns=options.columns,
+                columns=columns,
                 allow_files_outside=options.allow_files_outside,
                 defaults=jury.config.task_defaults,
             ) as source,

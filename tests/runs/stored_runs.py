@@ -2,6 +2,9 @@
 
 Each archive below tests/data/stored_runs was made by one version of the code, and is never made again. Whoever changes
 what a run stores adds another one; the old ones must be opened, verified, gone on with and shown for good.
+
+`hub` has no conversations. `chat-labels` is of the last code that read the `tools` of a file of chats as labels;
+`conversations` of the first with a column for them whose archive was stored.
 """
 
 import io
@@ -37,6 +40,63 @@ TASKS = [
 ]
 CONFIG = "evaluators: [maths.accuracy]\n"
 RECORDED_TASK = jg.Task(id="letter", query="Write to Ann.")
+TURNS_TASK = jg.Task(
+    id="hat",
+    query="I need a hat.",
+    rubric={"criteria": [{"id": "polite", "text": "It is polite.", "weight": 1}]},
+)
+CALL = {"id": "1", "function": {"name": "find_hat", "arguments": '{"colour": "red"}'}}
+CHAT: list[dict[str, Any]] = [
+    {"role": "assistant", "content": "Which colour, please?", "reasoning": "They want a hat."},
+    {"role": "user", "content": "Red."},
+    {"role": "assistant", "content": "", "tool_calls": [CALL]},
+    {"role": "tool", "content": "one red hat", "tool_call_id": "1"},
+    {"role": "assistant", "content": "There is one; wait, please."},
+]
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "find_hat",
+        "parameters": {
+            "type": "object",
+            "properties": {"colour": {"type": "string", "enum": ["red", "blue"]}},
+        },
+    },
+}
+CHATS = [
+    {
+        "id": name,
+        "messages": [{"role": "user", "content": "A hat!"}, *CHAT[:-1], last],
+        "tools": [TOOL],
+        "shop": name,
+    }
+    for name, last in (
+        ("kind", CHAT[-1]),
+        ("rude", {"role": "assistant", "content": "Find it yourself."}),
+    )
+]
+CHATS_CONFIG = """
+evaluators:
+  - tools.valid
+  - {use: manners.kind, scope: turn, turns: min, sees: full_trace}
+reward: {valid: 1, kind: 1}
+failure: {min_coverage: 0.4}
+"""
+MANNERS = """import jurygraph as jg
+
+
+@jg.evaluator(version="1")
+def kind(task, response):
+    met = "yourself" not in response.text
+    return jg.Verdict(score=float(met), met=met, reason=response.text[-20:])
+"""
+TURNS = {
+    "use": "criteria",
+    "scope": "turn",
+    "turns": "first_failure",
+    "samples": 2,
+    "sees": "full_trace",
+}
 
 
 def polite_jury(**settings: Any) -> jg.Jury:
@@ -46,11 +106,23 @@ def polite_jury(**settings: Any) -> jg.Jury:
     return jg.Jury(model=judge, evaluators=[criteria], **settings)
 
 
-def score(folder: Path, out: str, *options: str) -> None:
-    """Score the tasks of a folder into a run in it."""
-    tasks = folder / "tasks.jsonl"
-    done = run_command("score", str(tasks), "--out", str(folder / out), *options)
+def turns_jury(**settings: Any) -> jg.Jury:
+    """Return a jury that asks a scripted judge about each turn of a conversation."""
+    judge = ScriptedJudge({"polite": lambda letter: letter.endswith("please?")})
+    config = {"evaluators": [TURNS]}
+    return jg.Jury.from_config(config, model=judge, **settings)
+
+
+def score(folder: Path, out: str, *options: str, tasks: str = "tasks.jsonl") -> None:
+    """Score a file of a folder into a run in it."""
+    done = run_command("score", str(folder / tasks), "--out", str(folder / out), *options)
     assert done.code == 0, done.err
+
+
+def score_chats(folder: Path, *options: str) -> None:
+    """Score the chats of a folder into its run `chats`."""
+    config = str(folder / "chats.yaml")
+    score(folder, "chats", "--config", config, *options, tasks="chats.jsonl")
 
 
 @contextmanager
@@ -60,7 +132,8 @@ def _rank(number: int) -> Iterator[None]:
 
 
 def make(folder: Path) -> None:
-    """Make the runs: scored in part, whole and sealed, branched, re-scored, with an erasure, recorded, and of ranks."""
+    """Make the runs: scored in part, whole and sealed, branched, re-scored, with an erasure, recorded, of ranks, of
+    chats in part, and with verdicts on turns by a judge."""
     (folder / "tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in TASKS))
     (folder / "jury.yaml").write_text(CONFIG)
     score(folder, "part", "--limit", "1")
@@ -94,6 +167,12 @@ def make(folder: Path) -> None:
     for number in range(2):
         with _rank(number), polite_jury(record=f"{folder}/ranks/{{rank}}") as jury:
             jury.score(RECORDED_TASK, ["Ann, please wait.", "Wait."])
+    (folder / "chats.jsonl").write_text("".join(json.dumps(chat) + "\n" for chat in CHATS))
+    (folder / "chats.yaml").write_text(CHATS_CONFIG)
+    (folder / "manners.py").write_text(MANNERS)
+    score_chats(folder, "--limit", "1")
+    with turns_jury(record=folder / "turns") as jury:
+        jury.score(TURNS_TASK, [jg.Response(id="chat", messages=CHAT)], step=1)
 
 
 def archive(folder: Path) -> bytes:
@@ -114,6 +193,6 @@ if __name__ == "__main__":
     with TemporaryDirectory() as name:
         make(Path(name))
         ARCHIVES.mkdir(exist_ok=True)
-        target = ARCHIVES / f"{version('jurygraph')}-hub.zip"
+        target = ARCHIVES / f"{version('jurygraph')}-conversations.zip"
         assert not target.exists(), "an archive is made once"
         target.write_bytes(archive(Path(name)))

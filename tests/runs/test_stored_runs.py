@@ -9,7 +9,21 @@ import pytest
 import jurygraph as jg
 from jurygraph.runs.run import Run
 from tests.command import run_command
-from tests.runs.stored_runs import ARCHIVES, RECORDED_TASK, TASKS, archive, make, polite_jury, score
+from tests.runs.stored_runs import (
+    ARCHIVES,
+    CHAT,
+    CHATS,
+    RECORDED_TASK,
+    TASKS,
+    TOOL,
+    TURNS_TASK,
+    archive,
+    make,
+    polite_jury,
+    score,
+    score_chats,
+    turns_jury,
+)
 
 RUNS = {
     "part": 2,
@@ -19,8 +33,15 @@ RUNS = {
     "erased": 6,
     "recorded": 3,
     "ranks": 4,
+    "chats": 1,
+    "turns": 1,
 }
 """The kinds of stored runs, each with its number of traces."""
+WITHOUT_CONVERSATIONS = "0.1.0-hub.zip"
+CONVERSATIONS = sorted(
+    path.name for path in ARCHIVES.glob("*.zip") if path.name != WITHOUT_CONVERSATIONS
+)
+TOOLS_AS_LABELS = "0.1.0-chat-labels.zip"
 
 
 def run(*arguments: object) -> str:
@@ -29,22 +50,29 @@ def run(*arguments: object) -> str:
     return done.out
 
 
-@pytest.fixture(params=sorted(path.name for path in ARCHIVES.glob("*.zip")))
+def extract(name: str, folder: Path) -> Path:
+    with zipfile.ZipFile(ARCHIVES / name) as file:
+        file.extractall(folder)
+    return folder
+
+
+@pytest.fixture(params=[WITHOUT_CONVERSATIONS, *CONVERSATIONS])
 def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    with zipfile.ZipFile(ARCHIVES / request.param) as file:
-        file.extractall(tmp_path)
-    return tmp_path
+    return extract(request.param, tmp_path)
 
 
 def test_every_stored_run_is_opened_verified_and_shown(stored: Path) -> None:
-    for name, traces in RUNS.items():
+    has_conversations = (stored / "chats.jsonl").exists()
+    kinds = set(RUNS) if has_conversations else set(RUNS) - {"chats", "turns"}
+    assert {path.name for path in stored.iterdir() if path.is_dir()} == kinds
+    for name in sorted(kinds):
         run("verify", stored / name)
         shown = json.loads(run("show", stored / name, "--json").splitlines()[0])
         assert f"reward    {shown['reward']['value']:.4f}" in run(
             "show", stored / name, "--response", shown["response_id"]
         )
         with Run.open(stored / name) as opened:
-            assert len(list(opened.traces())) == traces, name
+            assert len(list(opened.traces())) == RUNS[name], name
     rewards = [trace["reward"]["value"] for trace in _traces(stored / "whole")]
     assert rewards == [1.0, 0.0] * 3
     assert [trace["reward"]["value"] for trace in _traces(stored / "rescored")] == [0.5, 0.0] * 3
@@ -67,6 +95,39 @@ def test_stored_runs_are_gone_on_with(stored: Path) -> None:
         traces = jury.score(RECORDED_TASK, ["Ann, please wait."])
         assert [trace.response_id for trace in traces] == ["letter@2/1"]
     run("verify", stored / "recorded")
+
+
+@pytest.mark.parametrize("archive_name", CONVERSATIONS)
+def test_stored_conversations_are_gone_on_with(archive_name: str, tmp_path: Path) -> None:
+    """Where the run kept the tools as labels, those of the rest are labels as well."""
+    stored = extract(archive_name, tmp_path)
+    score_chats(stored)
+    run("verify", stored / "chats")
+    with Run.open(stored / "chats") as opened:
+        scored = list(opened.scored_responses())
+        tasks = [opened.task(trace.task_id) for trace, _ in scored]
+    assert [trace.reward.components["kind"] for trace, _ in scored] == [1.0, 0.0]
+    assert len(scored) == len(CHATS)
+    are_labels = archive_name == TOOLS_AS_LABELS
+    for (trace, response), task in zip(scored, tasks, strict=True):
+        assert ("tools" in trace.labels) == are_labels
+        assert (task is not None and task.tools is not None) != are_labels
+        assert trace.reward.components["valid"] == (None if are_labels else 1.0)
+        assert response is not None
+        assert response.messages[0].tool_calls[0].name == TOOL["function"]["name"]
+    with turns_jury(record=stored / "turns") as jury:
+        for step, name in ((1, "chat"), (2, "next")):  # the first group is stored
+            jury.score(TURNS_TASK, [jg.Response(id=name, messages=CHAT)], step=step)
+    run("verify", stored / "turns")
+    with Run.open(stored / "turns") as opened:
+        scored = list(opened.scored_responses())
+    assert [trace.response_id for trace, _ in scored] == ["chat", "next"]
+    for trace, response in scored:
+        assert trace.reward.value == 0.5  # the first of two turns is polite
+        assert [verdict.turn for verdict in trace.verdicts] == [0, 0, 4, 4]
+        assert response is not None
+        assert "They want a hat." in response.text
+    assert "in turn 4" in run("explain", stored / "turns", "--response", "chat")
 
 
 def test_a_new_archive_has_each_kind(tmp_path: Path) -> None:

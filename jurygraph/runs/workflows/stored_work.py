@@ -2,19 +2,29 @@
 
 import uuid
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from itertools import islice
+from pathlib import Path
 
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote
 from jurygraph.runs.recorder import build_header
-from jurygraph.runs.run import Run, ScoredResponse
-from jurygraph.runs.store.header import Extent, Header, changes, differences, format_value
+from jurygraph.runs.run import Run, ScoredResponse, open_ledger
+from jurygraph.runs.store.folder import LEDGER
+from jurygraph.runs.store.header import (
+    Extent,
+    Header,
+    changes,
+    differences,
+    format_value,
+    read_header,
+)
 from jurygraph.runs.workflows.scoring_job import ScoringJob
 from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import Response, Task
-from jurygraph.sources import TaskSource
+from jurygraph.sources import TableColumns, TaskSource
 from jurygraph.sources.files import close_on_error
+from jurygraph.sources.task_tables import columns_of_chats
 
 _MAX_LISTED = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""
@@ -119,6 +129,23 @@ class StoredWork(AbstractContextManager["StoredWork"]):
         if self.run is not None:
             self.run.close()
             self.run = None
+
+
+def columns_of_older_chats(path: str | Path, folder: Path) -> TableColumns | None:
+    """Return the columns by which the run in a folder reads this file of chats, if they have no `tools`; else None.
+
+    Runs that were made before chats had a `tools` column kept the tools as labels. They go on with that: the tasks that
+    are left are read like those that are scored, and are the tasks that were planned.
+    """
+    columns = columns_of_chats(path)
+    if columns is None or not (folder / LEDGER).is_file():
+        return None
+    ledger = open_ledger(folder)
+    if ledger is None:
+        return None
+    with closing(ledger):
+        stored = read_header(ledger).columns
+    return stored if stored == columns.model_copy(update={"tools": None}) else None
 
 
 def _scored_numbers(run: Run) -> list[int]:
