@@ -131,6 +131,22 @@ def read_groups(run: Run) -> Iterator[StoredGroup]:
         raise TraceMismatch(f"{run.ledger.path}: has traces that {run.source.folder} does not have")
 
 
+def read_groups_after(run: Run, after: int, up_to: int) -> Iterator[StoredGroup]:
+    """Yield the groups whose records have numbers above `after` and up to `up_to`, as they were stored.
+
+    For an index of a run with verdicts of its own: links are not checked, and a group that replaces another comes, too.
+    Raises `TraceMismatch` where a record cannot be read.
+    """
+    ledger = run.ledger
+    for record in ledger.records("group", after, up_to):
+        body = _read_body(run, record)
+        task = run.task_record(record.key).content
+        names = [spec.name for spec in run.decision(task["decision"]).specs]
+        members = ledger.records("trace", record.seq, record.seq + body["size"])
+        traces = [_build_outline(run, member, None, names) for member in members]
+        yield StoredGroup(record, body, task["survey"], task["decision"], traces)
+
+
 def group_verdicts(run: Run, group: StoredGroup, decision: Decision) -> GroupVerdicts:
     outline = run.source.survey_outline(group.survey)
     names = [trace.response_id for trace in group.traces]

@@ -387,6 +387,9 @@ class Run(Displayed):
             self._task_record(self.source.ledger, task_id).content["survey"]
         )
 
+    def task_record(self, task_id: str) -> Record:
+        return self._task_record(self.source.ledger, task_id)
+
     def decision_of(self, task_id: str) -> Decision:
         return self.decision(self._task_record(self.ledger, task_id).content["decision"])
 

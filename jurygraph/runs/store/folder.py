@@ -21,13 +21,23 @@ LEDGER = "run.sqlite"
 CONFIG = "config.yaml"
 LOCK = "run.lock"
 SEAL = "seal.json"
+INDEX = "index.sqlite"
+"""What `jurygraph view` searches, made from the ledger; it may be deleted at any time."""
 PLANNING = "planning.sqlite"
 """Model calls made while tasks are planned, until they are in the ledger of the run."""
 
 _SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 _PLANNING_FILES = frozenset(PLANNING + suffix for suffix in _SQLITE_SUFFIXES)
+_INDEX_FILES = frozenset(INDEX + suffix for suffix in _SQLITE_SUFFIXES)
 RUN_FILES = frozenset(
-    {*(LEDGER + suffix for suffix in _SQLITE_SUFFIXES), *_PLANNING_FILES, CONFIG, LOCK, SEAL}
+    {
+        *(LEDGER + suffix for suffix in _SQLITE_SUFFIXES),
+        *_PLANNING_FILES,
+        *_INDEX_FILES,
+        CONFIG,
+        LOCK,
+        SEAL,
+    }
 )
 
 _CONFIG_COMMENT = (
@@ -132,6 +142,12 @@ def remove_folder(folder: Path, made: Iterable[Path]) -> None:
 def discard_planning(folder: Path) -> None:
     """Remove the model calls of planning, once they are in the run or must not be kept."""
     for name in _PLANNING_FILES:
+        (folder / name).unlink(missing_ok=True)
+
+
+def discard_index(folder: Path) -> None:
+    """Remove the index of a run, which is made again when somebody looks at the run."""
+    for name in _INDEX_FILES:
         (folder / name).unlink(missing_ok=True)
 
 

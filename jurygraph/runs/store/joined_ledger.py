@@ -31,6 +31,9 @@ class JoinedLedger(Ledger):
         self.count = self._starts.pop()
         self.head = ledgers[-1].head
 
+    def refresh(self) -> None:
+        """Leave the records as they were when the ledgers were opened: new ones would renumber those after them."""
+
     def __del__(self) -> None:
         """Leave the connections to the ledgers, which own them."""
 

@@ -263,6 +263,10 @@ class Ledger:
                 f"{self.path}: another program reads the run just now; end it, and try again"
             ) from None
 
+    def refresh(self) -> None:
+        """Take note of the records that another process has appended."""
+        self._read_head()
+
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Read the ledger in its current state inside the context, whatever another process writes."""

@@ -15,7 +15,7 @@ from jurygraph.messages import did_you_mean
 from jurygraph.models.cache import default_folder, erase_replies
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.atomic_files import REPLACEMENT_NAMES, write_atomically
-from jurygraph.runs.store.folder import discard_planning
+from jurygraph.runs.store.folder import discard_index, discard_planning
 from jurygraph.runs.store.ledger import MAX_TEXTS, Draft, Record, Text
 from jurygraph.runs.store.packing import read_shared_lists, responses_shown
 from jurygraph.runs.writable_run import WritableRun
@@ -73,6 +73,8 @@ class _Erasure:
         replies, calls, unreached = self._erase_outside(erased)
         # it holds texts too; tasks that are still to be planned repeat their calls
         discard_planning(self._run.folder)
+        # it has the words of the texts
+        discard_index(self._run.folder)
         for leftover in self._run.folder.glob(REPLACEMENT_NAMES):
             leftover.unlink()
         ledger.append(

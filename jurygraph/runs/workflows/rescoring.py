@@ -84,7 +84,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     `report` receives the number of newly written traces. Raises `InputError` where the config changes the questions,
     or where the folder is not empty, and `ConfigError` or `PlanError` where the recipe does not fit.
     """
-    _refuse_other_questions(run, config)
+    refuse_other_questions(run, config)
     records = run.header.evaluators
     combiners = run.load_combiners(config)
     check_recipe(config, records)
@@ -154,7 +154,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return math.fsum(numbers) / len(numbers) if numbers else None
 
 
-def _refuse_other_questions(run: Run, config: Config) -> None:
+def refuse_other_questions(run: Run, config: Config) -> None:
     settings_in_run = run.config.model_dump(mode="json")
     for key, _, _ in changes(settings_in_run, config.model_dump(mode="json")):
         section = key.split(".")[0].split("[")[0]

@@ -1,0 +1,87 @@
+"""`jurygraph view`: look at a run, or at two, in a browser."""
+
+import asyncio
+import secrets
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jurygraph.cli.options import RunFolder, argument
+from jurygraph.cli.render.text import print_message, print_result, progress
+from jurygraph.errors import InputError
+
+if TYPE_CHECKING:
+    from jurygraph.viewer.pages import OpenRun
+
+_PORT = 7576
+
+
+def view(
+    run: RunFolder,
+    other: Annotated[
+        Path | None, argument("RUN2", "Another run, to be compared with the first.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = _PORT,
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to listen on. Any but loopback needs a token, which is printed."
+        ),
+    ] = "127.0.0.1",
+) -> None:
+    """Look at a run in a browser: what its responses lost, and why.
+
+    Pages have the run, a table of responses, each response with its losses and quotations, and each verdict with prompt
+    and reply; "what if" decides again from the stored verdicts. Nothing is written except an index beside the ledger
+    (`index.sqlite`), which may be deleted. A run that is being scored may be looked at. Ctrl-C ends it.
+
+    \b
+    Example:
+        jurygraph view run
+        jurygraph view before after --port 8000
+    """
+    from jurygraph.runs.run import Run
+    from jurygraph.viewer.index import RunIndex
+    from jurygraph.viewer.pages import OpenRun
+
+    with ExitStack() as opening:
+        runs: dict[str, OpenRun] = {}
+        for letter, folder in zip("ab", [run, *([] if other is None else [other])], strict=False):
+            stored_run = opening.enter_context(closing(Run.open(folder)))
+            index = opening.enter_context(closing(RunIndex(stored_run)))
+            responses = stored_run.ledger.count_records("trace")
+            with progress("indexing", responses, "responses") as report:
+                index.update(report)
+            runs[letter] = OpenRun(stored_run, index)
+        if other is not None:
+            runs["a"].other = runs["b"]
+        asyncio.run(_serve(runs, host, port))
+
+
+async def _serve(runs: "dict[str, OpenRun]", host: str, port: int) -> None:
+    from aiohttp import web
+
+    from jurygraph.viewer.server import LOOPBACK, make_app
+
+    token = None if host in LOOPBACK else secrets.token_urlsafe(24)
+    hosts: set[str] = set()
+    runner = web.AppRunner(make_app(runs, hosts=hosts, token=token), access_log=None)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        try:
+            await site.start()
+        except OSError as error:
+            problem = f"{host}:{port}: cannot be listened on ({error.strerror or error})"
+            raise InputError(f"{problem}; name another with --port, or 0 for a free one") from None
+        address = runner.addresses[0]
+        bound = address[1]
+        hosts.update(f"{name}:{bound}" for name in (*LOOPBACK[:2], f"[{LOOPBACK[2]}]", host))
+        query = "" if token is None else f"?token={token}"
+        print_result(f"http://{host}:{bound}/{query}")
+        print_message("Ctrl-C ends it")
+        await asyncio.Event().wait()
+    finally:
+        await runner.cleanup()

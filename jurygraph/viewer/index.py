@@ -1,0 +1,259 @@
+"""The index of a run: what the pages filter, sort and search, derived from the ledger into a SQLite file beside it.
+
+It is bound to a head of the ledger, grows with the run, and is made again where it does not fit. It proves nothing:
+whatever a page shows of a single response is read from the run itself. Texts are searchable words without the texts.
+"""
+
+import json
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from jurygraph.display import ProgressCallback
+from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups, read_groups_after
+from jurygraph.runs.run import Run
+from jurygraph.runs.store import folder as run_folder
+from jurygraph.runs.store.ledger import MAX_TEXTS
+from jurygraph.runs.store.packing import unpack_response
+from jurygraph.schema.task import Task, chat_text
+
+VERSION = 1
+"""Version of the tables; an index of another one is made again."""
+_BATCH = 256
+"""Groups that are added in one transaction."""
+
+_TABLES = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE names (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (kind, name));
+CREATE TABLE responses (
+    number INTEGER PRIMARY KEY, group_number INTEGER NOT NULL, task INTEGER NOT NULL, name TEXT NOT NULL,
+    agent INTEGER, status TEXT NOT NULL, reward REAL, coverage REAL NOT NULL, gates TEXT NOT NULL,
+    failed INTEGER NOT NULL, unsupported INTEGER NOT NULL, calls INTEGER NOT NULL, cost REAL, at INTEGER NOT NULL);
+CREATE INDEX responses_of_a_task ON responses (task);
+CREATE TABLE components (
+    component INTEGER NOT NULL, response INTEGER NOT NULL, judged REAL, counted REAL,
+    PRIMARY KEY (component, response)) WITHOUT ROWID;
+CREATE TABLE verdicts (
+    question INTEGER NOT NULL, response INTEGER NOT NULL, position INTEGER NOT NULL, judge INTEGER, score REAL,
+    failure INTEGER, PRIMARY KEY (question, response, position)) WITHOUT ROWID;
+CREATE VIRTUAL TABLE queries USING fts5 (text, content = '', detail = 'column');
+CREATE VIRTUAL TABLE texts USING fts5 (text, reasons, content = '', detail = 'column');
+"""
+
+
+class RunIndex:
+    """The index of one run, in its folder.
+
+    It is in a temporary folder instead where the run's may not be written, and where the texts are those of other
+    runs: an erasure in one of these does not know of it.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._folder = run.folder
+        if run.base is not None or run.is_set or not os.access(run.folder, os.W_OK):
+            self._temporary = tempfile.TemporaryDirectory(prefix="jurygraph-")
+            self._folder = Path(self._temporary.name)
+        self._connection = _connect(self._folder / run_folder.INDEX)
+        self._numbers: dict[tuple[str, str], int] = {}
+        if not self._fits():
+            self._begin_anew()
+
+    def close(self) -> None:
+        self._connection.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def fetch(self, query: str, *values: Any) -> list[Any]:
+        return self._connection.execute(query, values).fetchall()
+
+    def names(self, kind: str) -> dict[str, int]:
+        """Return the names of a kind with their numbers: agent, component, question, judge, failure or task."""
+        rows = self.fetch("SELECT name, number FROM names WHERE kind = ? ORDER BY number", kind)
+        return dict(rows)
+
+    @property
+    def records(self) -> int:
+        """The number of records of the ledger that the index contains."""
+        ((value,),) = self.fetch("SELECT value FROM facts WHERE name = 'records'")
+        return int(value)
+
+    def update(self, report: ProgressCallback = lambda count: None) -> bool:
+        """Add the groups that were stored since the last time, and return whether there were any.
+
+        `report` receives the numbers of responses added.
+        """
+        ledger = self.run.ledger
+        ledger.refresh()
+        before = self.records
+        if ledger.count == before:
+            return False
+        if self._has_erasures(before):
+            self._begin_anew()
+            before = 0
+        end = ledger.count
+        groups = self._new_groups(before, end)
+        while batch := list(islice(groups, _BATCH)):
+            with self._connection:
+                for group in batch:
+                    self._add_group(group)
+            report(sum(len(group.traces) for group in batch))
+        with self._connection:
+            self._set_fact("records", end)
+            self._set_fact("head", ledger.record_at(end).link.hex())
+        return True
+
+    def _new_groups(self, after: int, up_to: int) -> Iterator[StoredGroup]:
+        if self.run.base is not None:
+            return read_groups(self.run)
+        return read_groups_after(self.run, after, up_to)
+
+    def _has_erasures(self, after: int) -> bool:
+        """Return whether texts were erased since: their words can only be dropped with all others."""
+        return next(self.run.source.ledger.records("erasure", after), None) is not None
+
+    def _fits(self) -> bool:
+        try:
+            facts = dict(self.fetch("SELECT name, value FROM facts"))
+        except sqlite3.DatabaseError:
+            return False
+        if facts.get("version") != VERSION or facts.get("run") != self.run.id:
+            return False
+        records = facts["records"]
+        if records > self.run.ledger.count:
+            return False
+        return not records or self.run.ledger.record_at(records).link.hex() == facts["head"]
+
+    def _begin_anew(self) -> None:
+        self._connection.close()
+        run_folder.discard_index(self._folder)
+        self._connection = _connect(self._folder / run_folder.INDEX)
+        self._numbers = {}
+        with self._connection:
+            self._connection.executescript(_TABLES)
+            for name, value in (("version", VERSION), ("run", self.run.id), ("records", 0)):
+                self._set_fact(name, value)
+
+    def _set_fact(self, name: str, value: Any) -> None:
+        self._connection.execute("REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+    def _number_of(self, kind: str, name: str) -> int:
+        number = self._numbers.get((kind, name))
+        if number is None:
+            self._connection.execute(
+                "INSERT OR IGNORE INTO names (kind, name) VALUES (?, ?)", (kind, name)
+            )
+            query = "SELECT number FROM names WHERE kind = ? AND name = ?"
+            ((number,),) = self.fetch(query, kind, name)
+            self._numbers[kind, name] = number
+        return number
+
+    def _add_group(self, group: StoredGroup) -> None:
+        is_new_task = ("task", group.record.key) not in self._numbers
+        task = self._number_of("task", group.record.key)
+        if is_new_task:
+            self._add_query(task, group.record.key)
+        if group.body.get("again"):  # infrastructure had failed: it replaces the one before it
+            self._drop_earlier(task, group)
+        outline = self.run.source.survey_outline(group.survey)
+        questions = [self._number_of("question", question.id) for question in outline.questions]
+        for trace in group.traces:
+            self._add_trace(task, group, trace, questions)
+
+    def _drop_earlier(self, task: int, group: StoredGroup) -> None:
+        name = group.body.get("phase"), group.body["step"]
+        ledger = self.run.source.ledger
+        query = "SELECT DISTINCT group_number FROM responses WHERE task = ?"
+        for (number,) in self.fetch(query, task):
+            body = ledger.record_at(number).content
+            if (body.get("phase"), body["step"]) == name:
+                self._connection.execute("DELETE FROM responses WHERE group_number = ?", (number,))
+
+    def _add_query(self, number: int, task_id: str) -> None:
+        content = self.run.task_content(task_id)
+        if content is None:  # erased
+            return
+        text = chat_text(Task.model_validate(content["task"]).query)
+        self._connection.execute("INSERT INTO queries (rowid, text) VALUES (?, ?)", (number, text))
+
+    def _add_trace(
+        self, task: int, group: StoredGroup, trace: TraceOutline, questions: Sequence[int]
+    ) -> None:
+        number = trace.record.seq
+        verdicts = trace.body["verdicts"]
+        calls = trace.body.get("calls", ())
+        costs = [call["cost"] for call in calls if call.get("cost") is not None]
+        row = (
+            number,
+            group.record.seq,
+            task,
+            trace.response_id,
+            None if trace.agent is None else self._number_of("agent", trace.agent),
+            trace.status,
+            trace.value,
+            trace.coverage,
+            ", ".join(trace.gates),
+            sum(verdict.get("status") == "failed" for verdict in verdicts),
+            sum("unsupported" in verdict for verdict in verdicts),
+            len(calls),
+            sum(costs) if costs else None,
+            trace.own_record.at,
+        )
+        marks = ", ".join("?" * len(row))
+        self._connection.execute(f"INSERT INTO responses VALUES ({marks})", row)
+        self._add_components(number, trace)
+        self._connection.executemany(
+            "INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?)",
+            self._verdict_rows(number, verdicts, questions),
+        )
+        self._add_texts(number, trace)
+
+    def _add_components(self, number: int, trace: TraceOutline) -> None:
+        rows = []
+        for name in trace.names:
+            judged, counted = trace.component(name)
+            rows.append((self._number_of("component", name), number, judged, counted))
+        self._connection.executemany("INSERT INTO components VALUES (?, ?, ?, ?)", rows)
+
+    def _verdict_rows(
+        self, number: int, verdicts: Iterable[Mapping[str, Any]], questions: Sequence[int]
+    ) -> Iterator[tuple[Any, ...]]:
+        for position, verdict in enumerate(verdicts):
+            judge = verdict.get("judge")
+            failure = verdict.get("failure")
+            yield (
+                questions[verdict["question"]],
+                number,
+                position,
+                None if judge is None else self._number_of("judge", judge),
+                verdict.get("score"),
+                None if failure is None else self._number_of("failure", " ".join(failure)),
+            )
+
+    def _add_texts(self, number: int, trace: TraceOutline) -> None:
+        ledger = self.run.source.ledger
+        texts = {text.id % MAX_TEXTS: text.content for text in ledger.stored_texts(number, number)}
+        if not texts:
+            return
+        response = unpack_response(trace.body, trace.response_id, texts)
+        reasons = []
+        for verdict in trace.body["verdicts"]:
+            content = texts.get(verdict.get("text", -1))
+            if content is not None:
+                reasons.append(json.loads(content).get("reason", ""))
+        row = (number, "" if response is None else response.text, "\n".join(reasons))
+        self._connection.execute("INSERT INTO texts (rowid, text, reasons) VALUES (?, ?, ?)", row)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path)
+    with suppress(sqlite3.DatabaseError):  # no index, which is found when it is read
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = OFF")  # what is lost is made again
+    return connection

@@ -1,0 +1,310 @@
+"""The pages: what each reads of a run and its index, and the template that lays it out."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import numpy as np
+from aiohttp import web
+
+from jurygraph.errors import InputError
+from jurygraph.explanation.terms import ExplainedVerdict
+from jurygraph.inference.clusters import Estimate, ratio_interval
+from jurygraph.runs.run import Run
+from jurygraph.schema import Config, Evidence, Response
+from jurygraph.studies import comparison
+from jurygraph.studies.report import Report
+from jurygraph.viewer.index import RunIndex
+from jurygraph.viewer.shapes import MarkedText, draw_waterfall, mark_evidence
+from jurygraph.viewer.table import TableQuery, list_facets, read_page
+from jurygraph.viewer.what_if import (
+    WhatIf,
+    explain_changed,
+    find_turns,
+    list_controls,
+    rank_agents,
+)
+from jurygraph.views.trace import TraceView, view_texts, view_trace
+from jurygraph.views.verdict import view_question
+
+Page = tuple[str, dict[str, Any]]
+_BUCKETS = 20
+_MAX_RANKINGS = 256
+
+
+class AgentMean(NamedTuple):
+    """The rewards of an agent: how many, and their mean with the interval over tasks; failed ones are left out."""
+
+    agent: str
+    responses: int
+    scored: int
+    mean: Estimate | None
+
+
+@dataclass
+class OpenRun:
+    """A run that is looked at, with its index."""
+
+    run: Run
+    index: RunIndex
+    other: "OpenRun | None" = None
+    """The second run, which this one is compared with."""
+    comparison: tuple[tuple[int, int], Report] | None = None
+    """The comparison with the other run, and the numbers of records of both when it was made."""
+
+    _rankings: dict[tuple[int, str], dict[str, float]] = field(default_factory=dict, repr=False)
+
+    def rank(self, config: Config) -> dict[str, float]:
+        """Return the mean reward of each agent under a config; it is computed once for the present records."""
+        key = self.index.records, config.model_dump_json()
+        if key not in self._rankings:
+            if len(self._rankings) >= _MAX_RANKINGS:
+                self._rankings.clear()
+            self._rankings[key] = rank_agents(self.run, config)
+        return self._rankings[key]
+
+    @property
+    def name(self) -> str:
+        return self.run.folder.resolve().name
+
+    def update(self) -> None:
+        """Take in what was stored since; figures of the whole run are computed again when they are needed."""
+        if self.index.update():
+            vars(self).pop("agents", None)
+            vars(self).pop("buckets", None)
+
+    @property
+    def state(self) -> str:
+        run = self.run
+        if run.is_closed:
+            return "complete"
+        if run.header.is_open_ended:
+            return f"open: {run.tasks_scored} groups so far"
+        return f"{run.tasks_scored} of {run.header.extent.tasks} tasks so far"
+
+    @cached_property
+    def agents(self) -> list[AgentMean]:
+        """The agents, the best mean first."""
+        rows = self.index.fetch(
+            "SELECT coalesce(names.name, ''), count(*), count(reward), sum(reward) FROM responses"
+            " LEFT JOIN names ON names.number = agent GROUP BY agent, task ORDER BY agent"
+        )
+        by_agent: dict[str, list[tuple[int, int, float]]] = {}
+        for agent, responses, scored, total in rows:
+            by_agent.setdefault(agent, []).append((responses, scored, total or 0.0))
+        agents = []
+        for agent, tasks in by_agent.items():
+            counts, scored, sums = np.array(tasks, dtype=np.float64).T
+            mean = ratio_interval(sums, scored) if scored.any() else None
+            agents.append(AgentMean(agent, int(counts.sum()), int(scored.sum()), mean))
+        return sorted(
+            agents, key=lambda row: (row.mean is None, -(row.mean.value if row.mean else 0.0))
+        )
+
+    @cached_property
+    def buckets(self) -> tuple[float, float, list[int]]:
+        """The ends of the rewards' range, and the number of rewards in each twentieth of it."""
+        ((low, high),) = self.index.fetch("SELECT min(reward), max(reward) FROM responses")
+        if low is None:
+            return 0.0, 1.0, []
+        low = min(low, 0.0)
+        high = max(high, 1.0)
+        rows = self.index.fetch(
+            "SELECT min(cast((reward - ?) / ? * ? AS INTEGER), ?), count(*) FROM responses"
+            " WHERE reward IS NOT NULL GROUP BY 1",
+            low,
+            high - low,
+            _BUCKETS,
+            _BUCKETS - 1,
+        )
+        counts = [0] * _BUCKETS
+        for bucket, count in rows:
+            counts[bucket] = count
+        return low, high, counts
+
+
+def show_run(opened: OpenRun, request: web.Request) -> Page:
+    index = opened.index
+    ((responses, failed, degraded, coverage, cost, calls, began, ended),) = index.fetch(
+        "SELECT count(*), sum(status = 'failed'), sum(status = 'degraded'), avg(coverage), sum(cost), sum(calls),"
+        " min(at), max(at) FROM responses"
+    )
+    worst = read_page(index, TableQuery(sort="reward"), rows=5)
+    components = index.fetch(
+        "SELECT names.name, avg(counted), avg(judged), sum(judged IS NULL), count(*) FROM components"
+        " JOIN names ON names.number = component GROUP BY component ORDER BY component"
+    )
+    context = {
+        "title": opened.name,
+        "responses": responses,
+        "failed": failed or 0,
+        "degraded": degraded or 0,
+        "coverage": coverage,
+        "cost": cost,
+        "calls": calls or 0,
+        "began": began,
+        "ended": ended,
+        "agents": opened.agents,
+        "buckets": opened.buckets,
+        "facets": list_facets(index),
+        "components": components,
+        "worst": worst,
+        "header": opened.run.header,
+    }
+    return "run.html", context
+
+
+def show_table(opened: OpenRun, request: web.Request) -> Page:
+    query = TableQuery.from_url(request.query)
+    page = read_page(opened.index, query)
+    facets = list_facets(opened.index)
+    questions = list(opened.index.names("question"))
+    context = {"title": "Responses", "page": page, "query": query, "facets": facets}
+    return "table.html", {**context, "questions": questions}
+
+
+def show_ranking(opened: OpenRun, request: web.Request) -> Page:
+    """Rank the agents under other settings, and find where a setting makes two of them change places."""
+    run = opened.run
+    changes = WhatIf.from_url(request.query)
+    controls = list_controls(run)
+    now = opened.rank(run.config)
+    changed = opened.rank(changes.config_of(run)) if changes.settings else None
+    scanned = next((each for each in controls if each.key == request.query.get("scan")), None)
+    turns = None
+    if scanned is not None and not scanned.choices:
+
+        def rank(value: float) -> dict[str, float]:
+            tried = WhatIf(settings=(*changes.settings, f"{scanned.key}={value!r}"))
+            return opened.rank(tried.config_of(run))
+
+        turns = find_turns(rank, scanned.low, scanned.high)
+    context = {
+        "title": "Ranking",
+        "now": now,
+        "changed": changed,
+        "changes": changes,
+        "controls": controls,
+        "scanned": scanned,
+        "turns": turns,
+    }
+    if is_part(request):
+        scan = f"scan={scanned.key}&" if scanned else ""
+        context["address"] = f"{request.path}?{scan}{changes.to_url()}"
+        return "ranking_part.html", context
+    return "ranking.html", context
+
+
+class ShownMessage(NamedTuple):
+    """A part of a response: whose words they are (empty for a plain text), and the words, cut at quotations."""
+
+    heading: str
+    kind: str
+    segments: Sequence[MarkedText]
+
+
+def show_response(opened: OpenRun, request: web.Request) -> Page:
+    name = _required(request, "id")
+    run = opened.run
+    explanation = run.explain(name)
+    view = view_trace(explanation)
+    changes = WhatIf.from_url(request.query)
+    changed = None if changes.is_empty else view_trace(explain_changed(run, name, changes))
+    group = run.group_with(name)
+    response = next(scored.response for scored in group if scored.trace.response_id == name)
+    evidence = number_evidence(view)
+    context = {
+        "title": name,
+        "view": view,
+        "drawn": draw_waterfall(view.lost),
+        "texts": view_texts(run, view.trace),
+        "messages": cut_response(response, [found for found, _ in evidence]),
+        "evidence": evidence,
+        "others": [scored.trace for scored in group],
+        "controls": list_controls(run),
+        "changes": changes,
+        "changed": changed,
+        "changed_drawn": None if changed is None else draw_waterfall(changed.lost),
+    }
+    if is_part(request):
+        address = f"{request.path}?{urlencode({'id': name})}"
+        context["address"] = address if changes.is_empty else f"{address}&{changes.to_url()}"
+        return "what_if.html", context
+    return "response.html", context
+
+
+def is_part(request: web.Request) -> bool:
+    """Return whether a part of a page is wanted, and not a page."""
+    return request.headers.get("HX-Request") == "true"
+
+
+def number_evidence(view: TraceView) -> list[tuple[Evidence, ExplainedVerdict]]:
+    """Return the quotations of all verdicts in their order, each with its verdict; a page counts them from 1."""
+    return [
+        (evidence, explained)
+        for explained in view.verdicts
+        for evidence in explained.verdict.evidence
+    ]
+
+
+def cut_response(response: Response | None, evidence: Sequence[Evidence]) -> list[ShownMessage]:
+    """Return a response as its messages, or as one text, with its quotations; none if it was erased."""
+    if response is None:
+        return []
+    own = [
+        found if found.source == "response" else found.model_copy(update={"start": None})
+        for found in evidence
+    ]
+    if not response.turns:
+        return [ShownMessage("", "text", mark_evidence(response.text, own, 0, len(response.text)))]
+    messages = []
+    for turn in response.turns:
+        heading = f"[{turn.message}] {turn.role}"
+        segments = mark_evidence(response.text, own, turn.start, turn.end)
+        messages.append(ShownMessage(heading, turn.kind, segments))
+    return messages
+
+
+def show_verdict(opened: OpenRun, request: web.Request) -> Page:
+    view = view_question(opened.run, _required(request, "id"), _required(request, "question"))
+    return "verdict.html", {"title": f"{view.question} on {view.response_id}", "view": view}
+
+
+def show_comparison(opened: OpenRun, request: web.Request) -> Page:
+    """Compare the second run with the first. Raises `InputError` where they have no response in common."""
+    other = opened.other
+    if other is None:
+        raise InputError("compare: name two runs, `jurygraph view RUN RUN2`")
+    report = _compare(opened, other)
+    return "compare.html", {"title": "B − A", "other": other, "report": report}
+
+
+def _compare(before: OpenRun, after: OpenRun) -> Report:
+    """Return the comparison of two runs as they are now; it is computed once for their records."""
+    state = before.index.records, after.index.records
+    if before.comparison is None or before.comparison[0] != state:
+        settings = comparison.setting_notes(before.run.header, after.run.header)
+        responses = [comparison.read_responses(opened.run) for opened in (before, after)]
+        report = comparison.compare(responses[0], responses[1], differing=settings)
+        before.comparison = state, report
+    return before.comparison[1]
+
+
+def _required(request: web.Request, name: str) -> str:
+    value = request.query.get(name)
+    if not value:
+        raise InputError(f"{request.path}: the address has no {name!r}; follow a link of the table")
+    return value
+
+
+PAGES: Mapping[str, Callable[[OpenRun, web.Request], Page]] = {
+    "/": show_run,
+    "/responses": show_table,
+    "/response": show_response,
+    "/verdict": show_verdict,
+    "/compare": show_comparison,
+    "/ranking": show_ranking,
+}
+"""By path below the letter of a run: the function that returns the template and what it lays out."""

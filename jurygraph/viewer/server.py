@@ -1,0 +1,161 @@
+"""The server of `jurygraph view`: routes, and who may ask. Pages are read-only, and need nothing from elsewhere.
+
+Bound to loopback it answers requests that name loopback in Host, so that no web page that a browser has open can read a
+run by another name of this machine. Bound to anything else it needs a token as well.
+"""
+
+import hmac
+import secrets
+from collections.abc import Awaitable, Callable, Collection
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from jurygraph.errors import JurygraphError
+from jurygraph.viewer.pages import PAGES, OpenRun, is_part
+from jurygraph.viewer.shapes import FILTERS
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_COOKIE = "jurygraph"
+_STATIC = {
+    "style.css": "text/css",
+    "page.js": "text/javascript",
+    "htmx-4.0.1.min.js": "text/javascript",
+}
+RUNS = web.AppKey("runs", dict[str, OpenRun])
+TEMPLATES = web.AppKey("templates", Environment)
+
+
+def make_app(
+    runs: dict[str, OpenRun], *, hosts: Collection[str], token: str | None
+) -> web.Application:
+    """Return the application for runs by their letter: `a`, and `b` for a second one.
+
+    Args:
+        hosts: the names, with the port, under which it answers.
+        token: what a browser has to show once in `?token=`; None where loopback is all that can reach it.
+    """
+    app = web.Application(middlewares=[_guard(hosts, token), _show_errors])
+    app[RUNS] = runs
+    app[TEMPLATES] = make_templates()
+    app.router.add_get("/", _begin)
+    app.router.add_get("/favicon.ico", _send_no_icon)
+    app.router.add_get("/static/{name}", _send_static)
+    for path, page in PAGES.items():
+        app.router.add_get(f"/{{run:[ab]}}{path}", _serve(page))
+    return app
+
+
+def make_templates() -> Environment:
+    """Return the templates, which escape every value and refuse names that have none."""
+    templates = Environment(
+        loader=PackageLoader("jurygraph.viewer"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters.update(FILTERS)
+    return templates
+
+
+def _guard(hosts: Collection[str], token: str | None) -> Any:
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.host not in hosts:
+            raise web.HTTPForbidden(
+                text="This address is not the one that `jurygraph view` printed."
+            )
+        origin = request.headers.get("Origin")
+        if origin is not None and urlsplit(origin).netloc != request.host:
+            raise web.HTTPForbidden(text="Requests from other pages are refused.")
+        if token is not None and not _has_token(request, token):
+            raise web.HTTPForbidden(
+                text="Open the address with its token, as `jurygraph view` printed it."
+            )
+        response = await handler(request)
+        _protect(response)
+        if token is not None and "token" in request.query:
+            response.set_cookie(_COOKIE, token, httponly=True, samesite="Strict")
+        return response
+
+    return guard
+
+
+def _has_token(request: web.Request, token: str) -> bool:
+    shown = request.query.get("token") or request.cookies.get(_COOKIE, "")
+    return hmac.compare_digest(shown.encode(), token.encode())
+
+
+def _policy(scripts: str) -> str:
+    """Return what a page may do: nothing foreign, no inline script or style, no frame; `scripts` is what may run."""
+    return (
+        f"default-src 'none'; script-src {scripts}; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    )
+
+
+def _protect(response: web.StreamResponse) -> None:
+    response.headers.setdefault("Content-Security-Policy", _policy("'none'"))
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Referrer-Policy"] = "no-referrer"
+    response.headers["Cache-Control"] = "no-store"
+
+
+@web.middleware
+async def _show_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Show what a user can mend as a page; what is damaged is named, and nothing else is shown in its place."""
+    try:
+        return await handler(request)
+    except JurygraphError as error:
+        context = {"message": str(error), "title": "This cannot be shown"}
+        template = "error_note.html" if is_part(request) else "error.html"
+        text = request.app[TEMPLATES].get_template(template).render(context)
+        return web.Response(text=text, content_type="text/html", status=400)
+
+
+async def _send_no_icon(request: web.Request) -> web.StreamResponse:
+    return web.Response(status=204)
+
+
+async def _begin(request: web.Request) -> web.StreamResponse:
+    raise web.HTTPFound("/a/compare" if "b" in request.app[RUNS] else "/a/")
+
+
+async def _send_static(request: web.Request) -> web.StreamResponse:
+    name = request.match_info["name"]
+    if name not in _STATIC:
+        raise web.HTTPNotFound
+    content = files("jurygraph.viewer").joinpath("static", name).read_bytes()
+    return web.Response(body=content, content_type=_STATIC[name], charset="utf-8")
+
+
+def _serve(page: Callable[[OpenRun, web.Request], tuple[str, dict[str, Any]]]) -> Handler:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        runs = request.app[RUNS]
+        letter = request.match_info["run"]
+        if letter not in runs:
+            raise web.HTTPNotFound
+        opened = runs[letter]
+        opened.update()
+        template, context = page(opened, request)
+        nonce = secrets.token_urlsafe(16)
+        shared = {
+            "letter": letter,
+            "runs": {key: each.name for key, each in runs.items()},
+            "opened": opened,
+            "nonce": nonce,
+            "path": request.path,
+        }
+        text = request.app[TEMPLATES].get_template(template).render({**shared, **context})
+        response = web.Response(text=text, content_type="text/html")
+        response.headers["Content-Security-Policy"] = _policy(f"'nonce-{nonce}'")
+        if is_part(request) and "address" in context:
+            response.headers["HX-Push-Url"] = context["address"]
+        return response
+
+    return handler

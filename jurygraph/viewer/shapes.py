@@ -1,0 +1,137 @@
+"""Numbers and texts as the pages show them, and the shapes of their drawings, without markup."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from jurygraph.display import format_number
+from jurygraph.explanation.points import PointsLine, by_cost
+from jurygraph.messages import escape_hidden, shorten
+from jurygraph.schema.verdict import Evidence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """A bar of the waterfall, in shares of the width: where the loss of a term begins, and how wide it is.
+
+    It ends where the loss before it began: the bars descend from the best reward to what the terms give.
+    """
+
+    line: PointsLine
+    start: float
+    width: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waterfall:
+    """The losses of a reward, from the best that its terms allow to what they gave, the largest first.
+
+    `low` and `high` are the ends of the scale, `best` and `total` the sums of what could be gained and of what was.
+    """
+
+    bars: Sequence[Bar]
+    best: float
+    total: float
+    low: float
+    high: float
+
+    @property
+    def has_several_terms(self) -> bool:
+        return len({bar.line.component for bar in self.bars}) > 1
+
+    def position(self, value: float) -> float:
+        """Return where a value lies on the scale, in [0, 1]."""
+        width = self.high - self.low
+        return (value - self.low) / width if width else 0.0
+
+
+def draw_waterfall(lines: Sequence[PointsLine]) -> Waterfall:
+    """Return the bars of the terms; a term that is a sum of parts has a bar for each of them instead."""
+    best = sum(line.points + line.lost for line in lines)
+    total = sum(line.points for line in lines)
+    low = min(0.0, total)
+    high = max(best, low + 1e-9)
+    width = high - low
+    bars = []
+    level = best
+    summands = [part for line in lines for part in line.parts or (line,)]
+    for line in sorted(summands, key=by_cost):
+        level -= line.lost
+        start = (level - low) / width
+        bars.append(Bar(line=line, start=start, width=line.lost / width))
+    return Waterfall(bars=bars, best=best, total=total, low=low, high=high)
+
+
+class MarkedText(NamedTuple):
+    """A part of a text; `evidence` has the numbers of the quotations that cover it, counted from 1."""
+
+    text: str
+    evidence: Sequence[int]
+
+
+def mark_evidence(
+    text: str, evidence: Sequence[Evidence], start: int, end: int
+) -> list[MarkedText]:
+    """Return a part of a text cut where quotations begin and end; those that were not found have no place in it."""
+    spans = {
+        number: (max(found.start, start), min(found.end, end))
+        for number, found in enumerate(evidence, start=1)
+        if found.verified and found.start is not None and found.end is not None
+    }
+    inside = {number: span for number, span in spans.items() if span[0] < span[1]}
+    edges = {start, end}.union(*inside.values())
+    segments = []
+    for left, right in pairwise(sorted(edges)):
+        covering = [
+            number for number, span in inside.items() if span[0] <= left and right <= span[1]
+        ]
+        segments.append(MarkedText(text[left:right], covering))
+    return segments
+
+
+def format_percent(share: float | None, digits: int = 0) -> str:
+    return "–" if share is None else f"{100.0 * share:.{digits}f} %"
+
+
+def format_time(milliseconds: int) -> str:
+    """Format a time in milliseconds since 1970 as a date and a time of day, UTC."""
+    return datetime.fromtimestamp(milliseconds / 1000.0, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def format_cost(dollars: float | None) -> str:
+    if dollars is None:
+        return "–"
+    return "under $0.0001" if 0.0 < dollars < 0.0001 else f"${dollars:.4f}"
+
+
+def format_cell(value: Any) -> str:
+    """Format a cell of the table: three decimals are enough to tell rows apart."""
+    if value is None:
+        return "–"
+    return format_number(value, 3) if isinstance(value, float) else escape_hidden(str(value))
+
+
+def format_signed(value: float | None) -> str:
+    """Format a difference with its sign; three decimals."""
+    return "–" if value is None else f"{round(value, 3) + 0.0:+.3f}"
+
+
+def escape_hidden_lines(text: str) -> str:
+    """Return a text of several lines with control, invisible and direction characters as escapes."""
+    return "\n".join(escape_hidden(line.replace("\t", "    ")) for line in text.split("\n"))
+
+
+FILTERS: Mapping[str, Callable[..., str]] = {
+    "number": format_number,
+    "percent": format_percent,
+    "time": format_time,
+    "cost": format_cost,
+    "cell": format_cell,
+    "signed": format_signed,
+    "visible": escape_hidden,
+    "lines": escape_hidden_lines,
+    "shorten": shorten,
+}
+"""By name in a template. `visible` makes control, invisible and direction characters readable as escapes."""

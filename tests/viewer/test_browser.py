@@ -1,0 +1,156 @@
+"""The journeys of people who did not run the judge, in a real Chromium; axe looks at every page that they open."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.command import JURYGRAPH, run_command
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.landing
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+SERIOUS = ("serious", "critical")
+
+
+@contextmanager
+def viewing(*folders: Path) -> Iterator[str]:
+    """Run `jurygraph view` for runs, and yield its address."""
+    command = [JURYGRAPH, "view", *map(str, folders), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.send_signal(signal.SIGINT)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the trips, with the trips under uniform weights, and with an agent's conversations."""
+    folder = tmp_path_factory.mktemp("runs")
+    for example, run in (("group_trip", "trips"), ("agent", "conversations")):
+        project = EXAMPLES / example
+        options = ("--config", project / "jury.yaml", "--out", folder / run)
+        assert run_command("score", project / "tasks.jsonl.gz", *options).code == 0
+    settings = ("--out", folder / "uniform", "--set", "weights.method=uniform")
+    assert run_command("rescore", folder / "trips", *settings).code == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    if CHROMIUM is None:
+        if os.environ.get("JURYGRAPH_NEEDS_CHROMIUM"):
+            pytest.fail("there is no chromium; `.ci/run` installs Debian's")
+        pytest.skip("NO BROWSER WAS TESTED: there is no chromium; apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium: Any) -> Iterator["Page"]:
+    """A page that reports what scripts and requests do wrong."""
+    opened = chromium.new_page(viewport={"width": 1280, "height": 900})
+    faults: list[str] = []
+    opened.on("console", lambda message: faults.append(message.text))
+    opened.on("pageerror", lambda error: faults.append(str(error)))
+    opened.on("request", lambda request: _note_foreign(request.url, faults))
+    yield opened
+    assert faults == []
+    opened.close()
+
+
+def _note_foreign(url: str, faults: list[str]) -> None:
+    if not url.startswith("http://127.0.0.1:"):
+        faults.append(f"request to {url}")
+
+
+def check_access(page: "Page") -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    assert [each["id"] for each in found if each["impact"] in SERIOUS] == []
+
+
+def test_somebody_finds_the_trip_whose_budget_broke_and_what_proves_it(
+    runs: Path, page: "Page"
+) -> None:
+    with viewing(runs / "trips") as address:
+        page.goto(address)
+        check_access(page)
+        page.get_by_role("link", name="budget-broken").click()
+        check_access(page)
+        page.locator("tbody tr").first.get_by_role("link").first.click()
+        check_access(page)
+        first_loss = page.locator(".waterfall li").nth(1)
+        assert re.search(r"budget of \w+", first_loss.inner_text())
+        page.locator(".verdicts").get_by_role("link", name=re.compile("budget of")).first.click()
+        check_access(page)
+        assert "at most $" in page.locator("main").inner_text()  # the reason, with its sums
+
+
+def test_a_setting_that_is_tried_moves_the_reward_and_the_address_keeps_it(
+    runs: Path, page: "Page"
+) -> None:
+    with viewing(runs / "trips") as address:
+        page.goto(f"{address}a/response?id=travelplanner-train-28/impossible-leg")
+        reward = page.locator(".big").first.inner_text()
+        page.get_by_label(re.compile("τ")).fill("0.5")
+        page.get_by_label(re.compile("τ")).blur()
+        page.locator("#what-if .big").wait_for()
+        changed = page.locator("#what-if .big").inner_text()
+        assert changed != reward
+        assert "weights.temperature%3D0.5" in page.url
+        page.goto(page.url)  # a deep link
+        assert page.locator("#what-if .big").inner_text() == changed
+
+
+def test_two_agents_change_places_where_a_setting_turns_the_ranking(
+    runs: Path, page: "Page"
+) -> None:
+    with viewing(runs / "trips") as address:
+        page.goto(f"{address}a/ranking")
+        page.get_by_label(re.compile("change places")).select_option("weights.temperature")
+        page.locator("#ranking li").first.wait_for()
+        check_access(page)
+        assert "overtakes" in page.locator("#ranking").inner_text()
+
+
+def test_two_runs_are_compared_with_a_sentence_first(runs: Path, page: "Page") -> None:
+    with viewing(runs / "trips", runs / "uniform") as address:
+        page.goto(address)
+        check_access(page)
+        assert re.match(r"B is .* (higher|lower)", page.locator(".lede").inner_text())
+        assert "weights.method" in page.locator("main").inner_text()
+        page.get_by_role("link", name="in B").first.click()
+        assert "/b/response" in page.url
+
+
+def test_a_conversation_is_read_message_by_message_on_a_small_screen(
+    runs: Path, page: "Page"
+) -> None:
+    page.set_viewport_size({"width": 360, "height": 800})
+    with viewing(runs / "conversations") as address:
+        page.goto(f"{address}a/responses?sort=reward")
+        page.locator("tbody tr").first.get_by_role("link").first.click()
+        check_access(page)
+        assert page.locator(".message").count() > 3
+        assert "assistant" in page.locator(".message").nth(1).inner_text()
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= 360

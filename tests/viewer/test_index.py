@@ -1,0 +1,91 @@
+"""The index follows its run, and keeps no text that the run has erased."""
+
+from contextlib import closing
+from pathlib import Path
+
+from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.erasure import erase
+from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.viewer.index import RunIndex
+from jurygraph.viewer.table import TableQuery, list_facets, read_page
+from tests.viewer.conftest import LETTERS, record
+
+
+def names(index: RunIndex, **query: str) -> list[str]:
+    """Return the responses of all pages of a query, two a page."""
+    found = []
+    asked = TableQuery(**query)
+    while True:
+        page = read_page(index, asked, rows=2)
+        found += [row.response for row in page.rows]
+        if not page.following:
+            assert page.total == len(found)
+            return found
+        asked = TableQuery.from_url({**query, "after": page.following})
+
+
+def test_pages_follow_each_other_in_any_order_and_the_missing_come_last(letters: Path) -> None:
+    with closing(Run.open(letters)) as run, closing(RunIndex(run)) as index:
+        assert index.update()
+        assert not index.update()
+        stored = {trace.response_id: trace.reward.value for trace in run.traces()}
+        assert names(index) == list(stored)
+        judged = [name for name, value in stored.items() if value is not None]
+        missing = [name for name, value in stored.items() if value is None]
+        by_reward = sorted(judged, key=lambda name: stored[name] or 0.0)
+        assert names(index, sort="reward") == by_reward + missing
+        assert (
+            names(index, sort="-reward")
+            == sorted(judged, key=lambda name: -(stored[name] or 0.0)) + missing
+        )
+        assert sorted(names(index, sort="-brief")) == sorted(stored)
+
+
+def test_a_selection_is_of_words_agents_and_failures(letters: Path) -> None:
+    with closing(Run.open(letters)) as run, closing(RunIndex(run)) as index:
+        index.update()
+        assert names(index, search="quixotic") == ["bob/1"]
+        assert names(index, search="Write bob") == ["bob/0", "bob/1"]
+        assert names(index, agent="agent 2") == ["ann/2"]
+        ((failure, count),) = list_facets(index)["failure"]
+        assert count == 1
+        assert names(index, failure=failure) == ["bob/1"]
+
+
+def test_an_index_grows_with_its_run_and_is_made_anew_where_it_does_not_fit(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    record(folder, {"ann": LETTERS["ann"]})
+    with closing(Run.open(folder)) as run, closing(RunIndex(run)) as index:
+        index.update()
+        record(folder, {"bob": LETTERS["bob"]})
+        assert index.update()
+        grown = index.fetch("SELECT * FROM responses ORDER BY number")
+    (folder / "index.sqlite").write_bytes(b"no index at all, but longer than nothing")
+    with closing(Run.open(folder)) as run, closing(RunIndex(run)) as index:
+        index.update()
+        assert index.fetch("SELECT name, reward FROM responses ORDER BY number") == [
+            (row[3], row[6]) for row in grown
+        ]
+
+
+def test_an_erased_text_is_nowhere_in_the_index(letters: Path) -> None:
+    with closing(Run.open(letters)) as run, closing(RunIndex(run)) as index:
+        index.update()
+    assert b"quixotic" in b"".join(path.read_bytes() for path in letters.glob("index*"))
+    erase(letters, "response", "bob/1", "as the author wished")
+    with closing(Run.open(letters)) as run, closing(RunIndex(run)) as index:
+        index.update()
+        assert names(index, search="quixotic") == []
+        assert len(names(index)) == 5
+    assert b"quixotic" not in b"".join(path.read_bytes() for path in letters.glob("index*"))
+
+
+def test_a_run_with_the_texts_of_another_one_leaves_no_index(letters: Path, tmp_path: Path) -> None:
+    """An erasure in the other one does not know of it."""
+    with closing(Run.open(letters)) as run:
+        config = apply_settings(run.config, ["scale=2"])
+        rescore(run, tmp_path / "other", config, lambda count: None)
+    with closing(Run.open(tmp_path / "other")) as run, closing(RunIndex(run)) as index:
+        index.update()
+        assert len(names(index, search="please")) == 3
+    assert not list((tmp_path / "other").glob("index*"))

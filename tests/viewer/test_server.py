@@ -1,0 +1,111 @@
+"""Who may ask the server of `jurygraph view`, and what a page lets a browser do."""
+
+import sqlite3
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from tests.rows import all_rows
+from tests.viewer.conftest import HOSTILE, LETTERS, Browser, record
+
+PAGES = (
+    "/a/",
+    "/a/responses",
+    "/a/responses?search=quixotic&sort=-brief&columns=polite",
+    "/a/response?id=bob/0",
+    "/a/response?id=bob/1&set=reward.brief%3D0",
+    "/a/verdict?id=bob/0&question=polite",
+    "/a/ranking?set=reward.polite%3D0.1",
+)
+
+
+def test_every_page_shows_what_others_wrote_as_text_and_asks_nobody_else(
+    letters: Path, browser: Browser
+) -> None:
+    for path in PAGES:
+        page = browser.open(path, letters)
+        assert browser.status == 200, path
+        for markup in ("<script>alert", "<img", "<b hx-get", "\u202e", "\u200b", " 49"):
+            assert markup not in page, (path, markup)
+        for foreign in ("http:", "https:", "style="):
+            assert foreign not in page, (path, foreign)
+    assert "&lt;script&gt;alert(1)" in browser.open("/a/response?id=bob/0", letters)
+    policy = browser.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+
+
+@all_rows(
+    "headers, status",
+    [
+        ({}, 200),
+        ({"Host": "evil.example:80"}, 403),  # another name of this machine: DNS rebinding
+        ({"Origin": "http://evil.example"}, 403),
+    ],
+)
+def test_only_its_own_pages_may_ask(
+    headers: dict[str, str], status: int, letters: Path, browser: Browser
+) -> None:
+    browser.open("/a/", letters, **headers)
+    assert browser.status == status
+
+
+def test_beyond_loopback_a_token_is_needed_once(letters: Path) -> None:
+    browser = Browser(token="secret")
+    assert "Agents" not in browser.open("/a/", letters)
+    assert browser.status == 403
+    assert "Agents" in browser.open("/a/?token=secret", letters)
+    cookie = browser.headers["Set-Cookie"]
+    assert cookie.endswith("HttpOnly; Path=/; SameSite=Strict")
+    assert "Agents" in browser.open("/a/", letters, Cookie="jurygraph=secret")
+    browser.open("/a/", letters, Cookie="jurygraph=secreT")
+    assert browser.status == 403
+
+
+@all_rows(
+    "path, message",
+    [
+        ("/a/response?id=cas/0", "there is no response"),
+        ("/a/response", "the address has no"),
+        ("/a/response?id=ann/0&set=evaluators.0.name%3Dx", "changes the questions"),
+        ("/a/response?id=ann/0&score=polite%3D2", "expected a number from 0 to 1"),
+        ("/a/responses?sort=politeness", "no column"),
+        ("/a/responses?after=x", "no key of a page"),
+        ("/a/compare", "name two runs"),
+    ],
+)
+def test_what_cannot_be_shown_says_why(
+    path: str, message: str, letters: Path, browser: Browser
+) -> None:
+    page = browser.open(path, letters)
+    assert (browser.status, message in page) == (400, True)
+    assert "Traceback" not in page
+
+
+def test_two_runs_begin_with_their_comparison(
+    letters: Path, browser: Browser, tmp_path: Path
+) -> None:
+    browser.open("/", letters, letters)
+    assert (browser.status, browser.headers["Location"]) == (302, "/a/compare")
+    again = tmp_path / "again"
+    record(again, {**LETTERS, "ann": ("please come", "please come", "come")})
+    page = browser.open("/a/compare", letters, again)
+    assert "B is " in page
+    assert "now met" in page
+
+
+def test_a_damaged_run_is_named_and_not_shown(letters: Path, browser: Browser) -> None:
+    with sqlite3.connect(letters / "run.sqlite") as ledger:
+        ledger.execute(
+            "UPDATE records SET body = replace(body, '\"value\":0', '\"value\":1') WHERE kind = 'trace'"
+        )
+    page = browser.open("/a/response?id=ann/0", letters)
+    assert browser.status == 400
+    assert "record" in page
+
+
+@pytest.mark.parametrize("word", ["please", HOSTILE[-9:]])
+def test_search_takes_words_as_words(word: str, letters: Path, browser: Browser) -> None:
+    browser.open(f"/a/responses?search={quote(word)}", letters)
+    assert browser.status == 200
