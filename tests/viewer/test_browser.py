@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +32,7 @@ def viewing(*folders: Path) -> Iterator[str]:
         try:
             yield server.stdout.readline().strip()
         finally:
-            server.send_signal(signal.SIGINT)
+            server.terminate()  # Ctrl-C is ignored below a shell's background job
 
 
 @pytest.fixture(scope="module")
