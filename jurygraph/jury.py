@@ -735,7 +735,7 @@ class _Scoring:
         """
         self._start(partial(run_machine, self._in_work))
         try:
-            while await self._let_groups_in():
+            while await self._admit_batch():
                 await self._news.wait()
                 self._news.clear()
                 finished = sorted(self._finished)
@@ -767,7 +767,7 @@ class _Scoring:
                     yield group
                     number += 1
 
-    async def _let_groups_in(self) -> bool:
+    async def _admit_batch(self) -> bool:
         """Let batches of groups in while there is room; return whether any are in work, or finished."""
         while self._has_room() and (batch := next(self._batches, None)) is not None:
             self._responses_in_work += sum(_count_responses(group) for _, group in batch)
