@@ -3,11 +3,12 @@
 import json
 import os
 from array import array
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property, lru_cache, partial
 from importlib.util import find_spec
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
 
@@ -36,6 +37,7 @@ from jurygraph.runs.tables import (
     StoredVerdict,
     TableName,
     import_library,
+    mean_scores,
     own_verdicts,
     read_table,
 )
@@ -393,6 +395,28 @@ class Run(Displayed):
     def decision_of(self, task_id: str) -> Decision:
         return self.decision(self._task_record(self.ledger, task_id).content["decision"])
 
+    def verdicts_about(
+        self,
+        trace: Trace,
+        seat_of: Callable[[RecordedVerdict], object] = attrgetter("about"),
+        superseded: bool = False,
+    ) -> Iterable[RecordedVerdict]:
+        """Return the verdicts of `own_verdicts`; those on turns become one with the value that the reward counts.
+
+        There is one for each value of `seat_of`, such as the judge.
+        """
+        verdicts = own_verdicts(trace, superseded)
+        questions = self.survey_outline_of(trace.task_id).questions
+        if not any(question.scope == "turn" for question in questions):
+            return verdicts
+        from jurygraph.decision.turns import fold_turns  # lazily: it loads NumPy
+
+        return fold_turns(list(verdicts), self.decision_of(trace.task_id), questions, seat_of)
+
+    def question_scores(self, trace: Trace) -> dict[str, float]:
+        """Return the mean score of each question about a trace's response, of one about turns the value that counts."""
+        return mean_scores(trace.response_id, self.verdicts_about(trace))
+
     def _task_record(self, ledger: Ledger, task_id: str, kind: str = "task") -> Record:
         """Return the record of a task in a ledger of this run or of its base. Raises `InputError` for an unknown id."""
         require_type("task_id", task_id, str, "use the `task_id` of a trace")
@@ -487,7 +511,8 @@ class Run(Displayed):
         unused = [] if self.config.models else ["judge", "superseded"]
         if not any(use.scope for use in self.config.evaluators):
             unused.append("turn")
-        return read_table(name, rows, list(components), texts, report, scores, explained, unused)
+        read = partial(read_table, name, rows, list(components), texts, report)
+        return read(self.question_scores, scores, explained, unused)
 
     def to_arrow(
         self, name: TableName = "rewards", texts: bool = False, questions: bool = False

@@ -144,13 +144,15 @@ def read_table(
     components: Sequence[str],
     texts: bool,
     report: ProgressCallback,
+    scores_of: Callable[[Trace], Mapping[str, float]],
     questions: Sequence[str] = (),
     reasons: Sequence[str] = (),
     unused: Collection[str] = (),
 ) -> ExportTable:
     """Return a table of scored responses, the rest is as for `Run.read_table`.
 
-    `components` are all names in order; `questions` and `reasons` those that have a column of scores, and of reasons.
+    `components` are all names in order; `questions` and `reasons` those that have a column of scores, and of reasons;
+    `scores_of` returns the scores of a trace by question.
     Verdicts have no column for the fields that are `unused` in the run.
     """
     numbers = {"component": components, "term": components, "question": questions}
@@ -170,7 +172,10 @@ def read_table(
         for trace, response, task in scored:
             shared = _describe(trace, response, task, texts)
             if name == "rewards":
-                table.add(_reward_row(trace, questions, reasons) | shared)
+                scores = scores_of(trace) if questions else {}
+                row = _reward_row(trace, reasons)
+                row |= {f"question.{name}": scores[name] for name in questions if name in scores}
+                table.add(row | shared)
             else:
                 for verdict in own_verdicts(trace, superseded=True):
                     table.add(_verdict_row(verdict, fields) | shared)
@@ -209,12 +214,12 @@ def _describe(trace: Trace, response: Response | None, task: Task | None, texts:
     return row | {f"metadata.{name}": value for name, value in metadata.items()}
 
 
-def question_scores(trace: Trace) -> dict[str, float]:
-    """Return the mean score of each question's verdicts on a trace's response, without those on its variants."""
+def mean_scores(response_id: str, verdicts: Iterable[RecordedVerdict]) -> dict[str, float]:
+    """Return the mean score of each question's verdicts on a response, without those on its variants."""
     scores: dict[str, list[float]] = {}
-    for verdict in own_verdicts(trace):
+    for verdict in verdicts:
         if verdict.score is not None and (
-            not verdict.responses or trace.response_id in verdict.responses
+            not verdict.responses or response_id in verdict.responses
         ):
             scores.setdefault(verdict.question, []).append(verdict.score)
     return {question: fmean(values) for question, values in scores.items()}
@@ -229,7 +234,7 @@ def question_reasons(trace: Trace) -> dict[str, str]:
     return {question: "\n".join(texts) for question, texts in reasons.items()}
 
 
-def _reward_row(trace: Trace, questions: Sequence[str], reasons: Sequence[str]) -> ExportRow:
+def _reward_row(trace: Trace, reasons: Sequence[str]) -> ExportRow:
     reward = trace.reward
     low, high = reward.range or (None, None)
     row: ExportRow = {
@@ -241,8 +246,6 @@ def _reward_row(trace: Trace, questions: Sequence[str], reasons: Sequence[str]) 
     }
     row |= {f"component.{name}": value for name, value in reward.components.items()}
     row |= {f"term.{term.name}": term.value for term in reward.terms}
-    scores = question_scores(trace) if questions else {}
-    row |= {f"question.{name}": scores[name] for name in questions if name in scores}
     texts = question_reasons(trace) if reasons else {}
     row |= {f"reason.{name}": texts[name] for name in reasons if name in texts}
     counts = reward.counts

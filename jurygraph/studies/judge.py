@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
+from operator import attrgetter
 from statistics import fmean
 from typing import NamedTuple
 
@@ -36,7 +37,6 @@ from jurygraph.inference.corrected import (
 from jurygraph.inference.sign_flips import holm, sign_flip_p
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.runs.run import Run
-from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
@@ -160,8 +160,8 @@ class RunJudgements:
 def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) -> RunJudgements:
     """Return the judgements of a run's responses and pairs of them; `advance` is called with 1 for each task.
 
-    Several samples of a judge are one judgement, by their mean, and so are both orders of a pair. Verdicts on variants
-    are not read.
+    Several samples of a judge are one judgement, by their mean, and so are both orders of a pair; its verdicts on the
+    turns of a response are one, with the value that its reward counts. Verdicts on variants are not read.
 
     Raises `TraceMismatch` if a record of the run has been changed.
     """
@@ -179,7 +179,7 @@ def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) ->
         for trace, response in stored:
             lengths[trace.response_id] = None if response is None else len(response.text)
             labels[trace.response_id] = trace.labels
-            for judge, verdicts in _verdicts_by_judge(str(run.folder), trace).items():
+            for judge, verdicts in _verdicts_by_judge(run, trace).items():
                 if scopes[judge.question] != "pair":
                     by_judge.setdefault(judge, {})[trace.response_id] = _summarize(
                         cluster, verdicts
@@ -206,10 +206,10 @@ def responses_of(name: str) -> list[str]:
     return name.split("\t")
 
 
-def _verdicts_by_judge(run: str, trace: Trace) -> dict[Judge, list[RecordedVerdict]]:
+def _verdicts_by_judge(run: Run, trace: Trace) -> dict[Judge, list[RecordedVerdict]]:
     models = {call.id: call.model for call in trace.calls}
     by_judge: dict[Judge, list[RecordedVerdict]] = {}
-    for verdict in own_verdicts(trace):
+    for verdict in run.verdicts_about(trace, attrgetter("judge")):
         if verdict.responses in ((), (trace.response_id,)) or len(verdict.responses) == 2:
             # A failed verdict has no call of its own, but those that were tried.
             used = [
@@ -219,7 +219,8 @@ def _verdicts_by_judge(run: str, trace: Trace) -> dict[Judge, list[RecordedVerdi
             ]
             name = verdict.judge or (used[0] if used else None)
             by_judge.setdefault(
-                Judge(run, verdict.question, verdict.evaluator, name, verdict.reviewer), []
+                Judge(str(run.folder), verdict.question, verdict.evaluator, name, verdict.reviewer),
+                [],
             ).append(verdict)
     return by_judge
 

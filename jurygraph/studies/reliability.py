@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from statistics import fmean
 
 import numpy as np
@@ -13,7 +14,6 @@ from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.inference.variance import reliability, split_variance
 from jurygraph.runs.run import Run
-from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import Trace
 from jurygraph.studies.report import (
     Figures,
@@ -75,7 +75,8 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
     """Return the rewards and scores of a run; `advance` is called with 1 for each task.
 
     A re-scored run gives its own rewards. Left out and counted are responses whose reward failed, and verdicts without
-    a score or set by a gate. Comparisons of two responses and judgements of variants are no samples of a response.
+    a score or set by a gate. Comparisons of two responses and judgements of variants are no samples of a response. Nor
+    are its turns: they have one value for each sample of a judge, as the reward counts them.
 
     Raises `InputError` for fewer than two tasks with a reward, and `TraceMismatch` if a record has been changed.
     """
@@ -92,12 +93,12 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
                 left_out["responses whose reward failed"] += 1
             else:
                 rewards.add(trace.reward.value, trace, unit)
-            _add_judges(trace, judges)
-            for verdict in own_verdicts(trace):
+            _add_judges(run, trace, judges)
+            for verdict in run.verdicts_about(trace, attrgetter("judge", "sample")):
                 is_of_response = not verdict.responses or trace.response_id in verdict.responses
                 if not is_of_response or verdict.question not in questions:
                     continue
-                if verdict.score is None or verdict.gated_by is not None:
+                if verdict.score is None or verdict.status != "ok" or verdict.gated_by is not None:
                     left_out["verdicts without a score, or with that of a gate"] += 1
                 elif verdict.is_worst_case:
                     left_out["unsupported verdicts, which count as the worst case"] += 1
@@ -117,13 +118,16 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
     )
 
 
-def _add_judges(trace: Trace, judges: dict[str, dict[str, dict[str, list[float]]]]) -> None:
-    for verdict in own_verdicts(trace, superseded=True):
+def _add_judges(
+    run: Run, trace: Trace, judges: dict[str, dict[str, dict[str, list[float]]]]
+) -> None:
+    for verdict in run.verdicts_about(trace, attrgetter("judge"), superseded=True):
         is_of_response = verdict.responses == (trace.response_id,)
         if (
             verdict.judge is not None
             and is_of_response
             and verdict.score is not None
+            and verdict.status == "ok"
             and not verdict.is_worst_case
         ):
             of_response = judges.setdefault(verdict.question, {}).setdefault(trace.response_id, {})

@@ -14,7 +14,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.outline import TraceOutline, read_components, read_groups
 from jurygraph.runs.run import Run
-from jurygraph.runs.tables import question_scores, to_text
+from jurygraph.runs.tables import to_text
 from jurygraph.schema import Trace
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _find_column(run: Run, option: str, name: str) -> RewardColumn:
     question = full_question(name.removeprefix("question."), questions)
     if question in questions:
         return RewardColumn(
-            name, lambda outline: question_scores(read(address_of(outline))).get(question)
+            name, lambda outline: run.question_scores(read(address_of(outline))).get(question)
         )
     labels = {f"label.{label}": label for trace in run.traces() for label in trace.labels}
     if name in labels:

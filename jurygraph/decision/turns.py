@@ -1,0 +1,72 @@
+"""One verdict for those on the turns of a response, with the value that its reward counts: for tables and studies."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from jurygraph.decision.table import build_table
+from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Question, RecordedVerdict
+
+
+def fold_turns(
+    verdicts: Sequence[RecordedVerdict],
+    decision: Decision,
+    questions: Iterable[Question],
+    seat_of: Callable[[RecordedVerdict], object],
+) -> Iterator[RecordedVerdict]:
+    """Yield the verdicts about a response; those on turns become one for each seat, such as a judge.
+
+    A verdict that no evaluator gave, as a gate stopped the turn, is part of every seat. A component
+    that counts decides whether a question is a penalty.
+    """
+    uses = {
+        name: (spec, use)
+        for spec in (*decision.specs, *decision.counting_specs)
+        for use in spec.inputs.values()
+        for name in use.turns
+    }
+    for question in questions:
+        of_question = [verdict for verdict in verdicts if verdict.question == question.id]
+        if question.id not in uses:
+            yield from of_question
+            continue
+        answered = [verdict for verdict in of_question if verdict.responses]
+        for seat in dict.fromkeys(map(seat_of, answered or of_question)):
+            of_seat = [v for v in of_question if not v.responses or seat_of(v) == seat]
+            is_whole = {v.turn for v in of_seat} == {v.turn for v in of_question}
+            yield _fold(of_seat, is_whole, decision.rule, question, *uses[question.id])
+
+
+def _fold(
+    verdicts: Sequence[RecordedVerdict],
+    is_whole: bool,
+    rule: str,
+    question: Question,
+    spec: ComponentSpec,
+    use: ComponentInput,
+) -> RecordedVerdict:
+    """Return one verdict with the value that counts; its status is `ok` only if every turn that counts was judged.
+
+    Who answered some of the turns alone, as judges that escalate do, abstains: that is no value of the response.
+    """
+    weight = use.weights[use.questions.index(question.id)]
+    alone = use.model_copy(
+        update={"questions": (question.id,), "weights": (weight,), "judge": None}
+    )
+    counted = [verdict.model_copy(update={"superseded": False}) for verdict in verdicts]
+    table = build_table([question], [verdicts[0].about], counted)
+    cells = table.score_matrix(alone, rule, spec.direction, "counted", spec.met_from)
+    is_judged = is_whole and bool(cells.judged.all() and cells.applicable.all())
+    applied = [verdict for verdict in verdicts if verdict.status != "not_applicable"]
+    typical = next((v for v in applied if _is_judged(v) == is_judged), verdicts[0])
+    status = typical.status if _is_judged(typical) == is_judged else "abstained"
+    fields: dict[str, Any] = {"turn": None, "status": status}
+    if cells.applicable.all() and any(verdict.score is not None for verdict in verdicts):
+        value = float(cells.value[0, 0])
+        low, high = typical.scale or (0.0, 1.0)
+        native = typical.native if typical.scale is None else low + value * (high - low)
+        fields |= {"score": value, "met": bool(cells.met[0, 0]), "native": native}
+    return typical.model_copy(update=fields)
+
+
+def _is_judged(verdict: RecordedVerdict) -> bool:
+    return verdict.status == "ok" and verdict.gated_by is None and not verdict.is_worst_case
