@@ -364,3 +364,11 @@ def escape_hidden(line: str) -> str:
     if line.isascii() and line.isprintable():  # fast path: true of nearly every id and number
         return line
     return _HIDDEN.sub(lambda match: json.dumps(match[0])[1:-1], line)
+
+
+_HIDDEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{UNSEEN}]")
+
+
+def escape_lines(text: str) -> str:
+    """Return the text with control and invisible characters as escapes, except line feeds and tabs."""
+    return _HIDDEN_IN_LINES.sub(lambda match: json.dumps(match[0])[1:-1], text)

@@ -14,9 +14,10 @@ from typing import Annotated, Any, NamedTuple, TextIO
 import typer
 from typer.core import TyperGroup
 
-from jurygraph.cli.render.text import command_line, escape_lines, print_message, print_result
+from jurygraph.cli.render.text import command_line, print_message, print_result
 from jurygraph.cli.streams import ExitCode, current_redactor
 from jurygraph.errors import BudgetExceeded, JurygraphError, ModelError, TraceMismatch
+from jurygraph.messages import escape_lines
 
 
 class CommandEntry(NamedTuple):

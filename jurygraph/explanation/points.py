@@ -15,7 +15,7 @@ from jurygraph.messages import format_factor, format_plain, join_names, shorten
 from jurygraph.schema import Decision, FrozenModel, GateResult, Question, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.plan import SUBMITTED, TurnReduction
-from jurygraph.schema.verdict import RESPONSE_GATES
+from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
 
 _LEAST = 0.5e-4
 """Points below this are printed as 0."""
@@ -549,7 +549,7 @@ def find_changes(
     def decide(decision: Decision, key: _Key = (), scores: _Scores | None = None) -> float | None:
         verdicts = recorded
         if scores is not None:
-            verdicts = [_revise(v, scores) if _key(v) == key else v for v in recorded]
+            verdicts = [revise(v, scores[v.question]) if _key(v) == key else v for v in recorded]
         rewards = compute_rewards(decision, questions, names, verdicts, combiners)
         return rewards[names.index(trace.response_id)].value
 
@@ -666,10 +666,11 @@ def _options(verdicts: Sequence[ExplainedVerdict]) -> Iterator[_Scores]:
         yield {question: 1.0 - score for question, score in best.items()}
 
 
-def _revise(verdict: RecordedVerdict, scores: _Scores) -> RecordedVerdict:
-    score = scores[verdict.question]
+def revise(verdict: RecordedVerdict, score: float) -> RecordedVerdict:
+    """Return a verdict as if its judge had given another score, in [0, 1]."""
     unset = dict.fromkeys(("failure", "gated_by", "unsupported", "confidence"))
-    return verdict.model_copy(update={"score": score, "met": score == 1.0, "status": "ok", **unset})
+    is_met = score >= MET_THRESHOLD
+    return verdict.model_copy(update={"score": score, "met": is_met, "status": "ok", **unset})
 
 
 def _describe_score(verdict: ExplainedVerdict, score: float) -> str:

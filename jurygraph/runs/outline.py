@@ -118,15 +118,11 @@ def read_groups(run: Run) -> Iterator[StoredGroup]:
                 plans[record.key] = intern(body["survey"]), intern(decision)
     for record in run.group_records():
         body = _read_body(run, record)
-        members = ledger.records(after=record.seq, up_to=record.seq + body["size"])
         if record.key not in plans:
             raise TraceMismatch(
                 f"{run.ledger.path}: has no task {record.key!r}; records of it are lost"
             )
-        survey, decision = plans[record.key]
-        names = [spec.name for spec in run.decision(decision).specs]
-        traces = [_build_outline(run, member, own_records, names) for member in members]
-        yield StoredGroup(record, body, survey, decision, traces)
+        yield _build_group(run, record, body, plans[record.key], own_records)
     if own_records is not None and next(own_records, None) is not None:
         raise TraceMismatch(f"{run.ledger.path}: has traces that {run.source.folder} does not have")
 
@@ -137,14 +133,25 @@ def read_groups_after(run: Run, after: int, up_to: int) -> Iterator[StoredGroup]
     For an index of a run with verdicts of its own: links are not checked, and a group that replaces another comes, too.
     Raises `TraceMismatch` where a record cannot be read.
     """
-    ledger = run.ledger
-    for record in ledger.records("group", after, up_to):
-        body = _read_body(run, record)
+    for record in run.ledger.records("group", after, up_to):
         task = run.task_record(record.key).content
-        names = [spec.name for spec in run.decision(task["decision"]).specs]
-        members = ledger.records("trace", record.seq, record.seq + body["size"])
-        traces = [_build_outline(run, member, None, names) for member in members]
-        yield StoredGroup(record, body, task["survey"], task["decision"], traces)
+        plan = task["survey"], task["decision"]
+        yield _build_group(run, record, _read_body(run, record), plan, None)
+
+
+def _build_group(
+    run: Run,
+    record: Record,
+    body: Body,
+    plan: tuple[str, str],
+    own_records: Iterator[Record] | None,
+) -> StoredGroup:
+    """Return a group with its traces; `plan` has the digests of its survey and its decision."""
+    survey, decision = plan
+    names = [spec.name for spec in run.decision(decision).specs]
+    members = run.source.ledger.records(after=record.seq, up_to=record.seq + body["size"])
+    traces = [_build_outline(run, member, own_records, names) for member in members]
+    return StoredGroup(record, body, survey, decision, traces)
 
 
 def group_verdicts(run: Run, group: StoredGroup, decision: Decision) -> GroupVerdicts:

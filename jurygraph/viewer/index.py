@@ -9,20 +9,22 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from jurygraph.display import ProgressCallback
+from jurygraph.errors import InputError
 from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups, read_groups_after
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import MAX_TEXTS
 from jurygraph.runs.store.packing import unpack_response
+from jurygraph.schema import Question
+from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.task import Task, chat_text
 
-VERSION = 1
+VERSION = 2
 """Version of the tables; an index of another one is made again."""
 _BATCH = 256
 """Groups that are added in one transaction."""
@@ -41,6 +43,7 @@ CREATE TABLE components (
 CREATE TABLE verdicts (
     question INTEGER NOT NULL, response INTEGER NOT NULL, position INTEGER NOT NULL, judge INTEGER, score REAL,
     failure INTEGER, PRIMARY KEY (question, response, position)) WITHOUT ROWID;
+CREATE TABLE calls (id TEXT PRIMARY KEY, cost REAL, is_cached INTEGER NOT NULL) WITHOUT ROWID;
 CREATE VIRTUAL TABLE queries USING fts5 (text, content = '', detail = 'column');
 CREATE VIRTUAL TABLE texts USING fts5 (text, reasons, content = '', detail = 'column');
 """
@@ -49,18 +52,21 @@ CREATE VIRTUAL TABLE texts USING fts5 (text, reasons, content = '', detail = 'co
 class RunIndex:
     """The index of one run, in its folder.
 
-    It is in a temporary folder instead where the run's may not be written, and where the texts are those of other
-    runs: an erasure in one of these does not know of it.
+    It is in a temporary folder instead where the run's may not be written, while another viewer has that one open, and
+    where the texts are those of other runs: an erasure in one of these does not know of it.
     """
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._folder = run.folder
-        if run.base is not None or run.is_set or not os.access(run.folder, os.W_OK):
+        has_own_texts = run.base is None and not run.is_set
+        may_stay = has_own_texts and os.access(run.folder, os.W_OK)
+        connection = _connect(self._folder) if may_stay else None
+        if connection is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="jurygraph-")
             self._folder = Path(self._temporary.name)
-        self._connection = _connect(self._folder / run_folder.INDEX)
+        self._connection = connection or _require_connection(self._folder)
         self._numbers: dict[tuple[str, str], int] = {}
         if not self._fits():
             self._begin_anew()
@@ -94,7 +100,8 @@ class RunIndex:
         before = self.records
         if ledger.count == before:
             return False
-        if self._has_erasures(before):
+        # The traces of a re-scored run refer to groups of its base, and have no numbers to go on from.
+        if self._has_erasures(before) or (before and self.run.base is not None):
             self._begin_anew()
             before = 0
         end = ledger.count
@@ -103,11 +110,18 @@ class RunIndex:
             with self._connection:
                 for group in batch:
                     self._add_group(group)
+                if self.run.base is None:  # so that an index that was interrupted goes on from here
+                    last = batch[-1]
+                    self._note_records(last.record.seq + last.body["size"])
             report(sum(len(group.traces) for group in batch))
         with self._connection:
-            self._set_fact("records", end)
-            self._set_fact("head", ledger.record_at(end).link.hex())
+            self._note_records(end)
         return True
+
+    def _note_records(self, count: int) -> None:
+        """Note that the records up to this number are in the index."""
+        self._set_fact("records", count)
+        self._set_fact("head", self.run.ledger.record_at(count).link.hex())
 
     def _new_groups(self, after: int, up_to: int) -> Iterator[StoredGroup]:
         if self.run.base is not None:
@@ -133,7 +147,7 @@ class RunIndex:
     def _begin_anew(self) -> None:
         self._connection.close()
         run_folder.discard_index(self._folder)
-        self._connection = _connect(self._folder / run_folder.INDEX)
+        self._connection = _require_connection(self._folder)
         self._numbers = {}
         with self._connection:
             self._connection.executescript(_TABLES)
@@ -155,14 +169,13 @@ class RunIndex:
         return number
 
     def _add_group(self, group: StoredGroup) -> None:
-        is_new_task = ("task", group.record.key) not in self._numbers
         task = self._number_of("task", group.record.key)
-        if is_new_task:
+        if not self.fetch("SELECT 1 FROM responses WHERE task = ? LIMIT 1", task):
             self._add_query(task, group.record.key)
         if group.body.get("again"):  # infrastructure had failed: it replaces the one before it
             self._drop_earlier(task, group)
         outline = self.run.source.survey_outline(group.survey)
-        questions = [self._number_of("question", question.id) for question in outline.questions]
+        questions = [self._number_of(_kind_of(q), q.id) for q in outline.questions]
         for trace in group.traces:
             self._add_trace(task, group, trace, questions)
 
@@ -173,7 +186,14 @@ class RunIndex:
         for (number,) in self.fetch(query, task):
             body = ledger.record_at(number).content
             if (body.get("phase"), body["step"]) == name:
-                self._connection.execute("DELETE FROM responses WHERE group_number = ?", (number,))
+                self._drop_group(number)
+
+    def _drop_group(self, number: int) -> None:
+        members = "SELECT number FROM responses WHERE group_number = ?"
+        for table in ("components", "verdicts"):
+            query = f"DELETE FROM {table} WHERE response IN ({members})"
+            self._connection.execute(query, (number,))
+        self._connection.execute("DELETE FROM responses WHERE group_number = ?", (number,))
 
     def _add_query(self, number: int, task_id: str) -> None:
         content = self.run.task_content(task_id)
@@ -186,7 +206,8 @@ class RunIndex:
         self, task: int, group: StoredGroup, trace: TraceOutline, questions: Sequence[int]
     ) -> None:
         number = trace.record.seq
-        verdicts = trace.body["verdicts"]
+        # Those that another judge's superseded count nowhere.
+        verdicts = [verdict for verdict in trace.body["verdicts"] if not verdict.get("superseded")]
         calls = trace.body.get("calls", ())
         costs = [call["cost"] for call in calls if call.get("cost") is not None]
         row = (
@@ -211,6 +232,9 @@ class RunIndex:
         self._connection.executemany(
             "INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?)",
             self._verdict_rows(number, verdicts, questions),
+        )
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO calls VALUES (?, ?, ?)", map(_call_row, calls)
         )
         self._add_texts(number, trace)
 
@@ -251,9 +275,37 @@ class RunIndex:
         self._connection.execute("INSERT INTO texts (rowid, text, reasons) VALUES (?, ?, ?)", row)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path)
-    with suppress(sqlite3.DatabaseError):  # no index, which is found when it is read
+def _kind_of(question: Question) -> str:
+    """Return `question` if the mean score of its verdicts is a figure of a response: a column of the table."""
+    has_score = question.scope in ("response", "group") and question.material == SUBMITTED
+    return "question" if has_score else "other question"
+
+
+def _call_row(call: Mapping[str, Any]) -> tuple[str, float | None, bool]:
+    """Return a call, which several responses may share, under enough of its digest to tell it apart."""
+    return call["id"][:24], call.get("cost"), call.get("cache_hit", False)
+
+
+def _connect(folder: Path) -> sqlite3.Connection | None:
+    """Open the index in a folder for this process alone; None if another one has it open."""
+    connection = sqlite3.connect(folder / run_folder.INDEX, timeout=0.0)
+    try:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = OFF")  # what is lost is made again
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("COMMIT")
+    except sqlite3.OperationalError:
+        connection.close()
+        return None
+    except sqlite3.DatabaseError:
+        pass  # no index, which is found when it is read
+    return connection
+
+
+def _require_connection(folder: Path) -> sqlite3.Connection:
+    """Open the index in a folder that nobody else uses. Raises `InputError` where none can be made."""
+    connection = _connect(folder)
+    if connection is None:
+        raise InputError(f"{folder}: no index can be made there; look at the room on its disk")
     return connection

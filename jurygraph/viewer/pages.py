@@ -26,7 +26,7 @@ from jurygraph.viewer.what_if import (
     list_controls,
     rank_agents,
 )
-from jurygraph.views.trace import TraceView, view_texts, view_trace
+from jurygraph.views.trace import TraceView, view_query, view_trace
 from jurygraph.views.verdict import view_question
 
 Page = tuple[str, dict[str, Any]]
@@ -127,13 +127,16 @@ class OpenRun:
 
 def show_run(opened: OpenRun, request: web.Request) -> Page:
     index = opened.index
-    ((responses, failed, degraded, coverage, cost, calls, began, ended),) = index.fetch(
-        "SELECT count(*), sum(status = 'failed'), sum(status = 'degraded'), avg(coverage), sum(cost), sum(calls),"
-        " min(at), max(at) FROM responses"
+    ((responses, failed, degraded, coverage, began, ended),) = index.fetch(
+        "SELECT count(*), sum(status = 'failed'), sum(status = 'degraded'), avg(coverage), min(at), max(at)"
+        " FROM responses"
+    )
+    ((calls, cached, unpriced, cost),) = index.fetch(
+        "SELECT count(*), total(is_cached), total(cost IS NULL), sum(iif(is_cached, 0, cost)) FROM calls"
     )
     worst = read_page(index, TableQuery(sort="reward"), rows=5)
     components = index.fetch(
-        "SELECT names.name, avg(counted), avg(judged), sum(judged IS NULL), count(*) FROM components"
+        "SELECT names.name, avg(judged), sum(judged IS NULL) FROM components"
         " JOIN names ON names.number = component GROUP BY component ORDER BY component"
     )
     context = {
@@ -142,8 +145,10 @@ def show_run(opened: OpenRun, request: web.Request) -> Page:
         "failed": failed or 0,
         "degraded": degraded or 0,
         "coverage": coverage,
+        "calls": calls,
+        "cached": int(cached),
+        "unpriced": int(unpriced),
         "cost": cost,
-        "calls": calls or 0,
         "began": began,
         "ended": ended,
         "agents": opened.agents,
@@ -208,22 +213,12 @@ class ShownMessage(NamedTuple):
 def show_response(opened: OpenRun, request: web.Request) -> Page:
     name = _required(request, "id")
     run = opened.run
-    explanation = run.explain(name)
-    view = view_trace(explanation)
+    view = view_trace(run.explain(name))
     changes = WhatIf.from_url(request.query)
     changed = None if changes.is_empty else view_trace(explain_changed(run, name, changes))
-    group = run.group_with(name)
-    response = next(scored.response for scored in group if scored.trace.response_id == name)
-    evidence = number_evidence(view)
     context = {
         "title": name,
         "view": view,
-        "drawn": draw_waterfall(view.lost),
-        "texts": view_texts(run, view.trace),
-        "messages": cut_response(response, [found for found, _ in evidence]),
-        "evidence": evidence,
-        "others": [scored.trace for scored in group],
-        "controls": list_controls(run),
         "changes": changes,
         "changed": changed,
         "changed_drawn": None if changed is None else draw_waterfall(changed.lost),
@@ -232,7 +227,23 @@ def show_response(opened: OpenRun, request: web.Request) -> Page:
         address = f"{request.path}?{urlencode({'id': name})}"
         context["address"] = address if changes.is_empty else f"{address}&{changes.to_url()}"
         return "what_if.html", context
-    return "response.html", context
+    return "response.html", {**context, **_describe_response(run, view)}
+
+
+def _describe_response(run: Run, view: TraceView) -> dict[str, Any]:
+    """Return what the page of a response has beside its what-if."""
+    group = run.group_with(view.trace.response_id)
+    responses = {scored.trace.response_id: scored.response for scored in group}
+    evidence = number_evidence(view)
+    quotations = [found for found, _ in evidence]
+    return {
+        "drawn": draw_waterfall(view.lost),
+        "query": view_query(run, view.trace),
+        "messages": cut_response(responses[view.trace.response_id], quotations),
+        "evidence": evidence,
+        "others": [scored.trace for scored in group],
+        "controls": list_controls(run),
+    }
 
 
 def is_part(request: web.Request) -> bool:
@@ -253,16 +264,13 @@ def cut_response(response: Response | None, evidence: Sequence[Evidence]) -> lis
     """Return a response as its messages, or as one text, with its quotations; none if it was erased."""
     if response is None:
         return []
-    own = [
-        found if found.source == "response" else found.model_copy(update={"start": None})
-        for found in evidence
-    ]
     if not response.turns:
-        return [ShownMessage("", "text", mark_evidence(response.text, own, 0, len(response.text)))]
+        whole = mark_evidence(response.text, evidence, 0, len(response.text))
+        return [ShownMessage("", "text", whole)]
     messages = []
     for turn in response.turns:
         heading = f"[{turn.message}] {turn.role}"
-        segments = mark_evidence(response.text, own, turn.start, turn.end)
+        segments = mark_evidence(response.text, evidence, turn.start, turn.end)
         messages.append(ShownMessage(heading, turn.kind, segments))
     return messages
 

@@ -141,7 +141,8 @@ def _serve(page: Callable[[OpenRun, web.Request], tuple[str, dict[str, Any]]]) -
         if letter not in runs:
             raise web.HTTPNotFound
         opened = runs[letter]
-        opened.update()
+        for each in runs.values():
+            each.update()
         template, context = page(opened, request)
         nonce = secrets.token_urlsafe(16)
         shared = {

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from jurygraph.display import format_number
 from jurygraph.explanation.points import PointsLine, by_cost
-from jurygraph.messages import escape_hidden, shorten
+from jurygraph.messages import escape_hidden, escape_lines, shorten
 from jurygraph.schema.verdict import Evidence
 
 
@@ -78,7 +78,8 @@ def mark_evidence(
     spans = {
         number: (max(found.start, start), min(found.end, end))
         for number, found in enumerate(evidence, start=1)
-        if found.verified and found.start is not None and found.end is not None
+        if found.source == "response" and found.verified
+        if found.start is not None and found.end is not None
     }
     inside = {number: span for number, span in spans.items() if span[0] < span[1]}
     edges = {start, end}.union(*inside.values())
@@ -118,11 +119,6 @@ def format_signed(value: float | None) -> str:
     return "–" if value is None else f"{round(value, 3) + 0.0:+.3f}"
 
 
-def escape_hidden_lines(text: str) -> str:
-    """Return a text of several lines with control, invisible and direction characters as escapes."""
-    return "\n".join(escape_hidden(line.replace("\t", "    ")) for line in text.split("\n"))
-
-
 FILTERS: Mapping[str, Callable[..., str]] = {
     "number": format_number,
     "percent": format_percent,
@@ -131,7 +127,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "cell": format_cell,
     "signed": format_signed,
     "visible": escape_hidden,
-    "lines": escape_hidden_lines,
+    "lines": escape_lines,
     "shorten": shorten,
 }
 """By name in a template. `visible` makes control, invisible and direction characters readable as escapes."""

@@ -14,7 +14,7 @@ from jurygraph.messages import did_you_mean
 from jurygraph.viewer.index import RunIndex
 
 PAGE_ROWS = 50
-_FIXED = ("response", "task", "agent", "status", "reward", "coverage", "failed", "cost")
+_FIXED = ("response", "task", "agent", "status", "reward", "coverage")
 _SOURCES = {
     "response": "responses.name",
     "task": "tasks.name",
@@ -68,11 +68,7 @@ class TableQuery:
 
     def to_url(self, **changes: str) -> str:
         """Return the query with some changes as the part of a URL after the question mark; a change begins anew."""
-        changed = (
-            replace(self, after="", **changes)
-            if "after" not in changes
-            else replace(self, **changes)
-        )
+        changed = replace(self, **{"after": "", **changes})
         values = {field.name: getattr(changed, field.name) for field in fields(self)}
         return urlencode({name: value for name, value in values.items() if value})
 
@@ -138,9 +134,9 @@ def read_page(index: RunIndex, query: TableQuery, rows: int = PAGE_ROWS) -> Tabl
 
 
 def list_columns(index: RunIndex, query: TableQuery) -> list[str]:
-    """Return the columns of a page: the fixed ones that have values, the components, and those that are chosen."""
+    """Return the columns of a page: the fixed ones, the components, and those that are chosen."""
     chosen = [name for name in query.columns.split(",") if name]
-    return list(dict.fromkeys([*_FIXED[:6], *index.names("component"), *chosen]))
+    return list(dict.fromkeys([*_FIXED, *index.names("component"), *chosen]))
 
 
 def expression_of(index: RunIndex, column: str) -> str:

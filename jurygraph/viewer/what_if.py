@@ -13,6 +13,7 @@ from jurygraph.decision.decide import compute_rewards
 from jurygraph.decision.recipe import STAKEHOLDERS
 from jurygraph.errors import InputError
 from jurygraph.explanation import Explanation
+from jurygraph.explanation.points import revise
 from jurygraph.runs.integrity.verification import recompute_rewards
 from jurygraph.runs.outline import read_groups
 from jurygraph.runs.run import Run
@@ -21,7 +22,7 @@ from jurygraph.runs.workflows.rescoring import (
     refuse_other_questions,
     task_decisions,
 )
-from jurygraph.schema import Config, RecordedVerdict
+from jurygraph.schema import Config
 from jurygraph.schema.plan import Rule
 
 _STEPS = 8
@@ -59,17 +60,17 @@ class WhatIf:
 
     def value_of(self, key: str) -> str:
         """Return the value that a setting is tried with; empty if it is not."""
-        return next((text for name, _, text in map(_split, self.settings) if name == key), "")
+        for setting in self.settings:
+            name, _, value = setting.partition("=")
+            if name == key:
+                return value
+        return ""
 
     def config_of(self, run: Run) -> Config:
         """Return the config of a run with the settings. Raises `ConfigError` and `InputError` as `rescore` does."""
         config = apply_settings(run.config, self.settings)
         refuse_other_questions(run, config)
         return config
-
-
-def _split(setting: str) -> tuple[str, str, str]:
-    return setting.partition("=")
 
 
 def _read_score(text: str, number: str) -> float:
@@ -97,7 +98,12 @@ def explain_changed(run: Run, response: str, changes: WhatIf) -> Explanation:
     scores = dict(changes.scores)
     members = []
     for member in group:
-        verdicts = [_revise(verdict, response, scores) for verdict in member.verdicts]
+        verdicts = [
+            revise(verdict, scores[verdict.question])
+            if verdict.about == response and verdict.question in scores
+            else verdict
+            for verdict in member.verdicts
+        ]
         members.append(member.model_copy(update={"verdicts": tuple(verdicts)}))
     names = [member.response_id for member in members]
     verdicts = [
@@ -115,16 +121,6 @@ def explain_changed(run: Run, response: str, changes: WhatIf) -> Explanation:
     return Explanation(
         changed, decision, questions, group=lambda: decided, combiners=lambda: combiners
     )
-
-
-def _revise(verdict: RecordedVerdict, response: str, scores: dict[str, float]) -> RecordedVerdict:
-    """Return a verdict about a response with its other score, as if a judge had given that."""
-    if verdict.about != response or verdict.question not in scores:
-        return verdict
-    score = scores[verdict.question]
-    unset = dict.fromkeys(("failure", "gated_by", "unsupported", "confidence"))
-    update = {"score": score, "met": score >= 0.5, "status": "ok", **unset}
-    return verdict.model_copy(update=update)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -181,12 +181,17 @@ class TextsView:
     response: str | None
 
 
-def view_texts(run: Run, trace: Trace) -> TextsView:
+def view_query(run: Run, trace: Trace) -> str | None:
+    """Return the query of a trace's task as text; None where it was erased."""
     task = run.task(trace.task_id)
+    return None if task is None else chat_text(task.query)
+
+
+def view_texts(run: Run, trace: Trace) -> TextsView:
     group = run.group_with(trace.response_id)
     responses = {scored.trace.response_id: scored.response for scored in group}
     response = responses[trace.response_id]
     return TextsView(
-        query=None if task is None else chat_text(task.query),
+        query=view_query(run, trace),
         response=None if response is None else response.text,
     )

@@ -3,6 +3,9 @@
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
+import jurygraph as jg
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
@@ -89,3 +92,59 @@ def test_a_run_with_the_texts_of_another_one_leaves_no_index(letters: Path, tmp_
         index.update()
         assert len(names(index, search="please")) == 3
     assert not list((tmp_path / "other").glob("index*"))
+
+
+def test_an_index_that_was_interrupted_goes_on_where_it_was(
+    letters: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jurygraph.viewer.index._BATCH", 1)
+
+    def interrupt(count: int) -> None:
+        raise KeyboardInterrupt
+
+    with closing(Run.open(letters)) as run:
+        with closing(RunIndex(run)) as index, pytest.raises(KeyboardInterrupt):
+            index.update(interrupt)
+        with closing(RunIndex(run)) as index:
+            added: list[int] = []
+            index.update(added.append)
+            assert added == [2]
+            assert names(index) == [trace.response_id for trace in run.traces()]
+            assert names(index, search="Write ann") == ["ann/0", "ann/1", "ann/2"]
+
+
+def test_a_second_viewer_of_a_run_has_an_index_of_its_own(letters: Path) -> None:
+    with (
+        closing(Run.open(letters)) as run,
+        closing(RunIndex(run)) as first,
+        closing(RunIndex(run)) as second,
+    ):
+        assert first.update()
+        assert second.update()
+        assert names(first) == names(second)
+
+
+def test_a_group_that_is_scored_again_replaces_the_one_that_infrastructure_failed(
+    tmp_path: Path,
+) -> None:
+    is_down = True
+
+    @jg.evaluator(layer="check")
+    def reached(task: jg.TaskView, response: jg.Response) -> float:
+        if is_down:
+            raise ConnectionError("the line is dead")
+        return 1.0
+
+    folder = tmp_path / "run"
+    task = jg.Task(id="eggs", query="How long?")
+    with jg.Jury(evaluators=[reached], record=folder) as jury:
+        jury.score(task, ["ten minutes"], step=1)
+        with closing(Run.open(folder)) as run, closing(RunIndex(run)) as index:
+            index.update()
+            assert [facet.value for facet in list_facets(index)["failure"]]
+            is_down = False
+            jury.score(task, ["ten minutes"], step=1)
+            index.update()
+            assert names(index, search="how long") == ["eggs@1/1"]
+            assert list_facets(index)["failure"] == []
+            assert index.fetch("SELECT judged FROM components") == [(1.0,)]

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import sys
 import textwrap
@@ -19,7 +18,7 @@ from rich.cells import cell_len
 from jurygraph.cli.streams import ExitCode, current_redactor
 from jurygraph.display import ProgressCallback, format_number
 from jurygraph.errors import InputError
-from jurygraph.messages import UNSEEN, escape_hidden, shorten
+from jurygraph.messages import escape_hidden, escape_lines, shorten
 
 command_line: ContextVar[str] = ContextVar("command_line", default="")
 """The command that is running, as one line for a shell."""
@@ -29,14 +28,6 @@ def escape_line(text: str, limit: int | None = None) -> str:
     """Return the text as one line of at most `limit` characters, control and invisible characters as escapes."""
     line = text if limit is None else shorten(text, limit)
     return escape_hidden(line)
-
-
-_HIDDEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{UNSEEN}]")
-
-
-def escape_lines(text: str) -> str:
-    """Return the text with control and invisible characters as escapes, except line feeds and tabs."""
-    return _HIDDEN_IN_LINES.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def print_result(line: str | bytes) -> None:

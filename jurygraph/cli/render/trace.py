@@ -7,14 +7,13 @@ from typing import Any
 
 from jurygraph.cli.render.text import (
     escape_line,
-    escape_lines,
     format_component,
     format_counts,
     format_table,
 )
 from jurygraph.display import format_number
 from jurygraph.explanation.terms import UNSUPPORTED, ExplainedVerdict
-from jurygraph.messages import format_plain, join_names
+from jurygraph.messages import escape_lines, format_plain, join_names
 from jurygraph.runs.calls import RecordedCall
 from jurygraph.runs.run import is_erased
 from jurygraph.runs.store.packing import ERASED

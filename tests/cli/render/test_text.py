@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.cli.render.text import escape_lines
+from jurygraph.messages import escape_lines
 from tests.cli.conftest import JURYGRAPH, Command, write_project
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/]\r\n\t\u202e\x9b31m\x08\x7f"
