@@ -149,6 +149,8 @@ def _serve(page: Callable[[OpenRun, web.Request], tuple[str, dict[str, Any]]]) -
             "letter": letter,
             "runs": {key: each.name for key, each in runs.items()},
             "opened": opened,
+            "lowest": opened.buckets[0],
+            "highest": opened.buckets[1],
             "nonce": nonce,
             "path": request.path,
         }

@@ -4,9 +4,11 @@ An offset would count through all rows before it, and would repeat or skip rows 
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Self
+from unicodedata import normalize
 from urllib.parse import urlencode
 
 from jurygraph.errors import InputError
@@ -34,6 +36,8 @@ _JOINS = """
     FROM responses JOIN names AS tasks ON tasks.number = responses.task
     LEFT JOIN names AS agents ON agents.number = responses.agent
 """
+_TEXTS_WITH = "SELECT rowid FROM texts WHERE texts MATCH ?"
+_QUERIES_WITH = "SELECT rowid FROM queries WHERE queries MATCH ?"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,14 +184,18 @@ def _conditions(index: RunIndex, query: TableQuery) -> tuple[list[str], list[Any
     """Return the conditions of a query and their values."""
     conditions = []
     values: list[Any] = []
-    if query.search.strip():
-        words = " ".join(f'"{word}"' for word in query.search.replace('"', " ").split())
-        conditions.append(
-            "(responses.number IN (SELECT rowid FROM texts WHERE texts MATCH ?)"
-            " OR responses.task IN (SELECT rowid FROM queries WHERE queries MATCH ?)"
-            " OR responses.name = ? OR tasks.name = ?)"
-        )
-        values += [words, words, query.search.strip(), query.search.strip()]
+    sought = query.search.strip()
+    if sought:
+        alternatives = ["responses.name = ?", "tasks.name = ?"]
+        values += [sought, sought]
+        # As the index cuts texts into words: it has no positions, so that nothing between them may be asked for.
+        words = re.findall(r"[^\W_]+", normalize("NFC", sought))
+        if words:
+            matched = " ".join(f'"{word}"' for word in words)
+            alternatives.append(f"responses.number IN ({_TEXTS_WITH})")
+            alternatives.append(f"responses.task IN ({_QUERIES_WITH})")
+            values += [matched, matched]
+        conditions.append(f"({' OR '.join(alternatives)})")
     if query.status == "gated":
         conditions.append("responses.gates <> ''")
     elif query.status:

@@ -1,11 +1,15 @@
 """Who may ask the server of `jurygraph view`, and what a page lets a browser do."""
 
+import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from tests.rows import all_rows
 from tests.viewer.conftest import HOSTILE, LETTERS, Browser, record
 
@@ -105,7 +109,28 @@ def test_a_damaged_run_is_named_and_not_shown(letters: Path, browser: Browser) -
     assert "record" in page
 
 
-@pytest.mark.parametrize("word", ["please", HOSTILE[-9:]])
+@pytest.mark.parametrize(
+    "word", ["please", HOSTILE[-9:], "ann/0", "e-mail_x", '"', "*", "☃", "NEAR(a b)"]
+)
 def test_search_takes_words_as_words(word: str, letters: Path, browser: Browser) -> None:
     browser.open(f"/a/responses?search={quote(word)}", letters)
     assert browser.status == 200
+
+
+def test_a_strip_is_drawn_on_the_scale_of_the_run(
+    letters: Path, browser: Browser, tmp_path: Path
+) -> None:
+    with closing(Run.open(letters)) as run:
+        doubled = apply_settings(run.config, ["scale=2"])
+        rescore(run, tmp_path / "doubled", doubled, lambda count: None)
+    page = browser.open("/a/responses?search=ann/0", tmp_path / "doubled")
+    (reward,) = re.findall(r"</svg>\s+([0-9.]+)</td>", page)
+    (width,) = re.findall(r'class="kept" width="([0-9.]+)"', page)
+    with closing(Run.open(tmp_path / "doubled")) as run:
+        highest = max(trace.reward.value or 0.0 for trace in run.traces())
+    assert highest > 1.0
+    assert float(width) == pytest.approx(100 * float(reward) / highest, abs=0.1)
+
+
+def test_an_error_leads_back_to_a_page_that_is_there(letters: Path, browser: Browser) -> None:
+    assert '<a href="/a/">' in browser.open("/a/response?id=cas/0", letters)

@@ -1,6 +1,7 @@
 """`jurygraph view`: look at a run, or at two, in a browser."""
 
 import asyncio
+import os
 import secrets
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -74,7 +75,8 @@ async def _serve(runs: "dict[str, OpenRun]", host: str, port: int) -> None:
         try:
             await site.start()
         except OSError as error:
-            problem = f"{host}:{port}: cannot be listened on ({error.strerror or error})"
+            reason = error.strerror if error.errno is None else os.strerror(error.errno)
+            problem = f"{host}:{port}: cannot be listened on ({reason})"
             raise InputError(f"{problem}; name another with --port, or 0 for a free one") from None
         address = runner.addresses[0]
         bound = address[1]
