@@ -12,11 +12,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment
 
 from jurygraph.errors import JurygraphError
+from jurygraph.viewer.documents import make_templates
 from jurygraph.viewer.pages import PAGES, OpenRun, is_part
-from jurygraph.viewer.shapes import FILTERS
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -48,19 +48,6 @@ def make_app(
     for path, page in PAGES.items():
         app.router.add_get(f"/{{run:[ab]}}{path}", _serve(page))
     return app
-
-
-def make_templates() -> Environment:
-    """Return the templates, which escape every value and refuse names that have none."""
-    templates = Environment(
-        loader=PackageLoader("jurygraph.viewer"),
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    templates.filters.update(FILTERS)
-    return templates
 
 
 def _guard(hosts: Collection[str], token: str | None) -> Any:
