@@ -63,6 +63,7 @@ StepLabel = Annotated[str | None, option("L", "Group into steps by this label of
 PlotFile = Annotated[
     Path | None, option("F", "Write a plot: .svg, .png, .pdf (extra `plot`).", "--plot")
 ]
+HtmlFile = Annotated[Path | None, option("F", "Write the report as a page of HTML, too.", "--html")]
 OutFile = Annotated[
     str | None, option("F", "File to write.", "-o", "--out", show_default="standard output")
 ]

@@ -31,6 +31,7 @@ from jurygraph.studies.report import (
     Report,
     ReportTable,
     as_interval,
+    describe_range,
 )
 
 __all__ = [
@@ -186,10 +187,11 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
     sections = list(_sections(matrices, parts, level))
     notes = list(_notes(matrices, parts, level))
     alphas = {_part_name(figures): _alpha_cell(figures) for figures in parts[:_MAX_BARS]}
-    title = "Krippendorff's alpha (95 %)"
+    title = describe_range("Krippendorff's alpha", alphas)
     if len(parts) > _MAX_BARS:
-        title += f", the first {_MAX_BARS} of {len(parts)}"
-    bars = Plot(title, "bars", [PlotSeries.with_intervals("alpha", alphas)])
+        title += f" (the first {_MAX_BARS} of {len(parts)})"
+    series = PlotSeries.with_intervals("alpha", alphas)
+    bars = Plot(title, "bars", [series], y_label="alpha, 95 % interval")
     plots = [bars, *_heat_map(parts)]
     return Report({"level": level, "parts": parts}, sections, notes, plots)
 
@@ -238,11 +240,15 @@ def _heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
     domains = sorted({domain for _, domain in alphas if domain is not None})
     names = ["all", *domains]
     series = []
+    named: dict[str, object] = {}
     for dimension in dict.fromkeys(dimension for dimension, _ in alphas):
         row = [alphas.get((dimension, domain)) for domain in (None, *domains)]
+        named |= {
+            f"{dimension or 'all'} in {name}": value for name, value in zip(names, row, strict=True)
+        }
         series.append(PlotSeries(dimension or "all", row, names))
     if domains:
-        yield Plot("Krippendorff's alpha by dimension and domain", "heat", series)
+        yield Plot(describe_range("Krippendorff's alpha", named), "heat", series)
 
 
 def _units(parts: Sequence[Figures]) -> str:

@@ -41,7 +41,15 @@ from jurygraph.schema import (
     Task,
 )
 from jurygraph.schema.verdict import GATED_LAYERS, MET_THRESHOLD, RESPONSE_GATES
-from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import (
+    Figures,
+    IntervalCell,
+    Plot,
+    PlotSeries,
+    Report,
+    ReportTable,
+    describe_range,
+)
 
 _MAX_ATTACKS = 20
 _FEW_TASKS = 6
@@ -595,7 +603,8 @@ def report_attacks(figures: Figures) -> Report:
     for name, arm in arms.items():
         rates[labels[name]] = _percent_cell(arm["attacks"]["verdicts"], 1.0)
     bars = PlotSeries.with_intervals("false verdicts", rates)
-    plot = Plot("false verdicts by defences (95 %)", "bars", [bars])
+    title = describe_range("The share of false verdicts", rates)
+    plot = Plot(title, "bars", [bars], y_label="false verdicts, 95 % interval")
     configured_arm = arms[configured]
     notes = list(_notes(figures, configured_arm["attacks"]["verdicts"]["tasks"]))
     return Report(figures, list(_sections(figures, configured_arm, labels)), notes, [plot])

@@ -4,7 +4,7 @@ It computes nothing itself. What was not measured says so and why, with the comm
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
@@ -19,7 +19,7 @@ from jurygraph.studies import credit, reliability
 from jurygraph.studies import judge as judge_study
 from jurygraph.studies.judge import join_labels, read_judgements, read_labels
 from jurygraph.studies.presentations import Presentations, ReadRuns, read_sources
-from jurygraph.studies.report import Report, ReportTable, as_interval, format_cell
+from jurygraph.studies.report import Figures, Report, ReportTable, as_interval, format_cell
 from jurygraph.studies.stability import measure_signal, measure_stability, variance_digits
 from jurygraph.studies.units import unit_of
 
@@ -44,6 +44,8 @@ _MEASURES = {
     "wording_alone": ("σ²_Sem - σ²_Rep, wording alone,", "no input was scored twice"),
 }
 """The symbols of measures by their names, and why one has no value."""
+_VARIANCES = {"semantic", "repeat", "wording_alone"}
+_FINDINGS = {"semantic": "other words for the same move", "repeat": "asking again moves"}
 
 
 class CertifiedFigure(NamedTuple):
@@ -59,6 +61,12 @@ class CertifiedFigure(NamedTuple):
     high: float | None = None
     n: int | None = None
     why: str = ""
+    finding: str = ""
+    """What the figure means, for the page's first sentence, with `{}` for its value; empty for most."""
+
+    @property
+    def digits(self) -> int:
+        return variance_digits([self.value], _DIGITS)
 
 
 CertifiedFigures = Iterator[CertifiedFigure]
@@ -73,12 +81,13 @@ def _figure(
     command: str,
     why: str = "not defined for these scores",
     remedy: str | None = None,
+    finding: str = "",
 ) -> CertifiedFigure:
     """Return the figure that a command gives; without a value, the `remedy` (or the command) would measure it."""
     estimate = as_interval(cell)
     if estimate is None or estimate.value is None:
         return CertifiedFigure(name, remedy or command, why=why)
-    return CertifiedFigure(name, command, *estimate, n)
+    return CertifiedFigure(name, command, *estimate, n, finding=finding)
 
 
 def certify(
@@ -90,7 +99,7 @@ def certify(
     InputError for a run that cannot be read, or labels or attacks of another form.
     """
     # A run that cannot be read is an error, and no figure that is missing.
-    judges = dict.fromkeys(chain.from_iterable(read(runs, lambda run, _: run.judges or ["none"])))
+    judges = dict.fromkeys(chain.from_iterable(read(runs, lambda run, _: run.judges)))
     # What the user names a file for has to be measured.
     required = set()
     if labels is not None:
@@ -99,20 +108,23 @@ def certify(
         required.add(ATTACKS)
     named = " ".join(map(shell_quote, runs))
     presentations = cache(partial(read_sources, runs, read))
+    noise = cache(lambda: measure_stability(presentations()).figures)
+    stability = f"jurygraph study stability {named}"
     by_run = partial(_by_run, runs, read)
     people = partial(_people, runs, read, named, labels)
     label_command = f"jurygraph study judge {named} --labels F"
     parts: list[tuple[str, str, Callable[[], CertifiedFigures]]] = [
-        ("wording, repeats, drift", _NEW_RUNS, partial(_wording, presentations, named)),
-        ("signs", _NEW_RUNS, partial(_signs, presentations, named)),
-        ("false credit", "", partial(by_run, _credit, "false credit", _NEW_GRAPHS)),
-        (ATTACKS, "jurygraph attack --config F --json", partial(_attacks, attacks)),
         (PEOPLE, label_command, people),
+        (ATTACKS, "jurygraph attack --config F --json", partial(_attacks, attacks)),
+        ("false credit", "", partial(by_run, _credit, "false credit", _NEW_GRAPHS)),
+        ("wording and repeats", _NEW_RUNS, partial(_wording, noise, _VARIANCES, stability)),
+        ("growth and drift", _NEW_RUNS, partial(_ratios, noise, stability)),
+        ("signs", _NEW_RUNS, partial(_signs, presentations, named)),
         ("coverage", "", partial(by_run, _coverage, "coverage", "jurygraph score TASKS --out F")),
         ("votes of a jury", "", partial(by_run, _votes, "votes of a jury", _JURY)),
     ]
     figures: list[CertifiedFigure] = []
-    sections: list[str | ReportTable] = [f"judge: {', '.join(judges)}; runs: {named}"]
+    sections: list[str | ReportTable] = []
     for subject, command, measure in parts:
         try:
             certified = list(measure())
@@ -123,15 +135,25 @@ def certify(
         figures += certified
         measured = [figure for figure in certified if figure.value is not None]
         if measured:
+            rows = [(figure.name, figure, figure.n) for figure in measured]
+            sections.append(ReportTable((subject, "value (95 %)", "n"), rows))
             commands = dict.fromkeys(figure.command for figure in measured)
             sections.append(f"command: {'; '.join(commands)}")
-            rows = []
-            for figure in measured:
-                digits = variance_digits([figure.value], _DIGITS)
-                rows.append((figure.name, format_cell(figure, digits), figure.n))
-            sections.append(ReportTable((subject, "value (95 %)", "n"), rows))
     sections.append(_missing_table([figure for figure in figures if figure.value is None]))
-    return Report({"runs": list(map(str, runs)), "figures": figures}, sections)
+    sentence = _summarize(", ".join(judges) or "Judged by code alone", figures)
+    sections.insert(0, f"{sentence} Runs: {named}")
+    return Report({"runs": list(map(str, runs)), "summary": sentence, "figures": figures}, sections)
+
+
+def _summarize(judges: str, figures: Sequence[CertifiedFigure]) -> str:
+    """Return the sentence that a page begins with: what was found, and how much was not measured."""
+    findings = []
+    for figure in figures:
+        if figure.finding and figure.value is not None:
+            findings.append(figure.finding.replace("{}", format_cell(figure)))
+    missing = sum(figure.value is None for figure in figures)
+    found = "; ".join(findings) or "nothing that this page sums up was measured"
+    return f"{judges}: {found}. Not measured: {missing} of {len(figures)} figures, listed last."
 
 
 def _missing_table(missing: Sequence[CertifiedFigure]) -> ReportTable:
@@ -157,24 +179,43 @@ def _by_run(
             yield CertifiedFigure(f"{subject}, {folder.name}", command, why=str(error))
 
 
-def _wording(presentations: ReadPresentations, named: str) -> CertifiedFigures:
-    command = f"jurygraph study stability {named}"
-    report = measure_stability(presentations()).figures
-    # Where there are several judges or bands of quality, the last row of each protocol is of all.
-    last_rows = {}
-    for row in [*report["noise"], *report["ratios"]]:
-        last_rows[row["protocol"], row.get("stakeholders")] = row
-    for (protocol, size), row in last_rows.items():
+def _wording(
+    measure_noise: Callable[[], Figures], measures: Collection[str], command: str
+) -> CertifiedFigures:
+    """Yield measures of noise for each protocol and number of stakeholders."""
+    rows = _last_rows(measure_noise())
+    largest: dict[str, int] = {}
+    for protocol, size in rows:
+        largest[protocol] = max(largest.get(protocol, 0), size or 0)
+    for (protocol, size), row in rows.items():
         label = protocol if size is None else f"{protocol}, {size} stakeholders"
         for measure, (symbol, why) in _MEASURES.items():
-            if measure in row:
+            if measure in row and measure in measures:
                 estimate = row[measure]
                 n = estimate.clusters if estimate else 0
-                yield _figure(f"{symbol} of {label}", estimate, n, command, why, _NEW_RUNS)
-    for row in report["drift"]:
+                finding = ""
+                if measure in _FINDINGS and estimate and size == largest[protocol]:
+                    sd = f"{estimate.value**0.5:.2g}"
+                    finding = f"{_FINDINGS[measure]} {label} by {sd} (standard deviation)"
+                yield _figure(f"{symbol} of {label}", estimate, n, command, why, _NEW_RUNS, finding)
+
+
+def _last_rows(report: Figures) -> dict[tuple[str, int | None], Figures]:
+    """Return the rows of a protocol by stakeholders: with several judges or bands of quality, the last is of all."""
+    rows = {}
+    for row in [*report["noise"], *report["ratios"]]:
+        rows[row["protocol"], row.get("stakeholders")] = row
+    return rows
+
+
+def _ratios(measure_noise: Callable[[], Figures], command: str) -> CertifiedFigures:
+    """Yield ratios of noise, and the share of drifting weights in it."""
+    yield from _wording(measure_noise, _MEASURES.keys() - _VARIANCES, command)
+    drift = measure_noise()["drift"]
+    for row in drift:
         label = f"share of drifting weights in σ²_Sem of {row['protocol']}, {row['stakeholders']} stakeholders"
         yield _figure(label, row["explained"], row["variants"], command)
-    if not report["drift"]:
+    if not drift:
         remedy = "use protocols.decomposed-adaptive in the config"
         yield CertifiedFigure("drift of weights", remedy, why="the judge gives no weights")
 
@@ -194,7 +235,8 @@ def _credit(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     for rule in ("flat", "gear"):
         leakage = report["methods"][rule]["leakage"]
         name = f"unearned credit by {rule}, {run.folder.name}"
-        yield _figure(name, leakage, leakage["cases"], command)
+        finding = f"{{}} of a rubric's weight is unearned credit by {rule}"
+        yield _figure(name, leakage, leakage["cases"], command, finding=finding)
 
 
 def _attacks(file: Path | None) -> CertifiedFigures:
@@ -207,13 +249,13 @@ def _attacks(file: Path | None) -> CertifiedFigures:
         arm = figures["arms"][figures["configured"]]
         command = f"jurygraph attack --json > {shell_quote(file)}"
         names = {
-            "attacks": "attacks that got credit",
-            "honest": "honest responses that got credit",
+            "attacks": ("attacks that got credit", "{} of attacks got credit"),
+            "honest": ("honest responses that got credit", "{} of honest responses did"),
         }
-        for level, name in names.items():
+        for level, (name, finding) in names.items():
             share = arm[level]["responses"]
             estimate = {"value": share["rate"], "low": share["low"], "high": share["high"]}
-            yield _figure(name, estimate, share["n"], command)
+            yield _figure(name, estimate, share["n"], command, finding=finding)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{file}: is not what `jurygraph attack --json` prints") from None
 
@@ -229,7 +271,11 @@ def _people(
     for judge in report["judges"]:
         for name in ("accuracy", "kappa", "rank_correlation", "corrected"):
             label = "corrected mean label" if name == "corrected" else name.replace("_", " ")
-            yield _figure(f"{label} of {judge['judge']}", judge[name], judge["n"], command)
+            finding = ""
+            if name == "accuracy":
+                finding = f"{judge['judge']} is right in {{}} of {judge['n']} labels of people"
+            figure_name = f"{label} of {judge['judge']}"
+            yield _figure(figure_name, judge[name], judge["n"], command, finding=finding)
 
 
 def _coverage(run: Run, advance: ProgressCallback) -> CertifiedFigures:
@@ -243,7 +289,9 @@ def _coverage(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     sizes = [len(values) for values in by_unit.values()]
     share = share_interval(sums, sizes)
     name = f"judged share of the weight, {run.folder.name}"
-    yield _figure(name, share, sum(sizes), f"jurygraph show {shell_quote(run.folder)}")
+    finding = f"{{}} of the weight was judged in {run.folder.name}"
+    command = f"jurygraph show {shell_quote(run.folder)}"
+    yield _figure(name, share, sum(sizes), command, finding=finding)
 
 
 def _votes(run: Run, advance: ProgressCallback) -> CertifiedFigures:

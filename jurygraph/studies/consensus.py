@@ -16,7 +16,15 @@ from jurygraph.errors import InputError
 from jurygraph.messages import describe_value, did_you_mean, quote, shorten
 from jurygraph.schema.rating import Label, Vote
 from jurygraph.sources.ratings import NUMERAL, PlacedLabel, VotesFile
-from jurygraph.studies.report import Figures, IntervalCell, Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import (
+    Figures,
+    IntervalCell,
+    Plot,
+    PlotSeries,
+    Report,
+    ReportTable,
+    describe_range,
+)
 
 REFITS = 200
 BOOTSTRAP = 1000
@@ -663,11 +671,12 @@ def _plots(figures: Figures) -> Iterator[Plot]:
     best = ranked[:_MAX_AGENTS]
     if best:
         scores = {name: IntervalCell(agent.score, agent.low, agent.high) for name, agent in best}
-        agents = "agents"
+        title = describe_range(f"The mean credit of agents, by {figures['method']},", scores)
         if len(best) < len(ranked):
-            agents += f", the first {len(best)} of {len(ranked)}"
-        title = f"{agents}: mean credit ({figures['method']}); 95 %, {figures['intervals']}"
-        yield Plot(title, "points", [PlotSeries.with_intervals("score", scores)])
+            title += f" (the first {len(best)} of {len(ranked)})"
+        series = PlotSeries.with_intervals("score", scores)
+        intervals = f"mean credit; 95 %, {figures['intervals']}"
+        yield Plot(title, "points", [series], y_label=intervals)
     people = figures["annotators"]
     if len(people) > _MAX_NAMED:
         leniency = [person["leniency"] for person in people.values()]
@@ -677,4 +686,6 @@ def _plots(figures: Figures) -> Iterator[Plot]:
         points = []
         for name, person in people.items():
             points.append(PlotSeries(name, [person["leniency"]], [person["strictness"]]))
-    yield Plot("annotators", "points", points, "strictness", "leniency")
+    leniency_by_name = {name: person["leniency"] for name, person in people.items()}
+    title = describe_range("The leniency of annotators", leniency_by_name)
+    yield Plot(title, "points", points, "strictness", "leniency")

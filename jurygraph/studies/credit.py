@@ -40,7 +40,16 @@ from jurygraph.runs.integrity.verification import group_table
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import ComponentSpec, Edge, Rubric, digest_of
 from jurygraph.schema.config import ExactInference
-from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable, omission_notes
+from jurygraph.studies.report import (
+    Figures,
+    Plot,
+    PlotSeries,
+    Report,
+    ReportTable,
+    describe_course,
+    describe_range,
+    omission_notes,
+)
 from jurygraph.studies.units import describe_units, unit_of
 
 EDGE_KINDS = ("weak", "strong", "activation")
@@ -687,9 +696,11 @@ def _plots(figures: Figures) -> Iterator[Plot]:
         for name in names:
             values = [variant[name] for variant in variants]
             series.append(PlotSeries(name, values, KAPPAS))
-        title = f"{' and '.join(names)} by κ"
+        courses = [describe_course(line.label.capitalize(), "κ =", line) for line in series]
+        title = "; ".join(courses)
         yield Plot(title, "line", series, x_label="κ", marks=marks)
     for name in _FIGURES:
         estimates = {rule: method[name] for rule, method in figures["methods"].items()}
         bars = PlotSeries.with_intervals(name, estimates)
-        yield Plot(f"{name} (95 %)", "bars", [bars])
+        title = describe_range(name.capitalize(), estimates)
+        yield Plot(title, "bars", [bars], y_label=f"{name}, 95 % interval")

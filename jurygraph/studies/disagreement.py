@@ -22,6 +22,7 @@ from jurygraph.studies.report import (
     PlotSeries,
     Report,
     ReportTable,
+    describe_course,
     omission_notes,
 )
 from jurygraph.studies.units import describe_units, unit_of
@@ -252,7 +253,11 @@ def _plots(measured: Sequence[Figures]) -> Iterator[Plot]:
             values = [step[name] for step in row["steps"]]
             numbers = [step["step"] for step in row["steps"]]
             series.append(PlotSeries(row["run"], values, numbers))
-        yield Plot(title, "line", series, x_label="step")
+        subject = title[0].upper() + title[1:]
+        if len(series) > 1:
+            subject += f" of {series[0].label}"
+        sentence = describe_course(subject, "step", series[0])
+        yield Plot(sentence, "line", series, x_label="step")
 
 
 def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> list[Figures]:

@@ -10,15 +10,24 @@ from typing import Any
 import numpy as np
 from pydantic import JsonValue
 
-from jurygraph.agents.data_analyzer import REFERENCES, Analyzer, TrainingStep
+from jurygraph.agents.data_analyzer import REFERENCES, Alert, Analyzer, TrainingStep
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import Trace
-from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import (
+    Plot,
+    PlotSeries,
+    Report,
+    ReportTable,
+    Shading,
+    describe_course,
+)
 
 ScoredGroup = list[ScoredResponse]
 _FIGURES = ("mean", "sd", "min", "max", "last")
+_MAX_CHANGES = 3
+"""Changes of a series in the title of its panel; all are in the report."""
 _MIN_PAIRS = 50
 _HARMLESS = 0.1
 """The autocorrelation above which a series is named, by the lower bound of 3 standard errors, from 50 pairs of steps
@@ -88,18 +97,28 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
 
 
 def _plots(analyzer: Analyzer) -> list[Plot]:
+    """Return a panel for each series, shaded from where a change began to where it was found."""
     plots = []
     columns = np.array(analyzer.values).T.tolist()
     for series, column in zip(analyzer.series, columns, strict=True):
-        marks = []
-        for alert in analyzer.alerts:
-            if alert.series == series.name or alert.kind == "hack":
-                label = f"adverse {alert.kind}" if alert.adverse else alert.kind
-                marks.append((float(alert.step), label))
         values = [None if isnan(value) else value for value in column]
         line = PlotSeries(series.name, values, range(1, len(values) + 1))
-        plots.append(Plot(series.name, "line", [line], x_label="step", marks=marks))
+        alerts = [alert for alert in analyzer.alerts if alert.series == series.name]
+        shaded = []
+        for alert in alerts:
+            label = "hack" if alert.kind == "hack" else ""
+            shaded.append(Shading(alert.since, alert.step, label, alert.adverse))
+        title = describe_course(f"{series.name}: no change was found; it", "step", line)
+        changes = [_describe_change(alert) for alert in alerts if alert.kind == "change"]
+        if changes:
+            title = f"{series.name} {'; '.join(changes[:_MAX_CHANGES])}"
+        plots.append(Plot(title, "line", [line], "step", series.name, shaded=shaded))
     return plots
+
+
+def _describe_change(alert: Alert) -> str:
+    verb = "rises" if alert.direction == "up" else "falls"
+    return f"{verb} from about step {alert.since} on, from {alert.before:.3g} to {alert.after:.3g}"
 
 
 def read_groups(

@@ -20,7 +20,14 @@ from jurygraph.inference.agreement import AlphaLevel, alpha_estimate
 from jurygraph.inference.clusters import t_quantile
 from jurygraph.inference.crossed import crossed_error
 from jurygraph.studies.agreement import ScoredPart
-from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import (
+    Figures,
+    Plot,
+    PlotSeries,
+    Report,
+    ReportTable,
+    describe_course,
+)
 from jurygraph.studies.reviewers import predict
 
 _LEAST_ITEMS = 30  # with fewer the interval is too narrow, and with it the answer
@@ -205,7 +212,8 @@ class PowerStudy:
             line = PlotSeries(f"{row['per_item']} ratings of an item", widths, items)
             by_dimension.setdefault(row["dimension"], []).append(line)
         for dimension, series in by_dimension.items():
-            title = f"Krippendorff's alpha, {self.level}: {dimension or 'all'}"
+            interval = f"Half the interval of {self.level} alpha of {dimension or 'all'}"
+            title = f"{describe_course(interval, 'items', series[0])} ({series[0].label})"
             yield Plot(title, "line", series, "items", "half-width of the 95 % interval")
 
 

@@ -28,6 +28,7 @@ from jurygraph.studies.report import (
     PlotSeries,
     Report,
     ReportTable,
+    describe_range,
     omission_notes,
 )
 from jurygraph.studies.units import describe_units, name_unit
@@ -448,5 +449,6 @@ def _interval(row: Figures) -> IntervalCell:
 def _plot(benchmark: Figures) -> Plot:
     rows = (*benchmark["categories"], benchmark["overall"])
     cells = {row["name"]: _interval(row) for row in rows}
-    title = f"{benchmark['benchmark']}: accuracy (95 %)"
-    return Plot(title, "bars", [PlotSeries.with_intervals("accuracy", cells)])
+    title = describe_range(f"Accuracy on {benchmark['benchmark']}", cells)
+    series = PlotSeries.with_intervals("accuracy", cells)
+    return Plot(title, "bars", [series], y_label="accuracy, 95 % interval")

@@ -21,6 +21,7 @@ from jurygraph.studies.report import (
     PlotSeries,
     Report,
     ReportTable,
+    describe_range,
     format_cell,
     omission_notes,
 )
@@ -197,7 +198,8 @@ def _plots(questions: Sequence[Figures]) -> Iterator[Plot]:
         }
         if correlations:
             series = PlotSeries.with_intervals("correlation", correlations)
-            yield Plot(f"correlation of two {title} (95 %)", "bars", [series])
+            sentence = describe_range(f"The correlation of two {title}", correlations)
+            yield Plot(sentence, "bars", [series], y_label="correlation, 95 % interval")
 
 
 def split_scores(scores: Scores) -> Figures:

@@ -7,7 +7,6 @@ a person reads, and are made from the same figures by the same function.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from html import escape
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -102,11 +101,21 @@ class PlotSeries:
         return cls(label, values, list(by_name), low, high)
 
 
+class Shading(NamedTuple):
+    """A part of the x axis in which something was found: from `start` to `end`, what it is, and whether it is bad."""
+
+    start: float
+    end: float
+    label: str
+    is_adverse: bool
+
+
 @dataclass(frozen=True)
 class Plot:
     """A panel of the plot of a report: series of one kind on the same axes, with vertical `marks` by their label.
 
-    A heat map has a series for each row, of values up to 1 over the same names of columns.
+    The title says what the panel shows, as a sentence with its numbers. A heat map has a series for each row, of values
+    up to 1 over the same names of columns.
     """
 
     title: str
@@ -115,6 +124,17 @@ class Plot:
     x_label: str = ""
     y_label: str = ""
     marks: Sequence[tuple[float, str]] = ()
+    shaded: Sequence[Shading] = ()
+
+    @property
+    def has_content(self) -> bool:
+        """Return whether there is something to see: a number, and in lines of several points a change."""
+        numbers = []
+        for series in self.series:
+            numbers.append([value for value in series.y if value is not None])
+        if self.kind != "line":
+            return any(numbers)
+        return any(len(values) == 1 or len(set(values)) > 1 for values in numbers)
 
 
 @dataclass
@@ -157,29 +177,6 @@ class Report:
             blocks.append("\n".join(f"- {_escape(note)}" for note in self.notes))
         return "\n\n".join(blocks) + "\n"
 
-    def to_html(self, title: str) -> str:
-        """Return sections and notes as a page of HTML. Texts cannot add markup."""
-        blocks = [f"<h1>{escape(title)}</h1>"]
-        for section in self.sections:
-            if isinstance(section, str):
-                blocks.append(f"<p>{_shown(section)}</p>")
-            else:
-                rows = [_html_row("th", section.header)]
-                rows += [_html_row("td", row) for row in section.cells()]
-                blocks.append(f"<table border>{''.join(rows)}</table>")
-        blocks += [f"<p>{_shown(note)}</p>" for note in self.notes]
-        head = f'<!doctype html><meta charset="utf-8"><title>{escape(title)}</title>'
-        return "\n".join([head, *blocks]) + "\n"
-
-
-def _html_row(tag: str, texts: Iterable[str]) -> str:
-    cells = [f"<{tag}>{_shown(text)}" for text in texts]
-    return f"<tr>{''.join(cells)}"
-
-
-def _shown(text: str) -> str:
-    return escape(escape_hidden(text))
-
 
 def _to_json_value(value: Any) -> Any:
     if isinstance(value, float):
@@ -197,6 +194,42 @@ def _to_json_value(value: Any) -> Any:
     return value
 
 
+def describe_range(subject: str, by_name: Mapping[str, object], digits: int = 2) -> str:
+    """Return a sentence with the least and the greatest of estimates, or of numbers, and their names."""
+    values = {}
+    for name, cell in by_name.items():
+        estimate = as_interval(cell)
+        value = cell if estimate is None else estimate.value
+        if isinstance(value, int | float):
+            values[name] = value
+    if not values:
+        return f"{subject} was not measured"
+    ranked = sorted(values, key=values.__getitem__)
+    least, greatest = ranked[0], ranked[-1]
+    lowest = f"{subject} is {format_number(values[least], digits)} for {least}"
+    if len(values) == 1:
+        return lowest
+    return f"{lowest}, up to {format_number(values[greatest], digits)} for {greatest}"
+
+
+def describe_course(subject: str, unit: str, series: PlotSeries, digits: int = 2) -> str:
+    """Return a sentence with the first and the last number of a series, whose x counts or measures `unit`."""
+    points = [
+        (at, value) for at, value in zip(series.x, series.y, strict=True) if value is not None
+    ]
+    if not points:
+        return f"{subject} was not measured"
+    (start, first), (end, last) = points[0], points[-1]
+    begin = f"{subject} is {format_number(first, digits)} at {unit} {_format_tick(start)}"
+    if len(points) == 1:
+        return begin
+    return f"{begin}, and {format_number(last, digits)} at {unit} {_format_tick(end)}"
+
+
+def _format_tick(x: float | str) -> str:
+    return x if isinstance(x, str) else f"{x:g}"
+
+
 def as_interval(cell: object) -> IntervalCell | None:
     """Return the estimate of a mapping or an object that has `value`, `low` and `high`; None for anything else."""
     names = IntervalCell._fields
@@ -208,10 +241,13 @@ def as_interval(cell: object) -> IntervalCell | None:
 
 
 def format_cell(cell: object, digits: int = 4) -> str:
-    """Return a cell as text: floats with `digits` decimals, and a dash for None."""
+    """Return a cell as text: floats with `digits` decimals, and a dash for None.
+
+    An estimate that has `digits` itself has so many.
+    """
     estimate = as_interval(cell)
     if estimate is not None:
-        return format_interval(*estimate, digits)
+        return format_interval(*estimate, getattr(cell, "digits", digits))
     if cell is None or isinstance(cell, float):
         return format_number(cell, digits)
     return str(cell)

@@ -50,6 +50,7 @@ from jurygraph.studies.report import (
     Report,
     ReportTable,
     as_interval,
+    describe_range,
     omission_notes,
 )
 
@@ -892,12 +893,15 @@ def _notes(judged: Sequence[Judged]) -> Iterator[str]:
 def _plots(figures: Figures) -> Iterator[Plot]:
     for dimension, curve in groupby(figures["curve"], key=_name):
         series = []
+        errors = {}
         for judge, points in groupby(curve, key=lambda row: str(row["judge"])):
             cells = {}
             for row in points:
                 if row["shots"] is not None and row["mae"] is not None:
                     cells[row["shots"]] = row["mae"]
+                    errors[f"{judge} with {row['shots']} examples"] = row["mae"]
             if cells:
                 series.append(PlotSeries.with_intervals(judge, cells))
         if series:
-            yield Plot(f"{dimension}: mean absolute error (95 %)", "line", series, "examples", "")
+            title = describe_range(f"The mean absolute error on {dimension}", errors)
+            yield Plot(title, "line", series, "examples", "error, 95 % interval")

@@ -45,6 +45,7 @@ from jurygraph.studies.report import (
     Report,
     ReportTable,
     as_interval,
+    describe_range,
     format_cell,
     omission_notes,
 )
@@ -694,13 +695,15 @@ def _worst_variant(
 def _plot(noise: Sequence[Figures], protocols: Sequence[str], sizes: int) -> Plot:
     """Return σ²_Sem over numbers of stakeholders, of all judges and bands of quality: the last rows of a protocol."""
     series = []
+    named: dict[str, object] = {}
     for protocol in protocols:
         rows = [row for row in noise if row["protocol"] == protocol][-sizes:]
         by_size = {str(row["stakeholders"]): row["semantic"] for row in rows}
+        named |= {f"{protocol}, {size} stakeholders": cell for size, cell in by_size.items()}
         series.append(PlotSeries.with_intervals(protocol, by_size))
-    return Plot(
-        "σ²_Sem by stakeholders (95 %)", "points", series, x_label="stakeholders", y_label="σ²_Sem"
-    )
+    digits = variance_digits(list(named.values()))
+    title = describe_range("The noise of wording, σ²_Sem,", named, digits)
+    return Plot(title, "points", series, x_label="stakeholders", y_label="σ²_Sem, 95 % interval")
 
 
 def _headline(rows: Sequence[PresentationScore]) -> str:
@@ -804,7 +807,9 @@ def measure_signal(
         sections += _flip_sections(flips, cut)
     signs = PlotSeries("groups", [group.sign_correct for group in groups])
     marks = [(correct, "wanted")]
-    plot = Plot("P(correct sign) of groups", "histogram", [signs], "P(correct sign)", marks=marks)
+    sure = sum((sign or 0.0) >= correct for sign in signs.y)
+    title = f"The sign is right with P ≥ {correct:g} in {sure} of {len(groups)} groups"
+    plot = Plot(title, "histogram", [signs], "P(correct sign)", "groups", marks=marks)
     return Report(figures, sections, list(_signal_notes(presentations, groups)), [plot])
 
 

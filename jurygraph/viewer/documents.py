@@ -3,13 +3,16 @@
 They share templates, style and drawings with the pages of `jurygraph view`.
 """
 
+from base64 import b64encode
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from jurygraph.viewer.shapes import FILTERS
+from jurygraph.studies.report import Report
+from jurygraph.viewer.shapes import FILTERS, draw_table
 
 
 def make_templates() -> Environment:
@@ -29,6 +32,29 @@ def render_document(template: str, title: str, context: dict[str, Any]) -> str:
     """Return a page that stands alone: a template that extends `document.html`, laid out."""
     values = {"title": title, "style": _read_style(), **context}
     return _standalone_templates().get_template(template).render(values)
+
+
+def render_study(
+    report: Report, title: str, command: str, pictures: Sequence[tuple[str, bytes]] = ()
+) -> str:
+    """Return the page of a study: its sections, with estimates as dots on the scale of their column.
+
+    Args:
+        title: the heading.
+        command: the command that made the report.
+        pictures: plots as SVG, each below the sentence that says what it shows.
+    """
+    sections = [
+        section if isinstance(section, str) else draw_table(section) for section in report.sections
+    ]
+    encoded = [(sentence, b64encode(picture).decode()) for sentence, picture in pictures]
+    context = {
+        "command": command,
+        "sections": sections,
+        "pictures": encoded,
+        "notes": report.notes,
+    }
+    return render_document("study.html", title, context)
 
 
 @cache

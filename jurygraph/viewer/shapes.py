@@ -10,6 +10,7 @@ from jurygraph.display import format_number
 from jurygraph.explanation.points import PointsLine, by_cost
 from jurygraph.messages import escape_hidden, escape_lines, shorten
 from jurygraph.schema.verdict import Evidence
+from jurygraph.studies.report import IntervalCell, ReportTable, as_interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +63,56 @@ def draw_waterfall(lines: Sequence[PointsLine]) -> Waterfall:
         start = (level - low) / width
         bars.append(Bar(line=line, start=start, width=line.lost / width))
     return Waterfall(bars=bars, best=best, total=total, low=low, high=high)
+
+
+class DrawnCell(NamedTuple):
+    """A cell of a table: its text, whether that is a number, and the estimate to be drawn if it is one."""
+
+    text: str
+    is_number: bool
+    estimate: IntervalCell | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnTable:
+    """A table of a study: titles, rows, the scale of each column of estimates by its index, and what is left out."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[DrawnCell]]
+    scales: Mapping[int, tuple[float, float]]
+    omission: Sequence[str]
+
+
+def draw_table(table: ReportTable) -> DrawnTable:
+    """Return the cells of a table, and a common scale for the estimates of each column."""
+    rows = []
+    for cells, texts in zip(table.rows, table.cells(), strict=False):
+        drawn = []
+        for index, (cell, text) in enumerate(zip(cells, texts, strict=True)):
+            drawn.append(DrawnCell(text, index >= table.left, as_interval(cell)))
+        rows.append(drawn)
+    scales = {}
+    for index in range(len(table.header)):
+        ends = [row[index].estimate for row in rows]
+        scale = _choose_scale([estimate for estimate in ends if estimate is not None])
+        if scale is not None:
+            scales[index] = scale
+    return DrawnTable(header=table.header, rows=rows, scales=scales, omission=table.omission)
+
+
+_SMALL_SHARE = 0.2
+
+
+def _choose_scale(estimates: Sequence[IntervalCell]) -> tuple[float, float] | None:
+    """Return the ends of a scale with 0 and all estimates in it, up to 1 for shares that are not small."""
+    numbers = [number for estimate in estimates for number in estimate if number is not None]
+    if not numbers:
+        return None
+    low = min(0.0, *numbers)
+    high = max(0.0, *numbers)
+    if _SMALL_SHARE < high <= 1.0:
+        high = 1.0
+    return low, high
 
 
 class MarkedText(NamedTuple):

@@ -46,7 +46,10 @@ def test_the_figures_are_those_of_the_studies_and_the_rest_says_why_and_what_wou
     assert all(one["why"] for one in figures.values() if one["value"] is None)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.count("<table") == 3
-    assert f"<p>command: jurygraph study stability {folder}</p>" in page
+    assert page.index(
+        "Judged by code alone: other words for the same move judge, 0 stakeholders by 1.3 (standard deviation)"
+    ) < page.index("<table")
+    assert page.rindex('class="interval"') < page.index("not measured</th>")
     shown = run_command("study", "certify", folder).out
     assert "| attacks | no attacks are given;" in shown
     assert (

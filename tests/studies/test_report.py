@@ -9,7 +9,17 @@ import pytest
 from jurygraph.cli.render.report import METADATA_BY_SUFFIX, ReportOutput, draw_plots, report_lines
 from jurygraph.errors import InputError
 from jurygraph.studies.presentations import read_sources
-from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import (
+    IntervalCell,
+    Plot,
+    PlotSeries,
+    Report,
+    ReportTable,
+    Shading,
+    describe_course,
+    describe_range,
+)
+from jurygraph.viewer.documents import render_study
 
 NAMES = PlotSeries.with_intervals(
     "rate", {"a $x$": IntervalCell(0.5, 0.4, 0.7), "b": IntervalCell(None, None, None)}
@@ -107,6 +117,50 @@ def test_a_place_without_a_panel_is_empty(tmp_path: Path) -> None:
     for plots, has_axis in ((PLOTS, True), (PLOTS[:3], False)):
         draw_plots(plots, tmp_path / "a.svg", ".svg")
         assert ("matplotlib.axis_7" in (tmp_path / "a.svg").read_text()) == has_axis
+
+
+def test_a_panel_without_a_number_or_a_change_is_left_out_and_what_was_found_is_shaded(
+    tmp_path: Path,
+) -> None:
+    flat = Plot("flat", "line", [PlotSeries("same", [0.5, 0.5], [1, 2])])
+    empty = Plot("empty", "bars", [PlotSeries("none", [None], ["a"])])
+    found = [Shading(1.0, 2.0, "hack", True)]
+    moving = Plot("moving", "line", [PlotSeries("up", [0.1, 0.5], [1, 2])], shaded=found)
+    report = Report({}, plots=[flat, empty, moving])
+    output = ReportOutput(plot=tmp_path / "a.svg", html=tmp_path / "a.html", title="Made")
+    output.write_files(report)
+    drawn = (tmp_path / "a.svg").read_text()
+    assert "axes_1" in drawn
+    assert "axes_2" not in drawn
+    assert "#c8452d" in drawn
+    page = (tmp_path / "a.html").read_text()
+    assert page.count("<figure>") == 1
+    assert 'alt="moving"' in page
+
+
+def test_a_page_draws_the_estimates_of_a_column_on_one_scale_and_texts_add_no_markup() -> None:
+    page = render_study(MADE, "<i>Made</i>", "jurygraph study made", [("<b>seen</b>", b"<svg/>")])
+    assert page.count('class="interval"') == 1  # of two rows, one has no value
+    assert "from 0.00 to 1.00" in page
+    for markup in ("<i>", "<b>", "<script", "http://", "https://", "onload"):
+        assert markup not in page
+    assert "... and 1 more (--json)" in page
+    assert "omitted, for a reason: 3" in page
+
+
+def test_sentences_name_the_ends_of_what_was_measured() -> None:
+    missing = IntervalCell(None, None, None)
+    for by_name, sentence in (
+        (
+            {"a": 0.5, "b": IntervalCell(0.25, 0.1, 0.4), "c": missing},
+            "X is 0.25 for b, up to 0.50 for a",
+        ),
+        ({"a": 0.5, "c": None}, "X is 0.50 for a"),
+        ({"c": missing}, "X was not measured"),
+    ):
+        assert describe_range("X", by_name) == sentence
+    line = PlotSeries("line", [None, 0.5, 0.25], [1, 2, 3])
+    assert describe_course("X", "step", line) == "X is 0.50 at step 2, and 0.25 at step 3"
 
 
 def test_impossible_forms_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

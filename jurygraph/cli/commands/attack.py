@@ -14,6 +14,7 @@ from jurygraph.cli.options import (
     Conditions,
     DryRun,
     FilesOutside,
+    HtmlFile,
     MaxCalls,
     MaxCost,
     ModelName,
@@ -56,6 +57,7 @@ def attack(
     max_calls: MaxCalls = None,
     allow_files_outside: FilesOutside = False,
     plot: PlotFile = None,
+    html: HtmlFile = None,
     markdown: AsMarkdown = False,
     json: AsJson = False,
 ) -> None:
@@ -78,7 +80,7 @@ def attack(
         jurygraph attack --config jury.yaml --dry-run
         jurygraph attack --config jury.yaml --suite injection --gate "rate<=0.02, honest_rate>=0.9"
     """
-    output = ReportOutput(json=json, markdown=markdown, plot=plot)
+    output = ReportOutput(json=json, markdown=markdown, plot=plot, html=html, title="Attacks")
     thresholds = parse_gate(gate, THRESHOLD_NAMES, '"rate<=0.01" or "rate<=0.02, honest_rate>=0.9"')
     with (
         redirect_stdout_to_stderr(),

@@ -20,6 +20,7 @@ from jurygraph.cli.options import (
     AsMarkdown,
     Conditions,
     DryRun,
+    HtmlFile,
     ItemColumn,
     MaxCalls,
     MaxCost,
@@ -37,7 +38,6 @@ from jurygraph.cli.options import (
     option,
     split_names,
 )
-from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.report import ReportOutput, read_runs, report_command
 from jurygraph.cli.render.summary import print_missed_conditions, request_lines
 from jurygraph.cli.render.text import print_message, progress
@@ -291,7 +291,7 @@ def certify(
     runs: RunFolders,
     labels: Annotated[str | None, option("F", "Labels of people, as for `study judge`.")] = None,
     attacks: Annotated[Path | None, option("F", "What `jurygraph attack --json` printed.")] = None,
-    html: Annotated[str | None, option("F", "Write the page as HTML, too.", "--html")] = None,
+    html: HtmlFile = None,
     json: AsJson = False,
 ) -> None:
     """Print one page about a judge, from the studies of its runs: Markdown, with --html a file, or with --json JSON.
@@ -309,13 +309,15 @@ def certify(
     """
     from jurygraph.studies.certificate import certify as certify_runs
 
-    output = ReportOutput(json=json, markdown=not json)
-    if html is not None:
-        refuse_unwritable(html)
-    report = certify_runs(runs, read_runs, labels, attacks)
-    if html is not None:
-        write_output(html, [report.to_html("Certificate of a judge").encode()])
-    output.write(report)
+    sources = [name for name in (labels, attacks) if name is not None]
+    output = ReportOutput(
+        json=json,
+        markdown=not json,
+        html=html,
+        title="Certificate of a judge",
+        sources=tuple(map(str, sources)),
+    )
+    output.write(certify_runs(runs, read_runs, labels, attacks))
 
 
 def _write_presentations(
@@ -385,6 +387,7 @@ def judge(
         float | None, option("W", "Half-width of the mean label, to count its labels.", min=1e-6)
     ] = None,
     gate: Conditions = None,
+    html: HtmlFile = None,
     markdown: AsMarkdown = False,
     json: AsJson = False,
 ) -> None:
@@ -411,7 +414,9 @@ def judge(
     """
     from jurygraph.studies import judge as judge_study
 
-    output = ReportOutput(json=json, markdown=markdown)
+    output = ReportOutput(
+        json=json, markdown=markdown, html=html, title="Judges and people", sources=(labels,)
+    )
     thresholds = parse_gate(gate, judge_study.GATE_NAMES, _GATE_EXAMPLE)
     judged = read_runs(runs, judge_study.read_judgements)
     people_labels = judge_study.read_labels(labels, judged)

@@ -2,12 +2,13 @@
 
 import time
 from contextlib import closing
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.cli.options import AsJson, PlotFile, RunFolder, StepLabel, option
+from jurygraph.cli.options import AsJson, HtmlFile, PlotFile, RunFolder, StepLabel, option
 from jurygraph.cli.render.text import escape_line, print_message, print_report
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
@@ -37,6 +38,7 @@ def watch(
         bool, typer.Option("--follow", help="Continue until the run is closed.")
     ] = False,
     plot: PlotFile = None,
+    html: HtmlFile = None,
     json: AsJson = False,
 ) -> None:
     """Watch a run's rewards, and alert when they are being gamed.
@@ -46,7 +48,7 @@ def watch(
     reward, longer responses, more failures; rising accuracy is reported too, and is not adverse. A note names series
     that depend on the step before, so that false alarms are more frequent. Alerts are printed when found, a table at
     the end. `--json` prints one line per alert, {"alert": ...}, and {"report": ...} last. Nothing is written except the
-    plot, and the run is not locked. `--follow` follows an interrupted run until Ctrl-C.
+    plot and the page, and the run is not locked. `--follow` follows an interrupted run until Ctrl-C.
 
     Exit codes: 0 no adverse alert; 1 an adverse alert; 2 invalid input, such as too few steps or no reward with a
     value; 130 interrupted.
@@ -62,7 +64,7 @@ def watch(
 
     if step_label is not None and every is not None:
         raise InputError("--step-label and --every both define a step; remove one")
-    output = ReportOutput(plot=plot)
+    output = ReportOutput(plot=plot, html=html, title="Rewards over training")
     wait = (lambda: time.sleep(_POLL_SECONDS)) if follow else None
     analyzer = Analyzer(arl, {"repetition", *monitor.penalty_components(run)})
     try:
@@ -88,7 +90,8 @@ def watch(
     if analyzer.alerts:
         lines.insert(0, "")
     print_report(json, {"report": report.to_json()}, lines)
-    output.draw(report.plots)
+    sentences = [alert.sentence for alert in analyzer.alerts]
+    output.write_files(replace(report, sections=[*sentences, *report.sections]))
     if not is_complete:
         raise typer.Exit(ExitCode.INTERRUPTED)
     if any(alert.adverse for alert in analyzer.alerts):

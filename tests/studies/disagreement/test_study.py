@@ -128,7 +128,11 @@ def test_the_plot_has_a_panel_for_each_series_and_a_line_for_each_run() -> None:
     rows = [[1.0, 0.0], [0.2, 0.2], [0.5, 0.0], [0.3, 0.3]]
     runs = [make_samples(rows, steps=[1, 2, 3, 4], run=name) for name in ("macrm", "other")]
     plots = disagreement.report(runs).plots
-    assert [plot.title for plot in plots] == ["mean reward", "mean D_pair", "conflict rate"]
+    assert [plot.title for plot in plots] == [
+        "Mean reward of macrm is 0.50 at step 1, and 0.30 at step 4",
+        "Mean D_pair of macrm is 1.00 at step 1, and 0.00 at step 4",
+        "Conflict rate of macrm is 1.00 at step 1, and 0.00 at step 4",
+    ]
     assert [(line.label, line.x) for line in plots[1].series] == [
         (name, [1.0, 2.0, 3.0, 4.0]) for name in ("macrm", "other")
     ]

@@ -42,7 +42,9 @@ def test_the_mean_and_its_interval_are_those_of_the_task_means() -> None:
 def test_the_plot_has_a_panel_for_each_correlation_of_the_questions() -> None:
     scores = rewards(drawn(12, 4, 0.4))
     plots = reliability.report(RunScores("run", scores.rewards, (scores.rewards,), {})).plots
-    assert [plot.title for plot in plots] == ["correlation of two responses to a task (95 %)"]
+    assert [plot.title for plot in plots] == [
+        "The correlation of two responses to a task is 0.34 for reward"
+    ]
     assert plots[0].series[0].x == ["reward"]
 
 

@@ -1,0 +1,138 @@
+"""The plot of a report by matplotlib: the same plot gives the same file."""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+from textwrap import fill
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+
+from jurygraph.studies.report import Plot, PlotSeries
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+METADATA_BY_SUFFIX = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
+"""Metadata of the file by suffix: without dates, so that the same plot gives the same file."""
+_STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
+"""Lines and markers, which distinguish series without colour."""
+_MAX_LARGE = 4
+_MAX_LABELS = 12
+_TITLE_WIDTH = 60
+"""Characters of a line of a title, which is a sentence."""
+_LOSS = "#c8452d"
+"""The colour of what is bad, as on the pages."""
+
+
+def can_draw() -> bool:
+    """Return whether matplotlib is installed."""
+    return find_spec("matplotlib") is not None
+
+
+def draw_plots(plots: Sequence[Plot], file: Path | IO[bytes], suffix: str) -> None:
+    """Write the panels, two in a row, in the format of a suffix. Raises OSError.
+
+    Dollar signs in names are not parsed as mathematics.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    rows = -(-len(plots) // 2)
+    columns = min(2, len(plots))
+    height = 3.4 if len(plots) <= _MAX_LARGE else 1.9
+    with mpl.rc_context({"svg.hashsalt": "jurygraph", "font.size": 8.0, "text.parse_math": False}):
+        figure = Figure(figsize=(5.0 * columns, height * rows), layout="constrained")
+        panels = figure.subplots(rows, columns, squeeze=False).ravel()
+        for axes, plot in zip(panels, plots, strict=False):
+            _draw_panel(axes, plot)
+        for axes in panels[len(plots) :]:
+            axes.set_axis_off()
+        figure.savefig(file, format=suffix[1:], dpi=150, metadata=METADATA_BY_SUFFIX[suffix])
+
+
+def _draw_heat_map(axes: "Axes", plot: Plot) -> None:
+    rows = np.array([series.y for series in plot.series], dtype=np.float64)
+    lowest = min(0.0, float(np.nan_to_num(rows).min()))
+    axes.imshow(rows, cmap="Greys", vmin=lowest, vmax=1.0, aspect="auto")
+    _label_axes(axes, plot)
+    columns = [str(name) for name in plot.series[0].x]
+    axes.set_xticks(range(len(columns)), columns, rotation=45)
+    axes.set_yticks(range(len(rows)), [series.label for series in plot.series])
+    for (row, column), value in np.ndenumerate(rows):
+        text = f"{value:.2f}" if np.isfinite(value) else "-"
+        is_dark = (value - lowest) / (1.0 - lowest) > 0.5
+        color = "white" if is_dark else "black"
+        axes.text(column, row, text, ha="center", va="center", color=color)
+
+
+def _draw_panel(axes: "Axes", plot: Plot) -> None:
+    if plot.kind == "heat":
+        _draw_heat_map(axes, plot)
+        return
+    for index, series in enumerate(plot.series):
+        heights = np.array(series.y, dtype=np.float64)  # None, a gap, becomes NaN
+        if plot.kind == "histogram":
+            axes.hist(heights, bins=30, color="0.8", edgecolor="0.2", label=series.label)
+        elif plot.kind == "bars":
+            axes.bar(list(series.x), heights, color="0.8", edgecolor="0.2", label=series.label)
+            _draw_points(axes, series, "none", "", "0.2")
+        else:
+            line, marker = _STYLES[index % len(_STYLES)]
+            if plot.kind != "line":
+                line = "none"
+            _draw_points(axes, series, line, marker, f"C{index % 10}")
+    for part in plot.shaded:
+        color = _LOSS if part.is_adverse else "0.5"
+        axes.axvspan(part.start, part.end, color=color, alpha=0.18, linewidth=0.0)
+        _write_above(axes, part.start, part.label)
+    for x, label in plot.marks:
+        axes.axvline(x, color="0.5", linestyle=":")
+        _write_above(axes, x, label)
+    _label_axes(axes, plot)
+    ticks = chain.from_iterable(series.x for series in plot.series)
+    if any(isinstance(tick, str) for tick in ticks):
+        axes.tick_params(axis="x", rotation=45)
+    if 1 < len(plot.series) <= _MAX_LABELS:
+        axes.legend()
+
+
+def _label_axes(axes: "Axes", plot: Plot) -> None:
+    axes.set_title(fill(plot.title, _TITLE_WIDTH), loc="left")
+    axes.set(xlabel=plot.x_label, ylabel=plot.y_label)
+
+
+def _write_above(axes: "Axes", x: float, label: str) -> None:
+    """Write what a part of the x axis is at its beginning, at the top."""
+    top = (x, 0.98)
+    across = axes.get_xaxis_transform()
+    axes.annotate(
+        label,
+        top,
+        xytext=(3, 0),
+        xycoords=across,
+        textcoords="offset points",
+        va="top",
+        fontsize="small",
+        color="0.3",
+    )
+
+
+def _draw_points(axes: "Axes", series: PlotSeries, line: str, marker: str, color: str) -> None:
+    heights = np.array(series.y, dtype=np.float64)  # None, a gap, becomes NaN
+    ends = None
+    if series.low and series.high:
+        low, high = np.array([series.low, series.high], dtype=np.float64)
+        ends = np.nan_to_num([heights - low, high - heights]).clip(0.0)
+    axes.errorbar(
+        list(series.x),
+        heights,
+        yerr=ends,
+        linestyle=line,
+        marker=marker,
+        markersize=3.0,
+        color=color,
+        capsize=3.0,
+        label=series.label,
+    )
