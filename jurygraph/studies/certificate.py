@@ -4,11 +4,11 @@ It computes nothing itself. What was not measured says so and why, with the comm
 """
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
@@ -19,7 +19,7 @@ from jurygraph.studies import credit, reliability
 from jurygraph.studies import judge as judge_study
 from jurygraph.studies.judge import join_labels, read_judgements, read_labels
 from jurygraph.studies.presentations import Presentations, ReadRuns, read_sources
-from jurygraph.studies.report import Figures, Report, ReportTable, as_interval, format_cell
+from jurygraph.studies.report import Report, ReportTable, as_interval, format_cell
 from jurygraph.studies.stability import measure_signal, measure_stability, variance_digits
 from jurygraph.studies.units import unit_of
 
@@ -180,7 +180,7 @@ def _by_run(
 
 
 def _wording(
-    measure_noise: Callable[[], Figures], measures: Collection[str], command: str
+    measure_noise: Callable[[], Mapping[str, Any]], measures: Collection[str], command: str
 ) -> CertifiedFigures:
     """Yield measures of noise for each protocol and number of stakeholders."""
     rows = _last_rows(measure_noise())
@@ -200,7 +200,7 @@ def _wording(
                 yield _figure(f"{symbol} of {label}", estimate, n, command, why, _NEW_RUNS, finding)
 
 
-def _last_rows(report: Figures) -> dict[tuple[str, int | None], Figures]:
+def _last_rows(report: Mapping[str, Any]) -> dict[tuple[str, int | None], Mapping[str, Any]]:
     """Return the rows of a protocol by stakeholders: with several judges or bands of quality, the last is of all."""
     rows = {}
     for row in [*report["noise"], *report["ratios"]]:
@@ -208,7 +208,7 @@ def _last_rows(report: Figures) -> dict[tuple[str, int | None], Figures]:
     return rows
 
 
-def _ratios(measure_noise: Callable[[], Figures], command: str) -> CertifiedFigures:
+def _ratios(measure_noise: Callable[[], Mapping[str, Any]], command: str) -> CertifiedFigures:
     """Yield ratios of noise, and the share of drifting weights in it."""
     yield from _wording(measure_noise, _MEASURES.keys() - _VARIANCES, command)
     drift = measure_noise()["drift"]
