@@ -6,6 +6,7 @@
     pairwise      comparisons in both orders: outcomes, position bias, Bradley-Terry strengths
     agreement     agreement of labels: kappa, Krippendorff's alpha, strict majority
     consensus     joint label of several annotators, and the error rates of each (STABLEVAL)
+    advantages    rewards as distances from their group's mean, and `filling_factor` of failed ones (DecompR, MACRM)
     total         the summation used everywhere: left to right, so that all machines give the same bits
 
 The same input gives the same bits on every machine, in C and F order, for any chunking of the responses and any order
@@ -15,6 +16,17 @@ raises `PlanError`, which is a `ValueError`.
 """
 
 from jurygraph.aggregation import agreement, consensus, fusion, gear, pairwise, stakeholders
+from jurygraph.aggregation.group_advantages import advantages, filling_factor
 from jurygraph.arrays import total
 
-__all__ = ["agreement", "consensus", "fusion", "gear", "pairwise", "stakeholders", "total"]
+__all__ = [
+    "advantages",
+    "agreement",
+    "consensus",
+    "filling_factor",
+    "fusion",
+    "gear",
+    "pairwise",
+    "stakeholders",
+    "total",
+]

@@ -1,0 +1,109 @@
+"""Group-normalised advantages of rewards (DecompR, Eq. 4; MACRM, 3.4); what filling in a failed one changes.
+
+A group is the responses to one prompt. A failed reward is NaN: it is in no mean, and its member has no advantage.
+"""
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jurygraph.arrays import Floats, total
+from jurygraph.errors import PlanError
+
+Normalization = Literal["std", "none", "leave-one-out"]
+"""Of an advantage: by the group's standard deviation (GRPO), not at all (Dr. GRPO), or against the mean of the other
+members (RLOO)."""
+
+
+def advantages(
+    rewards: ArrayLike,
+    groups: Sequence[Any] | NDArray[Any] | None = None,
+    *,
+    normalize: Normalization = "std",
+    ddof: int = 1,
+    epsilon: float = 0.0,
+) -> Floats:
+    """Return how far each reward is above its group's mean, (R - mean) / (std + epsilon).
+
+    Args:
+        rewards: [n] finite numbers, NaN for a failed reward.
+        groups: [n] the id of each one's group, such as its prompt; None for one group of all.
+        normalize: with `none` the difference is not divided; with `leave-one-out` the mean is that of the others.
+        ddof: 1 for the standard deviation of a sample, as torch has it, 0 for that of a population, as NumPy has it.
+        epsilon: what a trainer adds to the standard deviation, often 1e-4.
+
+    Returns:
+        [n]; NaN where the reward is, and 0 in a group whose rewards are equal, or that has one alone.
+
+    Raises:
+        PlanError: rewards that are infinite or no vector, groups of another length, or an unknown option.
+    """
+    values = np.asarray(rewards, dtype=np.float64)
+    if values.ndim != 1 or np.isinf(values).any():
+        raise PlanError(
+            "rewards is not a vector of finite numbers and NaN: give one for each response"
+        )
+    _check_options(normalize, ddof)
+    result = np.full(len(values), np.nan)
+    for members in _split_groups(groups, len(values)):
+        judged = members[~np.isnan(values[members])]
+        result[judged] = _normalize_group(values[judged], normalize, ddof, epsilon)
+    return result
+
+
+def filling_factor(
+    judged: int, members: int, *, normalize: Normalization = "std", ddof: int = 1
+) -> float:
+    """Return the factor by which the judged members' advantages change when the failed ones get the judged mean.
+
+    Order and signs stay, and the filled members have advantage 0. For n members, k of them judged, it is
+    √((n - 1) / (k - 1)) with ddof 1 and √(n / k) with ddof 0, 1 without a division, and n (k - 1) / ((n - 1) k) for
+    `leave-one-out`. With one judged member every advantage is 0, and the factor 1.
+
+    Raises `PlanError` without a judged member, because there is no mean, or for more judged than there are.
+    """
+    _check_options(normalize, ddof)
+    if not 0 < judged <= members:
+        raise PlanError(f"{judged} of {members} members are judged: a mean needs one of them")
+    if judged == 1 or normalize == "none":
+        return 1.0
+    if normalize == "leave-one-out":
+        return members * (judged - 1) / ((members - 1) * judged)
+    return sqrt((members - ddof) / (judged - ddof))
+
+
+def _check_options(normalize: str, ddof: int) -> None:
+    if normalize not in get_args(Normalization):
+        raise PlanError(f"normalize is {normalize!r}: one of {', '.join(get_args(Normalization))}")
+    if ddof not in (0, 1):
+        raise PlanError(f"ddof is {ddof!r}: 0 or 1")
+
+
+def _split_groups(groups: Sequence[Any] | NDArray[Any] | None, size: int) -> list[NDArray[np.intp]]:
+    """Return the members of each group by their index, in the order of its first member."""
+    if groups is None:
+        return [np.arange(size)]
+    if len(groups) != size:
+        raise PlanError(f"groups has {len(groups)} ids for {size} rewards: give one for each")
+    members: dict[Any, list[int]] = {}
+    for index, name in enumerate(groups):
+        members.setdefault(name, []).append(index)
+    return [np.array(indices, dtype=np.intp) for indices in members.values()]
+
+
+def _normalize_group(
+    rewards: Floats, normalize: Normalization, ddof: int, epsilon: float
+) -> Floats | float:
+    count = len(rewards)
+    if count < 2 or (rewards == rewards[0]).all():
+        return 0.0
+    deviations: Floats = rewards - total(rewards) / count
+    if normalize == "none":
+        return deviations
+    if normalize == "leave-one-out":
+        return deviations * (count / (count - 1))
+    std = np.sqrt(total(deviations * deviations) / (count - ddof))
+    return np.asarray(deviations / (std + epsilon))
