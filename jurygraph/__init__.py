@@ -60,6 +60,7 @@ __all__ = [
     "ModelAccessError",
     "ModelError",
     "ModelOutageError",
+    "NoRewardError",
     "ParamsModel",
     "PartialCredit",
     "Plan",

@@ -12,6 +12,7 @@
     │   └── UnusableRepliesError  the first replies cannot be used, or are rejections, all for the same reason
     ├── EvaluatorError        the code of an evaluator failed at each of its first answers
     ├── BudgetExceeded        the run's limit of cost or calls is reached
+    ├── NoRewardError         a trainer asked for rewards that the judge could not give
     ├── TraceMismatch         a stored reward or record does not match the data it was computed from
     └── TimeLimitExceeded     code of an evaluator or deriver ran past its time limit
 
@@ -106,6 +107,10 @@ RUN_ENDING = (
     BudgetExceeded,
 )
 """Errors that end a run, because every other request would end with them, too."""
+
+
+class NoRewardError(JurygraphError):
+    """A trainer asked for rewards that the judge could not give, and its setting has no value in their place."""
 
 
 class TraceMismatch(JurygraphError):

@@ -1,0 +1,113 @@
+"""What a trainer gets in the place of a reward that failed: never 0 by accident.
+
+A trainer that has a mask leaves the row out. For one that has none, the mean of the group's judged rewards is the value
+that punishes nobody: the filled row has advantage 0, and the others keep order and sign. Their scale changes by a
+factor that is recorded (`aggregation.filling_factor`).
+"""
+
+from collections.abc import Sequence
+from math import fsum, isfinite
+from typing import Literal, NamedTuple
+
+from jurygraph.aggregation import filling_factor
+from jurygraph.aggregation.group_advantages import Normalization
+from jurygraph.errors import InputError, NoRewardError
+
+FailedRule = Literal["none", "mask", "neutral", "raise"] | float
+"""`none` and `mask` leave the row without a reward, `neutral` takes the group's mean, a number is taken as it is."""
+_RULES: tuple[Literal["none", "mask", "neutral", "raise"], ...] = (
+    "none",
+    "mask",
+    "neutral",
+    "raise",
+)
+MOST_WITHOUT_REWARD = 3
+"""Groups in a row without a single reward after which a training is stopped."""
+
+
+def read_failed_rule(value: str | float, automatic: FailedRule) -> FailedRule:
+    """Return the rule of a setting; `auto` is what the trainer makes best of. Raises `InputError`."""
+    if value == "auto":
+        return automatic
+    for rule in _RULES:
+        if value == rule:
+            return rule
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not isfinite(number) or isinstance(value, bool):
+        rules = ", ".join(("auto", *_RULES))
+        raise InputError(
+            f"failed: is {value!r}; write {rules}, or the number that a failed reward becomes"
+        )
+    return number
+
+
+class FilledRewards(NamedTuple):
+    """The rewards of a group as its trainer gets them.
+
+    `filled` is the number of failed ones that got a value, and `factor` that by which the advantages of the others
+    change: 1 where nothing was filled in, None where it depends on their values, as for a constant.
+    """
+
+    values: list[float | None]
+    filled: int
+    factor: float | None
+
+
+def fill_failed(
+    rewards: Sequence[float | None],
+    rule: FailedRule,
+    *,
+    normalize: Normalization = "std",
+    ddof: int = 1,
+) -> FilledRewards:
+    """Return the rewards of a whole group with the failed ones, which are None, as the rule has them.
+
+    `normalize` and `ddof` are the trainer's, for the factor. Raises `NoRewardError` by the rule `raise`, and where
+    `neutral` has no mean because no member was judged.
+    """
+    values = list(rewards)
+    judged = [value for value in values if value is not None]
+    failed = len(values) - len(judged)
+    if not failed or rule in ("none", "mask"):
+        return FilledRewards(values, 0, 1.0)
+    if rule == "raise":
+        raise NoRewardError(f"{failed} of {len(values)} rewards failed, and `failed` is `raise`")
+    if rule == "neutral":
+        if not judged:
+            problem = (
+                f"none of {len(values)} rewards of a group has a value, so that there is no mean"
+            )
+            raise NoRewardError(f"{problem}; see `jurygraph show` for why the judge failed")
+        constant = fsum(judged) / len(judged)
+        factor = filling_factor(len(judged), len(values), normalize=normalize, ddof=ddof)
+    else:
+        assert isinstance(rule, float)
+        constant = rule
+        factor = None
+    filled: list[float | None] = [constant if value is None else value for value in values]
+    return FilledRewards(filled, failed, factor)
+
+
+class OutageGuard:
+    """Counts groups in a row without a single reward: no training goes on without a judge."""
+
+    def __init__(self, most: int = MOST_WITHOUT_REWARD) -> None:
+        self._most = most
+        self._in_a_row = 0
+
+    def observe(self, rewards: Sequence[float | None]) -> None:
+        """Take in a group's rewards before failed ones are filled in. Raises `NoRewardError` for one too many."""
+        if any(reward is not None for reward in rewards):
+            self._in_a_row = 0
+            return
+        self._in_a_row += 1
+        if self._in_a_row >= self._most:
+            problem = (
+                f"{self._in_a_row} groups in a row got no reward at all: the judge does not work"
+            )
+            raise NoRewardError(
+                f"{problem}; `jurygraph doctor` tests it, and `show` says why, of what `record` stored"
+            )
