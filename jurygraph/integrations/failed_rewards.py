@@ -1,4 +1,4 @@
-"""What a trainer gets in the place of a reward that failed: never 0 by accident.
+"""The value that a trainer gets in the place of a reward that failed: never 0 by accident.
 
 A trainer that has a mask leaves the row out. For one that has none, the mean of the group's judged rewards is the value
 that punishes nobody: the filled row has advantage 0, and the others keep order and sign. Their scale changes by a
