@@ -1,0 +1,103 @@
+"""Samples of a trainer as tasks and responses: a prompt with the columns of its row, and what a policy answered.
+
+A prompt or a completion is a text, or messages in OpenAI's form. A task is named by the row's id where it has one, else
+by a digest of what it contains, so that equal rows are one task in every process.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jurygraph.errors import InputError
+from jurygraph.messages import validate
+from jurygraph.schema import Response, Task
+from jurygraph.schema.frozen_model import digest_of
+
+_DIGITS = 16
+"""Hexadecimal digits of a name that is made from a task's content."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskColumns:
+    """The columns of a trainer's data set that are parts of a task; None for what the data set does not have."""
+
+    task_id: str = "task_id"
+    """The column of the task's id; rows without it are named by their content."""
+    reference: str | None = None
+    rubric: str | None = None
+    stakeholders: str | None = None
+
+    def read(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parts of a task in a row. Raises `InputError` for a column that is not there."""
+        parts: dict[str, Any] = {}
+        if row.get(self.task_id) is not None:
+            parts["id"] = row[self.task_id]
+        for field in ("reference", "rubric", "stakeholders"):
+            column = getattr(self, field)
+            if column is None:
+                continue
+            if column not in row:
+                there = ", ".join(sorted(row)) or "none"
+                raise InputError(f"{field}: the data set has no column {column!r}; it has {there}")
+            if row[column] is not None:
+                parts[field] = row[column] if field == "reference" else _read_structure(row[column])
+        return parts
+
+
+def _read_structure(value: Any) -> Any:
+    """Return what a cell holds: data sets keep nested values as text of JSON where their rows differ in shape."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def read_task(prompt: Any, parts: Mapping[str, Any]) -> Task:
+    """Return the task of a prompt, a text or messages, with its other `parts` by their fields.
+
+    Raises `InputError` that names the field and what would be right.
+    """
+    content = {"query": prompt, **parts}
+    if "id" not in parts:
+        content["id"] = f"prompt-{digest_of(_to_plain(content))[:_DIGITS]}"
+    task = validate(Task, content)
+    if not isinstance(task, Task):
+        raise InputError(f"a prompt of the trainer, `{task.field}`: {task}")
+    return task
+
+
+def read_response(completion: Any) -> Response:
+    """Return a completion, a text or the messages that follow the prompt, as a response. Raises `InputError`."""
+    is_text = isinstance(completion, str)
+    response = validate(Response, {"text": completion} if is_text else {"messages": completion})
+    if not isinstance(response, Response):
+        raise InputError(f"a completion of the trainer, `{response.field}`: {response}")
+    return response
+
+
+def _to_plain(value: Any) -> Any:
+    """Return a value as JSON has it; messages of LangChain and others are dumped."""
+    if isinstance(value, Mapping):
+        return {str(key): _to_plain(inner) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_to_plain(inner) for inner in value]
+    dump = getattr(value, "model_dump", None)
+    return value if dump is None else _to_plain(dump(mode="json"))
+
+
+def find_groups(tasks: Sequence[Task]) -> dict[str, list[int]]:
+    """Return the indices of the samples of each task by its id, in the order of its first sample.
+
+    Raises `InputError` for two tasks with one id that differ: their responses would be judged as one group.
+    """
+    groups: dict[str, list[int]] = {}
+    for index, task in enumerate(tasks):
+        members = groups.setdefault(task.id, [])
+        if members and tasks[members[0]] != task:
+            problem = f"task {task.id!r}: rows {members[0] + 1} and {index + 1} of the batch differ"
+            raise InputError(f"{problem}; give each prompt an id of its own")
+        members.append(index)
+    return groups

@@ -1,0 +1,41 @@
+"""Rows of a trainer become tasks: equal ones are one group in every process, and what is wrong is named."""
+
+import pytest
+
+from jurygraph.errors import InputError
+from jurygraph.integrations.samples import TaskColumns, find_groups, read_response, read_task
+
+CHAT = [{"role": "user", "content": "How far is the moon?"}]
+ANSWER = [{"role": "assistant", "content": "384,400 km"}]
+
+
+def test_equal_rows_are_one_task_and_another_reference_is_another() -> None:
+    columns = TaskColumns(reference="solution")
+    rows = [{"solution": "4"}, {"solution": "4"}, {"solution": "5"}]
+    tasks = [read_task("2 + 2?", columns.read(row)) for row in rows]
+    assert list(find_groups(tasks).values()) == [[0, 1], [2]]
+    assert tasks[0].reference == "4"
+    assert read_task(CHAT, {}).id == read_task([dict(CHAT[0])], {}).id
+
+
+def test_chats_become_messages_and_nested_columns_may_be_text() -> None:
+    columns = TaskColumns(rubric="rubric")
+    rubric = '{"criteria": [{"id": "far", "text": "It gives a distance", "weight": 1}]}'
+    task = read_task(CHAT, columns.read({"rubric": rubric, "task_id": "moon"}))
+    assert task.id == "moon"
+    assert task.rubric is not None
+    assert task.rubric.criteria[0].id == "far"
+    assert read_response(ANSWER).messages is not None
+    assert read_response("384,400 km").text == "384,400 km"
+
+
+def test_what_is_wrong_is_named() -> None:
+    with pytest.raises(InputError, match="has no column 'solution'; it has answer, task_id"):
+        TaskColumns(reference="solution").read({"answer": "4", "task_id": "a"})
+    with pytest.raises(InputError, match="a prompt of the trainer, `reference`: is the number 4"):
+        read_task("2 + 2?", {"reference": 4})
+    with pytest.raises(InputError, match="a completion of the trainer, `messages`: "):
+        read_response(7)
+    same_id = [read_task(prompt, {"id": "a"}) for prompt in ("2 + 2?", "2 + 3?")]
+    with pytest.raises(InputError, match="task 'a': rows 1 and 2 of the batch differ"):
+        find_groups(same_id)
