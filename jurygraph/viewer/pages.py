@@ -1,23 +1,27 @@
 """The pages: what each reads of a run and its index, and the template that lays it out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
-import numpy as np
 from aiohttp import web
 
 from jurygraph.errors import InputError
-from jurygraph.explanation.terms import ExplainedVerdict
-from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.runs.run import Run
-from jurygraph.schema import Config, Evidence, Response
+from jurygraph.schema import Config
 from jurygraph.studies import comparison
 from jurygraph.studies.report import Report
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.shapes import MarkedText, draw_waterfall, mark_evidence
+from jurygraph.viewer.overview import (
+    AgentMean,
+    describe_state,
+    read_agents,
+    read_buckets,
+    read_totals,
+)
+from jurygraph.viewer.shapes import cut_response, draw_waterfall, number_evidence
 from jurygraph.viewer.table import TableQuery, list_facets, read_page
 from jurygraph.viewer.what_if import (
     WhatIf,
@@ -30,17 +34,7 @@ from jurygraph.views.trace import TraceView, view_query, view_trace
 from jurygraph.views.verdict import view_question
 
 Page = tuple[str, dict[str, Any]]
-_BUCKETS = 20
 _MAX_RANKINGS = 256
-
-
-class AgentMean(NamedTuple):
-    """The rewards of an agent: how many, and their mean with the interval over tasks; failed ones are left out."""
-
-    agent: str
-    responses: int
-    scored: int
-    mean: Estimate | None
 
 
 @dataclass
@@ -77,85 +71,26 @@ class OpenRun:
 
     @property
     def state(self) -> str:
-        run = self.run
-        if run.is_closed:
-            return "complete"
-        if run.header.is_open_ended:
-            return f"open: {run.tasks_scored} groups so far"
-        return f"{run.tasks_scored} of {run.header.extent.tasks} tasks so far"
+        return describe_state(self.run)
 
     @cached_property
     def agents(self) -> list[AgentMean]:
-        """The agents, the best mean first."""
-        rows = self.index.fetch(
-            "SELECT coalesce(names.name, ''), count(*), count(reward), sum(reward) FROM responses"
-            " LEFT JOIN names ON names.number = agent GROUP BY agent, task ORDER BY agent"
-        )
-        by_agent: dict[str, list[tuple[int, int, float]]] = {}
-        for agent, responses, scored, total in rows:
-            by_agent.setdefault(agent, []).append((responses, scored, total or 0.0))
-        agents = []
-        for agent, tasks in by_agent.items():
-            counts, scored, sums = np.array(tasks, dtype=np.float64).T
-            mean = ratio_interval(sums, scored) if scored.any() else None
-            agents.append(AgentMean(agent, int(counts.sum()), int(scored.sum()), mean))
-        return sorted(
-            agents, key=lambda row: (row.mean is None, -(row.mean.value if row.mean else 0.0))
-        )
+        return read_agents(self.index)
 
     @cached_property
     def buckets(self) -> tuple[float, float, list[int]]:
-        """The ends of the rewards' range, and the number of rewards in each twentieth of it."""
-        ((low, high),) = self.index.fetch("SELECT min(reward), max(reward) FROM responses")
-        if low is None:
-            return 0.0, 1.0, []
-        low = min(low, 0.0)
-        high = max(high, 1.0)
-        rows = self.index.fetch(
-            "SELECT min(cast((reward - ?) / ? * ? AS INTEGER), ?), count(*) FROM responses"
-            " WHERE reward IS NOT NULL GROUP BY 1",
-            low,
-            high - low,
-            _BUCKETS,
-            _BUCKETS - 1,
-        )
-        counts = [0] * _BUCKETS
-        for bucket, count in rows:
-            counts[bucket] = count
-        return low, high, counts
+        return read_buckets(self.index)
 
 
 def show_run(opened: OpenRun, request: web.Request) -> Page:
     index = opened.index
-    ((responses, failed, degraded, coverage, began, ended),) = index.fetch(
-        "SELECT count(*), sum(status = 'failed'), sum(status = 'degraded'), avg(coverage), min(at), max(at)"
-        " FROM responses"
-    )
-    ((calls, cached, unpriced, cost),) = index.fetch(
-        "SELECT count(*), total(is_cached), total(cost IS NULL), sum(iif(is_cached, 0, cost)) FROM calls"
-    )
-    worst = read_page(index, TableQuery(sort="reward"), rows=5)
-    components = index.fetch(
-        "SELECT names.name, avg(judged), sum(judged IS NULL) FROM components"
-        " JOIN names ON names.number = component GROUP BY component ORDER BY component"
-    )
     context = {
         "title": opened.name,
-        "responses": responses,
-        "failed": failed or 0,
-        "degraded": degraded or 0,
-        "coverage": coverage,
-        "calls": calls,
-        "cached": int(cached),
-        "unpriced": int(unpriced),
-        "cost": cost,
-        "began": began,
-        "ended": ended,
+        **read_totals(index),
         "agents": opened.agents,
         "buckets": opened.buckets,
         "facets": list_facets(index),
-        "components": components,
-        "worst": worst,
+        "worst": read_page(index, TableQuery(sort="reward"), rows=5),
         "header": opened.run.header,
     }
     return "run.html", context
@@ -202,14 +137,6 @@ def show_ranking(opened: OpenRun, request: web.Request) -> Page:
     return "ranking.html", context
 
 
-class ShownMessage(NamedTuple):
-    """A part of a response: whose words they are (empty for a plain text), and the words, cut at quotations."""
-
-    heading: str
-    kind: str
-    segments: Sequence[MarkedText]
-
-
 def show_response(opened: OpenRun, request: web.Request) -> Page:
     name = _required(request, "id")
     run = opened.run
@@ -249,30 +176,6 @@ def _describe_response(run: Run, view: TraceView) -> dict[str, Any]:
 def is_part(request: web.Request) -> bool:
     """Return whether a part of a page is wanted, and not a page."""
     return request.headers.get("HX-Request") == "true"
-
-
-def number_evidence(view: TraceView) -> list[tuple[Evidence, ExplainedVerdict]]:
-    """Return the quotations of all verdicts in their order, each with its verdict; a page counts them from 1."""
-    return [
-        (evidence, explained)
-        for explained in view.verdicts
-        for evidence in explained.verdict.evidence
-    ]
-
-
-def cut_response(response: Response | None, evidence: Sequence[Evidence]) -> list[ShownMessage]:
-    """Return a response as its messages, or as one text, with its quotations; none if it was erased."""
-    if response is None:
-        return []
-    if not response.turns:
-        whole = mark_evidence(response.text, evidence, 0, len(response.text))
-        return [ShownMessage("", "text", whole)]
-    messages = []
-    for turn in response.turns:
-        heading = f"[{turn.message}] {turn.role}"
-        segments = mark_evidence(response.text, evidence, turn.start, turn.end)
-        messages.append(ShownMessage(heading, turn.kind, segments))
-    return messages
 
 
 def show_verdict(opened: OpenRun, request: web.Request) -> Page:

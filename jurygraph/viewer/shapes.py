@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 from jurygraph.display import format_number
 from jurygraph.explanation.points import PointsLine, by_cost
+from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.messages import escape_hidden, escape_lines, shorten
-from jurygraph.schema.verdict import Evidence
+from jurygraph.schema import Evidence, Response
 from jurygraph.studies.report import IntervalCell, ReportTable, as_interval
+from jurygraph.views.trace import TraceView
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +143,38 @@ def mark_evidence(
         ]
         segments.append(MarkedText(text[left:right], covering))
     return segments
+
+
+class ShownMessage(NamedTuple):
+    """A part of a response: whose words they are (empty for a plain text), and the words, cut at quotations."""
+
+    heading: str
+    kind: str
+    segments: Sequence[MarkedText]
+
+
+def number_evidence(view: TraceView) -> list[tuple[Evidence, ExplainedVerdict]]:
+    """Return the quotations of all verdicts in their order, each with its verdict; a page counts them from 1."""
+    return [
+        (evidence, explained)
+        for explained in view.verdicts
+        for evidence in explained.verdict.evidence
+    ]
+
+
+def cut_response(response: Response | None, evidence: Sequence[Evidence]) -> list[ShownMessage]:
+    """Return a response as its messages, or as one text, with its quotations; none if it was erased."""
+    if response is None:
+        return []
+    if not response.turns:
+        whole = mark_evidence(response.text, evidence, 0, len(response.text))
+        return [ShownMessage("", "text", whole)]
+    messages = []
+    for turn in response.turns:
+        heading = f"[{turn.message}] {turn.role}"
+        segments = mark_evidence(response.text, evidence, turn.start, turn.end)
+        messages.append(ShownMessage(heading, turn.kind, segments))
+    return messages
 
 
 def format_percent(share: float | None, digits: int = 0) -> str:

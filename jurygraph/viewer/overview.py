@@ -1,0 +1,99 @@
+"""What is said of a whole run: its state, totals, agents and distribution of rewards, read from its index.
+
+The overview of `jurygraph view` and a report that stands alone show the same.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jurygraph.inference.clusters import Estimate, ratio_interval
+from jurygraph.runs.run import Run
+from jurygraph.viewer.index import RunIndex
+
+_BUCKETS = 20
+
+
+class AgentMean(NamedTuple):
+    """The rewards of an agent: how many, and their mean with the interval over tasks; failed ones are left out."""
+
+    agent: str
+    responses: int
+    scored: int
+    mean: Estimate | None
+
+
+def describe_state(run: Run) -> str:
+    if run.is_closed:
+        return "complete"
+    if run.header.is_open_ended:
+        return f"open: {run.tasks_scored} groups so far"
+    return f"{run.tasks_scored} of {run.header.extent.tasks} tasks so far"
+
+
+def read_totals(index: RunIndex) -> dict[str, Any]:
+    """Return counts of responses and calls, costs, times in milliseconds, and the mean of each component."""
+    ((responses, failed, degraded, coverage, began, ended),) = index.fetch(
+        "SELECT count(*), sum(status = 'failed'), sum(status = 'degraded'), avg(coverage), min(at), max(at)"
+        " FROM responses"
+    )
+    ((calls, cached, unpriced, cost),) = index.fetch(
+        "SELECT count(*), total(is_cached), total(cost IS NULL), sum(iif(is_cached, 0, cost)) FROM calls"
+    )
+    components = index.fetch(
+        "SELECT names.name, avg(judged), sum(judged IS NULL) FROM components"
+        " JOIN names ON names.number = component GROUP BY component ORDER BY component"
+    )
+    return {
+        "responses": responses,
+        "failed": failed or 0,
+        "degraded": degraded or 0,
+        "coverage": coverage,
+        "calls": calls,
+        "cached": int(cached),
+        "unpriced": int(unpriced),
+        "cost": cost,
+        "began": began,
+        "ended": ended,
+        "components": components,
+    }
+
+
+def read_agents(index: RunIndex) -> list[AgentMean]:
+    """Return the agents, the best mean first."""
+    rows = index.fetch(
+        "SELECT coalesce(names.name, ''), count(*), count(reward), sum(reward) FROM responses"
+        " LEFT JOIN names ON names.number = agent GROUP BY agent, task ORDER BY agent"
+    )
+    by_agent: dict[str, list[tuple[int, int, float]]] = {}
+    for agent, responses, scored, total in rows:
+        by_agent.setdefault(agent, []).append((responses, scored, total or 0.0))
+    agents = []
+    for agent, tasks in by_agent.items():
+        counts, scored, sums = np.array(tasks, dtype=np.float64).T
+        mean = ratio_interval(sums, scored) if scored.any() else None
+        agents.append(AgentMean(agent, int(counts.sum()), int(scored.sum()), mean))
+    return sorted(
+        agents, key=lambda row: (row.mean is None, -(row.mean.value if row.mean else 0.0))
+    )
+
+
+def read_buckets(index: RunIndex) -> tuple[float, float, list[int]]:
+    """Return the ends of the rewards' range, and the number of rewards in each twentieth of it."""
+    ((low, high),) = index.fetch("SELECT min(reward), max(reward) FROM responses")
+    if low is None:
+        return 0.0, 1.0, []
+    low = min(low, 0.0)
+    high = max(high, 1.0)
+    rows = index.fetch(
+        "SELECT min(cast((reward - ?) / ? * ? AS INTEGER), ?), count(*) FROM responses"
+        " WHERE reward IS NOT NULL GROUP BY 1",
+        low,
+        high - low,
+        _BUCKETS,
+        _BUCKETS - 1,
+    )
+    counts = [0] * _BUCKETS
+    for bucket, count in rows:
+        counts[bucket] = count
+    return low, high, counts
