@@ -168,6 +168,10 @@ def for_watching(folder: Path) -> None:
     assert run_command("close", folder / "run").code == 0
 
 
+def for_viewing(folder: Path) -> None:
+    score_example(folder, "group_trip/jury.yaml", "run")
+
+
 def for_disagreement(folder: Path) -> None:
     """Solutions to maths problems, and two runs with steps."""
     score_example(folder, "maths/jury.yaml", "run")
@@ -296,6 +300,7 @@ PAGES = [
         for_safety,
         lines_with("docs/safety.md", "max-cost|--gate|--tasks"),
     ),
+    Page("docs/viewing.md", for_viewing, is_quick=True),
     Page("docs/watching.md", for_watching, may_fail="jurygraph watch "),
     Page("examples/agent/README.md"),
     Page("examples/consensus/README.md"),

@@ -52,6 +52,7 @@ COMMANDS = {
         "raters", "Aggregate annotators' labels, with their disagreement (STABLEVAL)."
     ),
     "view": CommandEntry("view", "Look at a run in a browser: what its responses lost, and why."),
+    "report": CommandEntry("report", "Write a run, or one response, as a page that stands alone."),
     "watch": CommandEntry("watch", "Watch a run's rewards, and alert when they are being gamed."),
     "attack": CommandEntry("attack", "Attack the config's judge, and measure its false positives."),
     "seal": CommandEntry("audit", "Verify a closed run and sign its head, into seal.json."),

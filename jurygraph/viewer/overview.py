@@ -1,4 +1,4 @@
-"""What is said of a whole run: its state, totals, agents and distribution of rewards, read from its index.
+"""The state, totals, agents and distribution of rewards of a whole run, read from its index.
 
 The overview of `jurygraph view` and a report that stands alone show the same.
 """

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from jurygraph.display import format_number
 from jurygraph.explanation.points import PointsLine, by_cost
 from jurygraph.explanation.terms import ExplainedVerdict
-from jurygraph.messages import escape_hidden, escape_lines, shorten
+from jurygraph.messages import escape_hidden, escape_lines, format_factor, format_plain, shorten
 from jurygraph.schema import Evidence, Response
 from jurygraph.studies.report import IntervalCell, ReportTable, as_interval
 from jurygraph.views.trace import TraceView
@@ -204,6 +204,11 @@ def format_signed(value: float | None) -> str:
     return "–" if value is None else f"{round(value, 3) + 0.0:+.3f}"
 
 
+def cut(text: str, length: int | None) -> str:
+    """Return a text, or the beginning of one that is longer than `length`, if there is such a bound."""
+    return text if length is None else shorten(text, length)
+
+
 FILTERS: Mapping[str, Callable[..., str]] = {
     "number": format_number,
     "percent": format_percent,
@@ -211,8 +216,11 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "cost": format_cost,
     "cell": format_cell,
     "signed": format_signed,
+    "factor": format_factor,
+    "plain": format_plain,
     "visible": escape_hidden,
     "lines": escape_lines,
     "shorten": shorten,
+    "cut": cut,
 }
 """By name in a template. `visible` makes control, invisible and direction characters readable as escapes."""

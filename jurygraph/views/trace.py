@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jurygraph.explanation import Explanation
-from jurygraph.explanation.points import PointsLine
+from jurygraph.explanation.points import PointsLine, by_cost
 from jurygraph.explanation.terms import ExplainedVerdict
+from jurygraph.messages import format_plain
 from jurygraph.runs.run import Run
 from jurygraph.schema import Failure, Trace
 from jurygraph.schema.task import chat_text
@@ -111,6 +112,25 @@ def view_trace(explanation: Explanation) -> TraceView:
         profiles=_profile_readers(trace),
         materials=_view_materials(trace),
     )
+
+
+def describe_loss(explanation: Explanation) -> str:
+    """Return what cost a reward most, in words, or why there is none."""
+    reward = explanation.trace.reward
+    if reward.value is None:
+        failures = [verdict.failure for verdict in explanation.trace.verdicts if verdict.failure]
+        errors = [f"first error: {failure.kind} {failure.message}" for failure in failures[:1]]
+        return f"No reward: {'; '.join((*reward.notes, *errors))}"
+    summands = [part for line in explanation.lines for part in line.parts or (line,)]
+    costliest = min(summands, key=by_cost, default=None)
+    lost = 0.0 if costliest is None else costliest.lost
+    for gate in reward.gates:
+        if gate.before - gate.after > lost:
+            change = f"{format_plain(gate.before)} → {format_plain(gate.after)}"
+            return f"{gate.kind.capitalize()} gate on {gate.component}: {change}"
+    if costliest is None or not costliest.has_loss:
+        return "Nothing was lost"
+    return str(costliest)
 
 
 def _count_verdicts(trace: Trace, verdicts: Sequence[ExplainedVerdict]) -> VerdictCounts:

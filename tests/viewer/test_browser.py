@@ -76,7 +76,7 @@ def page(chromium: Any) -> Iterator["Page"]:
 
 
 def _note_foreign(url: str, faults: list[str]) -> None:
-    if not url.startswith("http://127.0.0.1:"):
+    if not url.startswith(("http://127.0.0.1:", "file:")):
         faults.append(f"request to {url}")
 
 
@@ -153,3 +153,23 @@ def test_a_conversation_is_read_message_by_message_on_a_small_screen(
         assert "assistant" in page.locator(".message").nth(1).inner_text()
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= 360
+
+
+def test_a_report_opens_from_a_file_and_can_be_read_by_everybody(
+    runs: Path, page: "Page", tmp_path: Path
+) -> None:
+    report = tmp_path / "report.html"
+    response = tmp_path / "response.html"
+    assert run_command("report", runs / "trips", "-o", report).code == 0
+    name = "travelplanner-train-28/impossible-leg"
+    assert run_command("report", runs / "trips", "-o", response, "--response", name).code == 0
+    page.set_viewport_size({"width": 360, "height": 800})
+    for written in (report, response):
+        page.goto(written.as_uri())
+        check_access(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert "The sums" in page.locator("main").inner_text()
+    page.goto(report.as_uri())
+    rewards = page.locator(".entry .big").all_inner_texts()
+    assert len(rewards) == 60
+    assert rewards == sorted(rewards)

@@ -1,0 +1,61 @@
+"""`jurygraph report`: a run, or one response, as a page that can be handed on."""
+
+from contextlib import closing
+from typing import Annotated
+
+from jurygraph.cli.options import RunFolder, option
+from jurygraph.cli.output_files import refuse_unwritable, write_output
+from jurygraph.cli.render.text import print_message, progress
+from jurygraph.errors import InputError
+from jurygraph.runs.run import Run
+
+
+def report(
+    run: RunFolder,
+    output: Annotated[str, option("F.html", "File to write.", "-o", "--out")],
+    response: Annotated[
+        str | None, option("ID", "Write this response: prompts, replies, evidence and sums.")
+    ] = None,
+    most: Annotated[
+        int | None,
+        option("N", "Draw the N lowest rewards.", show_default="500", min=1),
+    ] = None,
+) -> None:
+    """Write a run, or one response, as a page that stands alone.
+
+    The page is one file of HTML, without a script, that asks nothing of a server: to be mailed, printed or kept. It has
+    what failed, the agents with their intervals, and the responses, the lowest reward first, each with what it lost and
+    why. With --response it has one response with its exact prompts, raw replies, evidence, and the sums behind its
+    reward, small enough for an issue. Nothing is written of a run whose records were changed.
+
+    \b
+    Example:
+        jurygraph report run -o report.html
+        jurygraph report run -o response.html --response task-1/a
+    """
+    from jurygraph.viewer import report as pages  # lazily: it loads Jinja
+
+    if response is not None and most is not None:
+        raise InputError("--most is about many responses; leave it out, or leave out --response")
+    with closing(Run.open(run)) as stored_run:
+        refuse_unwritable(output)
+        if response is None:
+            page = _report_run(stored_run, most or pages.MOST)
+        else:
+            page = pages.report_response(stored_run, response)
+    write_output(output, [page.encode()])
+    print_message(f"wrote {output}")
+
+
+def _report_run(run: Run, most: int) -> str:
+    from jurygraph.viewer import report as pages
+    from jurygraph.viewer.index import RunIndex
+
+    responses = run.ledger.count_records("trace")
+    with progress("checking", responses, "responses") as advance:
+        pages.check_links(run, advance)
+    with closing(RunIndex(run)) as index:
+        with progress("indexing", responses, "responses") as advance:
+            index.update(advance)
+        with progress("drawing", min(most, responses), "responses") as advance:
+            return pages.report_run(run, index, most, advance)

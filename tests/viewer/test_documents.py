@@ -1,0 +1,191 @@
+"""What is handed on: pages that stand alone, drawings in notebooks, and what each of them leaves out."""
+
+import re
+import sqlite3
+from contextlib import closing
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from tests.cli.conftest import folder_contents
+from tests.command import run_command
+from tests.rows import all_rows
+from tests.viewer.conftest import HOSTILE, record
+
+HTMX_OR_SCRIPT = re.compile(r"on\w+|hx-.*|data-hx.*|src|srcset|href|style|xlink:href|action|srcdoc")
+INVISIBLE = ("\u202e", "\u200b", "\x00", "\x1b")
+WORST = f"{HOSTILE}<svg onload=alert(1)><style>*{{background:url(//x)}}</style></style></main>"
+"""More than `HOSTILE`: markup of drawings and styles, and an end of what surrounds it."""
+
+
+class Markup(HTMLParser):
+    """The tags, attributes and styles of a page, and the whole of its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: dict[str, set[str]] = {}
+        self.styles: list[str] = []
+        self.text = ""
+        self._open = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self._open = tag
+        for name, value in attrs:
+            self.attributes.setdefault(name, set()).add(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._open == "style":
+            self.styles.append(data)
+        else:
+            self.text += data
+
+
+def check_stands_alone(page: str) -> Markup:
+    """Check that a page runs nothing and asks for nothing, whatever was written into it."""
+    markup = Markup(page)
+    assert not markup.tags & {"script", "img", "iframe", "link", "object", "embed", "b", "form"}
+    acting = {name for name in markup.attributes if HTMX_OR_SCRIPT.fullmatch(name)}
+    assert acting <= {"href"}
+    assert all(target.startswith("#") for target in markup.attributes.get("href", ()))
+    assert len(markup.styles) == 1
+    assert not re.search(r"url\(|@import|http", markup.styles[0])
+    for sign in INVISIBLE:
+        assert sign not in page
+    assert " 49" not in markup.text  # {{ 7 * 7 }}
+    return markup
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with hostile content in every field, and a line of 1 MB in the response and in a reason."""
+
+    def wary(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        quotation = jg.Evidence(quote=WORST, start=0, end=len(WORST))
+        return jg.Verdict(score=0.25, reason=response.text, evidence=[quotation])
+
+    def failing(task: jg.TaskView, response: jg.Response) -> float:
+        if response.text.endswith("last"):
+            raise RuntimeError(WORST)
+        return 1.0
+
+    evaluators = [jg.evaluator(judge, layer="check") for judge in (wary, failing)]
+    folder = tmp_path_factory.mktemp("hostile") / "<b>run"
+    text = f"{WORST} {'x' * 1_000_000}"
+    with (
+        jg.Jury(evaluators=evaluators, reward={"wary": 1, "failing": 1}) as jury,
+        jury.record(folder),
+    ):
+        responses = [
+            jg.Response(id=f"{WORST}{agent}", agent=agent, text=f"{text}{agent}")
+            for agent in (WORST, "last")
+        ]
+        jury.score(jg.Task(id=WORST, query=WORST), responses)
+    return folder
+
+
+def test_a_report_of_hostile_content_is_text_that_asks_for_nothing(
+    hostile: Path, tmp_path: Path
+) -> None:
+    written = tmp_path / "report.html"
+    assert run_command("report", hostile, "-o", written).code == 0
+    markup = check_stands_alone(written.read_text())
+    assert markup.text.count("<script>alert(1)</script>") >= 4  # id, agent, task and reason
+    assert "1 failed and are in no mean." in markup.text
+    assert "RuntimeError" in markup.text
+    assert len(written.read_bytes()) < 40_000
+    assert run_command("report", hostile, "-o", written, "--response", f"{WORST}last").code == 0
+    markup = check_stands_alone(written.read_text())
+    assert "no reward" in markup.text
+    assert "x" * 1_000_000 in markup.text
+
+
+def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
+    letters: Path, tmp_path: Path
+) -> None:
+    before = folder_contents(letters)
+    written = tmp_path / "report.html"
+    ended = run_command("report", letters, "-o", written, "--most", 2)
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err.endswith(f"wrote {written}\n")
+    markup = check_stands_alone(written.read_text())
+    with closing(Run.open(letters)) as run:
+        rewards = {trace.response_id: trace.reward.value for trace in run.traces()}
+    lowest = sorted((value, name) for name, value in rewards.items() if value is not None)[:2]
+    drawn = re.findall(r'class="big">([0-9.]+)</span> (\S+)</h3>', written.read_text())
+    assert drawn == [(f"{value:.4f}", name) for value, name in lowest]
+    assert "The 2 lowest of 4" in markup.text
+    assert "1 failed and are in no mean." in markup.text
+    assert re.search(r"bob/1\s*agent 1\s*No reward: .*as the response wished", markup.text)
+    unchanged = {
+        name: text for name, text in folder_contents(letters).items() if "index" not in name
+    }
+    assert unchanged == before
+
+
+def test_the_sums_of_a_response_can_be_redone_by_hand(letters: Path, tmp_path: Path) -> None:
+    with closing(Run.open(letters)) as run:
+        config = apply_settings(run.config, ["scale=2", "clip=[0, 1.9]"])
+        rescore(run, tmp_path / "scaled", config, lambda count: None)
+    written = tmp_path / "response.html"
+    run_command("report", tmp_path / "scaled", "-o", written, "--response", "ann/2")
+    page = written.read_text()
+    rows = re.findall(r'<tr(?: class="sum")?><th scope="row">(.*?)</th>(.*?)</tr>', page)
+    numbers = {name: re.findall(r">([0-9.]*)</td>", cells) for name, cells in rows}
+    points = 0.0
+    for term in ("polite", "brief"):
+        weight, value, _, gained, _ = numbers[term]
+        assert float(weight) * float(value) == pytest.approx(float(gained), abs=1e-4)
+        points += float(gained)
+    assert points == pytest.approx(float(numbers["sum"][3]), abs=1e-4)
+    factor, before, _, after, _ = numbers["scale"]
+    assert (float(factor), float(before)) == (2.0, pytest.approx(points, abs=1e-4))
+    assert numbers["clip"][1] == after
+    assert numbers["reward"][3] == numbers["clip"][3] == "1.9"
+
+
+@all_rows(
+    "arguments, code, message",
+    [
+        (["-o", "run.sqlite"], 2, "is a file of the run"),
+        (["-o", "no/such/folder.html"], 2, "does not exist"),
+        (["-o", "x.html", "--response", "ann/9"], 2, "there is no response"),
+        (["-o", "x.html", "--response", "ann/0", "--most", 3], 2, "--most is about many"),
+    ],
+)
+def test_what_cannot_be_reported_is_refused_before_work(
+    arguments: list[object], code: int, message: str, letters: Path
+) -> None:
+    before = folder_contents(letters)
+    ended = run_command("report", letters, *arguments, cwd=letters)
+    assert (ended.code, message in ended.err) == (code, True), ended.err
+    assert folder_contents(letters) == before
+
+
+def test_a_changed_run_is_named_and_nothing_is_written(letters: Path, tmp_path: Path) -> None:
+    with sqlite3.connect(letters / "run.sqlite") as ledger:
+        ledger.execute(
+            "UPDATE records SET body = replace(body, '\"value\":0', '\"value\":1') WHERE kind = 'trace'"
+        )
+    for options in ([], ["--response", "ann/0"]):
+        ended = run_command("report", letters, "-o", tmp_path / "report.html", *options)
+        assert (ended.code, "record" in ended.err) == (5, True)
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_run_in_which_everything_failed_has_a_report(tmp_path: Path) -> None:
+    record(tmp_path / "run", {"bob": ("quixotic",)})
+    assert run_command("report", tmp_path / "run", "-o", tmp_path / "report.html").code == 0
+    markup = check_stands_alone((tmp_path / "report.html").read_text())
+    assert "No reward has a value." in markup.text
+    assert "None has a reward." in markup.text
+    assert "0.0000" not in markup.text
