@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from html import escape
+from importlib import import_module
 from math import inf, isclose
 from typing import Any
 
@@ -35,6 +36,16 @@ class Displayed:
 
     def _repr_html_(self) -> str:
         return html_table(type(self).__name__, (), list(self._repr_parts()))
+
+
+def draw_as_pages_do(drawing: str, subject: object) -> str:
+    """Return the HTML that a function of `viewer.notebook` draws of an object.
+
+    It is loaded by its name: pages lay out runs, which lie above this room, and only a notebook needs them.
+    """
+    draw = getattr(import_module("jurygraph.viewer.notebook"), drawing)
+    html: str = draw(subject)
+    return html
 
 
 def format_line(kind: str, parts: Iterable[tuple[str, Any]]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from jurygraph.agents.registry import load_combiner
 from jurygraph.decision.combiners import Combiner, Combiners
-from jurygraph.display import Displayed
+from jurygraph.display import Displayed, draw_as_pages_do
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.explanation.points import (
     Change,
@@ -102,6 +102,9 @@ class Explanation(Displayed):
 
     def __str__(self) -> str:
         return "\n".join(map(escape_hidden, self.sentences()))
+
+    def _repr_html_(self) -> str:
+        return draw_as_pages_do("draw_explanation", self)
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         reward = self.trace.reward

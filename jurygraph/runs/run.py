@@ -12,8 +12,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
 
-from jurygraph.display import Displayed, ProgressCallback, format_line
-from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.display import (
+    Displayed,
+    ProgressCallback,
+    draw_as_pages_do,
+    format_line,
+    html_table,
+)
+from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.messages import describe_value, did_you_mean, quote, shorten
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.header import Header, Origin, differences, read_header
@@ -171,6 +177,14 @@ class Run(Displayed):
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def _repr_html_(self) -> str:
+        try:
+            return draw_as_pages_do("draw_run", self)
+        except (
+            JurygraphError
+        ) as error:  # of a run that is closed, or was changed: a notebook says so
+            return html_table("Run", (), [*self._repr_parts(), ("not drawn", str(error))])
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         header = self.header

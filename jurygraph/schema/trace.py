@@ -180,6 +180,10 @@ class Trace(FrozenModel):
         yield from (("components", self.reward.components), ("verdicts", len(self.verdicts)))
 
     def _repr_html_(self) -> str:
+        """Return what the reward lost and why, or without the plan, which says what was possible, its terms."""
+        if self.plan is not None:
+            drawn: str = self.explain()._repr_html_()
+            return drawn
         value = format_value(self.reward.value)
         reward = self.reward
         subject = f"Response {self.response_id} to task {self.task_id}"

@@ -57,6 +57,15 @@ def render_study(
     return render_document("study.html", title, context)
 
 
+def render_fragment(template: str, context: dict[str, Any]) -> str:
+    """Return a part of a page for a notebook: a template that extends `fragment.html`, laid out.
+
+    Its style holds inside it alone: the rules of the pages nested in one, with their variables set on its element.
+    """
+    values = {"style": _read_style().replace(":root", "&"), **context}
+    return _standalone_templates().get_template(template).render(values)
+
+
 @cache
 def _standalone_templates() -> Environment:
     return make_templates()

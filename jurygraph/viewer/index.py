@@ -53,15 +53,15 @@ class RunIndex:
     """The index of one run, in its folder.
 
     It is in a temporary folder instead where the run's may not be written, while another viewer has that one open, and
-    where the texts are those of other runs: an erasure in one of these does not know of it.
+    where the texts are those of other runs: an erasure in one of these does not know of it; and on request.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, *, is_temporary: bool = False) -> None:
         self.run = run
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._folder = run.folder
         has_own_texts = run.base is None and not run.is_set
-        may_stay = has_own_texts and os.access(run.folder, os.W_OK)
+        may_stay = has_own_texts and not is_temporary and os.access(run.folder, os.W_OK)
         connection = _connect(self._folder) if may_stay else None
         if connection is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="jurygraph-")

@@ -22,7 +22,7 @@ MOST = 500
 """Responses that a report draws by default: more than anybody reads, and a file of about 2 MB."""
 _MOST_LOSSES = 5
 _MOST_ROWS = 100
-_LOWEST = "SELECT name FROM responses WHERE reward IS NOT NULL ORDER BY reward, number LIMIT ?"
+LOWEST = "SELECT name FROM responses WHERE reward IS NOT NULL ORDER BY reward, number LIMIT ?"
 _WITHOUT_REWARD = "SELECT name FROM responses WHERE reward IS NULL ORDER BY number LIMIT ?"
 
 
@@ -51,7 +51,7 @@ def report_run(run: Run, index: RunIndex, most: int, advance: ProgressCallback) 
     """
     totals = read_totals(index)
     ((scored,),) = index.fetch("SELECT count(reward) FROM responses")
-    lowest = [name for (name,) in index.fetch(_LOWEST, most)]
+    lowest = [name for (name,) in index.fetch(LOWEST, most)]
     without_reward = [name for (name,) in index.fetch(_WITHOUT_REWARD, _MOST_ROWS)]
     context = {
         **totals,

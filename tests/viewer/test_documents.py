@@ -189,3 +189,32 @@ def test_a_run_in_which_everything_failed_has_a_report(tmp_path: Path) -> None:
     assert "No reward has a value." in markup.text
     assert "None has a reward." in markup.text
     assert "0.0000" not in markup.text
+
+
+def test_a_notebook_draws_runs_and_traces_of_hostile_content_as_text(hostile: Path) -> None:
+    before = folder_contents(hostile)
+    with Run.open(hostile) as run:
+        drawn = [run, *(run.explain(trace.response_id) for trace in run.traces())]
+        for shown in drawn:
+            page = shown._repr_html_()
+            markup = check_stands_alone(page)
+            assert {"svg", "style"} <= markup.tags
+            assert markup.styles[0].strip().startswith(".jurygraph {")
+            assert ":root" not in markup.styles[0]
+            assert len(page) < 40_000
+        assert "1 failed and are in no mean." in Markup(run._repr_html_()).text
+        failed = Markup(drawn[2]._repr_html_()).text
+        assert "no reward" in failed
+    assert "this run is closed" in run._repr_html_()
+    assert folder_contents(hostile) == before
+
+
+def test_a_large_run_is_not_read_for_a_notebook(
+    letters: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jurygraph.viewer.notebook._MOST_INDEXED", 4)
+    with Run.open(letters) as run:
+        text = Markup(run._repr_html_()).text
+    assert "5 responses, open" in text
+    assert "too large to be drawn here" in text
+    assert "agent 0" not in text

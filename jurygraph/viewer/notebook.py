@@ -1,0 +1,56 @@
+"""Drawings of a run and of an explanation for a notebook: parts of pages, whose style holds inside them alone.
+
+They are called by the `_repr_html_` of `Run` and `Explanation`, which import this module only there.
+"""
+
+from contextlib import closing
+from typing import Any
+
+from jurygraph.explanation import Explanation
+from jurygraph.runs.run import Run
+from jurygraph.viewer.documents import render_fragment
+from jurygraph.viewer.index import RunIndex
+from jurygraph.viewer.overview import describe_state, read_agents, read_buckets, read_totals
+from jurygraph.viewer.report import LOWEST
+from jurygraph.viewer.shapes import draw_waterfall
+
+_MOST_INDEXED = 5000
+"""Responses of a run that are read for a drawing, in about a second; of a larger one only its state is shown."""
+_MOST_LOSSES = 12
+_MOST_ROWS = 12
+
+
+def draw_explanation(explanation: Explanation) -> str:
+    return render_fragment("notebook_explanation.html", _describe(explanation))
+
+
+def draw_run(run: Run) -> str:
+    """Return the state of a run, its agents, and what its lowest reward lost. Nothing is written into its folder."""
+    responses = run.ledger.count_records("trace")
+    context: dict[str, Any] = {
+        "run": run,
+        "state": describe_state(run),
+        "responses": responses,
+        "is_read": responses <= _MOST_INDEXED,
+        "most_rows": _MOST_ROWS,
+        "explanation": None,
+    }
+    if context["is_read"]:
+        with closing(RunIndex(run, is_temporary=True)) as index:
+            index.update()
+            context |= read_totals(index)
+            context["agents"] = read_agents(index)
+            context["buckets"] = read_buckets(index)
+            lowest = index.fetch(LOWEST, 1)
+        if lowest:
+            context |= _describe(run.explain(lowest[0][0]))
+    return render_fragment("notebook_run.html", context)
+
+
+def _describe(explanation: Explanation) -> dict[str, Any]:
+    return {
+        "explanation": explanation,
+        "sentence": next(iter(explanation.sentences())),
+        "drawn": draw_waterfall(explanation.lines),
+        "most_losses": _MOST_LOSSES,
+    }
