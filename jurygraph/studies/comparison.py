@@ -36,7 +36,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import Header, changes, format_value
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import RecordedVerdict
-from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable
+from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable, format_cell
 from jurygraph.studies.units import SINGULAR, TASKS, describe_units, group_of, name_unit
 
 STATISTICS: Mapping[str, str] = {
@@ -77,6 +77,8 @@ _SETTINGS_WITHOUT_EFFECT = (
 )
 _MAX_ROWS = 20
 _MAX_SETTINGS = 10
+_MAX_COMMENT = 60_000
+"""Characters; GitHub takes 65,536."""
 _FEW_TASKS = 20
 _DECIMALS = 12  # sums in another order differ in their last bits
 
@@ -423,6 +425,62 @@ def _condition(margin: Figures) -> str:
     return str(Threshold(margin["name"], "=", margin["margin"]))
 
 
+class ConditionOutcome(NamedTuple):
+    """A condition of a gate, whether it is met, and what was found instead of its bound."""
+
+    condition: str
+    is_met: bool
+    found: str
+
+
+def condition_outcomes(
+    thresholds: Iterable[Threshold], figures: Mapping[str, Any]
+) -> list[ConditionOutcome]:
+    """Return the outcome of every threshold, then of every margin that was tested."""
+    outcomes = []
+    for threshold in thresholds:
+        value = figures[threshold.name]
+        found = "none" if value is None else format_cell(value)
+        outcomes.append(ConditionOutcome(str(threshold), threshold.is_met(value), found))
+    for margin in figures["margins"]:
+        found = f"p = {_format_p(margin['p'])}"
+        outcomes.append(ConditionOutcome(_condition(margin), margin["holds"], found))
+    return outcomes
+
+
+def to_comment(
+    report: Report, outcomes: Sequence[ConditionOutcome], messages: Sequence[str], command: str
+) -> str:
+    """Return a comparison as Markdown for a comment on a change: what it comes to, the flips, the gate, and the rest.
+
+    `messages` say what is missing for conditions that are not met. The rest is in a fold, which is left out where the
+    comment would be too long for GitHub.
+    """
+    figures = report.figures
+    first, *others = report.sections
+    flips = _flip_table(dict(figures))
+    missed = sum(not outcome.is_met for outcome in outcomes)
+    verdict = (
+        "The gate is met."
+        if not missed
+        else f"The gate is missed: {missed} of {len(outcomes)} conditions."
+    )
+    blocks = [f"**{first}.**{f' {verdict}' if outcomes else ''}\n"]
+    if figures["paired"] != figures["n"]:
+        blocks.append(Report({}, [str(others.pop(0))]).to_markdown())
+    blocks.append(Report({}, [flips if flips.rows else "No verdict flipped."]).to_markdown())
+    rows = []
+    for outcome in outcomes:
+        rows.append([outcome.condition, "met" if outcome.is_met else "missed", outcome.found])
+    gate = ReportTable(["gate", "", "found"], rows, left=2)
+    blocks.append(Report({}, [gate], messages).to_markdown() if rows else "")
+    rest = Report({}, [part for part in others if part != flips], report.notes).to_markdown(command)
+    fold = f"<details><summary>All figures</summary>\n\n{rest}\n</details>\n"
+    if sum(map(len, blocks)) + len(fold) > _MAX_COMMENT:
+        fold = "The other figures are too long for a comment; `--json` prints them.\n"
+    return "\n".join(filter(None, (*blocks, fold)))
+
+
 # Notes
 
 
@@ -513,6 +571,10 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield from _question_sections(figures["questions"], units)
     changed = [[row["response_id"], row["a"], row["b"], row["delta"]] for row in figures["changes"]]
     yield ReportTable(["largest changes", "A", "B", "B - A"], changed)
+    yield _flip_table(figures)
+
+
+def _flip_table(figures: Figures) -> ReportTable:
     flips = []
     for flip in figures["flipped_verdicts"]:
         response = flip["response_id"]
@@ -521,7 +583,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         scores = [flip["before"], flip["after"]]
         flips.append([flip["question"], response, others, *scores, decision])
     header = ["flipped", "response", "against", "A", "B", "decision"]
-    yield ReportTable(header, flips, left=3, most=_MAX_ROWS)
+    return ReportTable(header, flips, left=3, most=_MAX_ROWS)
 
 
 def _sentence(figures: Figures) -> str:

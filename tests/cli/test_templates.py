@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from jurygraph.agents.functions import REGISTERED
 from jurygraph.cli.commands import setup
@@ -250,3 +251,35 @@ class TestEvaluator:
         )
         assert scored.returncode == 0, scored.stderr
         assert "5 judged + 1 set by empty-response + 4 abstained + 0 failed" in scored.stdout
+
+
+@pytest.mark.parametrize("template", ["ci"])
+def test_the_workflow_comments_and_fails_where_a_change_is_worse(
+    folder: Path, run: Command
+) -> None:
+    (path,) = folder.glob(".github/workflows/*.yml")
+    workflow = YAML(typ="safe").load(path)
+    assert workflow["permissions"] == {"contents": "read", "pull-requests": "write"}
+    steps = workflow["jobs"]["compare"]["steps"]
+    lines = [step["run"] for step in steps if "run" in step]
+    score, compare = [line for line in lines if line.startswith("jurygraph ")]
+    assert score.endswith(" || test $? = 1")
+    compare, comment = compare.split(" > ")
+    (posting,) = [step for step in steps if step.get("run", "").startswith("gh ")]
+    assert f"--body-file {comment}" in posting["run"]
+    assert posting["if"].startswith("always()")
+
+    score = shlex.split(score.removesuffix(" || test $? = 1"))[1:]
+    assert run(*score[:-1], "baseline").code == 0
+    assert run(*score).code == 0
+    unchanged = run(*shlex.split(compare)[1:])
+    assert (unchanged.code, "The gate is met." in unchanged.out) == (0, True)
+
+    tasks = folder / "tasks.jsonl"
+    tasks.write_text(tasks.read_text().replace("<answer>", "<answer>9"))
+    assert run(*score[:-1], "worse").code == 0
+    worse = run(*(word.replace("run", "worse") for word in shlex.split(compare)[1:]))
+    assert worse.code == 1
+    assert re.match(r"\*\*B is 0\.\d+ lower.*\*\* The gate is missed: 2 of 3 conditions", worse.out)
+    flips, gate = worse.out.index("met -\\> unmet"), worse.out.index("| mean\\_delta")
+    assert flips < gate < worse.out.index("<details>")

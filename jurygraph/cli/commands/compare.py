@@ -9,7 +9,7 @@ import typer
 from jurygraph.cli.options import AsJson, AsMarkdown, Conditions, argument
 from jurygraph.cli.render.report import ReportOutput
 from jurygraph.cli.render.summary import print_missed_conditions
-from jurygraph.cli.render.text import print_message
+from jurygraph.cli.render.text import command_line, print_message, print_result
 from jurygraph.cli.streams import ExitCode
 
 
@@ -24,7 +24,9 @@ def compare(
 
     Both runs must score the same responses; every difference is B - A. Failed rewards are omitted and counted, never
     replaced by 0. Intervals are of 95 %; they and the tests take whole tasks as units, because responses to one task
-    are not independent. `--json` prints every statistic and every flip.
+    are not independent. `--json` prints every statistic and every flip. `--markdown` is a comment on a change:
+    the result in a sentence, flips, the gate, and all figures in a fold; `jurygraph init --template ci` has a workflow
+    that posts it.
 
     --gate takes conditions NAME OP NUMBER on the statistics of the first table, joined by `,` or `and`; a missing value
     meets none. no_worse_than=X holds if B is shown to lose less than X on average, rare large losses included.
@@ -35,6 +37,7 @@ def compare(
     Example:
         jurygraph compare before after
         jurygraph compare before after --gate "no_worse_than=0.02, failed_b<=0"
+        jurygraph compare before after --markdown --gate "flips<=3" > comment.md
     """
     from jurygraph.runs.outline import possible_rewards
     from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
@@ -60,11 +63,16 @@ def compare(
             largest_loss,
             comparison.setting_notes(a.header, b.header),
         )
-    output.write(report)
     missed = failed_thresholds(thresholds, report.figures)
-    print_missed_conditions(missed)
     unmet = [threshold for threshold, _ in missed]
     messages = list(comparison.evidence_messages(report.figures, unmet, largest_loss))
+    if markdown:
+        outcomes = comparison.condition_outcomes(thresholds, report.figures)
+        comment = comparison.to_comment(report, outcomes, messages, command_line.get())
+        print_result(comment.removesuffix("\n"))
+    else:
+        output.write(report)
+    print_missed_conditions(missed)
     for message in messages:
         print_message(message)
     if missed or messages:

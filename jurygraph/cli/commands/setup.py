@@ -33,13 +33,15 @@ _KEY_PATTERN = re.compile(
 def init(
     folder: Annotated[Path, argument("DIR", "Folder to create.")],
     template: Annotated[
-        str, typer.Option(help="maths, judge, trip, rubric, reviewers, ideas, agent or evaluator.")
+        str,
+        typer.Option(help="maths, judge, trip, rubric, reviewers, ideas, agent, evaluator or ci."),
     ] = "maths",
 ) -> None:
     """Create a small project that runs as it is.
 
     It has tasks.jsonl, jury.yaml, README.md, and the files that these need. The template judge has a table of answers
-    and a rubric, and needs a model. The template evaluator is a package of your own evaluators.
+    and a rubric, and needs a model. The template evaluator is a package of your own evaluators. ci has a workflow
+    for GitHub that scores a change, compares it with a baseline, comments on it, and fails where the gate is missed.
 
     \b
     Example:
@@ -60,9 +62,8 @@ def init(
     if template == "judge":
         columns = "--prompt-column question --response-column answer --agent-column who --group-by question"
         tasks = f"{folder / 'answers.csv'} {columns} --model openai/gpt-5-mini"
-    print_message(
-        f"next: jurygraph score {tasks} --config {folder / 'jury.yaml'} --out {folder / 'run'}"
-    )
+    out = folder / ("baseline" if template == "ci" else "run")
+    print_message(f"next: jurygraph score {tasks} --config {folder / 'jury.yaml'} --out {out}")
 
 
 def _copy(content: Path, folder: Path) -> None:

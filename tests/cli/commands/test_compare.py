@@ -50,6 +50,31 @@ def test_two_runs_are_compared_as_text_markdown_and_json(runs: tuple[Path, Path]
     ]
 
 
+def test_a_comment_begins_with_the_result_the_flips_and_the_gate(
+    runs: tuple[Path, Path], run: Command, monkeypatch: pytest.MonkeyPatch
+):
+    gate = ("--gate", "mean_delta>=0, flips<=9, n>4, no_worse_than=0.1")
+    commented = run("compare", *runs, "--markdown", *gate)
+    assert commented.code == 1
+    shown, fold = commented.out.split("<details>")
+    first, *blocks = shown.split("\n\n")
+    assert first.startswith("**B is 0.7500 higher (")
+    assert first.endswith("** The gate is missed: 2 of 4 conditions.")
+    assert blocks[0] == "No verdict flipped."
+    assert blocks[1].splitlines()[2:] == [
+        "| mean\\_delta \\>= 0 | met | 0.7500 |",
+        "| flips \\<= 9 | met | 0 |",
+        "| n \\> 4 | missed | 4 |",
+        "| no\\_worse\\_than = 0.1 | missed | p = 0.3039 |",
+    ]
+    assert "the runs differ in reward.shaky" in fold
+    assert fold.rstrip().endswith("</details>")
+    monkeypatch.setattr("jurygraph.studies.comparison._MAX_COMMENT", 1000)
+    cut = run("compare", *runs, "--markdown", *gate).out
+    assert cut.startswith(first)
+    assert "<details>" not in cut
+
+
 def test_a_missed_condition_exits_with_1_and_says_what_it_would_take(
     runs: tuple[Path, Path], run: Command
 ):
