@@ -6,12 +6,13 @@ direction loads the other.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from jurygraph.display import ProgressCallback
+from jurygraph.errors import InputError
 from jurygraph.interchange.tables import table_to_csv, write_parquet
 from jurygraph.interchange.traces import export_jsonl, write_bundle
 from jurygraph.interchange.votes import export_votes
@@ -59,6 +60,19 @@ def _open_parquet(name: TableName, run: Run, options: ExportOptions) -> Iterator
         yield partial(write_parquet, table)
 
 
+@contextmanager
+def _open_workbook(run: Run, options: ExportOptions) -> Iterator[ExportContent]:
+    from jurygraph.interchange.workbook import MAX_ROWS, read_losses, write_workbook
+
+    responses = run.ledger.count_records("trace")
+    if responses >= MAX_ROWS:
+        problem = f"{run.folder}: a sheet has room for {MAX_ROWS - 1} responses, not {responses}"
+        raise InputError(f"{problem}; use --to parquet")
+    losses = read_losses(run, options.report)
+    with closing(_read_table("rewards", run, replace(options, report=lambda count: None))) as table:
+        yield partial(write_workbook, losses, table)
+
+
 def _read_table(name: TableName, run: Run, options: ExportOptions) -> ExportTable:
     return run.read_table(name, options.texts, options.report, options.questions, options.reasons)
 
@@ -85,6 +99,7 @@ EXPORTERS: Mapping[str, Sequence[Exporter]] = {
     "jsonl": [Exporter(suffix=".jsonl", open=lambda run, _: nullcontext(export_jsonl(run)))],
     "csv": [_csv("rewards", _OF_RESPONSES)],
     "parquet": [_parquet("rewards", _OF_RESPONSES)],
+    "xlsx": [Exporter(suffix=".xlsx", open=_open_workbook, takes=_OF_RESPONSES, needs_file=True)],
     "verdicts": [_csv("verdicts", _OF_VERDICTS), _parquet("verdicts", _OF_VERDICTS)],
     "ratings": [Exporter(suffix=".jsonl", open=lambda run, _: nullcontext(export_votes(run)))],
     "audit-bundle": [

@@ -67,7 +67,7 @@ def report_run(run: Run, index: RunIndex, most: int, advance: ProgressCallback) 
         "most_rows": _MOST_ROWS,
         "most_losses": _MOST_LOSSES,
         "worst": _read_entries(run, lowest, advance),
-        "without_reward": _read_entries(run, without_reward, advance),
+        "without_reward": _read_entries(run, without_reward, lambda count: None),
         "records": index.records,
         "head": run.ledger.record_at(index.records).link.hex(),
     }

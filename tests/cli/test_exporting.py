@@ -19,6 +19,7 @@ FORMS = [
     ("csv", "x.csv"),
     ("verdicts", "x.csv"),
     ("parquet", "x.parquet"),
+    ("xlsx", "x.xlsx"),
     ("verdicts", "x.parquet"),
     ("verdicts", "X.PARQUET"),
     ("audit-bundle", "x.zip"),
@@ -78,10 +79,12 @@ def test_a_name_in_gz_gives_a_compressed_file(scored_once: Path, run: Command, t
             "x.parquet: --to csv writes csv; name a file that ends in .csv",
         ),
         (["--to", "parquet"], "--to parquet: needs an output file; name one with -o"),
+        (["--to", "xlsx"], "--to xlsx: needs an output file; name one with -o"),
+        (["--to", "xlsx", "-o", "x.csv"], "x.csv: --to xlsx writes xlsx"),
         (["--to", "audit-bundle"], "--to audit-bundle: needs an output file; name one with -o"),
         (
             ["--to", "jsonl", "--texts"],
-            "--texts: --to jsonl has no columns to add to; use csv, parquet or verdicts",
+            "--texts: --to jsonl has no columns to add to; use csv, parquet, xlsx or verdicts",
         ),
         (
             ["--to", "jsonl", "--questions"],

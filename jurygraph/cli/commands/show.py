@@ -179,11 +179,12 @@ def explain(
 def export(
     run: RunFolder,
     to: Annotated[
-        Literal["jsonl", "csv", "parquet", "verdicts", "ratings", "audit-bundle"],
+        Literal["jsonl", "csv", "parquet", "xlsx", "verdicts", "ratings", "audit-bundle"],
         option(
             None,
-            "jsonl: the traces; csv, parquet: one row per response; verdicts: one row per verdict, as CSV, or Parquet "
-            "with -o F.parquet; ratings: one row per vote of a judge; audit-bundle: a self-verifying zip.",
+            "jsonl: the traces; csv, parquet: one row per response; xlsx: a sheet to read, and one with everything; "
+            "verdicts: one row per verdict, as CSV, or Parquet with -o F.parquet; ratings: one row per vote of a "
+            "judge; audit-bundle: a self-verifying zip.",
         ),
     ],
     output: OutFile = None,
@@ -209,12 +210,17 @@ def export(
     In csv a missing value is an empty cell, and a text that a spreadsheet would run as a formula (= + - or @ at its
     start, or after a line break, tab or semicolon) gets an apostrophe in front, which commands that read ratings and
     texts from csv remove; other formats keep texts unchanged. On a terminal, control characters are escaped. An
-    audit-bundle contains the ledger with all texts and `verify.py`, a small file that verifies it with Python alone. It
-    and parquet need `-o`. A name that ends in .gz is compressed.
+    audit-bundle contains the ledger with all texts and `verify.py`, a small file that verifies it with Python alone.
+    audit-bundle, parquet and xlsx need `-o`. A name that ends in .gz is compressed.
+
+    The first sheet of xlsx has response, agent, reward, judged share and what cost most in words, the lowest reward
+    first; the second has the columns of csv. A text is never a formula there, whatever it begins with; control
+    characters are escaped, and texts are cut at 32,767 characters.
 
     \b
     Example:
         jurygraph export run --to csv --questions --reasons -o rewards.csv
+        jurygraph export run --to xlsx --questions -o rewards.xlsx
         jurygraph export run --to verdicts --texts -o verdicts.parquet
         jurygraph export run --to audit-bundle -o run.zip
     """
@@ -235,7 +241,7 @@ def export(
         if output is not None:
             refuse_unwritable(output)
         _print_if_unfinished(stored_run)
-        responses = stored_run.header.extent.responses
+        responses = stored_run.ledger.count_records("trace")
         has_progress = bool(exporter.takes)
         reading = progress("reading", responses, "responses") if has_progress else nullcontext()
         with ExitStack() as opened:

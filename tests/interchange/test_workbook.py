@@ -1,0 +1,90 @@
+"""What `export --to xlsx` writes: a sheet to read, and one with everything, in which a text stays a text."""
+
+import csv
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openpyxl import load_workbook
+
+from jurygraph.runs.run import Run
+from tests.command import run_command
+from tests.viewer.conftest import LETTERS, record
+
+FORMULAS = ("=1+1", "+1", "-1", "@SUM(A1)")
+TEXTS = ("_x003D_1+1 please", f"please {'😀' * 20_000}", "quixotic \x1b[31m\u202e\x0b please")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exported") / "run"
+    record(folder, {**LETTERS, "odd": TEXTS, **dict.fromkeys(FORMULAS, ("please",))})
+    return folder
+
+
+def export(folder: Path, *options: str) -> Any:
+    written = folder.parent / "rewards.xlsx"
+    assert run_command("export", folder, "--to", "xlsx", "-o", written, *options).code == 0
+    return load_workbook(written)
+
+
+def test_the_first_sheet_can_be_read_by_somebody_who_does_not_know_jurygraph(folder: Path) -> None:
+    sheet = export(folder)["Rewards"]
+    assert sheet.freeze_panes == "A2"
+    head, *rows = sheet.iter_rows(values_only=True)
+    assert head == ("Response", "Agent", "Reward", "Judged", "What cost most")
+    with closing(Run.open(folder)) as run:
+        rewards = {trace.response_id: trace.reward.value for trace in run.traces()}
+    assert {row[0]: row[2] for row in rows} == rewards
+    values = [row[2] for row in rows if row[2] is not None]
+    assert values == sorted(values)
+    assert [row[0] for row in rows[len(values) :]] == ["bob/1", "odd/2"]  # they have no reward
+    by_name = {row[0]: row[4] for row in rows}
+    assert by_name["ann/1"] == "Lost 0.7: polite 0 of 1, weight 0.7 (counted in come)"
+    assert by_name["bob/1"].startswith("No reward: 0.7 of the weight was judged")
+    assert [cell.number_format for cell in sheet[2]] == [
+        "General",
+        "General",
+        "0.00",
+        "0%",
+        "General",
+    ]
+    assert sheet.column_dimensions["E"].width > sheet.column_dimensions["C"].width
+
+
+def test_the_second_sheet_has_the_cells_of_csv(folder: Path) -> None:
+    options = ("--questions", "--reasons", "--texts")
+    head, *rows = export(folder, *options)["Everything"].iter_rows(values_only=True)
+    printed = run_command("export", folder, "--to", "csv", *options).out
+    expected_head, *expected = csv.reader(printed.splitlines())
+    assert list(head) == expected_head
+    assert len(rows) == len(expected)
+    numbers = [index for index, name in enumerate(head) if name.startswith(("value", "question."))]
+    for row, cells in zip(rows, expected, strict=True):
+        for index in numbers:
+            assert row[index] == (float(cells[index]) if cells[index] else None)
+
+
+def test_no_text_is_a_formula_and_every_character_can_be_seen(folder: Path) -> None:
+    book = export(folder, "--texts")
+    for sheet in book:
+        cells = [cell for row in sheet.iter_rows() for cell in row if isinstance(cell.value, str)]
+        assert {cell.data_type for cell in cells} <= {"s", "inlineStr"}
+        marked = [cell for cell in cells if cell.value.startswith(("=", "+", "-", "@"))]
+        assert {cell.value.partition("/")[0] for cell in marked} == set(FORMULAS)
+        assert all(cell.quotePrefix for cell in marked)
+    head, *rows = book["Everything"].iter_rows(values_only=True)
+    texts = {row[head.index("response_id")]: row[head.index("response")] for row in rows}
+    assert texts["odd/0"] == TEXTS[0].replace("_x", "_x005F_x")  # as Excel reads it: the text
+    assert texts["odd/1"].endswith("😀…")
+    assert len(texts["odd/1"].encode("utf-16-le")) // 2 <= 32_767
+    assert texts["odd/2"] == json.dumps(TEXTS[2])[1:-1]
+
+
+def test_an_open_run_shows_its_progress(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jurygraph.cli.render.text._MIN_SECONDS", 0.0)
+    ended = run_command("export", folder, "--to", "csv")
+    assert ended.code == 0
+    assert "reading: 12 of 12 responses (100%)" in ended.err
