@@ -180,8 +180,8 @@ class Trace(FrozenModel):
         yield from (("components", self.reward.components), ("verdicts", len(self.verdicts)))
 
     def _repr_html_(self) -> str:
-        """Return what the reward lost and why, or without the plan, which says what was possible, its terms."""
-        if self.plan is not None:
+        """Return what the reward lost and why, or without its plan, which says what was possible, its terms."""
+        if self.plan is not None and self.plan.digest == self.plan_digest:
             drawn: str = self.explain()._repr_html_()
             return drawn
         value = format_value(self.reward.value)
