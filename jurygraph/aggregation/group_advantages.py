@@ -105,5 +105,5 @@ def _normalize_group(
         return deviations
     if normalize == "leave-one-out":
         return deviations * (count / (count - 1))
-    std = np.sqrt(total(deviations * deviations) / (count - ddof))
-    return np.asarray(deviations / (std + epsilon))
+    deviation = np.sqrt(total(deviations * deviations) / (count - ddof))
+    return np.asarray(deviations / (deviation + epsilon))
