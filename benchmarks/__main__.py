@@ -19,6 +19,7 @@ NAMES = (
     "wording",
     "trip",
     "store",
+    "page",
     "recording",
     "sizes",
     "models",

@@ -47,7 +47,7 @@ def measure() -> list[Figure]:
     run, same, other = folder / "run", folder / "same", folder / "other"
     other_weight = "--set", "reward.steps=0.25"
     try:
-        durable, plain = asyncio.run(_written(run))
+        durable, plain = asyncio.run(write_run(run))
         figures = [
             at_least(f"{TRACES:,} traces written durably", durable, "traces/s", 2000),
             Figure("... as JSON lines, neither chained nor synced", plain, "traces/s"),
@@ -69,8 +69,8 @@ def measure() -> list[Figure]:
         shutil.rmtree(folder)
 
 
-async def _written(folder: Path) -> tuple[float, float]:
-    """Traces a second, by the store and as plain lines."""
+async def write_run(folder: Path, count: int = TRACES) -> tuple[float, float]:
+    """Write a run; traces a second, by the store and as plain lines."""
     with Jury.from_config(CONFIG) as jury:
         tasks = [
             Task(
@@ -78,7 +78,7 @@ async def _written(folder: Path) -> tuple[float, float]:
                 query=f"How much is {number} apples at 2 dollars?",
                 reference=str(2 * number),
             )
-            for number in range(TRACES // SIZE)
+            for number in range(count // SIZE)
         ]
         header = Header(
             tasks=FileDigest(name="made.jsonl", sha256="0" * 64),
@@ -88,7 +88,7 @@ async def _written(folder: Path) -> tuple[float, float]:
                 for name, one in jury.evaluators.items()
             },
             combiners={name: one.version for name, one in jury.combiners.items()},
-            extent=Extent(tasks=len(tasks), responses=TRACES),
+            extent=Extent(tasks=len(tasks), responses=count),
         )
         run = WritableRun.create(folder, header, "0" * 32)
         plans = [await jury.aprepare(task) for task in tasks]
@@ -112,7 +112,7 @@ async def _written(folder: Path) -> tuple[float, float]:
         writer.close()
         append_close_record(run)
         run.close()
-    return TRACES / seconds, TRACES / plain
+    return count / seconds, count / plain
 
 
 def _group(plan: Plan, jury: Jury) -> tuple[list[Trace], list[Response]]:

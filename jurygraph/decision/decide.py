@@ -337,9 +337,7 @@ def reward_rows(
     response to be compared with."""
     rows = len(counts)
     coverage = result.coverage
-    # with tolerance: four of five weights of 0.3 are not less than 0.8
-    lacks_coverage = coverage < decision.min_coverage - ROUNDING
-    is_failed = result.failed_by_rule | lacks_coverage | (coverage == 0.0)
+    is_failed = _has_failed(decision, result)
     is_open = result.low < result.high  # missing verdicts could still change the reward
     is_incomplete = coverage < 1.0 - ROUNDING
     is_alone = np.array(is_single, dtype=np.bool_)
@@ -371,6 +369,24 @@ def reward_rows(
     }
     ordered = [columns[name] for name in RewardRow._fields]
     return [RewardRow._make(values) for values in zip(*ordered, strict=True)]
+
+
+def _has_failed(decision: Decision, result: GroupResult) -> Bools:
+    """Return where a reward has no value, [R]."""
+    coverage = result.coverage
+    # with tolerance: four of five weights of 0.3 are not less than 0.8
+    lacks_coverage = coverage < decision.min_coverage - ROUNDING
+    has_failed: Bools = result.failed_by_rule | lacks_coverage | (coverage == 0.0)
+    return has_failed
+
+
+def reward_values(decision: Decision, table: VerdictTable, combiners: Combiners) -> Floats:
+    """Return the values of the rewards of a table alone, NaN where one failed, [R]; the bits are those of its rewards.
+
+    Of several groups, `can_be_decided_together` must hold. Raises PlanError as `compute_rewards` does.
+    """
+    result = _aggregate(decision, table, combiners)
+    return np.where(_has_failed(decision, result), np.nan, result.fused.value)
 
 
 def _transpose(columns: Mapping[str, Iterable[Any]]) -> Iterator[dict[str, Any]]:

@@ -88,6 +88,22 @@ class ScoreArrays(NamedTuple):
         """Return the arrays with this outcome in some cells, [R,K]."""
         return self._replace(outcome=np.where(cells, outcome, self.outcome).astype(np.int8))
 
+    def trim(self, rows: slice) -> "ScoreArrays":
+        """Return some rows without the last columns, but for the first, where none of these has a verdict."""
+        requested = (self.outcome[rows] != ABSENT).any(axis=0)
+        requested[0] = True
+        width = int(np.flatnonzero(requested)[-1]) + 1
+        return ScoreArrays._make(array[rows, :width] for array in self)
+
+    def widen(self, width: int) -> "ScoreArrays":
+        """Return the arrays with so many columns; those that are added are ABSENT."""
+        rows, present = self.value.shape
+        if present == width:
+            return self
+        added = ScoreArrays.absent(rows, width - present)
+        pairs: Iterable[Any] = zip(self, added, strict=True)
+        return ScoreArrays._make(np.concatenate(arrays, axis=1) for arrays in pairs)
+
     def fill(self, cell: tuple[int, int], verdict: RecordedVerdict) -> None:
         self.value[cell], self.met[cell], self.outcome[cell] = score_entry(verdict)
         self.confidence[cell] = 1.0 if verdict.confidence is None else verdict.confidence
@@ -233,6 +249,12 @@ class VerdictTable:
             return ScoreArrays.absent(self.rows, 1)
         return ScoreArrays._make(array[:, selected] for array in columns)
 
+    def select(self, rows: slice) -> "VerdictTable":
+        """Return the table of some rows, with the columns that they would have alone; no question is about turns."""
+        columns = {name: arrays.trim(rows) for name, arrays in self.columns.items()}
+        (first, *_) = columns.values()
+        return replace(self, rows=len(first.value), columns=columns)
+
     def count_discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
         discarded = []
@@ -363,6 +385,20 @@ def stack_groups(
             repeated = [[judge] * question.samples for judge in question.judges]
             judges_of_seats[question.id] = list(chain.from_iterable(repeated))
     return VerdictTable(rows, columns, frozenset(sampled), judges_of_seats, turns)
+
+
+def join_tables(tables: Sequence[VerdictTable]) -> VerdictTable:
+    """Return the rows of tables of the same questions, none of them about turns, as one table."""
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    columns = {}
+    for name in first.columns:
+        arrays = [table.columns[name] for table in tables]
+        width = max(array.value.shape[1] for array in arrays)
+        widened = [array.widen(width) for array in arrays]
+        columns[name] = ScoreArrays._make(map(np.concatenate, zip(*widened, strict=True)))
+    return replace(first, rows=len(columns[next(iter(columns))].value), columns=columns)
 
 
 def fill_columns(rows: int, cells: VerdictCells, turn_size: int = 1) -> ScoreArrays:

@@ -13,6 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from jurygraph.studies.report import Report
 from jurygraph.viewer.shapes import FILTERS, draw_table
+from jurygraph.viewer.what_if import format_edge
+from jurygraph.viewer.words import TIPS
 
 
 def make_templates() -> Environment:
@@ -25,6 +27,7 @@ def make_templates() -> Environment:
         lstrip_blocks=True,
     )
     templates.filters.update(FILTERS)
+    templates.globals.update(tips=TIPS, edge_text=format_edge)
     return templates
 
 

@@ -4,14 +4,15 @@ It is bound to a head of the ledger, grows with the run, and is made again where
 whatever a page shows of a single response is read from the run itself. Texts are searchable words without the texts.
 """
 
-import json
 import os
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
+
+from pydantic_core import from_json
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
@@ -24,7 +25,7 @@ from jurygraph.schema import Question
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.task import Task, chat_text
 
-VERSION = 2
+VERSION = 3
 """Version of the tables; an index of another one is made again."""
 _BATCH = 256
 """Groups that are added in one transaction."""
@@ -41,8 +42,11 @@ CREATE TABLE components (
     component INTEGER NOT NULL, response INTEGER NOT NULL, judged REAL, counted REAL,
     PRIMARY KEY (component, response)) WITHOUT ROWID;
 CREATE TABLE verdicts (
-    question INTEGER NOT NULL, response INTEGER NOT NULL, position INTEGER NOT NULL, judge INTEGER, score REAL,
-    failure INTEGER, PRIMARY KEY (question, response, position)) WITHOUT ROWID;
+    response INTEGER NOT NULL, question INTEGER NOT NULL, position INTEGER NOT NULL, judge INTEGER, score REAL,
+    failure INTEGER, PRIMARY KEY (response, question, position)) WITHOUT ROWID;
+CREATE INDEX verdicts_of_a_failure ON verdicts (failure, response) WHERE failure IS NOT NULL;
+CREATE TABLE inputs (component INTEGER NOT NULL, question INTEGER NOT NULL, PRIMARY KEY (component, question))
+    WITHOUT ROWID;
 CREATE TABLE calls (id TEXT PRIMARY KEY, cost REAL, is_cached INTEGER NOT NULL) WITHOUT ROWID;
 CREATE VIRTUAL TABLE queries USING fts5 (text, content = '', detail = 'column');
 CREATE VIRTUAL TABLE texts USING fts5 (text, reasons, content = '', detail = 'column');
@@ -68,6 +72,7 @@ class RunIndex:
             self._folder = Path(self._temporary.name)
         self._connection = connection or _require_connection(self._folder)
         self._numbers: dict[tuple[str, str], int] = {}
+        self._last_decision = ""
         if not self._fits():
             self._begin_anew()
 
@@ -149,6 +154,7 @@ class RunIndex:
         run_folder.discard_index(self._folder)
         self._connection = _require_connection(self._folder)
         self._numbers = {}
+        self._last_decision = ""
         with self._connection:
             self._connection.executescript(_TABLES)
             for name, value in (("version", VERSION), ("run", self.run.id), ("records", 0)):
@@ -176,8 +182,25 @@ class RunIndex:
             self._drop_earlier(task, group)
         outline = self.run.source.survey_outline(group.survey)
         questions = [self._number_of(_kind_of(q), q.id) for q in outline.questions]
+        self._add_inputs(
+            group.decision,
+            {q.id: number for q, number in zip(outline.questions, questions, strict=True)},
+        )
         for trace in group.traces:
             self._add_trace(task, group, trace, questions)
+
+    def _add_inputs(self, decision: str, questions: Mapping[str, int]) -> None:
+        """Note which questions the components of a decision are made from."""
+        if decision == self._last_decision:  # most groups of a run share one
+            return
+        self._last_decision = decision
+        rows = []
+        for spec in self.run.decision(decision).specs:
+            component = self._number_of("component", spec.name)
+            for name in chain.from_iterable(use.questions for use in spec.inputs.values()):
+                if name in questions:
+                    rows.append((component, questions[name]))
+        self._connection.executemany("INSERT OR IGNORE INTO inputs VALUES (?, ?)", rows)
 
     def _drop_earlier(self, task: int, group: StoredGroup) -> None:
         name = group.body.get("phase"), group.body["step"]
@@ -252,8 +275,8 @@ class RunIndex:
             judge = verdict.get("judge")
             failure = verdict.get("failure")
             yield (
-                questions[verdict["question"]],
                 number,
+                questions[verdict["question"]],
                 position,
                 None if judge is None else self._number_of("judge", judge),
                 verdict.get("score"),
@@ -270,7 +293,7 @@ class RunIndex:
         for verdict in trace.body["verdicts"]:
             content = texts.get(verdict.get("text", -1))
             if content is not None:
-                reasons.append(json.loads(content).get("reason", ""))
+                reasons.append(from_json(content).get("reason", ""))
         row = (number, "" if response is None else response.text, "\n".join(reasons))
         self._connection.execute("INSERT INTO texts (rowid, text, reasons) VALUES (?, ?, ?)", row)
 

@@ -34,7 +34,7 @@ def describe_state(run: Run) -> str:
 def read_totals(index: RunIndex) -> dict[str, Any]:
     """Return counts of responses and calls, costs, times in milliseconds, and the mean of each component."""
     ((responses, failed, degraded, coverage, began, ended),) = index.fetch(
-        "SELECT count(*), sum(status = 'failed'), sum(status = 'degraded'), avg(coverage), min(at), max(at)"
+        "SELECT count(*), total(status = 'failed'), total(status = 'degraded'), avg(coverage), min(at), max(at)"
         " FROM responses"
     )
     ((calls, cached, unpriced, cost),) = index.fetch(
@@ -46,8 +46,8 @@ def read_totals(index: RunIndex) -> dict[str, Any]:
     )
     return {
         "responses": responses,
-        "failed": failed or 0,
-        "degraded": degraded or 0,
+        "failed": int(failed),
+        "degraded": int(degraded),
         "coverage": coverage,
         "calls": calls,
         "cached": int(cached),

@@ -1,17 +1,30 @@
 """The pages: what each reads of a run and its index, and the template that lays it out."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import closing
+from dataclasses import dataclass
 from functools import cached_property
+from math import fsum
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from aiohttp import web
 
-from jurygraph.errors import InputError
+from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.explanation.terms import ExplainedVerdict
+from jurygraph.messages import escape_hidden
+from jurygraph.runs.integrity.verification import verify
 from jurygraph.runs.run import Run
-from jurygraph.schema import Config
+from jurygraph.runs.store.folder import to_yaml
 from jurygraph.studies import comparison
+from jurygraph.studies.ranking import (
+    TriedSetting,
+    find_turns,
+    list_combiners,
+    list_settings,
+    measure_ranking,
+)
 from jurygraph.studies.report import Report
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import (
@@ -21,20 +34,18 @@ from jurygraph.viewer.overview import (
     read_buckets,
     read_totals,
 )
+from jurygraph.viewer.scans import Scans
 from jurygraph.viewer.shapes import cut_response, draw_waterfall, number_evidence
-from jurygraph.viewer.table import TableQuery, list_facets, read_page
-from jurygraph.viewer.what_if import (
-    WhatIf,
-    explain_changed,
-    find_turns,
-    list_controls,
-    rank_agents,
-)
+from jurygraph.viewer.table import Facet, TableQuery, list_facets, read_grid, read_page
+from jurygraph.viewer.what_if import WhatIf, explain_changed
 from jurygraph.views.trace import TraceView, view_query, view_trace
 from jurygraph.views.verdict import view_question
 
 Page = tuple[str, dict[str, Any]]
-_MAX_RANKINGS = 256
+_OF_ALL_RECORDS = ("totals", "facets", "agents", "means", "buckets", "combiners")
+"""Figures of a whole run, which are computed once until it grows."""
+_MAX_SELECTS = 200
+"""Questions of a response whose scores can be tried on its page; with more, a form would not fit in an address."""
 
 
 @dataclass
@@ -48,16 +59,22 @@ class OpenRun:
     comparison: tuple[tuple[int, int], Report] | None = None
     """The comparison with the other run, and the numbers of records of both when it was made."""
 
-    _rankings: dict[tuple[int, str], dict[str, float]] = field(default_factory=dict, repr=False)
+    @cached_property
+    def combiners(self) -> Collection[tuple[str, str]]:
+        return list_combiners(self.run)
 
-    def rank(self, config: Config) -> dict[str, float]:
-        """Return the mean reward of each agent under a config; it is computed once for the present records."""
-        key = self.index.records, config.model_dump_json()
-        if key not in self._rankings:
-            if len(self._rankings) >= _MAX_RANKINGS:
-                self._rankings.clear()
-            self._rankings[key] = rank_agents(self.run, config)
-        return self._rankings[key]
+    @property
+    def controls(self) -> list[TriedSetting]:
+        """The settings that pages let try."""
+        return list_settings(self.run.config, self.combiners)
+
+    @cached_property
+    def scans(self) -> Scans:
+        return Scans(self.run.folder)
+
+    def close(self) -> None:
+        if "scans" in vars(self):
+            self.scans.close()
 
     @property
     def name(self) -> str:
@@ -66,16 +83,43 @@ class OpenRun:
     def update(self) -> None:
         """Take in what was stored since; figures of the whole run are computed again when they are needed."""
         if self.index.update():
-            vars(self).pop("agents", None)
-            vars(self).pop("buckets", None)
+            for name in _OF_ALL_RECORDS:
+                vars(self).pop(name, None)
+
+    def compute(self) -> None:
+        """Compute the figures of the whole run now, so that no page has to wait for them."""
+        for name in _OF_ALL_RECORDS:
+            getattr(self, name)
 
     @property
     def state(self) -> str:
         return describe_state(self.run)
 
     @cached_property
+    def totals(self) -> dict[str, Any]:
+        """The figures of the whole run, by their names on its page."""
+        return read_totals(self.index)
+
+    @cached_property
+    def facets(self) -> dict[str, list[Facet]]:
+        return list_facets(self.index)
+
+    @cached_property
     def agents(self) -> list[AgentMean]:
         return read_agents(self.index)
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        """The mean reward of each agent, without failed rewards, the best first; the bits are those of a ranking."""
+        rows = self.index.fetch(
+            "SELECT coalesce(names.name, ''), reward FROM responses"
+            " LEFT JOIN names ON names.number = agent WHERE reward IS NOT NULL"
+        )
+        by_agent: dict[str, list[float]] = {}
+        for agent, reward in rows:
+            by_agent.setdefault(agent, []).append(reward)
+        means = {agent: fsum(values) / len(values) for agent, values in by_agent.items()}
+        return dict(sorted(means.items(), key=lambda item: (-item[1], item[0])))
 
     @cached_property
     def buckets(self) -> tuple[float, float, list[int]]:
@@ -83,14 +127,13 @@ class OpenRun:
 
 
 def show_run(opened: OpenRun, request: web.Request) -> Page:
-    index = opened.index
     context = {
         "title": opened.name,
-        **read_totals(index),
+        **opened.totals,
         "agents": opened.agents,
         "buckets": opened.buckets,
-        "facets": list_facets(index),
-        "worst": read_page(index, TableQuery(sort="reward"), rows=5),
+        "facets": opened.facets,
+        "worst": read_page(opened.index, TableQuery(sort="reward"), rows=5),
         "header": opened.run.header,
     }
     return "run.html", context
@@ -99,42 +142,62 @@ def show_run(opened: OpenRun, request: web.Request) -> Page:
 def show_table(opened: OpenRun, request: web.Request) -> Page:
     query = TableQuery.from_url(request.query)
     page = read_page(opened.index, query)
-    facets = list_facets(opened.index)
     questions = list(opened.index.names("question"))
-    context = {"title": "Responses", "page": page, "query": query, "facets": facets}
-    return "table.html", {**context, "questions": questions}
+    context = {"title": "Responses", "page": page, "query": query, "facets": opened.facets}
+    grid = read_grid(opened.index, page) if query.grid else None
+    components = list(opened.index.names("component"))
+    return "table.html", {**context, "questions": questions, "grid": grid, "components": components}
 
 
-def show_ranking(opened: OpenRun, request: web.Request) -> Page:
-    """Rank the agents under other settings, and find where a setting makes two of them change places."""
+async def show_ranking(opened: OpenRun, request: web.Request) -> Page:
+    """Rank the agents under other settings, find where one makes two of them change places, and how near that is.
+
+    Only what is tried is decided again, apart from the thread of the pages; the ranking of now is in the index.
+    """
     run = opened.run
     changes = WhatIf.from_url(request.query)
-    controls = list_controls(run)
-    now = opened.rank(run.config)
-    changed = opened.rank(changes.config_of(run)) if changes.settings else None
-    scanned = next((each for each in controls if each.key == request.query.get("scan")), None)
-    turns = None
-    if scanned is not None and not scanned.choices:
-
-        def rank(value: float) -> dict[str, float]:
-            tried = WhatIf(settings=(*changes.settings, f"{scanned.key}={value!r}"))
-            return opened.rank(tried.config_of(run))
-
-        turns = find_turns(rank, scanned.low, scanned.high)
+    settings = list_settings(changes.config_of(run), opened.combiners)
+    scanned = next((each for each in settings if each.key == request.query.get("scan")), None)
+    changed = turns = report = None
+    tried = changes.settings
+    if tried:
+        changed = await opened.scans.rank(lambda ranker: ranker.rank(tried))
+    else:
+        opened.scans.begin_ranking()
+    if scanned is not None and scanned.is_number:
+        ends = scanned.low, scanned.high
+        turns = await opened.scans.rank(
+            lambda ranker: find_turns(ranker.along(scanned.key, tried), *ends)
+        )
+    if "far" in request.query:
+        report = await opened.scans.rank(lambda ranker: measure_ranking(ranker, tried))
     context = {
         "title": "Ranking",
-        "now": now,
+        "now": opened.means,
         "changed": changed,
         "changes": changes,
-        "controls": controls,
+        "controls": opened.controls,
         "scanned": scanned,
         "turns": turns,
+        "report": report,
     }
     if is_part(request):
-        scan = f"scan={scanned.key}&" if scanned else ""
-        context["address"] = f"{request.path}?{scan}{changes.to_url()}"
+        chosen = {name: request.query[name] for name in ("scan", "far") if request.query.get(name)}
+        address = [urlencode(chosen), changes.to_url()]
+        context["address"] = f"{request.path}?{'&'.join(filter(None, address))}"
         return "ranking_part.html", context
     return "ranking.html", context
+
+
+async def show_verification(opened: OpenRun, request: web.Request) -> Page:
+    """Verify the run as `jurygraph verify` does, and say for which head; what was changed is named."""
+    fault = result = None
+    try:
+        result = await opened.scans.read(lambda run: verify(run, opened.scans.go_on))
+    except TraceMismatch as error:
+        fault = str(error)
+    context = {"title": "Verification", "result": result, "fault": fault}
+    return "verification_part.html" if is_part(request) else "verification.html", context
 
 
 def show_response(opened: OpenRun, request: web.Request) -> Page:
@@ -154,11 +217,12 @@ def show_response(opened: OpenRun, request: web.Request) -> Page:
         address = f"{request.path}?{urlencode({'id': name})}"
         context["address"] = address if changes.is_empty else f"{address}&{changes.to_url()}"
         return "what_if.html", context
-    return "response.html", {**context, **_describe_response(run, view)}
+    return "response.html", {**context, **_describe_response(opened, view)}
 
 
-def _describe_response(run: Run, view: TraceView) -> dict[str, Any]:
-    """Return what the page of a response has beside its what-if."""
+def _describe_response(opened: OpenRun, view: TraceView) -> dict[str, Any]:
+    """Return what the page of a response has apart from its what-if."""
+    run = opened.run
     group = run.group_with(view.trace.response_id)
     responses = {scored.trace.response_id: scored.response for scored in group}
     evidence = number_evidence(view)
@@ -169,8 +233,19 @@ def _describe_response(run: Run, view: TraceView) -> dict[str, Any]:
         "messages": cut_response(responses[view.trace.response_id], quotations),
         "evidence": evidence,
         "others": [scored.trace for scored in group],
-        "controls": list_controls(run),
+        "controls": opened.controls,
+        "changeable": list_changeable(view),
     }
+
+
+def list_changeable(view: TraceView) -> dict[str, ExplainedVerdict]:
+    """Return the first verdict of each question whose score can be tried; none if there are too many for a form."""
+    first: dict[str, ExplainedVerdict] = {}
+    for explained in view.verdicts:
+        verdict = explained.verdict
+        if verdict.about == view.trace.response_id and not verdict.superseded:
+            first.setdefault(verdict.question, explained)
+    return first if len(first) <= _MAX_SELECTS else {}
 
 
 def is_part(request: web.Request) -> bool:
@@ -183,24 +258,43 @@ def show_verdict(opened: OpenRun, request: web.Request) -> Page:
     return "verdict.html", {"title": f"{view.question} on {view.response_id}", "view": view}
 
 
-def show_comparison(opened: OpenRun, request: web.Request) -> Page:
+async def show_comparison(opened: OpenRun, request: web.Request) -> Page:
     """Compare the second run with the first. Raises `InputError` where they have no response in common."""
     other = opened.other
     if other is None:
         raise InputError("compare: name two runs, `jurygraph view RUN RUN2`")
-    report = _compare(opened, other)
+    report = await _compare(opened, other)
     return "compare.html", {"title": "B − A", "other": other, "report": report}
 
 
-def _compare(before: OpenRun, after: OpenRun) -> Report:
+async def _compare(before: OpenRun, after: OpenRun) -> Report:
     """Return the comparison of two runs as they are now; it is computed once for their records."""
     state = before.index.records, after.index.records
     if before.comparison is None or before.comparison[0] != state:
-        settings = comparison.setting_notes(before.run.header, after.run.header)
-        responses = [comparison.read_responses(opened.run) for opened in (before, after)]
-        report = comparison.compare(responses[0], responses[1], differing=settings)
+        folders = before.run.folder, after.run.folder
+        report = await before.scans.call(lambda: _read_comparison(*folders))
         before.comparison = state, report
     return before.comparison[1]
+
+
+def _read_comparison(before: Path, after: Path) -> Report:
+    with closing(Run.open(before)) as first, closing(Run.open(after)) as second:
+        settings = comparison.setting_notes(first.header, second.header)
+        responses = [comparison.read_responses(run) for run in (first, second)]
+        return comparison.compare(responses[0], responses[1], differing=settings)
+
+
+def send_config(opened: OpenRun, request: web.Request) -> web.Response:
+    """Send the config with the settings that are tried. Raises `InputError` for changes that no config can have."""
+    changes = WhatIf.from_url(request.query)
+    if not changes.fits_config and not changes.is_empty:
+        raise InputError("a config has settings alone: leave out changed scores and edges")
+    config = changes.config_of(opened.run).model_dump(mode="json")
+    lines = [f"# The config of {opened.name} with {len(changes.settings)} settings changed:"]
+    lines += [f"# {escape_hidden(setting)}" for setting in changes.settings]
+    text = "\n".join([*lines, to_yaml(config)])
+    disposition = {"Content-Disposition": 'attachment; filename="jury.yaml"'}
+    return web.Response(text=text, content_type="application/yaml", headers=disposition)
 
 
 def _required(request: web.Request, name: str) -> str:
@@ -210,12 +304,13 @@ def _required(request: web.Request, name: str) -> str:
     return value
 
 
-PAGES: Mapping[str, Callable[[OpenRun, web.Request], Page]] = {
+PAGES: Mapping[str, Callable[[OpenRun, web.Request], Page | Awaitable[Page]]] = {
     "/": show_run,
     "/responses": show_table,
     "/response": show_response,
     "/verdict": show_verdict,
     "/compare": show_comparison,
     "/ranking": show_ranking,
+    "/verify": show_verification,
 }
 """By path below the letter of a run: the function that returns the template and what it lays out."""

@@ -16,7 +16,7 @@ from jinja2 import Environment
 
 from jurygraph.errors import JurygraphError
 from jurygraph.viewer.documents import make_templates
-from jurygraph.viewer.pages import PAGES, OpenRun, is_part
+from jurygraph.viewer.pages import PAGES, OpenRun, Page, is_part, send_config
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -45,9 +45,16 @@ def make_app(
     app.router.add_get("/", _begin)
     app.router.add_get("/favicon.ico", _send_no_icon)
     app.router.add_get("/static/{name}", _send_static)
+    app.router.add_get("/{run:[ab]}/config.yaml", _send_config)
     for path, page in PAGES.items():
         app.router.add_get(f"/{{run:[ab]}}{path}", _serve(page))
+    app.on_cleanup.append(_end_scans)
     return app
+
+
+async def _end_scans(app: web.Application) -> None:
+    for opened in app[RUNS].values():
+        opened.close()
 
 
 def _guard(hosts: Collection[str], token: str | None) -> Any:
@@ -121,16 +128,28 @@ async def _send_static(request: web.Request) -> web.StreamResponse:
     return web.Response(body=content, content_type=_STATIC[name], charset="utf-8")
 
 
-def _serve(page: Callable[[OpenRun, web.Request], tuple[str, dict[str, Any]]]) -> Handler:
+def _find_run(request: web.Request) -> tuple[str, OpenRun]:
+    """Return the run that an address names, with its letter."""
+    letter = request.match_info["run"]
+    runs = request.app[RUNS]
+    if letter not in runs:
+        raise web.HTTPNotFound
+    return letter, runs[letter]
+
+
+async def _send_config(request: web.Request) -> web.StreamResponse:
+    _, opened = _find_run(request)
+    return send_config(opened, request)
+
+
+def _serve(page: Callable[[OpenRun, web.Request], Page | Awaitable[Page]]) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
+        letter, opened = _find_run(request)
         runs = request.app[RUNS]
-        letter = request.match_info["run"]
-        if letter not in runs:
-            raise web.HTTPNotFound
-        opened = runs[letter]
         for each in runs.values():
             each.update()
-        template, context = page(opened, request)
+        made = page(opened, request)
+        template, context = await made if isinstance(made, Awaitable) else made
         nonce = secrets.token_urlsafe(16)
         shared = {
             "letter": letter,

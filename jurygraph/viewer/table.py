@@ -5,6 +5,7 @@ An offset would count through all rows before it, and would repeat or skip rows 
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Self
@@ -16,7 +17,9 @@ from jurygraph.messages import did_you_mean
 from jurygraph.viewer.index import RunIndex
 
 PAGE_ROWS = 50
+_GRID_COLUMNS = 40
 _FIXED = ("response", "task", "agent", "status", "reward", "coverage")
+_GRID_FIXED = ("response", "task", "agent", "reward")
 _SOURCES = {
     "response": "responses.name",
     "task": "tasks.name",
@@ -33,7 +36,7 @@ _SOURCES = {
 }
 """By fixed column: the expression of its value."""
 _JOINS = """
-    FROM responses JOIN names AS tasks ON tasks.number = responses.task
+    FROM responses LEFT JOIN names AS tasks ON tasks.number = responses.task
     LEFT JOIN names AS agents ON agents.number = responses.agent
 """
 _TEXTS_WITH = "SELECT rowid FROM texts WHERE texts MATCH ?"
@@ -51,6 +54,7 @@ class TableQuery:
         judge: a model that gave one of the verdicts.
         sort: the name of a column, after a minus for the reverse order; values that are missing come last.
         columns: names of more columns, by commas.
+        grid: a component, whose questions are columns with the score of each response.
         after: the key of the last row of the page before.
     """
 
@@ -62,6 +66,7 @@ class TableQuery:
     judge: str = ""
     sort: str = ""
     columns: str = ""
+    grid: str = ""
     after: str = ""
 
     @classmethod
@@ -86,8 +91,9 @@ class TableQuery:
 
 
 class ResponseRow(NamedTuple):
-    """A row: the response, and its values by column."""
+    """A row: the number of the response in the index, its id, and its values by column."""
 
+    number: int
     response: str
     values: Sequence[Any]
 
@@ -103,6 +109,21 @@ class TablePage:
     following: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class ScoreGrid:
+    """The scores of a page's responses on the questions of a component.
+
+    Attributes:
+        questions: those that responses of the page were asked, most of them first; only as many as have room.
+        omitted: the number of further ones.
+        cells: by the name of a response and a question: the mean of the scores, None where no verdict has one.
+    """
+
+    questions: Sequence[str]
+    omitted: int
+    cells: Mapping[tuple[str, str], float | None]
+
+
 class Facet(NamedTuple):
     """A value that rows may be selected by, with the number of responses that have it."""
 
@@ -115,30 +136,76 @@ def read_page(index: RunIndex, query: TableQuery, rows: int = PAGE_ROWS) -> Tabl
     columns = list_columns(index, query)
     conditions, values = _conditions(index, query)
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-    ((total,),) = index.fetch(f"SELECT count(*) {_JOINS} {where}", *values)
-    order, key = _order(index, query)
+    key = expression_of(index, query.sort_column) if query.sort else "NULL"
+    position = ""
     if query.after:
-        condition, position = _position(query, key)
-        where = f"{where} AND {condition}" if where else f"WHERE {condition}"
-        values += position
-    selected = ", ".join(expression_of(index, column) for column in columns)
+        position, after = _position(query)
+        values += after
+    # Only the key is computed for every row, and once: SQLite would repeat it for each place where it stands, but not
+    # across a window. All columns of all rows would take ten times as long, and counting apart as long again.
+    keyed = f"SELECT responses.number AS number, {key} AS key, count(*) OVER () AS total {_JOINS} {where}"
+    direction = "DESC" if query.is_descending else "ASC"
     found = index.fetch(
-        f"SELECT responses.number, {key}, responses.name, {selected} {_JOINS} {where} {order} LIMIT ?",
+        f"SELECT number, key, total FROM ({keyed}) {position} ORDER BY key IS NULL, key {direction}, number LIMIT ?",
         *values,
         rows + 1,
     )
+    total = found[0][2] if found else 0
     following = ""
     if len(found) > rows:
-        number, value, *_ = found[rows - 1]
+        number, value, _ = found[rows - 1]
         following = json.dumps([value, number])
-    table_rows = [ResponseRow(response=name, values=row) for _, _, name, *row in found[:rows]]
+    numbers = [number for number, *_ in found[:rows]]
+    table_rows = _read_rows(index, numbers, columns)
     return TablePage(
         query=query, columns=columns, rows=table_rows, total=total, following=following
     )
 
 
+def _read_rows(
+    index: RunIndex, numbers: Sequence[int], columns: Sequence[str]
+) -> list[ResponseRow]:
+    """Return the rows of responses, in the order of their numbers here."""
+    selected = ", ".join(expression_of(index, column) for column in columns)
+    marks = ", ".join("?" * len(numbers))
+    found = index.fetch(
+        f"SELECT responses.number, responses.name, {selected} {_JOINS} WHERE responses.number IN ({marks})",
+        *numbers,
+    )
+    by_number = {number: ResponseRow(number, name, row) for number, name, *row in found}
+    return [by_number[number] for number in numbers]
+
+
+def read_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
+    """Return the grid of a page by the component of its query. Raises `InputError` for an unknown component."""
+    component = index.names("component").get(page.query.grid)
+    if component is None:
+        known = ", ".join(index.names("component"))
+        raise InputError(f"there is no component {page.query.grid!r}; known: {known}")
+    marks = ", ".join("?" * len(page.rows))
+    # Of questions about turns the mean is not what counts, so that only those about a whole response are shown.
+    found = index.fetch(
+        "SELECT responses.name, asked.name, avg(verdicts.score) FROM responses"
+        " JOIN verdicts ON verdicts.response = responses.number"
+        " JOIN names AS asked ON asked.number = verdicts.question AND asked.kind = 'question'"
+        f" WHERE responses.number IN ({marks})"
+        " AND EXISTS (SELECT 1 FROM inputs WHERE component = ? AND question = verdicts.question)"
+        " GROUP BY responses.number, verdicts.question ORDER BY verdicts.question",
+        *(row.number for row in page.rows),
+        component,
+    )
+    # First the questions that most responses were asked: with rubrics of their own, tasks share few.
+    counts = Counter(question for _, question, _ in found)
+    questions = [question for question, _ in counts.most_common()]
+    cells = {(response, question): score for response, question, score in found}
+    omitted = len(questions[_GRID_COLUMNS:])
+    return ScoreGrid(questions=questions[:_GRID_COLUMNS], omitted=omitted, cells=cells)
+
+
 def list_columns(index: RunIndex, query: TableQuery) -> list[str]:
     """Return the columns of a page: the fixed ones, the components, and those that are chosen."""
+    if query.grid:
+        return list(_GRID_FIXED)
     chosen = [name for name in query.columns.split(",") if name]
     return list(dict.fromkeys([*_FIXED, *index.names("component"), *chosen]))
 
@@ -169,7 +236,7 @@ def list_facets(index: RunIndex) -> dict[str, list[Facet]]:
     )
     failures = index.fetch(
         "SELECT names.name, count(DISTINCT response) FROM verdicts JOIN names ON names.number = failure"
-        " GROUP BY failure"
+        " WHERE failure IS NOT NULL GROUP BY failure"
     )
     found = {"status": statuses, "agent": agents, "failure": failures}
     return {
@@ -186,7 +253,9 @@ def _conditions(index: RunIndex, query: TableQuery) -> tuple[list[str], list[Any
     values: list[Any] = []
     sought = query.search.strip()
     if sought:
-        alternatives = ["responses.name = ?", "tasks.name = ?"]
+        # By its number, so that no row is joined with the name of its task.
+        task = "SELECT number FROM names WHERE kind = 'task' AND name = ?"
+        alternatives = ["responses.name = ?", f"responses.task = ({task})"]
         values += [sought, sought]
         # As the index cuts texts into words: it has no positions, so that nothing between them may be asked for.
         words = re.findall(r"[^\W_]+", normalize("NFC", sought))
@@ -215,21 +284,14 @@ def _conditions(index: RunIndex, query: TableQuery) -> tuple[list[str], list[Any
     return conditions, values
 
 
-def _order(index: RunIndex, query: TableQuery) -> tuple[str, str]:
-    """Return the ORDER BY of a query, and the expression of its key; without a column in the order of the run."""
-    key = expression_of(index, query.sort_column) if query.sort else "NULL"
-    direction = "DESC" if query.is_descending else "ASC"
-    return f"ORDER BY {key} IS NULL, {key} {direction}, responses.number", key
-
-
-def _position(query: TableQuery, key: str) -> tuple[str, list[Any]]:
-    """Return the condition for rows after the key of a page, and its values. Raises `InputError` for a wrong key."""
+def _position(query: TableQuery) -> tuple[str, list[Any]]:
+    """Return the clause for rows after the key of a page, and its values. Raises `InputError` for a wrong key."""
     try:
         value, number = json.loads(query.after)
     except (ValueError, TypeError):
         raise InputError(f"after: {query.after!r} is no key of a page; begin without it") from None
     if value is None:
-        return f"({key} IS NULL AND responses.number > ?)", [number]
+        return "WHERE key IS NULL AND number > ?", [number]
     sign = "<" if query.is_descending else ">"
-    condition = f"({key} {sign} ? OR ({key} = ? AND responses.number > ?) OR {key} IS NULL)"
+    condition = f"WHERE key {sign} ? OR (key = ? AND number > ?) OR key IS NULL"
     return condition, [value, value, number]

@@ -1,62 +1,90 @@
-"""What-if: a response, or a whole run, decided again under other settings by the code of `rescore`, without a call."""
+"""What-if: a response decided again with other settings, scores or edges by the code of `rescore`, without a call."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import combinations, pairwise
-from math import fsum
-from typing import Self, get_args
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple, Self
 from urllib.parse import urlencode
 
 from multidict import MultiMapping
 
 from jurygraph.decision.decide import compute_rewards
-from jurygraph.decision.recipe import STAKEHOLDERS
 from jurygraph.errors import InputError
 from jurygraph.explanation import Explanation
 from jurygraph.explanation.points import revise
-from jurygraph.runs.integrity.verification import recompute_rewards
-from jurygraph.runs.outline import read_groups
+from jurygraph.messages import quote
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import (
     apply_settings,
     refuse_other_questions,
     task_decisions,
 )
-from jurygraph.schema import Config
-from jurygraph.schema.plan import Rule
+from jurygraph.schema import Config, Task
 
-_STEPS = 8
-"""Steps from the lowest to the highest value of a setting at which a ranking is computed."""
-_BISECTIONS = 10
+
+class EdgeChange(NamedTuple):
+    """Another retention of an edge of the rubric graph, in [0, 1]; None removes the edge."""
+
+    parent: str
+    child: str
+    retention: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class WhatIf:
-    """Changes to be tried: settings `key=value` as for `rescore --set`, and scores of questions, `question=score`."""
+    """Changes to be tried, as they stand in a URL.
+
+    Attributes:
+        settings: `key=value`, as for `rescore --set`.
+        scores: of questions, `question=score`.
+        edges: of the task's rubric graph, `["parent","child",retention]` in JSON, with null for an edge that goes.
+    """
 
     settings: tuple[str, ...] = ()
     scores: tuple[tuple[str, float], ...] = ()
+    edges: tuple[EdgeChange, ...] = ()
 
     @classmethod
     def from_url(cls, parameters: MultiMapping[str]) -> Self:
-        """Return the changes in a URL. Raises `InputError` for a score that is no number in [0, 1]."""
+        """Return the changes in a URL; empty ones are left out. Raises `InputError` for a value out of [0, 1]."""
         settings = [text for text in parameters.getall("set", ()) if text.rpartition("=")[2]]
         scores = []
         for text in parameters.getall("score", ()):
             question, _, number = text.rpartition("=")
             if number:
                 scores.append((question, _read_score(text, number)))
-        return cls(settings=tuple(settings), scores=tuple(scores))
+        edges = [_read_edge(text) for text in parameters.getall("edge", ()) if text]
+        return cls(settings=tuple(settings), scores=tuple(scores), edges=tuple(edges))
 
     def to_url(self) -> str:
         """Return the changes as the part of a URL after the id of the response."""
         pairs = [("set", setting) for setting in self.settings]
-        pairs += [("score", f"{question}={score:g}") for question, score in self.scores]
+        pairs += [("score", f"{question}={score!r}") for question, score in self.scores]
+        pairs += [("edge", format_edge(*edge)) for edge in self.edges]
         return urlencode(pairs)
+
+    def settings_url(self) -> str:
+        """Return the settings alone as the part of a URL."""
+        return replace(self, scores=(), edges=()).to_url()
 
     @property
     def is_empty(self) -> bool:
-        return not self.settings and not self.scores
+        return not (self.settings or self.scores or self.edges)
+
+    @property
+    def score_of(self) -> dict[str, float]:
+        return dict(self.scores)
+
+    @property
+    def edge_texts(self) -> list[str]:
+        """Return the changed edges as they stand in a URL."""
+        return [format_edge(*edge) for edge in self.edges]
+
+    @property
+    def fits_config(self) -> bool:
+        """Return whether a config can have all of the changes: scores and edges are not of the config."""
+        return bool(self.settings) and not self.scores and not self.edges
 
     def value_of(self, key: str) -> str:
         """Return the value that a setting is tried with; empty if it is not."""
@@ -83,6 +111,45 @@ def _read_score(text: str, number: str) -> float:
     return score
 
 
+def format_edge(parent: str, child: str, retention: float | None) -> str:
+    return json.dumps([parent, child, retention], ensure_ascii=False, separators=(",", ":"))
+
+
+def _read_edge(text: str) -> EdgeChange:
+    try:
+        parent, child, retention = json.loads(text)
+        if retention is not None:
+            retention = float(retention)
+    except (ValueError, TypeError):
+        parent, child, retention = "", "", -1.0
+    is_valid = isinstance(parent, str) and isinstance(child, str)
+    if not is_valid or not (retention is None or 0.0 <= retention <= 1.0):
+        expected = 'expected ["parent","child",retention], with a retention from 0 to 1, or null'
+        raise InputError(f"edge {text!r}: {expected}")
+    return EdgeChange(parent, child, retention)
+
+
+def _revise_edges(task: Task, changes: Sequence[EdgeChange]) -> Task:
+    """Return the task with changed edges in its rubric. Raises `InputError` for an edge that it does not have."""
+    edges = [] if task.rubric is None else list(task.rubric.edges)
+    for change in changes:
+        ends = change.parent, change.child
+        matching = [index for index, edge in enumerate(edges) if (edge.parent, edge.child) == ends]
+        if not matching:
+            raise InputError(f"edge: the rubric has none from {quote(ends[0])} to {quote(ends[1])}")
+        (index,) = matching
+        edges[index : index + 1] = (
+            []
+            if change.retention is None
+            else [edges[index].model_copy(update={"retention": change.retention})]
+        )
+    if task.rubric is None:
+        return task
+    return task.model_copy(
+        update={"rubric": task.rubric.model_copy(update={"edges": tuple(edges)})}
+    )
+
+
 def explain_changed(run: Run, response: str, changes: WhatIf) -> Explanation:
     """Return the explanation of a response as it would be decided with the changes.
 
@@ -93,9 +160,13 @@ def explain_changed(run: Run, response: str, changes: WhatIf) -> Explanation:
     trace = next(member for member in group if member.response_id == response)
     config = changes.config_of(run)
     combiners = run.load_combiners(config)
-    decision = task_decisions(run, config, combiners)(trace.task_id)
+    revise_task = partial(_revise_edges, changes=changes.edges) if changes.edges else None
+    decision = task_decisions(run, config, combiners, revise_task)(trace.task_id)
     questions = run.survey_outline_of(trace.task_id).questions
-    scores = dict(changes.scores)
+    scores = changes.score_of
+    for name in scores:
+        if name not in {question.id for question in questions}:
+            raise InputError(f"score: the response has no question {quote(name)}")
     members = []
     for member in group:
         verdicts = [
@@ -121,130 +192,3 @@ def explain_changed(run: Run, response: str, changes: WhatIf) -> Explanation:
     return Explanation(
         changed, decision, questions, group=lambda: decided, combiners=lambda: combiners
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Control:
-    """A setting that a page lets try: its key, its present value, and its range or its choices."""
-
-    key: str
-    label: str
-    value: str
-    choices: Sequence[str] = ()
-    low: float = 0.0
-    high: float = 1.0
-
-
-def list_controls(run: Run) -> list[Control]:
-    """Return the settings of a run that decide how its verdicts count."""
-    config = run.config
-    decisions = [run.decision(record.key) for record in run.ledger.records("decision")]
-    combiners = {spec.combiner for decision in decisions for spec in decision.specs}
-    controls = [
-        _number(f"reward.{name}", f"weight of {name}", weight, -5.0, 5.0)
-        for name, weight in config.reward.items()
-    ]
-    if "gear" in combiners:
-        controls.append(
-            _number(
-                "rubric.kappa",
-                "κ, how strictly prerequisites count",
-                config.rubric.kappa,
-                0.0,
-                10.0,
-            )
-        )
-        aggregations = ("flat", "gear", "hard-local", "hard-transitive")
-        controls.append(
-            _choice("rubric.aggregation", "rubric", config.rubric.aggregation, aggregations)
-        )
-    if any(spec.name == STAKEHOLDERS for decision in decisions for spec in decision.specs):
-        controls.append(
-            _number(
-                "weights.temperature",
-                "τ, how alike stakeholders count",
-                config.weights.temperature,
-                0.01,
-                100.0,
-            )
-        )
-        controls.append(
-            _choice(
-                "weights.method",
-                "weights of stakeholders",
-                config.weights.method,
-                ("calibrated", "uniform"),
-            )
-        )
-    controls.append(
-        _choice("failure.rule", "what is not judged", config.failure.rule, get_args(Rule))
-    )
-    return controls
-
-
-def _number(key: str, label: str, value: float, low: float, high: float) -> Control:
-    return Control(key=key, label=label, value=f"{value:g}", low=low, high=high)
-
-
-def _choice(key: str, label: str, value: str, choices: Sequence[str]) -> Control:
-    others = [choice for choice in choices if choice != value]
-    return Control(key=key, label=label, value=value, choices=others)
-
-
-def rank_agents(run: Run, config: Config) -> dict[str, float]:
-    """Return the mean reward of each agent under a config, without failed rewards, the best first.
-
-    The rewards are those that `rescore` computes. Raises as `rescore` does.
-    """
-    combiners = run.load_combiners(config)
-    decision_for = task_decisions(run, config, combiners)
-    rewards = recompute_rewards(
-        run, read_groups(run), lambda group: decision_for(group.record.key), combiners
-    )
-    by_agent: dict[str, list[float]] = {}
-    for trace, reward in rewards:
-        if reward["value"] is not None:
-            by_agent.setdefault(trace.agent or "", []).append(reward["value"])
-    means = {agent: fsum(values) / len(values) for agent, values in by_agent.items()}
-    return dict(sorted(means.items(), key=lambda item: (-item[1], item[0])))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Overtaking:
-    """A value of a setting at which two agents change places: below it `first` is ahead, from it on `second`."""
-
-    value: float
-    first: str
-    second: str
-
-
-def find_turns(
-    rank: Callable[[float], dict[str, float]], low: float, high: float
-) -> list[Overtaking]:
-    """Return where agents change places as a setting moves from `low` to `high`, by bisection between a few points.
-
-    Agents that change places and back between two of the points are not found.
-    """
-    points = [low + (high - low) * step / _STEPS for step in range(_STEPS + 1)]
-    means = [rank(point) for point in points]
-    turns = []
-    for (left, before), (right, after) in pairwise(zip(points, means, strict=True)):
-        for first, second in combinations(before, 2):
-            if not after.keys() >= {first, second}:
-                continue
-            if before[first] >= before[second] and after[first] < after[second]:
-                turns.append(_bisect(rank, left, right, first, second))
-    return sorted(turns, key=lambda turn: turn.value)
-
-
-def _bisect(
-    rank: Callable[[float], dict[str, float]], low: float, high: float, first: str, second: str
-) -> Overtaking:
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2.0
-        means = rank(middle)
-        if means[first] < means[second]:
-            high = middle
-        else:
-            low = middle
-    return Overtaking(value=high, first=first, second=second)

@@ -1,7 +1,7 @@
 """Runs to look at, and a browser without a window: one that only asks for pages."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from jurygraph.runs.run import Run
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.pages import OpenRun
 from jurygraph.viewer.server import make_app
+from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, write_tasks
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)><b hx-get=/a/>\u202eevil\u200b{{ 7 * 7 }}"
 
@@ -55,6 +56,15 @@ def letters(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+@pytest.fixture
+def rubrics(tmp_path: Path) -> Path:
+    """A run with rubrics that have an edge, several samples, pairs and a gate."""
+    tasks = write_tasks(tmp_path, make_tasks())
+    gates = [{"kind": "format", "component": "place", "below": 0.3}]
+    score(tmp_path / "rubrics", tasks, {**FULL_CONFIG, "gates": gates})
+    return tmp_path / "rubrics"
+
+
 class Browser:
     """Asks a server for pages of runs, as a browser on the same machine does."""
 
@@ -65,9 +75,16 @@ class Browser:
 
     def open(self, path: str, *folders: Path, **headers: str) -> str:
         """Return the page at a path of the runs in these folders, and note its status and headers."""
-        return asyncio.run(self._open(path, folders, headers))
+        (page,) = asyncio.run(self._open([path], folders, headers))
+        return page
 
-    async def _open(self, path: str, folders: tuple[Path, ...], headers: Mapping[str, str]) -> str:
+    def open_all(self, paths: Sequence[str], *folders: Path) -> list[str]:
+        """Return several pages of one server; the status noted is that of the last."""
+        return asyncio.run(self._open(paths, folders, {}))
+
+    async def _open(
+        self, paths: Sequence[str], folders: tuple[Path, ...], headers: Mapping[str, str]
+    ) -> list[str]:
         runs = {
             letter: OpenRun(run, RunIndex(run))
             for letter, run in zip("ab", map(Run.open, folders), strict=False)
@@ -79,10 +96,13 @@ class Browser:
         try:
             async with TestClient(TestServer(app)) as client:
                 hosts.add(f"127.0.0.1:{client.port}")
-                answer = await client.get(path, headers=headers, allow_redirects=False)
-                self.status = answer.status
-                self.headers = answer.headers
-                return await answer.text()
+                pages = []
+                for path in paths:
+                    answer = await client.get(path, headers=headers, allow_redirects=False)
+                    self.status = answer.status
+                    self.headers = answer.headers
+                    pages.append(await answer.text())
+                return pages
         finally:
             for opened in runs.values():
                 opened.index.close()

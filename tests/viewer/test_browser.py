@@ -49,6 +49,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def trips(runs: Path) -> Iterator[str]:
+    """The address of a server that shows the trips: one for all journeys, because it takes seconds to start."""
+    with viewing(runs / "trips") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     if CHROMIUM is None:
         if os.environ.get("JURYGRAPH_NEEDS_CHROMIUM"):
@@ -88,47 +95,103 @@ def check_access(page: "Page") -> None:
 
 
 def test_somebody_finds_the_trip_whose_budget_broke_and_what_proves_it(
-    runs: Path, page: "Page"
+    trips: str, page: "Page"
 ) -> None:
-    with viewing(runs / "trips") as address:
-        page.goto(address)
-        check_access(page)
-        page.get_by_role("link", name="budget-broken").click()
-        check_access(page)
-        page.locator("tbody tr").first.get_by_role("link").first.click()
-        check_access(page)
-        first_loss = page.locator(".waterfall li").nth(1)
-        assert re.search(r"budget of \w+", first_loss.inner_text())
-        page.locator(".verdicts").get_by_role("link", name=re.compile("budget of")).first.click()
-        check_access(page)
-        assert "at most $" in page.locator("main").inner_text()  # the reason, with its sums
+    page.goto(trips)
+    check_access(page)
+    page.get_by_role("link", name="budget-broken").click()
+    check_access(page)
+    page.locator("tbody tr").first.get_by_role("link").first.click()
+    check_access(page)
+    first_loss = page.locator(".waterfall li").nth(1)
+    assert re.search(r"budget of \w+", first_loss.inner_text())
+    page.locator(".verdicts").get_by_role("link", name=re.compile("budget of")).first.click()
+    check_access(page)
+    assert "at most $" in page.locator("main").inner_text()  # the reason, with its sums
 
 
 def test_a_setting_that_is_tried_moves_the_reward_and_the_address_keeps_it(
-    runs: Path, page: "Page"
+    trips: str, page: "Page"
 ) -> None:
-    with viewing(runs / "trips") as address:
-        page.goto(f"{address}a/response?id=travelplanner-train-28/impossible-leg")
-        reward = page.locator(".big").first.inner_text()
-        page.get_by_label(re.compile("τ")).fill("0.5")
-        page.get_by_label(re.compile("τ")).blur()
-        page.locator("#what-if .big").wait_for()
-        changed = page.locator("#what-if .big").inner_text()
-        assert changed != reward
-        assert "weights.temperature%3D0.5" in page.url
-        page.goto(page.url)  # a deep link
-        assert page.locator("#what-if .big").inner_text() == changed
+    page.goto(f"{trips}a/response?id=travelplanner-train-28/impossible-leg")
+    reward = page.locator(".big").first.inner_text()
+    page.get_by_label(re.compile("τ")).fill("0.5")
+    page.get_by_label(re.compile("τ")).blur()
+    page.locator("#what-if .big").wait_for()
+    changed = page.locator("#what-if .big").inner_text()
+    assert changed != reward
+    assert "weights.temperature%3D0.5" in page.url
+    page.goto(page.url)  # a deep link
+    assert page.locator("#what-if .big").inner_text() == changed
 
 
 def test_two_agents_change_places_where_a_setting_turns_the_ranking(
-    runs: Path, page: "Page"
+    trips: str, page: "Page"
 ) -> None:
-    with viewing(runs / "trips") as address:
-        page.goto(f"{address}a/ranking")
-        page.get_by_label(re.compile("change places")).select_option("weights.temperature")
-        page.locator("#ranking li").first.wait_for()
-        check_access(page)
-        assert "overtakes" in page.locator("#ranking").inner_text()
+    page.goto(f"{trips}a/ranking")
+    page.get_by_label(re.compile("change places")).select_option("weights.temperature")
+    page.locator("#ranking li").first.wait_for()
+    check_access(page)
+    assert "overtakes" in page.locator("#ranking").inner_text()
+
+
+def test_a_verdict_that_is_tried_moves_the_reward_and_no_config_can_have_it(
+    trips: str, page: "Page"
+) -> None:
+    page.goto(f"{trips}a/response?id=travelplanner-train-28/impossible-leg")
+    reward = page.locator(".big").first.inner_text()
+    page.get_by_label("what if budget of lara were").select_option(label="1.0")
+    page.locator("#what-if .big").wait_for()
+    assert float(page.locator("#what-if .big").inner_text()) > float(reward)
+    assert "score=" in page.url
+    assert "No config can do this" in page.locator("#what-if").inner_text()
+    check_access(page)
+    page.get_by_label(re.compile("τ")).fill("0.5")
+    page.get_by_label(re.compile("τ")).blur()
+    page.get_by_role("link", name="Download it with the settings").wait_for()
+    with page.expect_download() as downloading:
+        page.get_by_role("link", name="Download it with the settings").click()
+    assert "temperature: 0.5" in Path(downloading.value.path()).read_text()
+
+
+def test_how_far_the_order_is_from_turning_is_said_in_sentences(trips: str, page: "Page") -> None:
+    page.goto(f"{trips}a/ranking")
+    page.get_by_label("how far is the order from turning").select_option("1")
+    page.locator("#ranking .pairs li").first.wait_for()
+    check_access(page)
+    sentences = page.locator("#ranking .pairs").inner_text()
+    assert "They change places with τ at" in sentences
+    assert "that may be chance" in sentences
+    assert "far=1" in page.url
+
+
+def test_the_grid_leads_to_a_verdict_and_a_head_to_the_order_of_its_question(
+    trips: str, page: "Page"
+) -> None:
+    page.goto(f"{trips}a/responses?task=travelplanner-train-28")
+    page.get_by_label("grid of the questions of").select_option("stakeholders")
+    page.get_by_role("button", name="Show").click()
+    check_access(page)
+    assert "task=travelplanner-train-28" in page.url
+    page.get_by_role("link", name="checks.constraints/budget@lara", exact=True).click()
+    order = page.locator("tbody tr td.asked:nth-child(5)").all_inner_texts()
+    assert order == sorted(order)
+    page.locator("td.asked a").first.click()
+    assert "Verdict 1 of" in page.locator("main").inner_text()
+
+
+def test_a_run_is_verified_on_request_and_a_word_is_explained_to_the_keyboard(
+    trips: str, page: "Page"
+) -> None:
+    page.goto(f"{trips}a/")
+    page.get_by_role("link", name="Verify this run").click()
+    page.locator("#integrity .intact").wait_for()
+    assert "Unchanged" in page.locator("#integrity").inner_text()
+    assert page.url.endswith("/a/")
+    check_access(page)
+    word = page.locator(".tip").first
+    word.focus()
+    assert word.locator("[role=tooltip]").bounding_box()["width"] > 50  # type: ignore[index]
 
 
 def test_two_runs_are_compared_with_a_sentence_first(runs: Path, page: "Page") -> None:

@@ -1,5 +1,6 @@
 """The index follows its run, and keeps no text that the run has erased."""
 
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import jurygraph as jg
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.studies.ranking import AgentRanker
 from jurygraph.viewer.index import RunIndex
+from jurygraph.viewer.pages import OpenRun
 from jurygraph.viewer.table import TableQuery, list_facets, read_page
 from tests.viewer.conftest import LETTERS, record
 
@@ -69,6 +72,32 @@ def test_an_index_grows_with_its_run_and_is_made_anew_where_it_does_not_fit(tmp_
         assert index.fetch("SELECT name, reward FROM responses ORDER BY number") == [
             (row[3], row[6]) for row in grown
         ]
+
+
+def test_a_viewer_of_a_growing_run_is_right_and_never_keeps_its_writer_from_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite can empty its log only while nobody reads: between two batches no read transaction is open."""
+    monkeypatch.setattr("jurygraph.viewer.index._BATCH", 1)
+    folder = tmp_path / "run"
+    tasks = dict.fromkeys(("ann", "bea", "cas"), LETTERS["ann"])
+    record(folder, {"ann": LETTERS["ann"]})
+    busy: list[int] = []
+
+    def empty_log(count: int) -> None:
+        with closing(sqlite3.connect(folder / "run.sqlite")) as writer:
+            busy.append(writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
+
+    with closing(Run.open(folder)) as run, closing(RunIndex(run)) as index:
+        opened = OpenRun(run, index)
+        index.update(empty_log)
+        record(folder, {name: tasks[name] for name in ("bea", "cas")})
+        index.update(empty_log)
+        empty_log(0)
+        assert busy == [0, 0, 0, 0]
+        opened.update()
+        assert names(index) == [trace.response_id for trace in run.traces()]
+        assert opened.means == AgentRanker(run).rank()
 
 
 def test_an_erased_text_is_nowhere_in_the_index(letters: Path) -> None:

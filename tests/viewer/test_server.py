@@ -10,6 +10,8 @@ import pytest
 
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.sources import read_config
+from jurygraph.viewer.words import TIPS
 from tests.rows import all_rows
 from tests.viewer.conftest import HOSTILE, LETTERS, Browser, record
 
@@ -21,6 +23,10 @@ PAGES = (
     "/a/response?id=bob/1&set=reward.brief%3D0",
     "/a/verdict?id=bob/0&question=polite",
     "/a/ranking?set=reward.polite%3D0.1",
+    "/a/ranking?far=1&scan=reward.brief",
+    "/a/response?id=bob/0&score=polite%3D1",
+    "/a/responses?grid=polite",
+    "/a/verify",
 )
 
 
@@ -76,6 +82,11 @@ def test_beyond_loopback_a_token_is_needed_once(letters: Path) -> None:
         ("/a/response?id=ann/0&score=polite%3D2", "expected a number from 0 to 1"),
         ("/a/responses?sort=politeness", "no column"),
         ("/a/responses?after=x", "no key of a page"),
+        ("/a/responses?grid=politeness", "no component"),
+        ("/a/response?id=ann/0&score=politeness%3D1", "no question"),
+        ("/a/response?id=ann/0&edge=x", "expected [&#34;parent&#34;"),
+        ("/a/response?id=ann/0&edge=%5B%22a%22,%22b%22,null%5D", "the rubric has none from"),
+        ("/a/config.yaml?score=polite%3D1", "a config has settings alone"),
         ("/a/compare", "name two runs"),
     ],
 )
@@ -107,6 +118,53 @@ def test_a_damaged_run_is_named_and_not_shown(letters: Path, browser: Browser) -
     page = browser.open("/a/response?id=ann/0", letters)
     assert browser.status == 400
     assert "record" in page
+    page = browser.open("/a/verify", letters)
+    assert "Damaged." in page
+    assert "Unchanged" not in page
+
+
+def test_a_run_is_verified_for_a_head_that_stands_behind_the_proof(
+    letters: Path, browser: Browser
+) -> None:
+    page = browser.open("/a/verify", letters)
+    with closing(Run.open(letters)) as run:
+        head = run.ledger.head.hex()
+        records = run.ledger.count
+    assert f"Unchanged: {records} records" in page
+    assert head in page.partition("<summary>The proof")[2]
+
+
+def test_settings_that_were_tried_are_a_config_to_take_along(
+    letters: Path, browser: Browser, tmp_path: Path
+) -> None:
+    text = browser.open("/a/config.yaml?set=reward.polite%3D0.25", letters)
+    assert browser.headers["Content-Disposition"].startswith("attachment")
+    (tmp_path / "jury.yaml").write_text(text)
+    with closing(Run.open(letters)) as run:
+        expected = apply_settings(run.config, ["reward.polite=0.25"])
+    assert read_config(tmp_path / "jury.yaml") == expected
+
+
+def test_a_grid_has_the_scores_of_the_questions_of_a_component(
+    rubrics: Path, browser: Browser
+) -> None:
+    page = browser.open("/a/responses?grid=rubric&sort=-met@core", rubrics)
+    cells = re.findall(r'aria-label="(met@core|met@more): ([^"]+)"', page)
+    with closing(Run.open(rubrics)) as run:
+        scores = sorted(
+            (run.question_scores(trace)["met@core"] for trace in run.traces()), reverse=True
+        )
+    shown = [float(value) for question, value in cells if question == "met@core"]
+    assert shown == [pytest.approx(score, abs=5e-4) for score in scores]
+    assert len(cells) == 2 * len(scores)
+    assert '<th scope="col" class="asked" aria-sort="descending">' in page
+
+
+def test_every_word_of_ours_has_the_meaning_of_the_glossary() -> None:
+    glossary = (Path(__file__).parents[2] / "docs" / "glossary.md").read_text()
+    meanings = dict(re.findall(r"^\| (.+?) \| (.+) \|$", glossary, re.M))
+    for word, tip in TIPS.items():
+        assert meanings[word].replace("*", "").startswith(tip), word
 
 
 @pytest.mark.parametrize(

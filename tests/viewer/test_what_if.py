@@ -1,15 +1,20 @@
 """What a page decides again has the bits of `rescore`."""
 
 import json
+import math
+import random
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 from multidict import MultiDict
 
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
-from jurygraph.viewer.what_if import Overtaking, WhatIf, explain_changed, find_turns, rank_agents
+from jurygraph.studies.ranking import AgentRanker, Overtaking, find_turns
+from jurygraph.viewer.what_if import WhatIf, explain_changed
 from tests.rows import all_rows
 
 CHANGES = [
@@ -33,7 +38,7 @@ def test_settings_give_the_rewards_of_rescore(
             expected = {trace.response_id: trace.reward for trace in again.traces()}
         for name, reward in expected.items():
             assert explain_changed(run, name, changes).trace.reward == reward
-        means = rank_agents(run, config)
+        means = AgentRanker(run).rank(settings)
     by_agent: dict[str, list[float]] = {}
     for name, reward in expected.items():
         if reward.value is not None:
@@ -56,7 +61,7 @@ def test_a_score_that_is_tried_is_that_of_its_question_alone(letters: Path) -> N
 @all_rows(
     "slope, turns",
     [
-        (1.0, [Overtaking(value=0.5, first="a", second="b")]),
+        (1.0, [Overtaking(0.5, "a", "b")]),
         (0.0, []),
     ],
 )
@@ -69,3 +74,68 @@ def test_agents_change_places_where_their_means_cross(
     ]
     for turn, expected in zip(found, turns, strict=True):
         assert turn.value == pytest.approx(expected.value, abs=1e-3)
+
+
+def draw_letters(draw: random.Random) -> list[str]:
+    weights = [f"reward.{name}={draw.uniform(0, 2)!r}" for name in ("polite", "brief")]
+    return [*weights, f"failure.rule={draw.choice(('strict', 'gear', 'conservative'))}"]
+
+
+def draw_rubrics(draw: random.Random) -> list[str]:
+    settings = [f"rubric.kappa={draw.uniform(0, 4)!r}", f"reward.rank={draw.random()!r}"]
+    return [*settings, f"gates.0.below={draw.random()!r}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "draw_settings"),
+    [("letters", 40, draw_letters), ("rubrics", 10, draw_rubrics)],
+)
+def test_fifty_random_changes_are_those_of_rescore(
+    name: str,
+    count: int,
+    draw_settings: Callable[[random.Random], list[str]],
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+) -> None:
+    draw = random.Random(0)
+    with closing(Run.open(request.getfixturevalue(name))) as run:
+        names = [trace.response_id for trace in run.traces()]
+        ranker = AgentRanker(run)
+        for number in range(count):
+            settings = draw_settings(draw)
+            changes = WhatIf(settings=tuple(settings))
+            folder = tmp_path / str(number)
+            rescore(run, folder, changes.config_of(run), lambda count: None)
+            response = draw.choice(names)
+            by_agent: dict[str, list[float]] = {}
+            with closing(Run.open(folder)) as again:
+                expected = again.find_trace(response).reward
+                for trace in again.traces():
+                    if trace.reward.value is not None:
+                        by_agent.setdefault(trace.agent or "", []).append(trace.reward.value)
+            assert explain_changed(run, response, changes).trace.reward == expected
+            assert ranker.rank(settings) == {
+                agent: math.fsum(values) / len(values) for agent, values in by_agent.items()
+            }
+
+
+@all_rows(
+    "retention, q",
+    [
+        ("null", lambda core, more: more),  # without its edge it has what it scored
+        ("1", lambda core, more: more),
+        ("0", lambda core, more: more * core),  # GEAR, Eq. 11: p (z + (1 - z) λ)
+        ("0.5", lambda core, more: more * (core + (1.0 - core) * 0.5)),
+    ],
+)
+def test_an_edge_that_is_tried_has_the_retention_that_is_named(
+    retention: str, q: Callable[[float, float], float], rubrics: Path
+) -> None:
+    changes = WhatIf.from_url(MultiDict(edge=f'["core","more",{retention}]'))
+    assert WhatIf.from_url(MultiDict(parse_qsl(changes.to_url()))) == changes
+    with closing(Run.open(rubrics)) as run:
+        scores = run.question_scores(run.find_trace("t1/r1"))
+        core, more = (scores[f"met@{name}"] for name in ("core", "more"))
+        reward = explain_changed(run, "t1/r1", changes).trace.reward
+    found = reward.parts["rubric"]["more"]
+    assert found == pytest.approx(q(core, more))

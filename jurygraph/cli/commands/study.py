@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from jurygraph.cli.commands.rescore import SettingsOption
 from jurygraph.cli.options import (
     AgentColumn,
     AsJson,
@@ -42,9 +43,11 @@ from jurygraph.cli.render.report import ReportOutput, read_runs, report_command
 from jurygraph.cli.render.summary import print_missed_conditions, request_lines
 from jurygraph.cli.render.text import print_message, progress
 from jurygraph.cli.streams import ExitCode
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
+from jurygraph.runs.run import Run
 from jurygraph.sources import read_tasks
 from jurygraph.sources.ratings import read_ratings, read_texts
 from jurygraph.studies.report import Report
@@ -525,6 +528,33 @@ def credit(run: RunFolder) -> Report:
 
     (sheets,) = read_runs([run], read_sheets)
     return report(sheets)
+
+
+@study_command
+def ranking(run: RunFolder, settings: SettingsOption = None) -> Report:
+    """Measure how far the order of the agents is from turning.
+
+    For each two agents that follow each other: whether their difference is larger than chance, by its 95 % interval
+    over the tasks that both have; and the smallest change of a single setting (a weight, kappa, tau, a gate) that
+    makes them change places. The run is decided again from its verdicts, as `rescore` does, without a request. --set
+    tries settings beforehand.
+
+    Exit codes: 0 done; 2 invalid input, such as a setting that changes the questions.
+
+    \b
+    Example:
+        jurygraph study ranking run
+        jurygraph study ranking run --set rubric.kappa=2 --json
+    """
+    from jurygraph.studies.ranking import AgentRanker, measure_ranking
+
+    tried = settings or []
+
+    def read(stored: Run, advance: ProgressCallback) -> Report:
+        return measure_ranking(AgentRanker(stored, advance), tried)
+
+    (report,) = read_runs([run], read)
+    return report
 
 
 @study_command

@@ -56,6 +56,7 @@ def view(
             with progress("indexing", responses, "responses") as report:
                 index.update(report)
             runs[letter] = OpenRun(stored_run, index)
+            runs[letter].compute()
         if other is not None:
             runs["a"].other = runs["b"]
         asyncio.run(_serve(runs, host, port))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from pydantic import JsonValue
@@ -42,7 +42,15 @@ from jurygraph.runs.store.header import Extent, Header, changes
 from jurygraph.runs.store.ledger import Draft
 from jurygraph.runs.store.packing import Body, read_planning_results, read_views
 from jurygraph.runs.writable_run import WritableRun, append_close_record
-from jurygraph.schema import ComponentSpec, Config, Decision, SurveyOutline, Task, digest_of
+from jurygraph.schema import (
+    ComponentSpec,
+    Config,
+    Decision,
+    Survey,
+    SurveyOutline,
+    Task,
+    digest_of,
+)
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.rating import Confusions
 from jurygraph.sources import parse_config
@@ -98,7 +106,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     try:
         decision_for = task_decisions(run, config, combiners)
         by_task = {group.key: decision_for(group.key) for group in run.group_records()}
-        _refuse_new_names(run.config, config, by_task.values())
+        refuse_new_names(run.config, config, by_task.values())
         rewards = recompute_rewards(
             run, read_groups(run), lambda group: by_task[group.record.key], combiners
         )
@@ -122,7 +130,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     )
 
 
-def _refuse_new_names(before: Config, config: Config, decisions: Iterable[Decision]) -> None:
+def refuse_new_names(before: Config, config: Config, decisions: Iterable[Decision]) -> None:
     """Raise ConfigError for a new name in `weights.fixed` that is not a stakeholder of any task of the run."""
     names = config.weights.fixed.keys() - before.weights.fixed.keys()
     all_specs = chain.from_iterable(decision.specs for decision in decisions)
@@ -182,37 +190,71 @@ def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) 
     )
 
 
-def task_decisions(run: Run, config: Config, combiners: Combiners) -> Callable[[str], Decision]:
+def digest_deciding_inputs(content: Body, outline: SurveyOutline) -> str:
+    """Return the digest of what a decision takes of a task, from its stored content; the rest is of the config."""
+    planned = (content.get("profiles"), content.get("rubric"))
+    names = ("stakeholders", "tensions", "rubric", "reviewers")
+    deciding_fields = [content["task"][name] for name in names]
+    return digest_of([outline.digest, deciding_fields, *planned])
+
+
+class PlannedTask(NamedTuple):
+    """A task with its profiles and rubric, and its survey: a decision needs these and a config."""
+
+    task: Task
+    survey: Survey
+
+    @classmethod
+    def read(cls, content: Body, outline: SurveyOutline) -> Self:
+        """Return what the stored content of a task and the outline of its survey contain."""
+        task = with_planning_results(
+            Task.model_validate(content["task"]), **read_planning_results(content)
+        )
+        return cls(task, outline.survey(read_views(content)))
+
+    def decide(self, run: Run, config: Config, combiners: Combiners) -> Decision:
+        """Return the decision of the task under a config."""
+        evaluators = run.header.evaluators
+        audiences = [record.audience for record in evaluators.values()]
+        weighed = weigh_stakeholders(self.task, config.weights, audiences, find_tensions)
+        return build_decision(self.task, self.survey, config, evaluators, combiners, *weighed)
+
+
+def require_content(run: Run, task_id: str) -> Body:
+    """Return the stored content of a task. Raises `InputError` where its texts were erased."""
+    content = run.task_content(task_id)
+    if content is None:
+        problem = (
+            f"the texts of task {task_id!r} were erased, so its weights cannot be computed again"
+        )
+        raise InputError(f"{run.folder}: {problem}; re-score it with unchanged settings alone")
+    return content
+
+
+def task_decisions(
+    run: Run,
+    config: Config,
+    combiners: Combiners,
+    revise: Callable[[Task], Task] | None = None,
+) -> Callable[[str], Decision]:
     """Return a function that returns a task's decision under another config; tasks with the same inputs share one.
 
-    It raises `InputError` where the texts of the task were erased and the config changed.
+    `revise` changes each task beforehand. The function raises `InputError` where the texts of the task were erased and
+    the config changed.
     """
-    if config == run.config:
+    if config == run.config and revise is None:
         return run.decision_of
     by_inputs: dict[str, Decision] = {}
 
     def decision_for(task_id: str) -> Decision:
-        content = run.task_content(task_id)
-        if content is None:
-            problem = f"the texts of task {task_id!r} were erased, so its weights cannot be computed again"
-            raise InputError(f"{run.folder}: {problem}; re-score it with unchanged settings alone")
+        content = require_content(run, task_id)
         outline = run.survey_outline_of(task_id)
-        planned = (content.get("profiles"), content.get("rubric"))
-        deciding_fields = [
-            content["task"][name] for name in ("stakeholders", "tensions", "rubric", "reviewers")
-        ]
-        inputs_digest = digest_of([outline.digest, deciding_fields, *planned])
+        inputs_digest = digest_deciding_inputs(content, outline)
         if inputs_digest not in by_inputs:
-            task = with_planning_results(
-                Task.model_validate(content["task"]), **read_planning_results(content)
-            )
-            survey = outline.survey(read_views(content))
-            evaluators = run.header.evaluators
-            audiences = [record.audience for record in evaluators.values()]
-            weighed = weigh_stakeholders(task, config.weights, audiences, find_tensions)
-            by_inputs[inputs_digest] = build_decision(
-                task, survey, config, evaluators, combiners, *weighed
-            )
+            planned = PlannedTask.read(content, outline)
+            if revise is not None:
+                planned = planned._replace(task=revise(planned.task))
+            by_inputs[inputs_digest] = planned.decide(run, config, combiners)
         return by_inputs[inputs_digest]
 
     return decision_for

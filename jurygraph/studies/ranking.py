@@ -1,0 +1,417 @@
+"""The order of a run's agents: how sure it is, and how far it is from turning if a setting had another value.
+
+A run is decided again under other settings with the code of `rescore`, without a call. An order can turn for two
+reasons that have nothing to do with each other: other tasks would have been drawn, which the interval of a difference
+shows, or somebody would have chosen another weight, which is searched for here.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from math import fsum
+from typing import NamedTuple, get_args
+
+import numpy as np
+
+from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.decision.recipe import STAKEHOLDERS
+from jurygraph.display import ProgressCallback, format_number
+from jurygraph.errors import InputError
+from jurygraph.inference.clusters import Estimate, interval_among, ratio_interval
+from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.deciding import VerdictTables
+from jurygraph.runs.workflows.rescoring import apply_settings
+from jurygraph.schema import Config
+from jurygraph.schema.plan import Rule
+from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.units import SINGULAR, describe_units, name_unit
+
+_STEPS = 8
+"""Steps from the lowest to the highest value of a setting at which a ranking is computed."""
+_BISECTIONS = 12
+_RINGS = tuple(2.0**power for power in range(-6, 8))
+"""Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
+_MAX_CONFIGS = 4096
+
+Rank = Callable[[float], dict[str, float]]
+"""A function of a setting's value that returns the mean reward of each agent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TriedSetting:
+    """A setting that decides how verdicts count: its key, its present value, and its range or its other choices."""
+
+    key: str
+    label: str
+    value: str
+    choices: Sequence[str] = ()
+    low: float = 0.0
+    high: float = 1.0
+
+    @property
+    def is_number(self) -> bool:
+        return not self.choices
+
+    @property
+    def name(self) -> str:
+        """Return the label without its explanation."""
+        return self.label.partition(",")[0]
+
+    @property
+    def same_sign_range(self) -> tuple[float, float]:
+        """Return the range without the values of another sign: with these a gain would become a penalty."""
+        present = float(self.value)
+        low = self.low if present <= 0.0 else max(self.low, 0.0)
+        high = self.high if present >= 0.0 else min(self.high, 0.0)
+        return low, high
+
+
+def list_combiners(run: Run) -> frozenset[tuple[str, str]]:
+    """Return the components of all decisions of a run, with their combiners; this reads every decision."""
+    decisions = [run.decision(record.key) for record in run.ledger.records("decision")]
+    return frozenset(
+        (spec.name, spec.combiner) for decision in decisions for spec in decision.specs
+    )
+
+
+def list_settings(config: Config, combiners: Collection[tuple[str, str]]) -> list[TriedSetting]:
+    """Return the settings that decide how verdicts count, with their values; `combiners` are those of the run."""
+    components = {component for component, _ in combiners}
+    names = {combiner for _, combiner in combiners}
+    settings = []
+    for name, weight in config.reward.items():
+        most = max(5.0, 4.0 * abs(weight))
+        settings.append(_number(f"reward.{name}", f"weight of {name}", weight, -most, most))
+    rubric = config.rubric
+    if names & set(_AGGREGATIONS):
+        if "gear" in names:
+            most = max(10.0, 4.0 * rubric.kappa)
+            label = "κ, how strictly prerequisites count"
+            settings.append(_number("rubric.kappa", label, rubric.kappa, 0.0, most))
+        label = "aggregation of the rubric"
+        settings.append(_choice("rubric.aggregation", label, rubric.aggregation, _AGGREGATIONS))
+    if STAKEHOLDERS in components:
+        weights = config.weights
+        most = max(100.0, 4.0 * weights.temperature)
+        label = "τ, how alike stakeholders count"
+        settings.append(_number("weights.temperature", label, weights.temperature, 0.01, most))
+        methods = ("calibrated", "uniform")
+        settings.append(
+            _choice("weights.method", "weights of stakeholders", weights.method, methods)
+        )
+    for index, gate in enumerate(config.gates):
+        name = "above" if gate.kind == "repetition" else "below"
+        off = "1 is off" if name == "above" else "0 is off"
+        label = f"{gate.kind} gate, where {gate.component} is {name} ({off})"
+        settings.append(_number(f"gates.{index}.{name}", label, getattr(gate, name), 0.0, 1.0))
+    rules = get_args(Rule)
+    settings.append(_choice("failure.rule", "what is not judged", config.failure.rule, rules))
+    return settings
+
+
+_AGGREGATIONS = ("flat", "gear", "hard-local", "hard-transitive")
+
+
+def _number(key: str, label: str, value: float, low: float, high: float) -> TriedSetting:
+    return TriedSetting(key=key, label=label, value=f"{value:.12g}", low=low, high=high)
+
+
+def _choice(key: str, label: str, value: str, choices: Sequence[str]) -> TriedSetting:
+    others = [choice for choice in choices if choice != value]
+    return TriedSetting(key=key, label=label, value=value, choices=others)
+
+
+class AgentRanker:
+    """Ranks the agents of a run, which must stay open, under other settings; each config is decided once.
+
+    Raises as `VerdictTables` and `rescore` do.
+    """
+
+    def __init__(self, run: Run, report: ProgressCallback = lambda count: None) -> None:
+        self.run = run
+        self.tables = VerdictTables(run, report)
+        responses = self.tables.responses
+        self.agents = sorted({response.agent for response in responses})
+        numbers = {agent: number for number, agent in enumerate(self.agents)}
+        self.agent = np.array([numbers[response.agent] for response in responses], dtype=np.int64)
+        names = [name_unit(response.task, response.group) for response in responses]
+        self.units = describe_units(names)
+        units = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        self.unit = np.array([units[name] for name in names], dtype=np.int64)
+        self._means: dict[str, dict[str, float]] = {}
+
+    def rank(self, settings: Sequence[str] = ()) -> dict[str, float]:
+        """Return the mean reward of each agent, without failed rewards, the best first; settings are as `--set`."""
+        config = apply_settings(self.run.config, settings)
+        key = config.model_dump_json()
+        if key not in self._means:
+            if len(self._means) >= _MAX_CONFIGS:
+                self._means.clear()
+            self._means[key] = self._mean_of_each(self.tables.decide(config))
+        return self._means[key]
+
+    def _mean_of_each(self, rewards: Floats) -> dict[str, float]:
+        means = {}
+        for number, agent in enumerate(self.agents):
+            values = rewards[(self.agent == number) & ~np.isnan(rewards)].tolist()
+            if values:
+                means[agent] = fsum(values) / len(values)
+        return dict(sorted(means.items(), key=lambda item: (-item[1], item[0])))
+
+    def along(self, key: str, settings: Sequence[str] = ()) -> Rank:
+        """Return the ranking as a function of one setting; `settings` are tried with it."""
+        return lambda value: self.rank([*settings, f"{key}={value!r}"])
+
+
+class Overtaking(NamedTuple):
+    """A value of a setting at which two agents change places: below it `first` is ahead, from it on `second`."""
+
+    value: float
+    first: str
+    second: str
+
+
+def find_turns(rank: Rank, low: float, high: float) -> list[Overtaking]:
+    """Return where agents change places as a setting moves from `low` to `high`, by bisection between a few points.
+
+    Agents that change places and back between two of the points are not found.
+    """
+    points = [low + (high - low) * step / _STEPS for step in range(_STEPS + 1)]
+    means = [rank(point) for point in points]
+    turns = []
+    for (left, before), (right, after) in pairwise(zip(points, means, strict=True)):
+        for first, second in combinations(before, 2):
+            has_both = {first, second} <= after.keys()
+            if has_both and before[first] >= before[second] and _has_turned(after, first, second):
+                value = _bisect(rank, left, right, first, second)
+                turns.append(Overtaking(value, first, second))
+    return sorted(turns)
+
+
+def _has_turned(means: dict[str, float], first: str, second: str) -> bool:
+    """Return whether the second of two agents is ahead; False where one of them has no mean."""
+    return {first, second} <= means.keys() and means[first] < means[second]
+
+
+def _bisect(rank: Rank, start: float, end: float, first: str, second: str) -> float:
+    """Return the value nearest to `start` at which the second agent is ahead, as it is at `end`."""
+    for _ in range(_BISECTIONS):
+        middle = (start + end) / 2.0
+        if _has_turned(rank(middle), first, second):
+            end = middle
+        else:
+            start = middle
+    return end
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearestTurn:
+    """The smallest change of one setting that was found to turn two agents; `share` is its size by today's value."""
+
+    key: str
+    label: str
+    today: float
+    value: float
+    share: float
+
+    def __str__(self) -> str:
+        word = "less" if abs(self.value) < abs(self.today) else "more"
+        size = f"{100.0 * self.share:.3g} % {word}" if self.today else "today it is 0"
+        return f"with {self.label} at {self.value:.4g} instead of {self.today:g} ({size})"
+
+
+def find_nearest_turns(
+    ranker: AgentRanker,
+    settings: Sequence[TriedSetting],
+    pairs: Sequence[tuple[str, str]],
+    tried: Sequence[str],
+) -> list[NearestTurn | None]:
+    """Return for each pair of agents, of which the first is ahead, the smallest change that turns it.
+
+    Each setting moves alone, from its present value outwards on both sides; a pair is done with the first change of a
+    size that turns it, so that no setting is searched farther than the nearest one.
+    """
+    found: list[NearestTurn | None] = [None] * len(pairs)
+    numbers = [setting for setting in settings if setting.is_number]
+    inner = 0.0
+    for ring in _RINGS:
+        still_open = [index for index, turn in enumerate(found) if turn is None]
+        if not still_open:
+            break
+        turns: dict[int, list[NearestTurn]] = {index: [] for index in still_open}
+        for setting in numbers:
+            for start, end in _steps(setting, inner, ring):
+                rank = ranker.along(setting.key, tried)
+                after = rank(end)
+                for index in still_open:
+                    if _has_turned(after, *pairs[index]):
+                        value = _bisect(rank, start, end, *pairs[index])
+                        turns[index].append(_nearest(setting, value))
+        for index, candidates in turns.items():
+            found[index] = min(candidates, key=lambda turn: (turn.share, turn.key), default=None)
+        inner = ring
+    return found
+
+
+def _steps(setting: TriedSetting, inner: float, outer: float) -> Iterator[tuple[float, float]]:
+    """Yield the steps of a setting, from one size of a change to the next: down and up, as far as its range goes."""
+    today = float(setting.value)
+    low, high = setting.same_sign_range
+    scale = abs(today) or 1.0
+    for sign in (-1.0, 1.0):
+        start = min(max(today + sign * inner * scale, low), high)
+        end = min(max(today + sign * outer * scale, low), high)
+        if start != end:
+            yield start, end
+
+
+def _nearest(setting: TriedSetting, value: float) -> NearestTurn:
+    today = float(setting.value)
+    return NearestTurn(
+        key=setting.key,
+        label=setting.name,
+        today=today,
+        value=value,
+        share=abs(value - today) / (abs(today) or 1.0),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbours:
+    """Two agents that follow each other in the order, and what could turn them.
+
+    Attributes:
+        difference: of their mean rewards, over the tasks, or groups of tasks, that both have; its interval holds
+            together with those of all pairs.
+        units: what these are called, and `count` their number.
+        is_clear: whether the interval is above 0, so that other tasks would hardly turn the order.
+        turn: the smallest change of a setting that turns them; None where none was found.
+    """
+
+    first: str
+    second: str
+    difference: float | None
+    low: float | None
+    high: float | None
+    units: str
+    count: int
+    is_clear: bool
+    turn: NearestTurn | None
+
+    def sentences(self) -> list[str]:
+        ahead = f"{_name(self.first)} is ahead of {_name(self.second)}"
+        tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR[self.units]}"
+        if self.difference is None:
+            size = f"{ahead}, but they have no scored task in common."
+        elif self.low is None or self.high is None:
+            by = format_number(self.difference)
+            size = f"{ahead} by {by}; how sure that is cannot be told from {tasks}."
+        else:
+            by = f"{format_number(self.difference)}"
+            ends = f"{format_number(self.low)} to {format_number(self.high)}"
+            doubt = "" if self.is_clear else ": that may be chance"
+            size = f"{ahead} by {by} ({ends}, paired over {tasks}){doubt}."
+        change = "No change of a single setting that was tried turns them."
+        if self.turn is not None:
+            change = f"They change places {self.turn}."
+        return [size, change]
+
+
+def _name(agent: str) -> str:
+    return agent or "(no agent)"
+
+
+def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
+    """Return the order of the agents under the config, or with the settings that are tried, and what could turn it.
+
+    Raises `InputError` where no reward has a value.
+    """
+    config = apply_settings(ranker.run.config, tried)
+    means = ranker.rank(tried)
+    if not means:
+        raise InputError(f"{ranker.run.folder}: no reward has a value, so there is nothing to rank")
+    rewards = ranker.tables.decide(config)
+    settings = list_settings(config, list_combiners(ranker.run))
+    pairs = list(pairwise(means))
+    turns = find_nearest_turns(ranker, settings, pairs, tried)
+    neighbours = [
+        _compare(ranker, rewards, pair, turn, len(pairs))
+        for pair, turn in zip(pairs, turns, strict=True)
+    ]
+    agents = [_describe_agent(ranker, rewards, agent) for agent in means]
+    searched = [setting.key for setting in settings if setting.is_number]
+    figures = {
+        "settings": list(tried),
+        "agents": agents,
+        "pairs": neighbours,
+        "searched": searched,
+    }
+    columns = {
+        "agent": "name",
+        "mean reward": "mean",
+        "responses": "responses",
+        "left out": "left_out",
+    }
+    rows = [{**row, "name": _name(row["agent"])} for row in agents]
+    sections: list[str | ReportTable] = [ReportTable.of(columns, rows)]
+    for pair in neighbours:
+        sections += pair.sentences()
+    by_name = {row["name"]: row["mean"] for row in rows}
+    series = PlotSeries.with_intervals("mean reward", by_name)
+    plots = [Plot("Mean reward of each agent, with its 95 % interval", "points", [series])]
+    return Report(figures, sections, [*_notes(searched)], plots)
+
+
+def _notes(searched: Sequence[str]) -> Iterator[str]:
+    yield (
+        f"searched, one at a time: {', '.join(searched)}; from today's value outwards in steps that double, from 1/64 "
+        "of it on, then by bisection. Two turns between two steps are missed, and so are changes of several settings "
+        "at once; a weight keeps its sign"
+    )
+    yield "intervals of differences hold together, with 95 %, for all pairs; failed rewards are in no mean"
+
+
+def _describe_agent(ranker: AgentRanker, rewards: Floats, agent: str) -> Figures:
+    is_own = ranker.agent == ranker.agents.index(agent)
+    is_scored = is_own & ~np.isnan(rewards)
+    mean = ratio_interval(*_by_unit(ranker.unit, rewards, is_scored))
+    responses = int(np.count_nonzero(is_own))
+    left_out = responses - int(np.count_nonzero(is_scored))
+    return {"agent": agent, "mean": mean, "responses": responses, "left_out": left_out}
+
+
+def _by_unit(unit: Ints, rewards: Floats, rows: Bools) -> tuple[Floats, Floats]:
+    """Return the sum and the number of some rewards of each unit, [U]."""
+    units = int(unit.max(initial=-1)) + 1
+    sums = np.bincount(unit[rows], rewards[rows], minlength=units).astype(np.float64)
+    counts = np.bincount(unit[rows], minlength=units).astype(np.float64)
+    return sums, counts
+
+
+def _compare(
+    ranker: AgentRanker,
+    rewards: Floats,
+    pair: tuple[str, str],
+    turn: NearestTurn | None,
+    pairs: int,
+) -> Neighbours:
+    means = []
+    for agent in pair:
+        is_scored = (ranker.agent == ranker.agents.index(agent)) & ~np.isnan(rewards)
+        sums, counts = _by_unit(ranker.unit, rewards, is_scored)
+        means.append(sums / np.where(counts > 0, counts, np.nan))
+    differences = means[0] - means[1]
+    shared = differences[~np.isnan(differences)]
+    estimate: Estimate | None = ratio_interval(shared, np.ones(len(shared)))
+    low, high = (None, None) if estimate is None else interval_among(estimate, pairs)
+    return Neighbours(
+        first=pair[0],
+        second=pair[1],
+        difference=None if estimate is None else estimate.value,
+        low=low,
+        high=high,
+        units=ranker.units,
+        count=len(shared),
+        is_clear=low is not None and low > 0.0,
+        turn=turn,
+    )

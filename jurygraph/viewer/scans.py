@@ -1,0 +1,69 @@
+"""Work on a whole run, such as a ranking or a verification: in a thread of its own, so that pages do not wait for it.
+
+The thread opens the run itself: a ledger and an index belong to the thread of the pages.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import TypeVar
+
+from jurygraph.runs.run import Run
+from jurygraph.studies.ranking import AgentRanker
+
+T = TypeVar("T")
+
+
+class Scans:
+    """The scans of one run, one after another. The verdicts of the last ranking stay in memory while the run does."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="jurygraph-scan")
+        self._ranker: AgentRanker | None = None
+        self._is_ending = False
+
+    async def rank(self, function: Callable[[AgentRanker], T]) -> T:
+        """Return what a function computes with the ranker of the run as it is now."""
+        return await self.call(lambda: function(self._current_ranker()))
+
+    async def read(self, function: Callable[[Run], T]) -> T:
+        """Return what a function reads of the run."""
+        return await self.call(lambda: self._read(function))
+
+    async def call(self, function: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, function)
+
+    def begin_ranking(self) -> None:
+        """Read the verdicts meanwhile, so that the first setting that is tried need not wait for all of it."""
+        self._executor.submit(self._current_ranker)
+
+    def close(self) -> None:
+        """End the scan that runs, as soon as it reports its progress, and forget the others."""
+        self._is_ending = True
+        self._executor.shutdown(cancel_futures=True)
+        if self._ranker is not None:
+            self._ranker.run.close()
+
+    def go_on(self, count: int) -> None:
+        """Take note of progress; raises `CancelledError` where the server ends."""
+        if self._is_ending:
+            raise CancelledError("the server ends")
+
+    def _read(self, function: Callable[[Run], T]) -> T:
+        with closing(Run.open(self._folder)) as run:
+            return function(run)
+
+    def _current_ranker(self) -> AgentRanker:
+        run = Run.open(self._folder)
+        if self._ranker is not None:
+            if self._ranker.run.ledger.head == run.ledger.head:
+                run.close()
+                return self._ranker
+            self._ranker.run.close()
+            self._ranker = None
+        self._ranker = AgentRanker(run, self.go_on)
+        return self._ranker

@@ -1,0 +1,91 @@
+"""A run that is decided from tables of its verdicts has the rewards of `rescore`, bit for bit."""
+
+import math
+import random
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph.errors import InputError, JurygraphError
+from jurygraph.runs.run import Run
+from jurygraph.runs.workflows import deciding
+from jurygraph.runs.workflows.deciding import VerdictTables
+from jurygraph.runs.workflows.erasure import erase
+from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from tests.runs.sample_runs import traces_of
+
+SETTINGS = {
+    "plain": (
+        "reward.same={}",
+        "reward={{same: {}}}",
+        "scale={}",
+        "failure.rule=strict",
+        "failure.rule=gear",
+        "failure.min_coverage=0.9",
+        "failure.group_rule=drop-criterion",
+        "clip=[0, 0.5]",
+        "gates=[{{kind: format, component: same, below: 0.{}}}]",
+    ),
+    "rich": (
+        "rubric.kappa={}",
+        "rubric.aggregation=hard-local",
+        "rubric.exact=never",
+        "weights.temperature={}",
+        "weights.method=uniform",
+        "weights.welfare=nash",
+        "panel.min_confidence=0.{}",
+        "panel.vote=all-seats",
+        "reward.rubric={}",
+        "failure.rule=strict",
+        "failure.group_rule=drop-criterion",
+        "gates=[{{kind: format, component: place, below: 0.{}}}]",
+    ),
+}
+
+
+def draw_settings(name: str, seed: int) -> list[str]:
+    draw = random.Random(f"{name} {seed}")
+    chosen = draw.sample(SETTINGS[name], draw.randint(1, 3))
+    return [setting.format(draw.randint(1, 9)) for setting in chosen]
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_fifty_random_changes_give_the_rewards_of_rescore(
+    request: Any, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deciding, "_BATCH_VERDICTS", 40)  # several tables, which are joined
+    with closing(Run.open(request.getfixturevalue(name))) as run:
+        tables = VerdictTables(run)
+        names = [origin.response for origin in tables.responses]
+        assert sorted(names) == sorted(trace.response_id for trace in run.traces())
+        decided = 0
+        for seed in range(25):
+            config = apply_settings(run.config, draw_settings(name, seed))
+            folder = tmp_path / f"{name}-{seed}"
+            try:
+                rescore(run, folder, config, lambda count: None)
+            except JurygraphError as error:  # such as a gate on a component that is not there
+                with pytest.raises(type(error)):
+                    tables.decide(config)
+                continue
+            decided += 1
+            rewards = dict(zip(names, tables.decide(config).tolist(), strict=True))
+            for trace in traces_of(folder):
+                expected = trace.reward.value
+                found = rewards[trace.response_id]
+                assert math.isnan(found) if expected is None else found.hex() == expected.hex()
+        assert decided > 20
+
+
+def test_a_task_without_its_texts_is_decided_with_unchanged_settings_alone(plain: Path) -> None:
+    with closing(Run.open(plain)) as run:
+        task = next(run.traces()).task_id
+        before = VerdictTables(run).decide(run.config)
+    erase(plain, "task", task, "as its author wished")
+    with closing(Run.open(plain)) as run:
+        tables = VerdictTables(run)
+        assert sorted(map(str, tables.decide(run.config))) == sorted(map(str, before))
+        with pytest.raises(InputError, match="were erased"):
+            tables.decide(apply_settings(run.config, ["failure.rule=strict"]))

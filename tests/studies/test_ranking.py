@@ -1,0 +1,95 @@
+"""How far an order of agents is from turning, by settings and by chance."""
+
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.errors import InputError
+from jurygraph.runs.run import Run
+from jurygraph.studies.ranking import AgentRanker, measure_ranking
+from tests.command import run_command
+
+
+def kind(task: jg.TaskView, response: jg.Response) -> float:
+    return response.text.count("k") / 10
+
+
+def brief(task: jg.TaskView, response: jg.Response) -> float:
+    return response.text.count("b") / 10
+
+
+SETTINGS: Any = {"evaluators": [kind, brief], "reward": {"kind": 0.5, "brief": 0.5}}
+
+
+@pytest.fixture
+def ranker(tmp_path: Path) -> Iterator[AgentRanker]:
+    """Of a run with an agent that is kind, one that is brief, and one that is worse than both."""
+    draw = random.Random(0)
+    with jg.Jury(**SETTINGS) as jury, jury.record(tmp_path / "run"):
+        for number in range(12):
+            more = draw.randint(0, 2)
+            texts = {
+                "kind": "k" * (7 + more) + "b" * 2,
+                "brief": "b" * (7 + draw.randint(0, 2)) + "k",
+                "poor": "k",
+            }
+            responses = [
+                jg.Response(id=f"{number}/{agent}", agent=agent, text=text)
+                for agent, text in texts.items()
+            ]
+            jury.score(jg.Task(id=f"t{number}", query="?"), responses)
+    with closing(Run.open(tmp_path / "run")) as run:
+        yield AgentRanker(run)
+
+
+def test_the_nearest_change_turns_two_agents_and_a_smaller_one_does_not(
+    ranker: AgentRanker,
+) -> None:
+    report = measure_ranking(ranker)
+    first, second = report.figures["pairs"]
+    assert (first.first, first.second, second.second) == ("kind", "brief", "poor")
+    turn = first.turn
+    assert turn is not None
+    assert turn.key in ("reward.kind", "reward.brief")
+    means = ranker.rank([f"{turn.key}={turn.value!r}"])
+    assert list(means)[:2] == ["brief", "kind"]
+    nearer = turn.today + 0.99 * (turn.value - turn.today)
+    assert next(iter(ranker.rank([f"{turn.key}={nearer!r}"]))) == "kind"
+    sentence = first.sentences()[1]
+    assert f"instead of {turn.today:g}" in sentence
+    # No weight of the same sign makes the one that is worse in everything the better one.
+    assert second.turn is None
+
+
+def test_an_order_that_other_tasks_would_turn_is_called_chance(ranker: AgentRanker) -> None:
+    _, second = measure_ranking(ranker).figures["pairs"]
+    assert second.is_clear
+    equal, _ = measure_ranking(ranker, ["reward.brief=0.57"]).figures["pairs"]
+    assert equal.difference is not None
+    assert not equal.is_clear
+    assert "that may be chance" in equal.sentences()[0]
+
+
+def test_the_command_tries_settings_and_refuses_other_questions(
+    ranker: AgentRanker, tmp_path: Path
+) -> None:
+    command = ("study", "ranking", tmp_path / "run")
+    assert "kind is ahead of brief" in run_command(*command).out
+    assert "brief is ahead of kind" in run_command(*command, "--set", "reward.kind=0.3").out
+    refused = run_command(*command, "--set", "evaluators.0.name=x")
+    assert (refused.code, "changes the questions" in refused.err) == (2, True)
+
+
+def test_a_run_without_rewards_has_no_order(tmp_path: Path) -> None:
+    def broken(task: jg.TaskView, response: jg.Response) -> float:
+        raise ConnectionError("the line is dead")
+
+    with jg.Jury(evaluators=[broken], record=tmp_path / "run") as jury:
+        jury.score(jg.Task(id="t", query="?"), ["a"])
+    with closing(Run.open(tmp_path / "run")) as run, pytest.raises(InputError, match="to rank"):
+        measure_ranking(AgentRanker(run))
