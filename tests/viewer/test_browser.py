@@ -226,8 +226,15 @@ def test_a_report_opens_from_a_file_and_can_be_read_by_everybody(
     assert run_command("report", runs / "trips", "-o", report).code == 0
     name = "travelplanner-train-28/impossible-leg"
     assert run_command("report", runs / "trips", "-o", response, "--response", name).code == 0
+    certificate = tmp_path / "certificate.html"
+    ended = run_command("study", "certify", runs / "trips", "--html", certificate, "--json")
+    assert ended.code == 0
+    page.goto(certificate.as_uri())
+    check_access(page)
+    assert "Not measured" in page.locator(".lede").inner_text()
+    assert page.locator("svg.interval").count() > 0
     page.set_viewport_size({"width": 360, "height": 800})
-    for written in (report, response):
+    for written in (certificate, report, response):
         page.goto(written.as_uri())
         check_access(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
