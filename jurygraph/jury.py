@@ -714,7 +714,7 @@ class _Scoring:
         self._sink = sink
         self._listener = listener
         self._size = jury._batch_size
-        self._batches = split_into_batches(enumerate(groups), self._share_of_batch, self._size)
+        self._batches = split_into_batches(enumerate(groups), self._size_in_batch, self._size)
         self._in_work = GroupsInWork()
         self._tasks: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
@@ -722,7 +722,7 @@ class _Scoring:
         self._responses_in_work = 0
         self._responses_waiting = 0
 
-    def _share_of_batch(self, numbered: tuple[int, Group]) -> int:
+    def _size_in_batch(self, numbered: tuple[int, Group]) -> int:
         """Return a group's number of responses; a whole batch if a model plans it, for which others would wait."""
         _, group = numbered
         is_planned_by_model = group.plan is None and self._jury._plans_by_model

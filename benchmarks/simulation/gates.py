@@ -8,7 +8,7 @@ exceeds it by a fiftieth.
 import numpy as np
 
 from jurygraph.arrays import Floats
-from jurygraph.decision.table import calibrate
+from jurygraph.decision.table import apply_calibration
 from jurygraph.schema import CalibrationMethod
 from jurygraph.studies.calibration import LabelledScores, fit_calibration, threshold_for
 
@@ -46,7 +46,7 @@ def break_promise(
     gate = threshold_for(labelled, fitted, RATE)
     if gate is None:
         return False
-    return bool(rejected[calibrate(scores, fitted) >= gate["threshold"]].sum() > RATE)
+    return bool(rejected[apply_calibration(scores, fitted) >= gate["threshold"]].sum() > RATE)
 
 
 def _level_shares(levels: int) -> Floats:

@@ -114,7 +114,7 @@ def open_in_worker(evaluator: Evaluator) -> Callable[[str], Any]:
         result = evaluator.answer(EvaluatorInput(**dict(read), client=client))
         if inspect.isawaitable(result):
             result = runner.run(_wait(result))
-        return _write_answer(result)
+        return _to_json_answer(result)
 
     evaluator.open()
     return answer
@@ -124,14 +124,14 @@ async def _wait(result: Awaitable[Any]) -> Any:
     return await result
 
 
-def _write_answer(answer: Any) -> Any:
+def _to_json_answer(answer: Any) -> Any:
     """Return an answer as plain JSON, also one that will be refused. Raises TypeError for what JSON cannot express."""
     if isinstance(answer, Verdict):
         return {"verdict": answer.model_dump(mode="json")}
     if hasattr(answer, "tolist"):  # of NumPy
         answer = answer.tolist()
     if isinstance(answer, list | tuple):
-        return [_write_answer(item) for item in answer]
+        return [_to_json_answer(item) for item in answer]
     if answer is not None and not isinstance(answer, str | bool | int | float):
         raise TypeError(f"expected a Verdict, a number or a boolean, got {type(answer).__name__}")
     return answer

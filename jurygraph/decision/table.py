@@ -211,7 +211,7 @@ class VerdictTable:
             columns = columns._replace(met=met)
         if name in spec_input.calibration:
             # The value of any other cell than a judged one follows from its outcome.
-            calibrated = calibrate(columns.value, spec_input.calibration[name])
+            calibrated = apply_calibration(columns.value, spec_input.calibration[name])
             value = np.where(columns.outcome == OK, calibrated, columns.value)
             columns = columns._replace(value=value, met=value >= met_from)
         if (columns.outcome == NO_VARIANTS).any():
@@ -419,7 +419,7 @@ def fill_columns(rows: int, cells: VerdictCells, turn_size: int = 1) -> ScoreArr
     return scores
 
 
-def calibrate(scores: Floats, calibration: ScoreCalibration) -> Floats:
+def apply_calibration(scores: Floats, calibration: ScoreCalibration) -> Floats:
     """Return the calibrated value of each score, of any shape."""
     knots = np.array(calibration.scores)
     values = np.array(calibration.calibrated)

@@ -18,7 +18,7 @@ from jurygraph.decision.table import (
     ScoreArrays,
     VerdictCells,
     VerdictTable,
-    calibrate,
+    apply_calibration,
     deciding_turns,
     fill_columns,
     ok_outcome,
@@ -342,7 +342,7 @@ def _calibrate(
         return score
     if ok_outcome(verdict.gated_by, verdict.unsupported) != OK:
         return score
-    return float(calibrate(np.array(score), calibration))
+    return float(apply_calibration(np.array(score), calibration))
 
 
 def _read_inputs(decision: Decision) -> tuple[dict[str, float], dict[str, int]]:

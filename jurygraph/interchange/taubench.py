@@ -42,7 +42,7 @@ class TauTask(ImportedRow):
     user_id: str | None = None
 
 
-class RunInfo(ImportedRow):
+class SimulationInfo(ImportedRow):
     task: TauTask
 
 
@@ -55,7 +55,7 @@ class _Outcome(ImportedRow):
 class RunResult(_Outcome):
     """A result of tau-bench's own file."""
 
-    info: RunInfo
+    info: SimulationInfo
     traj: tuple[Any, ...]
 
 

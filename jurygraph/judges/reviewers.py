@@ -461,7 +461,7 @@ class ReviewerJudge(Evaluator):
         chosen = left[self._pool].first_examples(equal_count)
         if chosen.examples:
             return await self._predict(inputs, chosen)
-        reason = _explain_abstention(inputs, self._pool, left)
+        reason = _explain_missing_examples(inputs, self._pool, left)
         return Verdict.abstain(reason).model_copy(update={"examples": chosen.uses})
 
     async def _predict(self, inputs: EvaluatorInput, chosen: ShownExamples) -> Verdict:
@@ -536,7 +536,7 @@ class Personalized(ReviewerJudge):
     _pool = "own"
 
 
-def _explain_abstention(
+def _explain_missing_examples(
     inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]
 ) -> str:
     """Explain why no example of a pool is shown: nothing remains of it, or nothing of the other pool."""

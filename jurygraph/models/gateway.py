@@ -44,7 +44,7 @@ from jurygraph.models.request import (
 )
 from jurygraph.safety.redaction import Redactor, process_redactor
 from jurygraph.schema import Call, Message, canonical_json
-from jurygraph.schema.frozen_model import split_evenly
+from jurygraph.schema.frozen_model import split_into_pieces
 
 if TYPE_CHECKING:
     from jurygraph.models.cache import Cache
@@ -537,7 +537,7 @@ def size_of_messages(request: Request) -> int:
     return sum(
         len(piece.encode("utf-8", "replace"))
         for message in request.messages
-        for piece in split_evenly(message.content)
+        for piece in split_into_pieces(message.content)
     )
 
 

@@ -29,7 +29,7 @@ from rapidfuzz.distance import Indel
 
 from jurygraph.messages import quote
 from jurygraph.schema.conversation import RenderedText, Turn
-from jurygraph.schema.frozen_model import split_evenly
+from jurygraph.schema.frozen_model import split_into_pieces
 from jurygraph.schema.verdict import RESPONSE_GATES, ResponseGate
 
 INVISIBLE = (
@@ -653,7 +653,7 @@ class Fence:
     def _enclose(self, text: str, name: str) -> str:
         for turn in count():
             content = hmac.new(self.key or _NO_KEY, f"{turn} {name} ".encode(), "sha256")
-            for piece in split_evenly(text):
+            for piece in split_into_pieces(text):
                 content.update(piece.encode("utf-8", "backslashreplace"))
             mark = content.hexdigest()[: self.mark_length]
             if mark not in text:

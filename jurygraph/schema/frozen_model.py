@@ -240,7 +240,7 @@ def _write_in_pieces(value: Any) -> Iterator[bytes]:
         yield canonical_json(value)
     elif kind is str:
         yield b'"'
-        for piece in split_evenly(value):
+        for piece in split_into_pieces(value):
             yield encode_basestring_ascii(piece)[1:-1].encode("ascii")
         yield b'"'
     elif kind is dict:
@@ -259,7 +259,7 @@ def _write_in_pieces(value: Any) -> Iterator[bytes]:
         yield b"]"
 
 
-def split_evenly(text: str) -> Iterator[str]:
+def split_into_pieces(text: str) -> Iterator[str]:
     """Yield the pieces of a long text, so that its bytes are not in memory all at once."""
     for start in range(0, len(text), _LONG_TEXT):
         yield text[start : start + _LONG_TEXT]

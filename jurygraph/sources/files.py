@@ -42,7 +42,7 @@ UTF8_MARK = b"\xef\xbb\xbf"
 
 _CHUNK = 1 << 20
 # ENOENT: no folder for temporary files is usable.
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)
+_DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def require_temporary_space() -> Iterator[None]:
     try:
         yield
     except (OSError, sqlite3.OperationalError) as error:
-        if isinstance(error, OSError) and error.errno not in _NO_ROOM:
+        if isinstance(error, OSError) and error.errno not in _DISK_FULL_ERRORS:
             raise
         problem = f"there is no space for temporary files ({error})"
         raise InputError(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jurygraph.arrays import Floats, Ints
-from jurygraph.decision.table import calibrate
+from jurygraph.decision.table import apply_calibration
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import ratio_interval, share_interval
 from jurygraph.messages import did_you_mean, quote
@@ -125,7 +125,7 @@ def cross_fit(
     for fold in range(FOLDS):
         inside = folds == fold
         fitted = fit_calibration(labelled.scores[~inside], labelled.targets[~inside], method)
-        calibrated[inside] = calibrate(labelled.scores[inside], fitted)
+        calibrated[inside] = apply_calibration(labelled.scores[inside], fitted)
         constant[inside] = labelled.targets[~inside].mean()
     return calibrated, constant
 
@@ -145,7 +145,7 @@ def threshold_for(
     """
     from scipy.stats import beta
 
-    calibrated = calibrate(labelled.scores, fitted)
+    calibrated = apply_calibration(labelled.scores, fitted)
     is_negative = labelled.targets < 0.5
     tasks = labelled.tasks[is_negative]
     lowest = None

@@ -299,8 +299,8 @@ def report(comparisons: Comparisons) -> Report:
     tasks that are right in both orders, with its interval; None unless pairs are judged in both.
     """
     by_benchmark = _group(comparisons.outcomes, "benchmark")
-    published_first = sorted(by_benchmark, key=lambda name: (name not in _CATEGORIES, name))
-    benchmarks = [_measure(name, by_benchmark[name]) for name in published_first]
+    sorted_names = sorted(by_benchmark, key=lambda name: (name not in _CATEGORIES, name))
+    benchmarks = [_measure(name, by_benchmark[name]) for name in sorted_names]
     failed = []
     for outcome in comparisons.outcomes:
         if outcome.duel.result == "failed":

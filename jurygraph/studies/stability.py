@@ -135,7 +135,7 @@ class DriftSummary(NamedTuple):
     explained: Estimate | None
 
 
-def summarize_drift(
+def diagnose_drift(
     units: Sequence[tuple[Floats, Floats, Floats]], clusters: Sequence[str]
 ) -> DriftSummary:
     """Return Table 3's diagnostics of at least one unit: its variants' weights and utilities [V, n], and scores [V].
@@ -640,7 +640,7 @@ def _drift_sections(
                 arrays.append(weighted[2])
                 worst.append(_worst_variant(*weighted))
         if clusters:
-            summary = summarize_drift(arrays, clusters)
+            summary = diagnose_drift(arrays, clusters)
             record = {"protocol": protocol, "stakeholders": size, **summary._asdict()}
             figures["drift"].append(record)
             cells.append([str(size), *summary])

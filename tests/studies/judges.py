@@ -23,7 +23,7 @@ _STOP_WORDS = frozenset(
     "well made make long way part point every thing things both another after before while still just like most "
     "other others again through between".split()
 )
-_MIN_SHARE = 1 / 3
+_MIN_REPORTED_SHARE = 1 / 3
 """How much of what is looked for has to stand in a response: reply_honestly ones have it, however they put it."""
 
 _FAVOURABLE = (
@@ -215,7 +215,7 @@ def _word_stems(text: str) -> set[str]:
 
 def _fill_fields(fields: Mapping[str, Any], share: float, quotes: list[str]) -> dict[str, Any]:
     """Return a reply of this form for this share."""
-    met, likely = share >= _MIN_SHARE, min(1.0, share / _MIN_SHARE / 2)
+    met, likely = share >= _MIN_REPORTED_SHARE, min(1.0, share / _MIN_REPORTED_SHARE / 2)
     values: dict[str, Any] = {
         "reason": "as it reads",
         **_part_reply(share, quotes),
@@ -228,5 +228,5 @@ def _fill_fields(fields: Mapping[str, Any], share: float, quotes: list[str]) -> 
 
 
 def _part_reply(share: float, quotes: list[str]) -> dict[str, Any]:
-    met = share >= _MIN_SHARE
+    met = share >= _MIN_REPORTED_SHARE
     return {"quotes": quotes if met else [], "met": met}

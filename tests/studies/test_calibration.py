@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.arrays import Floats
-from jurygraph.decision.table import calibrate
+from jurygraph.decision.table import apply_calibration
 from jurygraph.errors import InputError
 from jurygraph.schema import CalibrationMethod, ScoreCalibration
 from jurygraph.studies.calibration import (
@@ -38,9 +38,9 @@ def test_violators_are_pooled_and_the_map_is_linear_between_knots() -> None:
         np.array([0.1, 0.2, 0.3, 0.9]), np.array([0.0, 1.0, 0.0, 1.0]), "isotonic"
     )
     assert (fitted.scores, fitted.calibrated) == ((0.1, 0.2, 0.3, 0.9), (0.0, 0.5, 0.5, 1.0))
-    assert calibrate(np.array([0.0, 0.15, 0.25, 0.6, 1.0]), fitted).tolist() == pytest.approx(
-        [0.0, 0.25, 0.5, 0.75, 1]
-    )
+    assert apply_calibration(
+        np.array([0.0, 0.15, 0.25, 0.6, 1.0]), fitted
+    ).tolist() == pytest.approx([0.0, 0.25, 0.5, 0.75, 1])
 
 
 units = st.floats(0.0, 1.0)
@@ -58,7 +58,7 @@ def test_a_map_never_falls_and_stays_between_its_ends(
     fitted = ScoreCalibration(
         method="isotonic", labels=1, scores=tuple(rising), calibrated=tuple(values)
     )
-    found = calibrate(np.sort(np.array(scores)), fitted)
+    found = apply_calibration(np.sort(np.array(scores)), fitted)
     assert (np.diff(found) >= 0.0).all()
     assert values[0] <= found.min() <= found.max() <= values[-1]
 
@@ -70,7 +70,7 @@ def test_the_calibration_of_a_simulated_judge_is_found(method: CalibrationMethod
     scores = rng.uniform(0.02, 0.98, 4000)
     chances = 1.0 / (1.0 + 2.0 / np.sqrt(scores / (1.0 - scores)))
     fitted, found = report(judged(scores, chances, rng), method)
-    assert np.abs(calibrate(scores, fitted) - chances).mean() < 0.03
+    assert np.abs(apply_calibration(scores, fitted) - chances).mean() < 0.03
     figures = found.to_json()
     assert figures["gain"]["low"] > 0.0
     assert figures["rows"]["calibrated"]["ece"] < 0.03 < figures["rows"]["as judged"]["ece"]
@@ -95,7 +95,7 @@ def test_planted_identities_gain_nothing() -> None:
     labelled = LabelledScores(
         "q", rng.random(100)[tasks], (rng.random(100) < 0.5)[tasks] * 1.0, tasks
     )
-    unfolded = calibrate(
+    unfolded = apply_calibration(
         labelled.scores, fit_calibration(labelled.scores, labelled.targets, "isotonic")
     )
     calibrated, constant = cross_fit(labelled, "isotonic", 0)

@@ -159,7 +159,7 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
 
 
-_MIN_SHARE = 0.1
+_MIN_REPORTED_SHARE = 0.1
 _MIN_SECONDS = 2.0
 
 
@@ -212,7 +212,7 @@ def _progress_lines(
         nonlocal done, reported, reported_at
         done = done + count
         now = time.monotonic()
-        if done - reported >= _MIN_SHARE * total and now - reported_at >= _MIN_SECONDS:
+        if done - reported >= _MIN_REPORTED_SHARE * total and now - reported_at >= _MIN_SECONDS:
             reported = done
             reported_at = now
             line = f"{label}: {done} of {total} {what} ({done / total:.0%})"

@@ -74,7 +74,7 @@ _SETTINGS = {
     "LITELLM_MODE": "PRODUCTION",  # else a .env file is read, and its keys are unknown to the redactor
 }
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
-_OLLAMA = ("ollama/", "ollama_chat/")
+_OLLAMA_PREFIXES = ("ollama/", "ollama_chat/")
 _MILLION = 1_000_000
 
 _KINDS = {"ContextWindowExceededError": "overflowed", "ContentPolicyViolationError": "refused"}
@@ -296,7 +296,7 @@ class LiteLLM(Backend):
             if name not in self._dropped_parameters
         }
         arguments |= {**request.to_chat(), "base_url": self._base_url, "drop_params": False}
-        if self.model.startswith(_OLLAMA):
+        if self.model.startswith(_OLLAMA_PREFIXES):
             # else litellm asks the server for unknown models twice before each request
             entry = {"litellm_provider": "ollama", "mode": "chat"}
             library().model_cost.setdefault(self.model, entry)
@@ -447,7 +447,7 @@ def _reply(model: str, answer: Any, sent: Any) -> Reply:
         raise Fault("server", f"the server broke the reply off (finish_reason {sent_finish!r})")
     special = choice.message.provider_specific_fields or {}
     finish = choice.finish_reason
-    if model.startswith(_OLLAMA):
+    if model.startswith(_OLLAMA_PREFIXES):
         # litellm reports "stop" for each of its reasons, and for a reply that did not end
         if not isinstance(sent, dict) or sent.get("done") is not True:
             raise Fault("unreadable", "the reply does not say that it is done")

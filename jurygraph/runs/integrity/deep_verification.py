@@ -67,7 +67,7 @@ def verify_deep(run: Run, report: ProgressCallback) -> DeepVerification:
 async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerification:
     total: Counter[str] = Counter()
     async with AsyncExitStack() as stack:
-        jury = await stack.enter_async_context(aclosing(_offline_jury(run.source)))
+        jury = await stack.enter_async_context(aclosing(_jury_without_models(run.source)))
         origins = [stack.enter_context(origin) for origin in _open_origins(run.source)]
         verifier = _Verifier(run.source, jury, origins)
         for group in run.group_records():
@@ -102,7 +102,7 @@ def _open_origins(run: Run) -> Iterator[Run]:
         run = opened
 
 
-def _offline_jury(run: Run) -> Jury:
+def _jury_without_models(run: Run) -> Jury:
     """Return the jury of a run with a backend that never answers: all replies come from the run."""
     config = run.config
     gateways: dict[str | None, Gateway] = {}

@@ -501,8 +501,8 @@ def _translate_errors(path: Path) -> Iterator[None]:
         if code == sqlite3.SQLITE_FULL or is_full:
             hint = "free some space and run the same command again"
             raise InputError(f"{path.parent}: the disk is full; {hint}") from None
-        if code in _ENVIRONMENT_PROBLEMS:
-            raise InputError(f"{path}: {_ENVIRONMENT_PROBLEMS[code].format(error)}") from None
+        if code in _SQLITE_PROBLEMS:
+            raise InputError(f"{path}: {_SQLITE_PROBLEMS[code].format(error)}") from None
         raise TraceMismatch(
             f"{path}: is not as jurygraph made it ({error}); it has been changed"
         ) from None
@@ -513,7 +513,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
         raise TraceMismatch(f"{path}: is damaged ({error}); it has been changed") from None
 
 
-_ENVIRONMENT_PROBLEMS = {
+_SQLITE_PROBLEMS = {
     sqlite3.SQLITE_IOERR: "cannot be read or written ({}); look after the disk, then go on",
     **dict.fromkeys(
         (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM),

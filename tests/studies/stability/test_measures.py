@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from jurygraph.errors import PlanError
 from jurygraph.studies.stability import (
+    diagnose_drift,
     sem_over_rep,
-    summarize_drift,
     variance,
     weight_shift,
     wording_alone,
@@ -58,7 +58,7 @@ def test_table_3_is_in_units_of_the_mean_spread_within_units() -> None:
     assert weight_shift(weights, weights.mean(axis=0), utilities) == pytest.approx([0.0, -1.2, 1.2])
     scores = (weights * utilities).sum(axis=1)
     still = (np.full((3, 2), 0.5), utilities, np.full(3, 5.0))
-    found = summarize_drift([(weights, utilities, scores), still], ["a", "b"])
+    found = diagnose_drift([(weights, utilities, scores), still], ["a", "b"])
     assert (found.units, found.variants, found.spread) == (2, 6, pytest.approx(math.sqrt(1.44) / 2))
     assert found.mean_shift == pytest.approx(0.4 / found.spread)
     assert found.shift_range == pytest.approx(1.2 / found.spread)
