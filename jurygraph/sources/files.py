@@ -105,6 +105,20 @@ class TextLine(NamedTuple):
     place: ByteRange
 
 
+_OTHER_FORMS = (
+    (b"\xff\xfe", "is UTF-16", "save the file as UTF-8"),
+    (b"\xfe\xff", "is UTF-16", "save the file as UTF-8"),
+    (
+        b"PK\x03\x04",
+        "is a zip archive, as Excel's files are",
+        "name an Excel file .xlsx, or unpack it",
+    ),
+    (b"\xd0\xcf\x11\xe0", "is an old Excel file", "save it as .xlsx or .csv"),
+    (b"PAR1", "is Parquet", "name it .parquet"),
+)
+"""The first bytes of files that are no text, what they are, and what would be right."""
+
+
 class TextFile:
     """A file of numbered lines, kept open so that later reads return the same content as the first one.
 
@@ -197,6 +211,8 @@ class TextFile:
 
     def _decode(self, content: bytes, number: int) -> str:
         """Return the text of lines, of which the first has this number."""
+        if number == 1:
+            self._refuse_other_form(content)
         try:
             return content.decode()
         except UnicodeDecodeError as error:
@@ -205,6 +221,11 @@ class TextFile:
             problem = f"byte {column} (0x{content[error.start]:02x}) is not UTF-8"
             hint = "save the file as UTF-8, gzipped or not"
             raise_line_error(self.name, line, Problem((), problem, hint))
+
+    def _refuse_other_form(self, content: bytes) -> None:
+        for mark, problem, hint in _OTHER_FORMS:
+            if content.startswith(mark):
+                raise InputError(f"{self.name}: {problem}; {hint}")
 
 
 def _open(path: str | Path) -> IO[bytes]:

@@ -7,7 +7,7 @@ formula, and restored on reading. A file of confusions has the digest of its con
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -52,6 +52,7 @@ _COLUMNS = {*Rating.model_fields, *Vote.model_fields}
 _TEXT_FIELDS = set(
     "item agent reviewer annotator dimension domain group id other question split".split()
 )
+_DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
@@ -123,6 +124,7 @@ def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
     if not is_csv(Path(file.path)):
         return file
     labels = [vote.label for _, vote in file.rows if vote.label is not None]
+    _refuse_decimal_commas(file)
     if not all(NUMERAL.fullmatch(str(label)) for label in labels):
         return file
     rows = []
@@ -135,6 +137,22 @@ def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
             _refuse(f"{file.path}, {position}", Problem((column,), problem, hint))
         rows.append((position, vote.model_copy(update={"label": number})))
     return replace(file, rows=tuple(rows))
+
+
+def _refuse_decimal_commas(file: FileRows[V]) -> None:
+    """Raise `InputError` for numbers with decimal commas, which would be words, where all labels are numbers."""
+    with_comma = []
+    for position, vote in file.rows:
+        text = "" if vote.label is None else str(vote.label)
+        if _DECIMAL_COMMA.fullmatch(text):
+            with_comma.append((position, text))
+        elif text and not NUMERAL.fullmatch(text):
+            return
+    if with_comma:
+        position, text = with_comma[0]
+        problem = f"is {quote(text)}, with a decimal comma"
+        hint = f"write {text.replace(',', '.')}"
+        _refuse(f"{file.path}, {position}", Problem((file.columns["label"],), problem, hint))
 
 
 def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str, PlacedLabel]:
@@ -213,12 +231,14 @@ def read_models(path: Path, model: type[N], columns: Mapping[str, str] = {}) -> 
     csv = is_csv(path)
     # By the columns of a row: most files have one set.
     column_of: dict[tuple[str, ...], Mapping[str, str]] = {}
-    for position, values in read_rows(path):
+    placed = list(read_rows(path))
+    in_file = set(chain.from_iterable(values for _, values in placed))
+    for position, values in placed:
         location = f"{path}, {position}"
         present = tuple(values)
         if present not in column_of:
             header = f"{path}, line 1" if csv else location
-            column_of[present] = _match_columns(header, model, columns, present)
+            column_of[present] = _match_columns(header, model, columns, present, in_file)
         rows.append((position, _to_model(location, model, values, column_of[present], csv)))
     if not rows:
         needed = " and ".join(f"`{name}`" for name in _required_fields(model))
@@ -260,9 +280,16 @@ def _required_fields(model: type[FrozenModel]) -> list[str]:
 
 
 def _match_columns(
-    location: str, model: type[FrozenModel], columns: Mapping[str, str], present: Sequence[str]
+    location: str,
+    model: type[FrozenModel],
+    columns: Mapping[str, str],
+    present: Sequence[str],
+    in_file: Collection[str],
 ) -> Mapping[str, str]:
-    """Return the column of each field that rows with the columns `present` have."""
+    """Return the column of each field that rows with the columns `present` have.
+
+    What such a row lacks and others in the file have is empty there, as a cell of CSV is.
+    """
     column_of = {}
     for name in model.model_fields:
         other = None if _ALIASES.get(name) in model.model_fields else _ALIASES.get(name)
@@ -277,6 +304,10 @@ def _match_columns(
         if matches:
             column_of[name] = matches[0]
         elif name in _required_fields(model):
+            elsewhere = [column for column in candidates if column in in_file]
+            if elsewhere:
+                column_of[name] = elsewhere[0]
+                continue
             raise missing_column_error(location, candidates, present)
     return column_of
 
@@ -284,7 +315,7 @@ def _match_columns(
 def _to_model(
     location: str, model: type[N], values: TableRow, columns: Mapping[str, str], csv: bool
 ) -> N:
-    fields = {name: _normalize(name, values[column]) for name, column in columns.items()}
+    fields = {name: _normalize(name, values.get(column)) for name, column in columns.items()}
     if csv:
         _parse_cells(fields, getattr(model, "json_columns", ()))
     nonempty = {}
@@ -294,6 +325,12 @@ def _to_model(
     entry = validate(model, nonempty)
     if isinstance(entry, Problem):
         field_name, *inner = entry.path
+        value = nonempty.get(str(field_name))
+        if isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip()):
+            point = value.strip().replace(",", ".")
+            entry = replace(
+                entry, problem=f"is {quote(value)}, with a decimal comma", remedy=f"write {point}"
+            )
         _refuse(location, replace(entry, path=(columns[str(field_name)], *inner)))
     return entry
 

@@ -55,6 +55,7 @@ _MAX_WORKBOOK_RATIO = 100  # of the bytes of a part, unpacked, to those of the f
 _MAX_REPEATED_TAGS = 1_000_000
 _MAX_SHEET_ROWS = 1_048_576  # as in Excel
 _MAX_SHEET_COLUMNS = 16_384
+_NUMERAL = re.compile(r"[-+]?\d+([.,]\d+)?")
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
 
@@ -104,6 +105,8 @@ def missing_column_error(
     guesses = [did_you_mean(column, present) for column in columns]
     guess = next(filter(None, guesses), None)
     hint = f"name one that is there: {shorten(', '.join(present), 200)}"
+    if any(_NUMERAL.fullmatch(name) for name in present):
+        hint = "the first line has values, and no names of columns; write them above it"
     if guess is not None:
         hint = f"{guess} If not, {hint}" if len(columns) > 1 else guess
     names = " or ".join(map(quote, columns))
@@ -127,36 +130,52 @@ def _to_json_value(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int) else str(value)
 
 
+_SEPARATOR_LINE = re.compile(r"sep=([,;\t])\s*")
+"""The first line by which a file tells Excel what separates its cells."""
+
+
 def _read_csv(path: Path) -> Iterator[PlacedRow]:
+    """Yield the rows of a CSV file; cells that are missing at the end of a line are empty."""
     # By default 128 KB, which long prompts exceed.
     csv.field_size_limit(max(LONGEST_LINE, csv.field_size_limit()))
     with closing(TextFile(path, str(path))) as file:
         lines = (line.text for line in file.all_lines())
         header = next(lines, "")
+        told = _SEPARATOR_LINE.fullmatch(header)
+        skipped = 0
+        if told is not None:
+            header = next(lines, "")
+            skipped = 1
         # The first of these that the header has outside of quotes; a comma where it has none.
         names = re.sub(r'"[^"]*"', "", header)
         separator = next((sign for sign in _SEPARATORS if sign in names), ",")
+        if told is not None:
+            separator = told[1]
         reader = csv.reader(chain([header], lines), strict=True, delimiter=separator)
         try:
             columns = next(reader, [])
             _check_columns(path, columns)
-            last_line = reader.line_num
+            last_line = reader.line_num + skipped
             for values in reader:
-                if values and len(values) != len(columns):
+                if len(values) > len(columns):
                     problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
-                    sign = _SEPARATORS[separator]
-                    advice = f"write {sign} for each empty cell"
-                    if len(values) > len(columns):
-                        advice = f"quote a value that holds {sign}"
-                    raise InputError(f"{path}, line {reader.line_num}: {problem}; {advice}")
+                    advice = f"quote a value that holds {_SEPARATORS[separator]}"
+                    line = reader.line_num + skipped
+                    raise InputError(f"{path}, line {line}: {problem}; {advice}")
                 if values:
-                    yield f"line {last_line + 1}", dict(zip(columns, values, strict=True))
-                last_line = reader.line_num
+                    missing = len(columns) - len(values)
+                    row = dict(zip(columns, [*values, *[""] * missing], strict=True))
+                    yield f"line {last_line + 1}", row
+                last_line = reader.line_num + skipped
         except csv.Error as error:
+            line = reader.line_num + skipped
             problem = (
                 f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
             )
-            raise InputError(f"{path}, line {reader.line_num}: {problem}") from None
+            if "unexpected end of data" in str(error):
+                line = last_line + 1
+                problem = "a quote that opens in this row is never closed; close it, or double it"
+            raise InputError(f"{path}, line {line}: {problem}") from None
 
 
 def _check_columns(path: Path, columns: list[str]) -> None:
@@ -187,7 +206,22 @@ def _parse_json(text: str | bytes, location: str) -> Any:
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError as error:
-        raise InputError(f"{location}: is not valid JSON ({error}); fix it there") from None
+        raise InputError(f"{location}: {_explain_invalid_json(text, error)}") from None
+
+
+_NOT_A_NUMBER = re.compile(r"[:,\[]\s*(-?(?:NaN|Infinity))\b")
+_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+
+
+def _explain_invalid_json(text: str | bytes, error: ValueError) -> str:
+    """Return what is wrong, in words for what programs write that is no JSON."""
+    shown = text.decode(errors="replace") if isinstance(text, bytes) else text
+    number = _NOT_A_NUMBER.search(shown)
+    if "expected value" in str(error) and number is not None:
+        return f"holds {number[1]}, which is no number in JSON; write null, or leave it out"
+    if "hex escape" in str(error) and _HALF_CHARACTER.search(shown):
+        return "holds half of a surrogate pair, which is not a character; write the whole character"
+    return f"is not valid JSON ({error}); fix it there"
 
 
 def _require_object(value: Any, location: str) -> TableRow:
@@ -247,7 +281,9 @@ def _read_xlsx(path: Path) -> Iterator[PlacedRow]:
             raise
         except Exception as error:  # noqa: BLE001 - openpyxl raises anything over a damaged file
             detail = shorten(f"{type(error).__name__}: {error}")
-            problem = f"cannot be read as Excel ({detail}); save it again as .xlsx"
+            problem = (
+                f"cannot be read as Excel ({detail}); save it again as .xlsx, or name CSV .csv"
+            )
             raise InputError(f"{path}: {problem}") from None
 
 

@@ -19,6 +19,7 @@ from jurygraph.sources.ratings import (
     read_judged_labels,
     read_ratings,
     read_texts,
+    read_votes,
 )
 from jurygraph.sources.task_tables import read_rows
 from tests.agents.facts.examples import SUFFIXES, write_table
@@ -172,6 +173,17 @@ def test_rows_of_json_lines_may_have_different_columns(tmp_path: Path) -> None:
         ("ada", None, None),
         ("bo", None, None),
     ]
+
+
+def test_a_score_that_a_row_of_json_leaves_out_is_empty_and_a_decimal_comma_is_named(
+    tmp_path: Path,
+) -> None:
+    file = table(tmp_path / "r.jsonl", rating(score=2), {"item": "b", "reviewer": "bo"})
+    assert [one.score for one in ratings(read_ratings(file))] == [2, None]
+    problem = "line 2, field score: is '3,5', with a decimal comma; write 3.5"
+    for read in (read_ratings, read_votes):
+        with pytest.raises(InputError, match=problem):
+            read(table(tmp_path / "r.csv", rating(score="3,5"), rating(item="b", score="4")))
 
 
 # Places of rows

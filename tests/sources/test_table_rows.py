@@ -101,6 +101,27 @@ def test_programs_write_csv_in_different_ways(content: bytes, tmp_path: Path) ->
     assert rows(write(tmp_path / "t.csv", content)) == [{"name": "a", "seats": "1"}]
 
 
+def test_missing_cells_at_the_end_of_a_line_are_empty_and_excels_line_says_what_separates(
+    tmp_path: Path,
+) -> None:
+    mturk = '"HITId","score","Approve","Reject"\n"h1","4"\n"h2"\n'
+    assert rows(write(tmp_path / "t.csv", mturk)) == [
+        {"HITId": "h1", "score": "4", "Approve": "", "Reject": ""},
+        {"HITId": "h2", "score": "", "Approve": "", "Reject": ""},
+    ]
+    assert rows(write(tmp_path / "t.csv", "sep=;\r\nn;m\r\na,b;2\r\n")) == [{"n": "a,b", "m": "2"}]
+
+
+def test_files_of_another_form_are_named_as_what_they_are(tmp_path: Path) -> None:
+    for content, problem in (
+        ("n,m\n1,2\n".encode("utf-16"), "is UTF-16; save the file as UTF-8"),
+        (b"PK\x03\x04", "is a zip archive, as Excel's files are; name an Excel file .xlsx"),
+        (b"PAR1", "is Parquet; name it .parquet"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            rows(write(tmp_path / "t.csv", content))
+
+
 def test_a_comma_in_the_header_line_goes_before_other_separators(tmp_path: Path) -> None:
     assert rows(write(tmp_path / "t.csv", "n;m,o\na;b,c\n")) == [{"n;m": "a;b", "o": "c"}]
     assert rows(write(tmp_path / "t.csv", '"n,m";o\n"a,b";c,d\n')) == [{"n,m": "a,b", "o": "c,d"}]
@@ -108,22 +129,13 @@ def test_a_comma_in_the_header_line_goes_before_other_separators(tmp_path: Path)
 
 BAD_CSV = [
     ("n,m\n1,2\n1,2,3\n", 3, "does not have the 2 columns of the first line, but 3; quote a value"),
-    (
-        "n;m\n1\n",
-        2,
-        "does not have the 2 columns of the first line, but 1; write a semicolon for each",
-    ),
-    ('n,m\n"a\nb\nc",2\n1\n', 5, "does not have the 2 columns"),
+    ("sep=;\nn;m\n1;2;3\n", 3, "does not have the 2 columns of the first line, but 3; quote"),
+    ('n,m\n"a\nb\nc",2\n1,2,3\n', 5, "does not have the 2 columns"),
     ("n,m,n\n1,2,3\n", 1, "names column 'n' twice; the first line names each column once"),
     (",n\n0,1\n", 1, "leaves a column without a name"),
-    ('n,m\n1,2\n"1,2\n3,4\n', 4, "is not CSV (unexpected end of data); quote values with"),
+    ('n,m\n1,2\n"1,2\n3,4\n', 3, "a quote that opens in this row is never closed"),
     ("n,m\r1,2\r", 1, "is not CSV (new-line character seen in unquoted field"),
     (b"n\n" + b"x\n" * 20_000 + b"\xe9\n", 20_002, "byte 1 (0xe9) is not UTF-8"),
-    (
-        "n,m\n1,2\n".encode("utf-16"),
-        1,
-        "byte 1 (0xff) is not UTF-8; save the file as UTF-8, gzipped or not",
-    ),
 ]
 
 
