@@ -52,6 +52,12 @@ _COLUMNS = {*Rating.model_fields, *Vote.model_fields}
 _TEXT_FIELDS = set(
     "item agent reviewer annotator dimension domain group id other question split".split()
 )
+_DECISIONS: Mapping[str, bool | None] = {
+    **dict.fromkeys(("true", "yes", "pass", "passed", "met", "correct"), True),
+    **dict.fromkeys(("false", "no", "fail", "failed", "not met", "unmet", "incorrect"), False),
+    "": None,
+}
+"""How people write a decision in a cell."""
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
@@ -338,7 +344,7 @@ def _to_model(
 def _parse_cells(fields: dict[str, Any], json_columns: Iterable[str]) -> None:
     """Parse numbers and JSON in the cells of a CSV file, and undo the escaping of exported tables in its texts."""
     for name in ("score", "target"):
-        if name in fields:
+        if isinstance(fields.get(name), str):
             fields[name] = _parse_number(fields[name])
     for name in json_columns:
         if name in fields:
@@ -352,6 +358,9 @@ def _normalize(name: str, value: Any) -> Any:
     """Normalize a value: names are text, and a blank name is empty; a blank label is None."""
     if name == "label" and isinstance(value, str):
         return value.strip() or None
+    if name == "target" and isinstance(value, str):
+        word = value.strip().casefold()
+        return _DECISIONS.get(word, value) if word else value
     if name not in _TEXT_FIELDS:
         return value
     is_number = isinstance(value, int) and not isinstance(value, bool)
@@ -361,10 +370,10 @@ def _normalize(name: str, value: Any) -> Any:
 
 
 def _parse_number(text: str) -> float | bool | str | None:
-    """Return the value of a cell; a text that is no number, true or false remains, so that its field refuses it."""
+    """Return the value of a cell; a text that is no number and no decision remains, so that its field refuses it."""
     word = text.strip().casefold()
-    if word in ("", "true", "false"):
-        return {"": None, "true": True, "false": False}[word]
+    if word in _DECISIONS:
+        return _DECISIONS[word]
     return float(word) if NUMERAL.fullmatch(word) else text
 
 

@@ -123,6 +123,7 @@ class JudgeStudy:
         votes: for each response that several people labelled, its task and their labels.
         scale: the lowest and the highest target.
         flips: task, and whether the orders differ, of each pair that was judged in both.
+        shares: number of labels between 0 and 1, which are shares of people if the judge decides.
         ceiling: how often a person is expected to give the true label, by the consensus of all; None without one.
     """
 
@@ -136,6 +137,7 @@ class JudgeStudy:
     scale: tuple[float, float] = _UNIT
     flips: Sequence[tuple[str, bool]] = ()
     ceiling: float | None = None
+    shares: int = 0
 
     @property
     def has_pairs(self) -> bool:
@@ -378,6 +380,26 @@ def _refuse_unknown(
             raise InputError(f"{location}: there is no {noun} {quote(value)}; {hint}")
 
 
+def _is_of_two_values(
+    judgements: Mapping[str, Judgement],
+    own: Sequence[tuple[str, JudgedLabel]],
+    scale: tuple[float, float],
+    has_shares: bool,
+) -> bool:
+    """Return whether labels and judge decide between two values.
+
+    A label between 0 and 1 is, for a judge that gives nothing else than 0 and 1, a share of people, or a tie.
+    """
+    if all(isinstance(label.target, bool) for _, label in own):
+        return True
+    if scale != _UNIT or not all(0.0 <= label.target <= 1.0 for _, label in own):
+        return False
+    decides = all(
+        judged.score in _UNIT for judged in judgements.values() if judged.score is not None
+    )
+    return decides or not has_shares
+
+
 def _join(
     run: RunJudgements,
     judge: Judge,
@@ -390,10 +412,9 @@ def _join(
         next((judged.scale for judged in judgements.values() if judged.native is not None), None)
         or _UNIT
     )
-    is_logical = all(isinstance(label.target, bool) for _, label in own)
     is_of_pairs = own[0][1].other is not None
-    is_binary = is_logical or (scale == _UNIT and all(label.target in _UNIT for _, label in own))
-    is_binary = is_binary and not is_of_pairs
+    shares = [label.target for _, label in own if 0.0 < label.target < 1.0]
+    is_binary = not is_of_pairs and _is_of_two_values(judgements, own, scale, bool(shares))
     low, high = _UNIT if is_binary else scale
     targets: dict[str, list[float]] = {}
     votes_cast = []
@@ -450,6 +471,7 @@ def _join(
             if judged.choices
         ],
         ceiling=ceiling,
+        shares=len(shares) if is_binary else 0,
     )
 
 
@@ -568,6 +590,7 @@ def _measure(study: JudgeStudy, need: float | None) -> Figures:
     }
     counts = {"n": len(study.rows)} | {name: left_out.get(name, 0) for name in COUNTS[1:]}
     figures: Figures = identity | {"model": judge.model, "reviewer": judge.reviewer} | counts
+    figures["shares"] = study.shares
     figures["left_out"] = {name: count for name, count in left_out.items() if name not in counts}
     figures["scale"] = "binary" if study.is_binary else "ordered"
     figures["tasks"] = len({row.task for row in study.rows})
@@ -908,6 +931,11 @@ def _describe_need(judge: Figures) -> object:
 def _notes(judges: Sequence[Figures]) -> Iterator[str]:
     for judge in judges:
         yield from omission_notes(judge["left_out"], f"{judge['judge']}: ")
+        if judge["shares"]:
+            meaning = (
+                "taken as shares of people: above 0.5 as 1, below as 0, and 0.5 as a tie, left out"
+            )
+            yield f"{judge['judge']}: labels between 0 and 1: {judge['shares']}, {meaning}"
     fewest = min((judge["tasks"] for judge in judges), default=_FEW_TASKS)
     if fewest < _FEW_TASKS:
         yield f"tasks with labels: {fewest}; with fewer than {_FEW_TASKS}, intervals are rough"

@@ -186,6 +186,16 @@ def test_a_score_that_a_row_of_json_leaves_out_is_empty_and_a_decimal_comma_is_n
             read(table(tmp_path / "r.csv", rating(score="3,5"), rating(item="b", score="4")))
 
 
+def test_people_write_decisions_as_words(tmp_path: Path) -> None:
+    words = ["yes", "No", "PASS", "fail", "met", "not met", "true", "0"]
+    rows = [{"id": f"r{place}", "target": word} for place, word in enumerate(words)]
+    expected = [True, False, True, False, True, False, True, 0.0]
+    file = read_judged_labels(table(tmp_path / "l.csv", *rows))
+    assert [label.target for _, label in file.rows] == expected
+    file = read_judged_labels(table(tmp_path / "l.jsonl", *rows[:-1]))
+    assert [label.target for _, label in file.rows] == expected[:-1]
+
+
 # Places of rows
 
 

@@ -81,6 +81,29 @@ def labels(*rows: JudgedLabel) -> FileRows[JudgedLabel]:
 # Figures
 
 
+def test_a_label_between_0_and_1_beside_a_judge_that_decides_is_a_share_of_people_or_a_tie() -> (
+    None
+):
+    run = judgements({"a": 1.0, "b": 0.0, "c": 1.0, "d": 1.0})
+    people = [("a", 0.75), ("b", 0.25), ("c", 0.0), ("d", 0.5)]
+    (study,) = join_labels(
+        [run], labels(*(JudgedLabel(id=name, target=share) for name, share in people))
+    )
+    assert [(row.response, row.target) for row in study.rows] == [
+        ("a", 1.0),
+        ("b", 0.0),
+        ("c", 0.0),
+    ]
+    assert (study.is_binary, study.shares, study.left_out) == (True, 3, {"tied": 1})
+    (note, *_) = [note for note in report([study]).notes if "shares of people" in note]
+    assert "q: labels between 0 and 1: 3" in note
+    graded = judgements(
+        {"a": 0.7, "b": 0.2}
+    )  # a judge that gives shares itself is compared with them
+    (study,) = join_labels([graded], labels(*(JudgedLabel(id=name, target=0.5) for name in "ab")))
+    assert not study.is_binary
+
+
 def test_rates_of_a_small_table_by_hand() -> None:
     """3 of 4 positives and 4 of 6 negatives are found: kappa = (0.7 - 0.5) / (1 - 0.5)."""
     found = measure(binary_study([(1, 1)] * 3 + [(1, 0)] + [(0, 1)] * 2 + [(0, 0)] * 4)).judges[0]
