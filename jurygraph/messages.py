@@ -7,7 +7,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from os import PathLike
@@ -22,6 +22,8 @@ M = TypeVar("M", bound="BaseModel")
 Path = tuple[str | int, ...]
 
 _MAX_COMPARED = 10_000
+DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
+"""A number as many languages write it."""
 _FIELD_PREFIX = re.compile(r"`([\w.\[\]]+)` ")
 MAX_INT_BITS = 1023
 """Bits of a whole number that fits a 64-bit float for certain."""
@@ -104,6 +106,28 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
         return None
     text = shorten(similar) if similar == similar.strip() else quote(similar)
     return f"did you mean {text}?"
+
+
+_QUERY = ("query",)
+_TEXT = ("text", "reference")
+_REFERENCE = ("reference",)
+_RESPONSES = ("responses",)
+_MEANT = {
+    **dict.fromkeys(("prompt", "question", "input", "instruction", "messages", "problem"), _QUERY),
+    **dict.fromkeys(("completion", "output", "answer", "response", "content"), _TEXT),
+    **dict.fromkeys(
+        ("expected", "ground_truth", "gold", "target", "solution", "label"), _REFERENCE
+    ),
+    **dict.fromkeys(("completions", "outputs", "answers", "candidates"), _RESPONSES),
+    **dict.fromkeys(("contexts", "documents", "passages"), ("context",)),
+    **dict.fromkeys(("model", "system", "policy"), ("agent",)),
+}
+"""The fields that other projects' names mean, the first one that is there."""
+
+
+def find_meant(name: str, fields: Collection[str]) -> str | None:
+    """Return the field that a name of other projects means; None if it means none of these."""
+    return next((field for field in _MEANT.get(name.casefold(), ()) if field in fields), None)
 
 
 def nearest_name(name: str, candidates: Iterable[str]) -> str | None:
@@ -246,6 +270,9 @@ def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[Bas
         key = next(key for key in value if not isinstance(key, str | int))
         problem = f"has a key that is {describe_value(key)}"
         return Problem(path, problem, "write its name, in quotes")
+    if kind.startswith("float") and isinstance(value, str) and DECIMAL_COMMA.fullmatch(value):
+        problem = f"is {quote(value)}, with a decimal comma"
+        return Problem(path, problem, f"write {value.replace(',', '.')}")
     if kind in _EXPECTED:
         return Problem(path, f"is {describe_value(value)}", f"write {_EXPECTED[kind]}")
     if kind in _TEMPLATES:
@@ -282,6 +309,9 @@ def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[Base
     fields = [owner.model_fields for owner in _owners(error, path, model)]
     names = dict.fromkeys(chain.from_iterable(fields))
     listed = f"known here: {', '.join(names)}" if names else "leave it out"
+    meant = find_meant(str(path[-1]), names)
+    if meant is not None:
+        return Problem(path, "unknown", f"did you mean {meant}?")
     return Problem(path, "unknown", did_you_mean(str(path[-1]), names) or listed)
 
 

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from jurygraph.messages import shell_quote
+from jurygraph.messages import shell_quote, validate
+from jurygraph.schema import Criterion, Response, Task
 from tests.rows import all_rows
 
 
@@ -20,3 +21,22 @@ def test_a_value_is_quoted_for_the_shell_and_a_path_is_never_an_option(
     value: object, word: str
 ) -> None:
     assert shell_quote(value) == word
+
+
+def test_names_of_other_projects_lead_to_the_fields_that_they_mean() -> None:
+    for model, wrong, right in (
+        (Task, "prompt", "query"),
+        (Task, "ground_truth", "reference"),
+        (Task, "answer", "reference"),
+        (Response, "completion", "text"),
+        (Response, "answer", "text"),
+        (Response, "model", "agent"),
+    ):
+        needed = {"id": "a", "query": "?"} if model is Task else {"text": "!"}
+        problem = validate(model, {**needed, wrong: "x"})
+        assert str(problem) == f"unknown; did you mean {right}?"
+
+
+def test_a_decimal_comma_is_named_with_the_number_that_is_meant() -> None:
+    problem = validate(Criterion, {"id": "a", "text": "It is kind", "weight": "2,5"})
+    assert str(problem) == "is '2,5', with a decimal comma; write 2.5"

@@ -124,6 +124,8 @@ class Document:
                 is_scalar = isinstance(key, ScalarNode)
                 text = shorten(str(key.value)) if is_scalar else "a list or mapping"
                 problem = f"{text} is not text, as a key must be; put it in quotes"
+                if is_scalar and text.isdecimal():
+                    problem += ", or write a point where a number has a decimal comma"
                 raise YamlFault(line, problem, path)
             name = str(key.value)
             inner = (*path, name)

@@ -17,7 +17,15 @@ from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 from pydantic_core import from_json
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import MAX_INT_BITS, Problem, describe_value, did_you_mean, quote, validate
+from jurygraph.messages import (
+    DECIMAL_COMMA,
+    MAX_INT_BITS,
+    Problem,
+    describe_value,
+    did_you_mean,
+    quote,
+    validate,
+)
 from jurygraph.schema import FrozenModel, ScoreCalibration
 from jurygraph.schema.rating import (
     Confusions,
@@ -58,7 +66,6 @@ _DECISIONS: Mapping[str, bool | None] = {
     "": None,
 }
 """How people write a decision in a cell."""
-_DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
@@ -150,7 +157,7 @@ def _refuse_decimal_commas(file: FileRows[V]) -> None:
     with_comma = []
     for position, vote in file.rows:
         text = "" if vote.label is None else str(vote.label)
-        if _DECIMAL_COMMA.fullmatch(text):
+        if DECIMAL_COMMA.fullmatch(text):
             with_comma.append((position, text))
         elif text and not NUMERAL.fullmatch(text):
             return
@@ -331,12 +338,6 @@ def _to_model(
     entry = validate(model, nonempty)
     if isinstance(entry, Problem):
         field_name, *inner = entry.path
-        value = nonempty.get(str(field_name))
-        if isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip()):
-            point = value.strip().replace(",", ".")
-            entry = replace(
-                entry, problem=f"is {quote(value)}, with a decimal comma", remedy=f"write {point}"
-            )
         _refuse(location, replace(entry, path=(columns[str(field_name)], *inner)))
     return entry
 

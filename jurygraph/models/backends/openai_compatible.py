@@ -267,7 +267,11 @@ class OpenAICompatible(Backend):
         await self._client.close()
 
     def _error_fault(self, status: int, headers: Mapping[str, str], error: ServerError) -> Fault:
-        fault = self.fault(error_kind(status, error), f"{status}: {error.message}", headers)
+        kind = error_kind(status, error)
+        message = f"{status}: {error.message}"
+        if kind == "unknown-model" and not urlsplit(self.endpoint).path:
+            message += "; most servers want /v1 at the end of the URL"
+        fault = self.fault(kind, message, headers)
         fault.code = f"{status} {error.code}" if error.code else None
         return fault
 
