@@ -1,5 +1,6 @@
 """Score responses into runs: the work of `jurygraph score`, and of every study that scores tasks of its own."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from jurygraph.graphs.events import Event
+    from jurygraph.models.gateway import Gateways
     from jurygraph.runs.reports.bill import CallCosts
     from jurygraph.runs.reports.estimate import Forecast
     from jurygraph.runs.workflows.forecasting import WorkForecast
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
     from jurygraph.runs.workflows.totals import RunTotals
     from jurygraph.schema import Config
     from jurygraph.sources import TableColumns
+
+
+_MIN_PACE_MINUTES = 0.25
+"""Time from which on requests a minute are more than chance."""
 
 
 def _option_name(option: str) -> dict[str, str]:
@@ -218,7 +224,7 @@ def score_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> None:
         _print_planned(planned)
         scoring = JobScoring(job=job, stored=stored, planned=planned, totals=totals, switch=switch)
         # without a model, verdicts come as fast as responses are finished
-        verdicts = VerdictCounter() if job.jury.gateways else None
+        verdicts = WorkCounter(job.jury.gateways) if job.jury.gateways else None
         suffix = str if verdicts is None else verdicts.describe
         with progress("scoring", stored.remaining.responses, "responses", suffix) as report:
             run_interruptible(runner, scoring.score(report, verdicts), threads, switch.stop)
@@ -227,17 +233,23 @@ def score_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> None:
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-class VerdictCounter:
-    """Counts verdicts as they come, so that the display moves while the judge of a large group is slow."""
+class WorkCounter:
+    """Counts verdicts and requests as they come, so that the display moves while a judge is slow."""
 
-    def __init__(self) -> None:
-        self.count = 0
+    def __init__(self, gateways: "Gateways") -> None:
+        self._gateways = gateways
+        self._calls_before = gateways.budget.calls
+        self._began = time.monotonic()
+        self.verdicts = 0
 
     def __call__(self, event: "Event") -> None:
-        self.count += event.event == "verdict"
+        self.verdicts += event.event == "verdict"
 
     def describe(self) -> str:
-        return f"{self.count} verdicts"
+        calls = self._gateways.budget.calls - self._calls_before
+        minutes = (time.monotonic() - self._began) / 60.0
+        pace = f", {calls / minutes:.0f} a minute" if minutes >= _MIN_PACE_MINUTES else ""
+        return f"{self.verdicts} verdicts, {calls} requests{pace}"
 
 
 def _print_finished(opened: OpenedJob) -> None:

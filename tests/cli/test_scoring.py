@@ -67,7 +67,7 @@ def test_the_progress_of_a_judge_is_also_in_verdicts(
         for settings, progress in (
             (
                 judge_config(server) | {"evaluators": [criteria]},
-                "2 of 2 responses (100%); 4 verdicts",
+                "2 of 2 responses (100%); 4 verdicts, 2 requests",
             ),
             ({"evaluators": ["maths.format"]}, "2 of 2 responses (100%)"),
         ):

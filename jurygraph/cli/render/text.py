@@ -5,9 +5,10 @@ import os
 import shutil
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from itertools import islice
 from typing import Any
@@ -161,6 +162,8 @@ def terminal_width() -> int | None:
 
 _MIN_REPORTED_SHARE = 0.1
 _MIN_SECONDS = 2.0
+_MIN_ESTIMATED_SECONDS = 10.0
+_HEARTBEAT_SECONDS = 30.0
 
 
 @contextmanager
@@ -169,7 +172,9 @@ def progress(
 ) -> Iterator[ProgressCallback]:
     """Yield a function to call with the number of items done since the last call; `suffix` returns text to append."""
     if not sys.stderr.isatty():
-        yield _progress_lines(label, total, what, suffix)
+        lines = _ProgressLines(label, total, what, suffix)
+        with nullcontext() if suffix is str else lines.beating():
+            yield lines.advance
         return
     from rich.console import Console
     from rich.progress import (
@@ -200,23 +205,56 @@ def progress(
         yield lambda count: bar.advance(task, count)
 
 
-def _progress_lines(
-    label: str, total: int, what: str, suffix: Callable[[], str]
-) -> ProgressCallback:
-    """Return a function that prints about every tenth of the total, and not more often than every 2 seconds."""
-    done = 0
-    reported = 0
-    reported_at = time.monotonic()
+class _ProgressLines:
+    """Prints about every tenth of the total, not more often than every 2 seconds; with a suffix, every 30 at least.
 
-    def advance(count: int) -> None:
-        nonlocal done, reported, reported_at
-        done = done + count
-        now = time.monotonic()
-        if done - reported >= _MIN_REPORTED_SHARE * total and now - reported_at >= _MIN_SECONDS:
-            reported = done
-            reported_at = now
-            line = f"{label}: {done} of {total} {what} ({done / total:.0%})"
-            more = suffix()
-            print_message(f"{line}; {more}" if more else line)
+    So that work whose first item takes minutes is seen to go on.
+    """
 
-    return advance
+    def __init__(self, label: str, total: int, what: str, suffix: Callable[[], str]) -> None:
+        self._label = label
+        self._total = total
+        self._what = what
+        self._suffix = suffix
+        self._done = 0
+        self._reported = 0
+        self._began = self._reported_at = time.monotonic()
+        self._is_over = threading.Event()
+
+    def advance(self, count: int) -> None:
+        self._done += count
+        elapsed = time.monotonic() - self._reported_at
+        has_tenth = self._done - self._reported >= _MIN_REPORTED_SHARE * self._total
+        if has_tenth and elapsed >= _MIN_SECONDS:
+            self.print()
+
+    def print(self) -> None:
+        self._reported = self._done
+        self._reported_at = time.monotonic()
+        share = f"{self._done / self._total:.0%}" if self._total else "0%"
+        line = f"{self._label}: {self._done} of {self._total} {self._what} ({share})"
+        more = self._suffix()
+        print_message("; ".join(filter(None, (line, more, more and self._describe_rest()))))
+
+    def _describe_rest(self) -> str:
+        elapsed = time.monotonic() - self._began
+        if not self._done or elapsed < _MIN_ESTIMATED_SECONDS:
+            return ""
+        minutes = elapsed / self._done * (self._total - self._done) / 60.0
+        return f"about {minutes:.0f} min left" if minutes >= 1.0 else "less than a minute left"
+
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        """Print while nothing is finished, from a thread of its own, until the block ends."""
+        beat = threading.Thread(target=self._beat, daemon=True)
+        beat.start()
+        try:
+            yield
+        finally:
+            self._is_over.set()
+            beat.join()
+
+    def _beat(self) -> None:
+        while not self._is_over.wait(_HEARTBEAT_SECONDS):
+            if time.monotonic() - self._reported_at >= _HEARTBEAT_SECONDS:
+                self.print()
