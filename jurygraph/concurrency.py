@@ -191,12 +191,16 @@ class LoopThread:
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the loop and return its result; an interrupted caller cancels it."""
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._started())
+        future = self.submit(coroutine)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
+
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Start a coroutine in the loop, for callers that await it in a loop of their own."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._started())
 
     def close(self) -> None:
         """Cancel what is left in the loop and end it. Can be called more than once; `run` starts another."""

@@ -1,0 +1,71 @@
+"""A jury for trainers, which pickle their reward functions, start processes, and await in event loops of their own.
+
+Only how to open the jury is pickled: each process opens one when it scores first, and keeps it. The work runs in the
+jury's own event loop, because some trainers begin a new loop at every step, and connections belong to one loop.
+"""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from jurygraph.errors import InputError
+from jurygraph.graphs.groups import Group
+from jurygraph.jury import Jury
+from jurygraph.schema import Config, Trace
+
+ConfigSource = str | Path | Mapping[str, Any] | Config
+"""A config as `Jury.from_config` takes it: a file, its content, or a whole config."""
+
+
+class LazyJury:
+    """The jury of a config, opened when it is first needed; `record` is the folder that its groups are stored in."""
+
+    def __init__(self, config: ConfigSource, record: str | Path | None = None) -> None:
+        self._config = Path(config).resolve() if isinstance(config, str | Path) else config
+        self._record = record
+        if isinstance(self._config, Path) and not self._config.is_file():
+            raise InputError(f"{config}: there is no such config")
+        self._reset()
+
+    def _reset(self) -> None:
+        self._guard = Lock()
+        self._jury: Jury | None = None
+        self._process = os.getpid()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_config": self._config, "_record": self._record}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._reset()
+
+    def open(self) -> Jury:
+        """Return the jury of this process. Raises as `Jury.from_config`."""
+        if self._process != os.getpid():
+            self._reset()  # after a fork: the threads and connections are the parent's
+        with self._guard:
+            if self._jury is None:
+                self._jury = Jury.from_config(self._config, record=self._record)
+            return self._jury
+
+    async def score(self, groups: Sequence[Group]) -> list[list[Trace]]:
+        """Return the traces of groups, in their order. Raises as `Jury.ascore_many`."""
+        return await asyncio.wrap_future(self.open().loop.submit(self._score(groups)))
+
+    def score_blocking(self, groups: Sequence[Group]) -> list[list[Trace]]:
+        """Run `score` for callers that no event loop runs."""
+        return self.open().run(self._score(groups))
+
+    async def _score(self, groups: Sequence[Group]) -> list[list[Trace]]:
+        return [traces async for traces in self.open().ascore_many(groups)]
+
+    def close(self) -> None:
+        """Close the jury of this process; it is opened again when it is needed."""
+        with self._guard:
+            jury = self._jury
+            self._jury = None
+        if jury is not None:
+            jury.close()

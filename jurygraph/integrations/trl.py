@@ -1,0 +1,454 @@
+"""Rewards for TRL's trainers: a reward function that a jury gives, and the functions beside it.
+
+TRL calls a reward function with the samples that one process has of a batch, and takes None as "no reward". It leaves a
+row out only where *every* function returned None (trl 1.16, grpo_trainer.py: `unscorable_mask`): a format reward of .5
+beside a failed judge would count the judge as 0. `reward_functions` therefore wraps the others, so that they return
+None where the judge failed. Nothing of TRL is imported; what is read of its trainer hangs on `log_metric`.
+"""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import partial
+from inspect import isawaitable
+from math import fsum
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+from jurygraph.aggregation.group_advantages import Normalization
+from jurygraph.errors import InputError
+from jurygraph.graphs.groups import Group
+from jurygraph.integrations.failed_rewards import (
+    FailedRule,
+    FilledRewards,
+    OutageGuard,
+    fill_failed,
+    read_failed_rule,
+)
+from jurygraph.integrations.lazy_jury import ConfigSource, LazyJury
+from jurygraph.integrations.samples import TaskColumns, find_groups, read_response, read_task
+from jurygraph.schema import Trace
+
+log = logging.getLogger(__name__)
+
+RewardValues = list[float | None]
+RewardFunction = Callable[..., Sequence[float | None] | Awaitable[Sequence[float | None]]]
+
+FIRST_WITH_MASK = (1, 6)
+"""TRL's first version that leaves out a row without any reward (PR 5902); before, its reward was 0."""
+_WITHOUT_MASK = ("SDPO", "OnlineDPO", "NashMD", "XPO")
+"""Beginnings of the names of trainers that sum with `nansum` and mask nothing, in trl 1.16, too."""
+COHORTS = "`jurygraph serve` judges a group whose members arrive apart, by its cohorts"
+
+
+class TrainerSettings(NamedTuple):
+    """The parts of a trainer that decide what a missing reward does, as far as they can be seen from its callbacks."""
+
+    functions: int | None = None
+    group_sizes: tuple[int, ...] = ()
+    has_mask: bool = True
+    normalize: Normalization | None = "std"
+    """None where the advantages of a group depend on other groups."""
+
+
+def read_trainer(log_metric: Any) -> TrainerSettings:
+    """Return the settings of the trainer whose method `log_metric` is; the defaults where it is no method of one."""
+    trainer = getattr(log_metric, "__self__", None)
+    has_mask = _has_mask(type(trainer).__name__)
+    functions = getattr(trainer, "reward_funcs", None)
+    if not isinstance(functions, Sequence):
+        return TrainerSettings(has_mask=has_mask)
+    sizes = {getattr(trainer, name, None) for name in ("num_generations", "num_generations_eval")}
+    return TrainerSettings(
+        functions=len(functions),
+        group_sizes=tuple(sorted(size for size in sizes if isinstance(size, int))),
+        has_mask=has_mask,
+        normalize=_read_normalization(trainer),
+    )
+
+
+def _has_mask(trainer: str) -> bool:
+    if trainer.startswith(_WITHOUT_MASK):
+        return False
+    version = getattr(sys.modules.get("trl"), "__version__", None)
+    if not isinstance(version, str):
+        return True
+    numbers = [int(part) for part in version.split(".")[:2] if part.isdigit()]
+    return tuple(numbers) >= FIRST_WITH_MASK
+
+
+def _read_normalization(trainer: Any) -> Normalization | None:
+    if hasattr(
+        trainer, "normalize_advantages"
+    ):  # RLOO, whose own normalisation is that of the batch
+        return None if trainer.normalize_advantages else "leave-one-out"
+    if (
+        getattr(trainer, "multi_objective_aggregation", "sum_then_normalize")
+        != "sum_then_normalize"
+    ):
+        return None
+    scales: dict[Any, Normalization] = {"group": "std", "none": "none", True: "std", False: "none"}
+    return scales.get(getattr(trainer, "scale_rewards", "group"))
+
+
+class ScoredBatch(NamedTuple):
+    """A call of the trainer after scoring: the values that it gets, and which of them the jury gave itself."""
+
+    values: RewardValues
+    is_judged: list[bool]
+
+
+class _SharedCall:
+    """One call of the trainer, which the jury's function and those beside it make each; it is scored once."""
+
+    def __init__(self, prompts: Sequence[Any], completions: Sequence[Any]) -> None:
+        self.prompts = prompts
+        self.completions = completions
+        self.functions: set[int] = set()
+        self.result: Future[ScoredBatch] = Future()
+
+    def matches(self, prompts: Sequence[Any], completions: Sequence[Any]) -> bool:
+        is_same = self.completions is completions or self.completions == completions
+        return is_same and self.prompts == prompts
+
+
+class JuryScorer:
+    """Scores the samples of a trainer's calls. It can be pickled; each process opens a jury of its own."""
+
+    def __init__(
+        self,
+        jury: LazyJury,
+        columns: TaskColumns,
+        failed: str | float,
+        group_size: int | None,
+        beside: int,
+    ) -> None:
+        read_failed_rule(failed, "mask")
+        if group_size is not None and (isinstance(group_size, bool) or group_size < 1):
+            raise InputError(
+                f"group_size: is {group_size!r}; give the number of samples of a prompt"
+            )
+        self.jury = jury
+        self._columns = columns
+        self._failed = failed
+        self._group_size = group_size
+        self._beside = beside
+        self._reset()
+
+    def _reset(self) -> None:
+        self._guard = Lock()
+        self._calls: list[_SharedCall] = []
+        self._outages = OutageGuard()
+        self._has_warned = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = ("jury", "_columns", "_failed", "_group_size", "_beside")
+        return {name: getattr(self, name) for name in names}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._reset()
+
+    async def score(
+        self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
+    ) -> ScoredBatch:
+        """Return the rewards of a call; the jury's function among several is number 0."""
+        call, is_first = self._join(0, prompts, completions)
+        if not is_first:
+            return await asyncio.wrap_future(call.result)
+        with _answering(call.result):
+            batch = self._read_batch(prompts, completions, columns)
+            traces = await self.jury.score(batch.groups)
+            call.result.set_result(self._finish(batch, traces, columns))
+        return call.result.result()
+
+    def score_blocking(
+        self,
+        function: int,
+        prompts: Sequence[Any],
+        completions: Sequence[Any],
+        columns: Mapping[str, Any],
+    ) -> ScoredBatch:
+        """Return the rewards of a call for the function of this number, and wait for them."""
+        call, is_first = self._join(function, prompts, completions)
+        if is_first:
+            with _answering(call.result):
+                batch = self._read_batch(prompts, completions, columns)
+                traces = self.jury.score_blocking(batch.groups)
+                call.result.set_result(self._finish(batch, traces, columns))
+        return call.result.result()
+
+    def _join(
+        self, function: int, prompts: Sequence[Any], completions: Sequence[Any]
+    ) -> tuple[_SharedCall, bool]:
+        """Return the call that a function is part of, and whether it is the first to come, which scores it."""
+        with self._guard:
+            for call in self._calls:
+                if function not in call.functions and call.matches(prompts, completions):
+                    break
+            else:
+                call = _SharedCall(prompts, completions)
+                self._calls.append(call)
+            is_first = not call.functions
+            call.functions.add(function)
+            if len(call.functions) == self._beside + 1:
+                self._calls.remove(call)
+            return call, is_first
+
+    def _read_batch(
+        self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
+    ) -> "_Batch":
+        if len(prompts) != len(completions):
+            raise InputError(f"there are {len(prompts)} prompts and {len(completions)} completions")
+        trainer = read_trainer(columns.get("log_metric"))
+        rule = self._choose_rule(trainer)
+        rows = list(_read_rows(columns, len(prompts)))
+        tasks = [
+            read_task(prompt, self._columns.read(row))
+            for prompt, row in zip(prompts, rows, strict=True)
+        ]
+        step = getattr(columns.get("trainer_state"), "global_step", None)
+        labels = {} if step is None else {"step": int(step)}
+        groups: list[Group] = []
+        members: list[list[int]] = []
+        for same_task in find_groups(tasks).values():
+            for part in self._split(same_task, trainer, rule):
+                responses = [
+                    read_response(completions[index]).model_copy(update={"labels": labels})
+                    for index in part
+                ]
+                groups.append(Group(tasks[part[0]], responses))
+                members.append(part)
+        return _Batch(groups, members, rule, trainer)
+
+    def _choose_rule(self, trainer: TrainerSettings) -> FailedRule:
+        """Return what a failed reward becomes. Raises `InputError` where the trainer would count None as a 0."""
+        rule = read_failed_rule(self._failed, "mask" if trainer.has_mask else "neutral")
+        if rule != "mask":
+            return rule
+        if not trainer.has_mask:
+            problem = "failed: is `mask`, and this trainer has none: None would count as 0"
+            raise InputError(f"{problem}; write `auto` or `neutral`")
+        others = 0 if trainer.functions is None else trainer.functions - 1
+        if others > self._beside:
+            problem = f"the trainer has {others} other reward functions, and TRL counts None as 0 beside them"
+            hint = (
+                "make all by `reward_functions(config, beside=[…])`, or set `failed` to `neutral`"
+            )
+            raise InputError(f"{problem}; {hint}")
+        return rule
+
+    def _split(
+        self, members: list[int], trainer: TrainerSettings, rule: FailedRule
+    ) -> list[list[int]]:
+        """Return the groups of one prompt, which may recur in a batch. Raises `InputError` for an incomplete one."""
+        sizes = trainer.group_sizes if self._group_size is None else (self._group_size,)
+        fitting = [size for size in sizes if len(members) % size == 0]
+        compares = self._compares_responses
+        if fitting:
+            size = fitting[-1]
+            return [members[start : start + size] for start in range(0, len(members), size)]
+        if sizes and (compares or rule == "neutral"):
+            need = (
+                "the config compares the responses of a group"
+                if compares
+                else "`neutral` needs its mean"
+            )
+            problem = (
+                f"a call has {len(members)} of the {sizes[-1]} samples of a prompt, and {need}"
+            )
+            raise InputError(
+                f"{problem}: let one process have whole groups, or use the server: {COHORTS}"
+            )
+        if compares and len(members) == 1 and not self._has_warned:
+            self._has_warned = True
+            hint = "set `group_size`, so that an incomplete group is refused"
+            log.warning("a prompt has one sample here, and the config compares several; %s", hint)
+        return [members]
+
+    @property
+    def _compares_responses(self) -> bool:
+        evaluators = self.jury.open().evaluators.values()
+        return any(evaluator.scope in ("pair", "group") for evaluator in evaluators)
+
+    def _finish(
+        self, batch: "_Batch", scored: Sequence[Sequence[Trace]], columns: Mapping[str, Any]
+    ) -> ScoredBatch:
+        """Return the values that the trainer gets, after what is logged of them. Raises `NoRewardError`."""
+        size = sum(map(len, batch.members))
+        traces: list[Trace | None] = [None] * size
+        values: RewardValues = [None] * size
+        factors: list[float | None] = [None] * size
+        for members, group in zip(batch.members, scored, strict=True):
+            rewards = [trace.reward.value for trace in group]
+            self._outages.observe(rewards)
+            filled = self._fill(rewards, batch)
+            for index, trace, value in zip(members, group, filled.values, strict=True):
+                traces[index] = trace
+                values[index] = value
+                factors[index] = filled.factor
+        all_traces = [trace for trace in traces if trace is not None]
+        _log_metrics(columns.get("log_metric"), all_traces, factors)
+        _log_columns(columns.get("log_extra"), all_traces, factors)
+        return ScoredBatch(values, [trace.reward.value is not None for trace in all_traces])
+
+    def _fill(self, rewards: RewardValues, batch: "_Batch") -> FilledRewards:
+        normalize = batch.trainer.normalize
+        filled = fill_failed(rewards, batch.rule, normalize=normalize or "std")
+        is_sum = batch.trainer.functions not in (None, 1)
+        if filled.filled and (normalize is None or is_sum):
+            return filled._replace(factor=None)  # it depends on other groups, or other functions
+        return filled
+
+
+class _Batch(NamedTuple):
+    """The groups of a call, and the positions of their members in it."""
+
+    groups: list[Group]
+    members: list[list[int]]
+    rule: FailedRule
+    trainer: TrainerSettings
+
+
+@contextmanager
+def _answering(result: "Future[ScoredBatch]") -> Iterator[None]:
+    """Give an error of the block to those who wait for its result, too."""
+    try:
+        yield
+    except BaseException as error:
+        result.set_exception(error)
+        raise
+
+
+def _read_rows(columns: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]]:
+    """Yield the row of each sample: the values of those columns that have one for each."""
+    lists = {
+        name: values
+        for name, values in columns.items()
+        if isinstance(values, list | tuple) and len(values) == size
+    }
+    for index in range(size):
+        yield {name: values[index] for name, values in lists.items()}
+
+
+def _log_metrics(log_metric: Any, traces: Sequence[Trace], factors: Iterable[float | None]) -> None:
+    if log_metric is None:
+        return
+    failed = sum(trace.reward.value is None for trace in traces)
+    log_metric("jury/failed", failed / len(traces))
+    figures: dict[str, list[float]] = {}
+    for trace in traces:
+        named = {"reward": trace.reward.value, **trace.reward.components}
+        for name, value in named.items():
+            if value is not None:
+                figures.setdefault(name, []).append(value)
+    figures["factor"] = [factor for factor in factors if factor is not None]
+    for name, values in figures.items():
+        if values:
+            log_metric(f"jury/{name}", fsum(values) / len(values))
+
+
+def _log_columns(log_extra: Any, traces: Sequence[Trace], factors: Sequence[float | None]) -> None:
+    if log_extra is None:
+        return
+    log_extra("task_id", [trace.task_id for trace in traces])
+    log_extra("response_id", [trace.response_id for trace in traces])
+    log_extra("jury_factor", list(factors))
+
+
+async def jury_reward(
+    scorer: JuryScorer, /, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any
+) -> RewardValues:
+    """Return the reward of each completion, None where the trainer is to leave it out.
+
+    Raises `NoRewardError` as the setting `failed` has it, and for three groups in a row without a reward.
+    """
+    return (await scorer.score(prompts, completions, columns)).values
+
+
+class JuryReward(partial[Awaitable[RewardValues]]):
+    """The reward function: a partial of `jury_reward`, which TRL of every version takes for asynchronous."""
+
+    __name__ = "jury_reward"
+
+    @property
+    def scorer(self) -> JuryScorer:
+        scorer: JuryScorer = self.args[0]
+        return scorer
+
+    def close(self) -> None:
+        """Close the jury of this process, and release the run that it records."""
+        self.scorer.jury.close()
+
+
+class BesideReward:
+    """A reward function that returns None where the jury's reward failed, so that the trainer leaves the row out.
+
+    It is synchronous, because TRL waits for all functions anyway, and a name of its own keeps its metrics apart.
+    """
+
+    def __init__(self, scorer: JuryScorer, function: RewardFunction, number: int) -> None:
+        self._scorer = scorer
+        self._function = function
+        self._number = number
+        named = function.func if isinstance(function, partial) else function
+        self.__name__ = getattr(named, "__name__", type(named).__name__)
+
+    def __call__(
+        self, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any
+    ) -> RewardValues:
+        scored = self._scorer.score_blocking(self._number, prompts, completions, columns)
+        result = self._function(prompts=prompts, completions=completions, **columns)
+        values = self._scorer.jury.open().run(_await(result)) if isawaitable(result) else result
+        return [
+            value if is_judged or given is not None else None
+            for value, is_judged, given in zip(values, scored.is_judged, scored.values, strict=True)
+        ]
+
+
+async def _await(result: Awaitable[Sequence[float | None]]) -> Sequence[float | None]:
+    return await result
+
+
+def reward_function(
+    config: ConfigSource,
+    *,
+    reference: str | None = None,
+    rubric: str | None = None,
+    stakeholders: str | None = None,
+    record: str | Path | None = None,
+    failed: str | float = "auto",
+    beside: Sequence[RewardFunction] = (),
+    group_size: int | None = None,
+) -> JuryReward:
+    """Return a reward function for `GRPOTrainer(reward_funcs=…)` and its siblings, which the jury of a config gives.
+
+    `reference`, `rubric` and `stakeholders` are names of columns of the data set; the column `task_id` names tasks.
+    Equal prompts in a call are one group, or several of `group_size` samples, by default the trainer's. What is scored
+    is stored in the run `record`, with the trainer's step as the label `step`. `failed` says what a failed reward
+    becomes: `auto` is the trainer's own mask where it has one, else `neutral`. With `beside`, the function counts on
+    those of `reward_functions`, which takes the same arguments; leave it out without other functions.
+
+    Raises InputError for a wrong argument.
+    """
+    columns = TaskColumns(reference=reference, rubric=rubric, stakeholders=stakeholders)
+    scorer = JuryScorer(LazyJury(config, record), columns, failed, group_size, len(beside))
+    return JuryReward(jury_reward, scorer)
+
+
+def reward_functions(
+    config: ConfigSource, *, beside: Sequence[RewardFunction], **settings: Any
+) -> list[RewardFunction]:
+    """Return the jury's function and those `beside` it, for `reward_funcs` of a trainer; see `reward_function`.
+
+    The others return None where the jury's reward failed and is not filled in, so that the trainer leaves the row out.
+    """
+    judge = reward_function(config, beside=beside, **settings)
+    others = [
+        BesideReward(judge.scorer, function, number) for number, function in enumerate(beside, 1)
+    ]
+    return [judge, *others]

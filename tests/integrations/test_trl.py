@@ -1,0 +1,206 @@
+"""The reward function for TRL: it pickles, groups equal prompts, stores what it scored, and never makes None a 0."""
+
+import asyncio
+import inspect
+import logging
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.errors import InputError, NoRewardError
+from jurygraph.integrations.trl import JuryReward, read_trainer, reward_function, reward_functions
+from tests.integrations.trainers import CONFIG, PAIRS, QUESTIONS, Trainer, texts
+from tests.rows import all_rows
+
+REWARDS = [0.25, 0.5, None, 1.0]
+
+
+@pytest.fixture
+def opened() -> Iterator[list[JuryReward]]:
+    """Close what a test opened."""
+    functions: list[JuryReward] = []
+    yield functions
+    for function in functions:
+        function.close()
+
+
+def call(function: Any, prompts: list[Any], completions: list[Any], **columns: Any) -> Any:
+    return asyncio.run(function(prompts=prompts, completions=completions, **columns))
+
+
+def test_every_version_of_trl_takes_it_for_asynchronous_and_it_pickles(
+    opened: list[JuryReward],
+) -> None:
+    function = reward_function(CONFIG)
+    sent = pickle.loads(pickle.dumps(function))
+    opened += [function, sent]
+    assert inspect.iscoroutinefunction(sent), "trl <= 1.9"
+    assert inspect.iscoroutinefunction(sent.func), "trl 1.16"
+    assert sent.__name__ == sent.func.__name__
+    assert call(function, ["2 + 2?"] * 4, texts(REWARDS)) == REWARDS
+    assert call(sent, ["2 + 2?"] * 4, texts(REWARDS)) == REWARDS
+
+
+def test_rewards_are_those_of_the_jury_and_what_is_logged_names_them(
+    opened: list[JuryReward],
+) -> None:
+    trainer = Trainer()
+    function = reward_function(CONFIG)
+    opened.append(function)
+    chats = [[{"role": "user", "content": question}] for question in QUESTIONS for _ in range(4)]
+    answers = [[{"role": "assistant", "content": text}] for text in texts([*REWARDS, *REWARDS])]
+    ids = [name for name in "ab" for _ in range(4)]
+    columns = trainer.columns(task_id=ids)
+    assert call(function, chats, answers, **columns) == [*REWARDS, *REWARDS]
+    assert trainer.metrics == {
+        "jury/failed": 0.25,
+        "jury/reward": pytest.approx(1.75 / 3),
+        "jury/graded": pytest.approx(1.75 / 3),
+        "jury/factor": 1.0,
+    }
+    assert trainer.extra["task_id"] == ids
+    assert trainer.extra["response_id"][:5] == ["a/1", "a/2", "a/3", "a/4", "b/1"]
+
+
+def test_a_step_is_a_label_of_what_is_stored_and_a_prompt_may_recur(
+    opened: list[JuryReward], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", "3")
+    trainer = Trainer(num_generations=2)
+    function = reward_function(CONFIG, record=tmp_path / "run" / "{rank}")
+    opened.append(function)
+    columns = trainer.columns(task_id=["a"] * 4)
+    assert call(function, [QUESTIONS[0]] * 4, texts(REWARDS), **columns) == REWARDS
+    assert trainer.extra["response_id"] == ["a@1#3/1", "a@1#3/2", "a@2#3/1", "a@2#3/2"]
+    function.close()
+    with jg.Run.open(tmp_path / "run" / "3") as run:
+        assert [trace.labels for trace in run.traces()] == [{"step": 312}] * 4
+
+
+@all_rows(
+    "failed, settings, expected, factor",
+    [
+        ("auto", {}, REWARDS, 1.0),
+        ("neutral", {}, [0.25, 0.5, 1.75 / 3, 1.0], (3 / 2) ** 0.5),
+        ("neutral", {"scale_rewards": "none"}, [0.25, 0.5, 1.75 / 3, 1.0], 1.0),
+        ("neutral", {"scale_rewards": "batch"}, [0.25, 0.5, 1.75 / 3, 1.0], None),
+        (
+            "neutral",
+            {"normalize_advantages": False},
+            [0.25, 0.5, 1.75 / 3, 1.0],
+            4 * 2 / (3 * 3),
+        ),
+        (-1, {}, [0.25, 0.5, -1.0, 1.0], None),
+        ("none", {"functions": 2}, REWARDS, 1.0),
+    ],
+)
+def test_a_failed_reward_becomes_what_the_setting_says_and_the_factor_is_logged(
+    failed: str | float, settings: dict[str, Any], expected: list[float], factor: float | None
+) -> None:
+    trainer = Trainer(**settings)
+    function = reward_function(CONFIG, failed=failed)
+    values = call(function, [QUESTIONS[0]] * 4, texts(REWARDS), **trainer.columns())
+    function.close()
+    assert values == pytest.approx(expected)
+    assert trainer.metrics.get("jury/factor") == (None if factor is None else pytest.approx(factor))
+    assert trainer.extra["jury_factor"][0] == (None if factor is None else pytest.approx(factor))
+
+
+class SDPOTrainer(Trainer):
+    """A trainer without a mask."""
+
+
+def test_a_trainer_that_counts_none_as_0_gets_the_mean_or_an_error(
+    opened: list[JuryReward],
+) -> None:
+    prompts = [QUESTIONS[0]] * 4
+    automatic = reward_function(CONFIG)
+    masked = reward_function(CONFIG, failed="mask")
+    opened += [automatic, masked]
+    values = call(automatic, prompts, texts(REWARDS), **SDPOTrainer().columns())
+    assert values == pytest.approx([0.25, 0.5, 1.75 / 3, 1.0])
+    with pytest.raises(InputError, match="is `mask`, and this trainer has none"):
+        call(masked, prompts, texts(REWARDS), **SDPOTrainer().columns())
+    with pytest.raises(InputError, match="1 other reward functions, and TRL counts None as 0"):
+        call(automatic, prompts, texts(REWARDS), **Trainer(functions=2).columns())
+
+
+def form(completions: list[str], **columns: Any) -> list[float]:
+    return [0.5 for _ in completions]
+
+
+async def brevity(completions: list[str], **columns: Any) -> list[float | None]:
+    return [None if "0.25" in text else 1 / len(text) for text in completions]
+
+
+def test_functions_beside_the_jury_return_none_where_it_failed(opened: list[JuryReward]) -> None:
+    functions: list[Any] = pickle.loads(
+        pickle.dumps(reward_functions(CONFIG, beside=[form, brevity]))
+    )
+    judge, formed, brief = functions
+    opened.append(judge)
+    trainer = Trainer(functions=3)
+    prompts = [QUESTIONS[0]] * 4
+    completions = texts(REWARDS)
+    for step in (1, 2):  # an equal call later is another one
+        given = {"prompts": prompts, "completions": completions, **trainer.columns(step)}
+        assert formed(**given) == [0.5, 0.5, None, 0.5]
+        assert asyncio.run(judge(**given)) == REWARDS
+        assert [value is None for value in brief(**given)] == [True, False, True, False]
+    assert [formed.__name__, brief.__name__] == ["form", "brevity"]
+    filled = reward_functions(CONFIG, beside=[form], failed="neutral")
+    opened.append(filled[0])  # type: ignore[arg-type]
+    given = {"prompts": prompts, "completions": completions, **Trainer(functions=2).columns()}
+    assert filled[1](**given) == [0.5] * 4, "a filled row is no missing one"
+
+
+def test_three_groups_without_a_reward_stop_the_training_also_over_calls(
+    opened: list[JuryReward],
+) -> None:
+    function = reward_function(CONFIG)
+    opened.append(function)
+    for _ in range(2):
+        assert call(function, [QUESTIONS[0]] * 2, ["x", "y"]) == [None, None]
+    with pytest.raises(NoRewardError, match="3 groups in a row"):
+        call(function, [QUESTIONS[0]] * 2, ["x", "y"])
+
+
+def test_a_jury_of_pairs_refuses_a_part_of_a_group(
+    opened: list[JuryReward], caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = reward_function(PAIRS, group_size=2)
+    opened.append(whole)
+    assert call(whole, [QUESTIONS[0]] * 2, ["long", "short one"]) == [0.0, 1.0]
+    with pytest.raises(InputError, match=r"has 3 of the 2 samples .* `jurygraph serve` judges"):
+        call(whole, [QUESTIONS[0]] * 3, ["a", "bb", "ccc"])
+    seen = reward_function(PAIRS)
+    opened.append(seen)
+    with pytest.raises(InputError, match="has 1 of the 4 samples"):
+        call(seen, [QUESTIONS[0]], ["a"], **Trainer().columns())
+    unknown = reward_function(PAIRS)
+    opened.append(unknown)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            call(unknown, [QUESTIONS[0]], ["a"])
+    assert len([record for record in caplog.records if "group_size" in record.message]) == 1
+
+
+def test_what_is_wrong_is_named_when_the_function_is_made() -> None:
+    with pytest.raises(InputError, match="there is no such config"):
+        reward_function("missing.yaml")
+    with pytest.raises(InputError, match="failed: is 'skip'"):
+        reward_function(CONFIG, failed="skip")
+    with pytest.raises(InputError, match="group_size: is 0"):
+        reward_function(CONFIG, group_size=0)
+
+
+def test_a_version_of_trl_without_a_mask_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    for version, has_mask in (("1.5.1", False), ("1.6.0", True), ("0.29.0", False)):
+        monkeypatch.setitem(
+            __import__("sys").modules, "trl", type("trl", (), {"__version__": version})
+        )
+        assert read_trainer(Trainer().log_metric).has_mask is has_mask

@@ -1,0 +1,63 @@
+"""A judge that fails as it is told, and what TRL's trainers hand to a reward function, as recorded."""
+
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import jurygraph as jg
+
+QUESTIONS = ("2 + 2?", "2 + 3?")
+
+
+@jg.evaluator(layer="check")
+def graded(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+    """Return the number in the response as its score; one without a number fails."""
+    try:
+        return jg.Verdict(score=float(str(response.text).split()[-1]))
+    except (ValueError, IndexError):
+        return jg.Verdict.fail("no-number", "there is no number")
+
+
+@jg.evaluator(scope="pair")
+def longer(task: jg.TaskView, first: jg.Response, second: jg.Response) -> float:
+    return 1.0 if len(first.text) > len(second.text) else 0.0
+
+
+CONFIG: dict[str, Any] = {"evaluators": ["tests.integrations.trainers.graded"]}
+PAIRS: dict[str, Any] = {
+    "evaluators": ["tests.integrations.trainers.longer"],
+    "safety": {"gates": []},
+}
+
+
+class Trainer:
+    """What hangs on the callbacks of trl 1.16's GRPOTrainer, and what they were called with."""
+
+    def __init__(self, functions: int = 1, **settings: Any) -> None:
+        self.reward_funcs = [None] * functions
+        self.num_generations = 4
+        self.scale_rewards = "group"
+        self.__dict__.update(settings)
+        self.metrics: dict[str, float] = {}
+        self.extra: dict[str, list[Any]] = {}
+
+    def log_metric(self, name: str, value: float) -> None:
+        self.metrics[name] = value
+
+    def log_extra(self, column: str, values: list[Any]) -> None:
+        self.extra[column] = values
+
+    def columns(self, step: int = 312, **columns: Any) -> dict[str, Any]:
+        """Return the keyword arguments of a call, without prompts and completions."""
+        return {
+            "completion_ids": [],
+            "trainer_state": SimpleNamespace(global_step=step),
+            "log_extra": self.log_extra,
+            "log_metric": self.log_metric,
+            **columns,
+        }
+
+
+def texts(rewards: Iterable[float | None]) -> list[str]:
+    """Return a completion for each reward, None for one that the judge fails on."""
+    return ["x" if reward is None else f"it is {reward}" for reward in rewards]
