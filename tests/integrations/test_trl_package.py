@@ -31,13 +31,13 @@ def _evaluator() -> Any:
     import jurygraph as jg
 
     @jg.evaluator(scope="group", layer="check")
-    def by_position(task: jg.TaskView, responses: list[jg.Response]) -> dict[str, Any]:
+    def by_position(task: jg.TaskView, responses: list[jg.Response]) -> list[Any]:
         """Score the responses of a group by their positions: what a tiny policy writes has no meaning."""
-        verdicts = {}
+        verdicts = []
         for response in responses:
             score = JUDGED[task.query][int(response.id.rsplit("/", 1)[1]) - 1]
             failed = jg.Verdict.fail("planted", "the judge is out")
-            verdicts[response.id] = failed if score is None else jg.Verdict(score=score)
+            verdicts.append(failed if score is None else jg.Verdict(score=score))
         return verdicts
 
     return by_position
@@ -145,7 +145,7 @@ def test_failed_rewards_change_no_siblings_advantage(
 ) -> None:
     trainer = train(kind, tmp_path, [form] if with_form else [], **settings)
     logged = np.array(trainer._logs["advantages"])[-2 * SIZE :]
-    order = trainer._logs["prompt"][-2 * SIZE :]
+    order = list(trainer._logs["prompt"])[-2 * SIZE :]
     awaited = np.nan_to_num(expected(kind, with_form, settings)).reshape(2, SIZE)
     rows = [awaited[QUESTIONS.index(order[0])], awaited[QUESTIONS.index(order[SIZE])]]
     assert trainer.state.global_step == 3
