@@ -91,6 +91,20 @@ def fill_failed(
     return FilledRewards(filled, failed, factor)
 
 
+def read_single_rule(value: str | float) -> Literal["raise"] | float:
+    """Return the rule for a trainer that sends one sample a call and has no mask. Raises `InputError` for others.
+
+    `auto` is `raise`: without the group there is no mean, and any number would reward or punish.
+    """
+    rule = read_failed_rule(value, "raise")
+    if rule == "raise" or isinstance(rule, float):
+        return rule
+    problem = f"failed: is `{rule}`, but one sample comes in a call, and this trainer has no mask"
+    raise InputError(
+        f"{problem}; write raise or a number, or use `jurygraph serve`, which knows the group"
+    )
+
+
 class OutageGuard:
     """Counts groups in a row without a single reward: no training goes on without a judge."""
 

@@ -7,12 +7,14 @@ jury's own event loop, because some trainers begin a new loop at every step, and
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group
+from jurygraph.integrations.failed_rewards import OutageGuard
 from jurygraph.jury import Jury
 from jurygraph.schema import Config, Trace
 
@@ -21,7 +23,10 @@ ConfigSource = str | Path | Mapping[str, Any] | Config
 
 
 class LazyJury:
-    """The jury of a config, opened when it is first needed; `record` is the folder that its groups are stored in."""
+    """The jury of a config, opened when it is first needed; `record` is the folder that its groups are stored in.
+
+    `outages` counts its groups without a reward, in this process.
+    """
 
     def __init__(self, config: ConfigSource, record: str | Path | None = None) -> None:
         self._config = Path(config).resolve() if isinstance(config, str | Path) else config
@@ -34,6 +39,7 @@ class LazyJury:
         self._guard = Lock()
         self._jury: Jury | None = None
         self._process = os.getpid()
+        self.outages = OutageGuard()
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_config": self._config, "_record": self._record}
@@ -69,3 +75,9 @@ class LazyJury:
             self._jury = None
         if jury is not None:
             jury.close()
+
+
+@lru_cache(maxsize=64)
+def shared_jury(config: str | Path, record: str | Path | None = None) -> LazyJury:
+    """Return the jury of a file, one for each process, for trainers that call a plain function with its path."""
+    return LazyJury(config, record)

@@ -25,7 +25,6 @@ from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import (
     FailedRule,
     FilledRewards,
-    OutageGuard,
     fill_failed,
     read_failed_rule,
 )
@@ -142,7 +141,6 @@ class JuryScorer:
     def _reset(self) -> None:
         self._guard = Lock()
         self._calls: list[_SharedCall] = []
-        self._outages = OutageGuard()
         self._has_warned = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -285,7 +283,7 @@ class JuryScorer:
         factors: list[float | None] = [None] * size
         for members, group in zip(batch.members, scored, strict=True):
             rewards = [trace.reward.value for trace in group]
-            self._outages.observe(rewards)
+            self.jury.outages.observe(rewards)
             filled = self._fill(rewards, batch)
             for index, trace, value in zip(members, group, filled.values, strict=True):
                 traces[index] = trace

@@ -1,0 +1,155 @@
+"""The client of `jurygraph serve`, for trainers whose samples of one group come from many processes.
+
+It sends `POST /v1/score` with a task, or the id of one that the server has plans for, and responses. A server that has
+too much work is asked again after the time that it names; the key of a request makes sure that nothing is scored twice.
+"""
+
+import asyncio
+import json
+import ssl
+import weakref
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from time import monotonic
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import httpx
+
+from jurygraph.errors import InputError, NoRewardError
+
+PATIENCE = 170.0
+"""Seconds after which a reward counts as failed: below the 180 s after which OpenRLHF sends a request again."""
+_PAUSE = 1.0
+"""Seconds before a request is sent again, where the server names none."""
+
+
+class ServerReply(NamedTuple):
+    """The rewards of the responses in their order, None where the server leaves one out, and their traces."""
+
+    rewards: list[float | None]
+    traces: list[dict[str, Any]]
+
+
+class RewardClient:
+    """Asks the reward server at a URL. It can be pickled, and used in several event loops."""
+
+    def __init__(self, url: str, token: str | None = None, patience: float = PATIENCE) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise InputError(f"url: is {url!r}; write that of `jurygraph serve`, http://…")
+        self._url = url.rstrip("/").removesuffix("/v1/score")
+        self._token = token
+        self._patience = patience
+        self._reset()
+
+    def _reset(self) -> None:
+        self._clients: weakref.WeakKeyDictionary[Any, httpx.AsyncClient]
+        self._clients = weakref.WeakKeyDictionary()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_url": self._url, "_token": self._token, "_patience": self._patience}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._reset()
+
+    async def score(
+        self,
+        responses: Sequence[str | Mapping[str, Any]],
+        *,
+        task: Mapping[str, Any] | None = None,
+        task_id: str | None = None,
+        step: int | None = None,
+        policy: str | None = None,
+        cohort_size: int | None = None,
+    ) -> ServerReply:
+        """Return the rewards of responses to a task; with `cohort_size` they are members of a group of that size.
+
+        Raises `InputError` for what the server refuses, and `NoRewardError` where it gives no reward.
+        """
+        fields = {"task": task, "task_id": task_id, "step": step, "policy": policy}
+        body: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
+        body["responses"] = list(responses)
+        if cohort_size is not None:
+            body["cohort"] = {"size": cohort_size}
+        reply = await self._post("/v1/score", body)
+        rewards = reply.get("rewards")
+        if not isinstance(rewards, list) or len(rewards) != len(responses):
+            raise NoRewardError(f"{self._url}: replied without a reward for each response")
+        return ServerReply(rewards, reply.get("traces") or [])
+
+    async def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        content = json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", "Idempotency-Key": uuid4().hex}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        end = monotonic() + self._patience
+        while True:
+            problem, pause = "", _PAUSE
+            try:
+                response = await self._client().post(
+                    f"{self._url}{path}", content=content, headers=headers
+                )
+            except httpx.TransportError as error:
+                problem = f"{type(error).__name__} {error}".strip()
+            else:
+                if response.status_code == httpx.codes.OK:
+                    return _read_reply(self._url, response)
+                problem = _read_error(response)
+                if response.status_code != httpx.codes.TOO_MANY_REQUESTS:
+                    is_refused = response.status_code in (400, 401, 403, 404, 413, 422)
+                    error_type = InputError if is_refused else NoRewardError
+                    raise error_type(f"{self._url}: {response.status_code}: {problem}")
+                pause = _read_pause(response)
+            if monotonic() + pause >= end:
+                raise NoRewardError(
+                    f"{self._url}: no reward within {self._patience:g} s: {problem}"
+                )
+            await asyncio.sleep(pause)
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return ssl.create_default_context()  # made once, because it takes as long as many requests
+
+    def _client(self) -> httpx.AsyncClient:
+        """Return the client of the running event loop, to which its connections belong."""
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            verify = self._tls if self._url.startswith("https:") else False
+            limits = httpx.Limits(max_connections=None)
+            client = httpx.AsyncClient(verify=verify, timeout=self._patience, limits=limits)
+            self._clients[loop] = client
+        return client
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.aclose()
+
+
+def _read_reply(url: str, response: httpx.Response) -> dict[str, Any]:
+    try:
+        reply = response.json()
+    except ValueError:
+        reply = None
+    if not isinstance(reply, dict):
+        raise NoRewardError(f"{url}: replied without a JSON object; is it `jurygraph serve`?")
+    return reply
+
+
+def _read_error(response: httpx.Response) -> str:
+    try:
+        content = response.json()
+    except ValueError:
+        return response.reason_phrase
+    error = content.get("error") if isinstance(content, dict) else None
+    return str(error or response.reason_phrase)
+
+
+def _read_pause(response: httpx.Response) -> float:
+    try:
+        return max(0.0, float(response.headers["Retry-After"]))
+    except (KeyError, ValueError):
+        return _PAUSE

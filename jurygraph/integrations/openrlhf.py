@@ -1,0 +1,63 @@
+"""Rewards for OpenRLHF: the function of a Python file that `--remote_rm_url` names.
+
+    from functools import partial
+    from jurygraph.integrations import openrlhf
+
+    reward_func = partial(openrlhf.reward_func, config="jury.yaml")
+
+OpenRLHF (0.11.2, agent.py) calls it in a thread, one sample a call, and takes a missing reward for that of a reward
+model, which ends the run. A reward that failed is therefore an error, which it logs before it ends. The server speaks
+its HTTP protocol, too: `--remote_rm_url http://HOST:PORT/get_reward` needs no code.
+"""
+
+import json
+from collections.abc import Sequence
+from math import nan
+from pathlib import Path
+from typing import Any
+
+from jurygraph.errors import InputError
+from jurygraph.integrations.failed_rewards import read_single_rule
+from jurygraph.integrations.lazy_jury import shared_jury
+from jurygraph.integrations.samples import read_response, read_task
+from jurygraph.integrations.single_samples import read_samples, settle_reward
+from jurygraph.schema import Response, Task
+
+
+def reward_func(
+    queries: Sequence[str],
+    prompts: Sequence[str],
+    labels: Sequence[Any],
+    *,
+    config: str | Path = "jury.yaml",
+    record: str | Path | None = None,
+    failed: str | float = "auto",
+) -> dict[str, Any]:
+    """Return `rewards`, the same as `scores`, and the components as `extra_logs`, of queries that follow their prompts.
+
+    A label is the reference of its prompt, or a JSON object with parts of the task, such as `id` and `rubric`. `failed`
+    is `raise` (`auto`) or a number. Raises `NoRewardError` for a failed reward, `InputError` for wrong samples.
+    """
+    read_single_rule(failed)
+    jury = shared_jury(config, record)
+    samples = [read_sample(*sample) for sample in zip(queries, prompts, labels, strict=True)]
+    traces = [group[0] for group in jury.score_blocking(read_samples(jury, samples))]
+    rewards = [settle_reward(jury, trace, failed) for trace in traces]
+    logs: dict[str, list[float]] = {}
+    for name in traces[0].reward.components:
+        values = [trace.reward.components[name] for trace in traces]
+        logs[f"jury_{name}"] = [nan if value is None else value for value in values]
+    return {"rewards": rewards, "scores": rewards, "extra_logs": logs}
+
+
+def read_sample(query: str, prompt: str, label: Any) -> tuple[Task, Response]:
+    """Return the task and the response of a query, which begins with its prompt. Raises `InputError` if it does not."""
+    if not query.startswith(prompt):
+        problem = "a query does not begin with its prompt, so that the response cannot be told"
+        raise InputError(f"{problem}; decode both with the same special tokens")
+    parts: dict[str, Any] = {}
+    if isinstance(label, str) and label.lstrip().startswith("{"):
+        parts = json.loads(label)
+    elif label not in (None, ""):
+        parts = {"reference": label if isinstance(label, str) else str(label)}
+    return read_task(parts.pop("query", prompt), parts), read_response(query[len(prompt) :])

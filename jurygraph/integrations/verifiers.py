@@ -1,0 +1,80 @@
+"""A judge for verifiers (0.4, and prime-rl, which consumes its environments): one plugin for all components.
+
+    import verifiers.v1 as vf
+    from jurygraph.integrations.verifiers import JuryJudge
+
+    class Jury(JuryJudge, vf.Judge):
+        jury = "jury.yaml"
+
+    __all__ = ["Jury"]
+
+A judge that raises takes the results of its siblings with it, and `trace.reward` reads as 0 or a partial sum: look at
+`trace.ok`. So there is one judge, and a failed reward is an error of the trace, not a number.
+"""
+
+from collections.abc import Mapping
+from math import fsum
+from pathlib import Path
+from typing import Any, ClassVar
+
+from jurygraph.integrations.failed_rewards import read_single_rule
+from jurygraph.integrations.lazy_jury import LazyJury, shared_jury
+from jurygraph.integrations.samples import read_response, read_task
+from jurygraph.integrations.single_samples import read_samples, settle_reward
+from jurygraph.schema import Trace
+
+
+class JuryJudge:
+    """A judge whose rewards are what each component adds; their sum, `trace.reward`, is the jury's reward.
+
+    Subclass it with `vf.Judge`. `jury` is a config's file, and `reference` the field of the task that has the right
+    answer. With `full_trace` the whole conversation is judged, else the last reply. `failed` is `raise` or a number.
+    """
+
+    jury: ClassVar[str | Path | LazyJury] = "jury.yaml"
+    record: ClassVar[str | Path | None] = None
+    reference: ClassVar[str | None] = None
+    rubric: ClassVar[str | None] = None
+    full_trace: ClassVar[bool] = False
+    failed: ClassVar[str | float] = "auto"
+
+    async def score(self, task: Any, trace: Any) -> Mapping[str, float]:
+        """Return what each component adds to the reward. Raises `NoRewardError` for a failed one."""
+        read_single_rule(self.failed)
+        jury = self.jury if isinstance(self.jury, LazyJury) else shared_jury(self.jury, self.record)
+        completion = trace.last_reply
+        if self.full_trace:
+            completion = [message.model_dump(mode="json") for message in trace.messages]
+        sample = read_task(_read_prompt(task), self._read_parts(task)), read_response(completion)
+        ((scored,),) = await jury.score(read_samples(jury, [sample]))
+        value = settle_reward(jury, scored, self.failed)
+        name = getattr(self, "reward_name", "jury")
+        return split_reward(scored, value, name)
+
+    def _read_parts(self, task: Any) -> dict[str, Any]:
+        parts: dict[str, Any] = {}
+        if task.id is not None:
+            parts["id"] = task.id
+        for part, field in (("reference", self.reference), ("rubric", self.rubric)):
+            if field is not None:
+                parts[part] = getattr(task, field)
+        return parts
+
+
+def _read_prompt(task: Any) -> Any:
+    prompt = task.prompt
+    if prompt is None or isinstance(prompt, str):
+        return prompt
+    return [message.model_dump(mode="json", exclude_none=True) for message in prompt]
+
+
+def split_reward(trace: Trace, value: float, name: str) -> dict[str, float]:
+    """Return a reward by its terms, under `name/TERM`; what gates, clips and scales changed is `name/rest`."""
+    if trace.reward.value is None:
+        return {name: value}
+    parts: dict[str, float] = {}
+    for term in trace.reward.terms:
+        if term.contribution is not None:
+            parts[f"{name}/{term.name}"] = term.contribution
+    rest = value - fsum(parts.values())
+    return parts if rest == 0 else {**parts, f"{name}/rest": rest}

@@ -1,0 +1,185 @@
+"""Rewards for verl: `compute_score` for its reward loop, and a reward manager that knows prompt and group size.
+
+verl's workers get samples of a group at random (verl 0.9.1, agent_loop.py: `random.choice`), and nothing it has says
+that a sample is without a reward: NaN spreads to the group's mean, and None drops all scores. A failed reward is
+therefore an error here, unless the server fills in the group's mean.
+
+    reward.custom_reward_function.path=pkg://jurygraph.integrations.verl
+    reward.custom_reward_function.name=compute_score
+    +reward.custom_reward_function.reward_kwargs.config=jury.yaml     # or .url=http://127.0.0.1:8000
+"""
+
+import inspect
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from math import nan
+from pathlib import Path
+from typing import Any
+
+from jurygraph.errors import InputError, NoRewardError
+from jurygraph.integrations.client import RewardClient
+from jurygraph.integrations.failed_rewards import read_single_rule
+from jurygraph.integrations.lazy_jury import shared_jury
+from jurygraph.integrations.samples import read_response, read_task
+from jurygraph.integrations.single_samples import read_samples, settle_reward
+
+_PARTS = ("reference", "rubric", "stakeholders")
+_client = lru_cache(maxsize=64)(RewardClient)
+
+
+async def compute_score(
+    data_source: Any,
+    solution_str: str,
+    ground_truth: Any,
+    extra_info: Mapping[str, Any] | None = None,
+    *,
+    config: str | Path | None = None,
+    url: str | None = None,
+    token: str | None = None,
+    record: str | Path | None = None,
+    failed: str | float = "auto",
+    cohort_size: int | None = None,
+    **others: Any,
+) -> dict[str, Any]:
+    """Return the reward of a sample as `score`, with the id of its task and, in process, its components.
+
+    The task is in `extra_info`: as `task`, a mapping or its JSON; or by `query` (else `question`) with `task_id`,
+    `rubric` and `stakeholders`; its reference is `ground_truth`. With a `url` the `task_id` of a plan of the server is
+    enough, and `cohort_size` is the number of samples of a prompt. `failed` is `raise` (`auto`) or a number; the
+    server has a setting of its own.
+
+    Raises `NoRewardError` for a failed reward, `InputError` for wrong settings or samples.
+    """
+    if (config is None) == (url is None):
+        raise InputError(
+            "reward_kwargs: give `config`, a file, or `url`, that of `jurygraph serve`"
+        )
+    extra = dict(extra_info or {})
+    if url is not None:
+        return await _ask_server(
+            _client(url, token), solution_str, ground_truth, extra, cohort_size
+        )
+    read_single_rule(failed)
+    assert config is not None
+    jury = shared_jury(config, record)
+    task = read_task(*_read_extra(extra, ground_truth))
+    groups = read_samples(jury, [(task, read_response(solution_str))])
+    ((trace,),) = await jury.score(groups)
+    # every sample has the same keys, because verl takes those of the first
+    components = {
+        f"jury_{name}": nan if value is None else value
+        for name, value in trace.reward.components.items()
+    }
+    return {"score": settle_reward(jury, trace, failed), "jury_task": task.id, **components}
+
+
+async def _ask_server(
+    client: RewardClient,
+    solution: str,
+    ground_truth: Any,
+    extra: Mapping[str, Any],
+    cohort_size: int | None,
+) -> dict[str, Any]:
+    task: dict[str, Any] | None = None
+    task_id = extra.get("task_id")
+    if "task" in extra or _query_of(extra) is not None:
+        query, parts = _read_extra(extra, ground_truth)
+        task = read_task(query, parts).model_dump(mode="json", exclude_defaults=True)
+        task_id = task["id"]
+    elif task_id is None:
+        raise _missing_task(extra)
+    step = extra.get("global_step")
+    reply = await client.score(
+        [solution],
+        task=task,
+        task_id=None if task is not None else task_id,
+        step=step,
+        cohort_size=cohort_size,
+    )
+    (reward,) = reply.rewards
+    if reward is None:
+        problem = f"task {task_id!r}: the judge failed, and verl has no mask"
+        raise NoRewardError(f"{problem}; start the server with `--failed neutral`")
+    return {"score": reward, "jury_task": task_id}
+
+
+def _query_of(extra: Mapping[str, Any]) -> Any:
+    query = extra.get("query")
+    return extra.get("question") if query is None else query
+
+
+def _read_extra(extra: Mapping[str, Any], ground_truth: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the query of a sample, and the other parts of its task."""
+    content = extra.get("task")
+    if isinstance(content, str):
+        content = json.loads(content)
+    if isinstance(content, Mapping):
+        parts = dict(content)
+        query = parts.pop("query", None)
+    else:
+        query = _query_of(extra)
+        parts = {name: extra[name] for name in _PARTS if extra.get(name) is not None}
+        for name in ("rubric", "stakeholders"):
+            if isinstance(parts.get(name), str):
+                parts[name] = json.loads(parts[name])
+        if extra.get("task_id") is not None:
+            parts["id"] = str(extra["task_id"])
+    if query is None:
+        raise _missing_task(extra)
+    if isinstance(ground_truth, str) and ground_truth:
+        parts.setdefault("reference", ground_truth)
+    return query, parts
+
+
+def _missing_task(extra: Mapping[str, Any]) -> InputError:
+    there = ", ".join(sorted(extra)) or "nothing"
+    return InputError(f"extra_info: has no `task` and no `query` of the sample; it has {there}")
+
+
+class JuryRewardManager:
+    """A reward manager that gives `compute_score` the prompt of a sample, and the number of samples of a prompt.
+
+    reward.reward_manager.source=importlib
+    reward.reward_manager.name=JuryRewardManager
+    reward.reward_manager.module.path=pkg://jurygraph.integrations.verl
+
+    Only with it does the server know a group's size, which is the rollout's `n`.
+    """
+
+    def __init__(self, config: Any, tokenizer: Any, compute_score: Any, **others: Any) -> None:
+        self._tokenizer = tokenizer
+        if not inspect.iscoroutinefunction(compute_score):
+            raise InputError("reward.custom_reward_function: name `compute_score` of this module")
+        self._compute_score = compute_score
+        rollout = config["actor_rollout_ref"]["rollout"]
+        size = int(rollout.get("n") or 1)
+        reward_kwargs = config["reward"]["custom_reward_function"].get("reward_kwargs") or {}
+        self._cohort_size = size if size > 1 and reward_kwargs.get("url") else None
+
+    async def run_single(self, data: Any) -> dict[str, Any]:
+        """Return the reward of one sample, the last of its sequences, in verl's form."""
+        sample = data[-1:][0]
+        columns = sample.non_tensor_batch
+        response = sample.batch["responses"]
+        length = int(sample.batch["attention_mask"][-response.shape[-1] :].sum())
+        extra = dict(columns.get("extra_info") or {})
+        if extra.get("task") is None and _query_of(extra) is None and "raw_prompt" in columns:
+            extra["query"] = [dict(message) for message in columns["raw_prompt"]]
+        result = await self._compute_score(
+            data_source=columns.get("data_source"),
+            solution_str=self._tokenizer.decode(response[:length], skip_special_tokens=True),
+            ground_truth=columns["reward_model"]["ground_truth"],
+            extra_info=extra,
+            cohort_size=self._cohort_size,
+        )
+        return {"reward_score": result["score"], "reward_extra_info": result}
+
+    @classmethod
+    def assemble_rm_scores(cls, data: Any, scores: list[float]) -> Any:
+        """Return the scores at the last token of each response, as verl's own managers do."""
+        from verl.experimental.reward_loop.reward_manager.base import (  # type: ignore[import-not-found]
+            RewardManagerBase,
+        )
+
+        return RewardManagerBase.assemble_rm_scores(data, scores)

@@ -1,0 +1,118 @@
+"""The client of the server waits while that has too much to do, sends nothing twice, and makes no refusal a 0."""
+
+import asyncio
+import json
+import pickle
+from typing import Any
+
+import httpx
+import pytest
+
+from jurygraph.errors import InputError, NoRewardError
+from jurygraph.integrations.client import RewardClient
+from jurygraph.integrations.verl import compute_score
+from tests.rows import all_rows
+
+URL = "http://127.0.0.1:8000"
+OPEN_CLIENT = httpx.AsyncClient
+TRACES = [{"response_id": "a/1", "reward": {"value": 0.5, "status": "ok"}}]
+
+
+class Server:
+    """Answers with these replies in their order, and keeps the requests."""
+
+    def __init__(self, *replies: httpx.Response) -> None:
+        self.replies = list(replies)
+        self.requests: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        return self.replies.pop(0)
+
+    def body(self, number: int) -> Any:
+        return json.loads(self.requests[number].content)
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Let clients send to a server in this process."""
+
+    def start(*replies: httpx.Response) -> Server:
+        server = Server(*replies)
+        monkeypatch.setattr(
+            "jurygraph.integrations.client.httpx.AsyncClient",
+            lambda **settings: OPEN_CLIENT(transport=httpx.MockTransport(server)),
+        )
+        return server
+
+    return start
+
+
+def ask(client: RewardClient, **settings: Any) -> Any:
+    async def score() -> Any:
+        try:
+            return await client.score(["it is 0.5"], **settings)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(score())
+
+
+def rewards(*values: float | None) -> httpx.Response:
+    return httpx.Response(200, json={"traces": TRACES, "rewards": list(values)})
+
+
+def test_it_asks_again_with_the_same_key_after_the_time_that_the_server_names(serve: Any) -> None:
+    busy = httpx.Response(429, headers={"Retry-After": "0"}, json={"error": "too much"})
+    server = serve(busy, rewards(0.5))
+    client = pickle.loads(pickle.dumps(RewardClient(f"{URL}/v1/score", token="secret")))
+    reply = ask(client, task_id="a", step=3, cohort_size=8)
+    assert (reply.rewards, reply.traces) == ([0.5], TRACES)
+    assert server.body(1) == {
+        "task_id": "a",
+        "step": 3,
+        "responses": ["it is 0.5"],
+        "cohort": {"size": 8},
+    }
+    keys = {request.headers["Idempotency-Key"] for request in server.requests}
+    assert len(keys) == 1
+    assert server.requests[0].headers["Authorization"] == "Bearer secret"
+
+
+@all_rows(
+    "reply, error, message",
+    [
+        (httpx.Response(503, json={"error": "the judge is out"}), NoRewardError, "503: the judge"),
+        (httpx.Response(409, json={"error": "too late"}), NoRewardError, "409: too late"),
+        (httpx.Response(422, json={"error": "task: is missing"}), InputError, "422: task: is"),
+        (httpx.Response(500, text="oops"), NoRewardError, "500: Internal Server Error"),
+        (rewards(0.5, 0.5), NoRewardError, "without a reward for each response"),
+        (httpx.Response(200, text="hello"), NoRewardError, "is it `jurygraph serve`"),
+        (httpx.Response(429, headers={"Retry-After": "60"}), NoRewardError, "within 30 s"),
+    ],
+)
+def test_a_refusal_is_an_error_with_the_servers_reason(
+    reply: httpx.Response, error: type[Exception], message: str, serve: Any
+) -> None:
+    serve(reply)
+    with pytest.raises(error, match=message):
+        ask(RewardClient(URL, patience=30.0), task_id="a")
+
+
+def test_verl_sends_the_task_or_its_id_and_gets_no_number_for_a_masked_reward(serve: Any) -> None:
+    server = serve(rewards(0.5), rewards(None))
+    extra = {"query": "2 + 2?", "task_id": "sum"}
+    scored = asyncio.run(
+        compute_score("math", "it is 0.5", "4", extra, url=f"{URL}/", cohort_size=4)
+    )
+    assert scored == {"score": 0.5, "jury_task": "sum"}
+    task = {"id": "sum", "query": "2 + 2?", "reference": "4"}
+    assert server.body(0) == {"task": task, "responses": ["it is 0.5"], "cohort": {"size": 4}}
+    with pytest.raises(NoRewardError, match="task 'sum': the judge failed, and verl has no mask"):
+        asyncio.run(compute_score("math", "x", "4", {"task_id": "sum"}, url=f"{URL}/"))
+    assert server.body(1) == {"task_id": "sum", "responses": ["x"]}
+
+
+def test_a_url_is_one() -> None:
+    with pytest.raises(InputError, match="url: is 'jury"):
+        RewardClient("jury.yaml")
