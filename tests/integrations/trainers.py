@@ -61,3 +61,8 @@ class Trainer:
 def texts(rewards: Iterable[float | None]) -> list[str]:
     """Return a completion for each reward, None for one that the judge fails on."""
     return ["x" if reward is None else f"it is {reward}" for reward in rewards]
+
+
+@jg.evaluator(layer="check")
+def fixed(task: jg.TaskView, response: jg.Response) -> float:
+    return 1.0
