@@ -72,6 +72,9 @@ COMMANDS = {
         "raters", "Estimate how many items or reviewers a study needs, from ratings of a first one."
     ),
     "prompts": CommandEntry("prompts", "List, show or render the prompts of models."),
+    "integrate": CommandEntry(
+        "integrate", "Write an example that gives a trainer the rewards of a jury."
+    ),
     "study": CommandEntry("study", "Apply the measurements of the papers, to runs or simulations."),
 }
 

@@ -78,6 +78,19 @@ class RewardClient:
             raise NoRewardError(f"{self._url}: replied without a reward for each response")
         return ServerReply(rewards, reply.get("traces") or [])
 
+    def score_blocking(
+        self, responses: Sequence[str | Mapping[str, Any]], **settings: Any
+    ) -> ServerReply:
+        """Run `score` for callers that no event loop runs."""
+
+        async def score() -> ServerReply:
+            try:
+                return await self.score(responses, **settings)
+            finally:
+                await self.aclose()
+
+        return asyncio.run(score())
+
     async def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         content = json.dumps(body).encode()
         headers = {"Content-Type": "application/json", "Idempotency-Key": uuid4().hex}

@@ -49,13 +49,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def ask(client: RewardClient, **settings: Any) -> Any:
-    async def score() -> Any:
-        try:
-            return await client.score(["it is 0.5"], **settings)
-        finally:
-            await client.aclose()
-
-    return asyncio.run(score())
+    return client.score_blocking(["it is 0.5"], **settings)
 
 
 def rewards(*values: float | None) -> httpx.Response:

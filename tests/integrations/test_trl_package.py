@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jurygraph.aggregation import advantages
+from jurygraph.integrations.conformance import trl_grpo, trl_normalize_then_sum, trl_rloo
 from jurygraph.integrations.trl import reward_functions
 from tests.integrations.trainers import QUESTIONS
 
@@ -77,7 +77,7 @@ def make_policy() -> tuple[Any, Any]:
     return Qwen2ForCausalLM(config), fast
 
 
-def train(kind: str, folder: Path, beside: list[Any], **settings: Any) -> Any:
+def train(kind: str, folder: Path, functions: str, **settings: Any) -> Any:
     """Return a trainer after three steps of two groups each; its last advantages are in its log."""
     trl = pytest.importorskip("trl", reason="needs trl: pip install trl torch")
     datasets = pytest.importorskip("datasets")
@@ -96,40 +96,48 @@ def train(kind: str, folder: Path, beside: list[Any], **settings: Any) -> Any:
         disable_tqdm=True,
         **settings,
     )
-    functions = reward_functions(CONFIG, beside=beside, record=folder / "run")
+    beside = [form] if functions == "wrapped" else []
+    failed = "none" if functions == "careless" else "auto"
+    rewards = reward_functions(CONFIG, beside=beside, failed=failed, record=folder / "run")
     trainer = getattr(trl, f"{kind}Trainer")(
         model=model,
         processing_class=tokenizer,
-        reward_funcs=functions,
+        reward_funcs=[*rewards, form] if functions == "careless" else rewards,
         args=arguments,
         train_dataset=datasets.Dataset.from_dict({"prompt": list(QUESTIONS) * 3}),
     )
     try:
         trainer.train()
     finally:
-        functions[0].close()  # type: ignore[attr-defined]
+        rewards[0].close()  # type: ignore[attr-defined]
     return trainer
 
 
-def expected(kind: str, with_form: bool, settings: dict[str, Any]) -> np.ndarray[Any, Any]:
-    """Return the advantages that the judged samples have when the failed ones had never been sampled."""
+def expected(kind: str, functions: str, settings: dict[str, Any]) -> np.ndarray[Any, Any]:
+    """Return the advantages by the arithmetic of `conformance`, for what the functions return."""
     rewards = np.array([JUDGED[question] for question in QUESTIONS], dtype=np.float64)
-    parts = [rewards, np.where(np.isnan(rewards), np.nan, np.tile(FORM, (2, 1)))][: 1 + with_form]
-    groups = np.repeat([0, 1], SIZE)
-    if settings.get("multi_objective_aggregation") == "normalize_then_sum":
-        scaled = sum(advantages(part.ravel(), groups, epsilon=1e-4) for part in parts)
-        return advantages(scaled, epsilon=1e-4)
-    total = sum(part.ravel() for part in parts)
+    forms = np.tile(FORM, (2, 1))
+    if functions == "wrapped":
+        forms[np.isnan(rewards)] = np.nan
+    groups = np.stack([rewards, forms][: 1 if functions == "alone" else 2], axis=2)
+    if functions != "careless":  # as if the failed samples had never been
+        is_judged = ~np.isnan(rewards)
+        parts = _advantages(kind, settings, [groups[index][is_judged[index]] for index in (0, 1)])
+        result = np.zeros_like(rewards)
+        result[is_judged] = np.concatenate(parts)
+        return result
+    return np.array(_advantages(kind, settings, list(groups)))
+
+
+def _advantages(kind: str, settings: dict[str, Any], groups: list[Any]) -> list[Any]:
     if kind == "RLOO":
-        return advantages(total, groups, normalize="leave-one-out")
-    scale = settings.get("scale_rewards", "group")
-    if scale == "group":
-        return advantages(total, groups, epsilon=1e-4)
-    centred = advantages(total, groups, normalize="none")
-    return centred / (np.nanstd(total, ddof=1) + 1e-4) if scale == "batch" else centred
+        return trl_rloo(groups)
+    if "multi_objective_aggregation" in settings:
+        return trl_normalize_then_sum(groups)
+    return trl_grpo(groups, settings["scale_rewards"])
 
 
-@pytest.mark.parametrize("with_form", [False, True])
+@pytest.mark.parametrize("functions", ["alone", "wrapped", "careless"])
 @pytest.mark.parametrize(
     ("kind", "settings"),
     [
@@ -141,12 +149,13 @@ def expected(kind: str, with_form: bool, settings: dict[str, Any]) -> np.ndarray
     ],
 )
 def test_failed_rewards_change_no_siblings_advantage(
-    kind: str, settings: dict[str, Any], with_form: bool, tmp_path: Path
+    kind: str, settings: dict[str, Any], functions: str, tmp_path: Path
 ) -> None:
-    trainer = train(kind, tmp_path, [form] if with_form else [], **settings)
+    """The careless function is not wrapped: TRL then counts a failed judge as 0, as the table says."""
+    trainer = train(kind, tmp_path, functions, **settings)
     logged = np.array(trainer._logs["advantages"])[-2 * SIZE :]
     order = list(trainer._logs["prompt"])[-2 * SIZE :]
-    awaited = np.nan_to_num(expected(kind, with_form, settings)).reshape(2, SIZE)
+    awaited = np.nan_to_num(expected(kind, functions, settings)).reshape(2, SIZE)
     rows = [awaited[QUESTIONS.index(order[0])], awaited[QUESTIONS.index(order[SIZE])]]
     assert trainer.state.global_step == 3
     assert logged == pytest.approx(np.concatenate(rows), abs=1e-4)

@@ -55,7 +55,7 @@ def init(
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists and was not overwritten; name another folder")
     with as_file(source / template) as content:
-        _copy(content, folder)
+        copy_files(content, folder)
     for path in sorted(folder.iterdir()):
         print_result(str(path))
     tasks = f"{folder / 'tasks.jsonl'}"
@@ -66,7 +66,7 @@ def init(
     print_message(f"next: jurygraph score {tasks} --config {folder / 'jury.yaml'} --out {out}")
 
 
-def _copy(content: Path, folder: Path) -> None:
+def copy_files(content: Path, folder: Path) -> None:
     """Copy all files into a new folder, with the permissions of new files."""
     for path in content.rglob("*"):
         if path.is_file() and path.parent.name != "__pycache__":

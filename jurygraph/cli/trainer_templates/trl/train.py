@@ -1,0 +1,52 @@
+"""Train with TRL on the rewards of jury.yaml: `pip install trl`, then `python train.py`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from jurygraph.integrations.trl import reward_functions
+
+HERE = Path(__file__).parent
+POLICY = "Qwen/Qwen2.5-0.5B-Instruct"
+
+
+def read_rows() -> list[dict[str, Any]]:
+    """The data set: a prompt, and the columns that the reward function reads."""
+    tasks = [json.loads(line) for line in (HERE / "tasks.jsonl").read_text("utf-8").splitlines()]
+    return [
+        {
+            "prompt": [{"role": "user", "content": task["query"]}],
+            "task_id": task["id"],
+            "reference": task["reference"],
+        }
+        for task in tasks
+    ]
+
+
+def brief(completions: list[Any], **columns: Any) -> list[float]:
+    """A reward of your own; it is wrapped, so that a failed judge is no 0 beside it."""
+    return [1.0 if len(messages[-1]["content"]) < 2000 else 0.0 for messages in completions]
+
+
+def make_functions() -> list[Any]:
+    # what is scored is stored: `jurygraph show run --label step=312`
+    return reward_functions(
+        HERE / "jury.yaml", beside=[brief], reference="reference", record=HERE / "run" / "{rank}"
+    )
+
+
+def main() -> None:
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    trainer = GRPOTrainer(
+        model=POLICY,
+        reward_funcs=make_functions(),
+        args=GRPOConfig(output_dir=str(HERE / "policy"), num_generations=8),
+        train_dataset=Dataset.from_list(read_rows()),
+    )
+    trainer.train()
+
+
+if __name__ == "__main__":
+    main()

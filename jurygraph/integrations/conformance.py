@@ -1,0 +1,269 @@
+"""Proof of what a failed reward does in each trainer: its siblings' advantages do not change, or by a stated factor.
+
+The arithmetic of each trainer is written again in NumPy, after the source that is named, and fed with what its adapter
+returns. `python -m jurygraph.integrations.conformance` prints the table of docs/training.md. A row is `run` where the
+tests marked `heavy` compare the trainer itself, and `read` where its source was read alone.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from jurygraph.aggregation import filling_factor
+from jurygraph.aggregation.group_advantages import Normalization
+from jurygraph.arrays import Floats
+from jurygraph.integrations.failed_rewards import FailedRule, fill_failed
+
+Groups = Sequence[Floats]
+"""A batch: for each group its rewards [members, functions], NaN where a function gave none."""
+Advantages = list[Floats]
+
+TOLERANCE = 1e-3
+"""Of advantages, relative to 1: ten times what trainers add to a standard deviation, 1e-4, which the factor leaves out.
+"""
+
+
+def _nan_std(values: Floats, ddof: int = 1) -> float:
+    count = int((~np.isnan(values)).sum())
+    return float(np.nanstd(values, ddof=ddof)) if count > ddof else 0.0
+
+
+def _sum_functions(group: Floats, has_mask: bool) -> Floats:
+    """Return the sum of the functions, in which NaN counts as 0; a row without any is NaN, if the trainer masks it."""
+    sums: Floats = np.nansum(group, axis=1)
+    if has_mask:
+        sums[np.isnan(group).all(axis=1)] = np.nan
+    return sums
+
+
+def trl_grpo(groups: Groups, scale: str, has_mask: bool = True) -> Advantages:
+    """Return TRL's advantages with `sum_then_normalize` (trl 1.16.0, grpo_trainer.py:2761; the mask since 1.6)."""
+    sums = [_sum_functions(group, has_mask) for group in groups]
+    batch_std = _nan_std(np.concatenate(sums))
+    result = []
+    for rewards in sums:
+        deviations = rewards - np.nanmean(rewards)
+        std = batch_std if scale == "batch" else _nan_std(rewards)
+        result.append(np.nan_to_num(deviations if scale == "none" else deviations / (std + 1e-4)))
+    return result
+
+
+def trl_normalize_then_sum(groups: Groups) -> Advantages:
+    """Return TRL's advantages with `normalize_then_sum` (trl 1.16.0, grpo_trainer.py:2790)."""
+    sums = []
+    for group in groups:
+        scaled = np.empty_like(group)
+        for function in range(group.shape[1]):
+            rewards = group[:, function]
+            scaled[:, function] = (rewards - np.nanmean(rewards)) / (_nan_std(rewards) + 1e-4)
+        sums.append(_sum_functions(scaled, has_mask=True))
+    batch = np.concatenate(sums)
+    mean, std = np.nanmean(batch), _nan_std(batch)
+    return [np.nan_to_num((rewards - mean) / (std + 1e-4)) for rewards in sums]
+
+
+def trl_rloo(groups: Groups) -> Advantages:
+    """Return RLOO's advantages without normalisation (trl 1.16.0, rloo_trainer.py:1682)."""
+    result = []
+    for group in groups:
+        rewards = _sum_functions(group, has_mask=True)
+        count = (~np.isnan(rewards)).sum()
+        baselines = (np.nansum(rewards) - rewards) / (count - 1)
+        result.append(np.nan_to_num(rewards - baselines))
+    return result
+
+
+def group_norm(groups: Groups, epsilon: float) -> Advantages:
+    """Return (R - mean) / (std + epsilon) with ddof 1, and no mask.
+
+    So in verl 0.9.1, core_algos.py:268, with 1e-6; in openrlhf 0.11.2, experience_maker.py:274, with 1e-9.
+    """
+    return [
+        (group[:, 0] - group[:, 0].mean()) / (group[:, 0].std(ddof=1) + epsilon) for group in groups
+    ]
+
+
+def group_mean(groups: Groups) -> Advantages:
+    """Return R - mean: Dr. GRPO in verl 0.9.1, core_algos.py:328, and in openrlhf 0.11.2, experience_maker.py:272."""
+    return [group[:, 0] - group[:, 0].mean() for group in groups]
+
+
+def leave_one_out(groups: Groups) -> Advantages:
+    """Return R - mean of the others: RLOO in verl 0.9.1, core_algos.py:588, and openrlhf 0.11.2, line 269."""
+    result = []
+    for group in groups:
+        rewards = group[:, 0]
+        result.append(rewards - (rewards.sum() - rewards) / (len(rewards) - 1))
+    return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainerSetting:
+    """A setting of a trainer: its arithmetic, and the rule that `auto` is for its adapter.
+
+    `normalize` is that of `filling_factor`. Where `takes_none` is false, the trainer stops at a missing reward, or it
+    spreads to the group.
+    """
+
+    trainer: str
+    version: str
+    setting: str
+    compute: Callable[[Groups], Advantages]
+    automatic: FailedRule
+    normalize: Normalization = "std"
+    takes_none: bool = True
+    checked: Literal["run", "read"] = "read"
+
+
+def _trl(setting: str, compute: Callable[[Groups], Advantages]) -> TrainerSetting:
+    return TrainerSetting(
+        trainer="TRL",
+        version="1.16",
+        setting=setting,
+        compute=compute,
+        automatic="mask",
+        checked="run",
+    )
+
+
+def _unmasked(
+    trainer: str,
+    version: str,
+    setting: str,
+    compute: Callable[[Groups], Advantages],
+    normalize: Normalization = "std",
+) -> TrainerSetting:
+    return TrainerSetting(
+        trainer=trainer,
+        version=version,
+        setting=setting,
+        compute=compute,
+        automatic="neutral",
+        normalize=normalize,
+        takes_none=False,
+    )
+
+
+SETTINGS: tuple[TrainerSetting, ...] = (
+    _trl("GRPO, `scale_rewards: group`", lambda groups: trl_grpo(groups, "group")),
+    _trl("GRPO, `scale_rewards: batch`", lambda groups: trl_grpo(groups, "batch")),
+    _trl("GRPO, `scale_rewards: none`", lambda groups: trl_grpo(groups, "none")),
+    _trl("GRPO, `normalize_then_sum`", trl_normalize_then_sum),
+    _trl("RLOO", trl_rloo),
+    TrainerSetting(
+        trainer="TRL",
+        version="< 1.6; SDPO and online DPO",
+        setting="GRPO, `scale_rewards: group`",
+        compute=lambda groups: trl_grpo(groups, "group", has_mask=False),
+        automatic="neutral",
+    ),
+    _unmasked("verl", "0.9.1", "GRPO", lambda groups: group_norm(groups, 1e-6)),
+    _unmasked("verl", "0.9.1", "Dr. GRPO", group_mean, "none"),
+    _unmasked("verl", "0.9.1", "RLOO", leave_one_out, "leave-one-out"),
+    _unmasked("OpenRLHF", "0.11.2", "`group_norm`", lambda groups: group_norm(groups, 1e-9)),
+    _unmasked("OpenRLHF", "0.11.2", "`dr_grpo`", group_mean, "none"),
+    _unmasked("OpenRLHF", "0.11.2", "`rloo`", leave_one_out, "leave-one-out"),
+)
+
+JUDGED: tuple[tuple[float | None, ...], ...] = (
+    (0.2, 0.9, None, 0.4, None, 1.0, 0.7, None),
+    (0.1, 0.5, 0.3, 0.8, 0.6, 0.0, 0.9, 0.2),
+)
+"""The judge's rewards in the example of the table: five of eight in one group, all of the other."""
+FORM = (0.5, 0.0, 0.5, 1.0, 0.5, 0.5, 0.0, 1.0)
+"""The rewards of a function beside the judge, for each group."""
+
+
+class Effect(NamedTuple):
+    """The advantages of the judged members with failed ones beside them, against those without.
+
+    `factor` is by how much they differ, None if there is none for all. `of_failed` are the failed ones' own.
+    """
+
+    factor: float | None
+    of_failed: Floats
+
+
+def measure_effect(setting: TrainerSetting, rule: FailedRule, functions: int) -> Effect:
+    """Return what failed rewards of the example do by a rule; with two functions the second is `FORM`.
+
+    By `mask`, a function beside the judge returns None where that failed, as those of `trl.reward_functions` do; by
+    `none` it does not.
+    """
+    before: list[Floats] = []
+    after: list[Floats] = []
+    for rewards in JUDGED:
+        is_judged = np.array([reward is not None for reward in rewards])
+        filled = np.array(fill_failed(rewards, rule).values, dtype=np.float64)
+        form = np.where(is_judged, FORM, np.nan) if rule == "mask" else np.array(FORM)
+        batch = np.stack([filled, form][:functions], axis=1)
+        before.append(batch[is_judged])
+        after.append(batch)
+    with np.errstate(invalid="ignore"):
+        wanted = np.concatenate(setting.compute(before))
+        got = np.concatenate(setting.compute(after))
+    judged = np.array([reward is not None for rewards in JUDGED for reward in rewards])
+    return Effect(_find_factor(wanted, got[judged]), got[~judged])
+
+
+def _find_factor(wanted: Floats, got: Floats) -> float | None:
+    """Return the factor of the advantages in the group with failed rewards, the first."""
+    size = sum(reward is not None for reward in JUDGED[0])
+    first, others = slice(0, size), slice(size, None)
+    factor = float(got[first] @ wanted[first] / (wanted[first] @ wanted[first]))
+    is_one = np.allclose(got[first], factor * wanted[first], rtol=0, atol=TOLERANCE)
+    if not is_one or not np.allclose(got[others], wanted[others], rtol=0, atol=TOLERANCE):
+        return None
+    return factor
+
+
+def stated_factor(setting: TrainerSetting) -> float:
+    """Return the factor that `auto` is documented to have in the example: 1 with a mask."""
+    if setting.automatic == "mask":
+        return 1.0
+    judged = sum(reward is not None for reward in JUDGED[0])
+    return filling_factor(judged, len(JUDGED[0]), normalize=setting.normalize)
+
+
+def _describe(effect: Effect) -> str:
+    if effect.factor is None:
+        low, high = float(min(effect.of_failed)), float(max(effect.of_failed))
+        return f"siblings change; failed rows get {low:.2f} to {high:.2f}"
+    if abs(effect.factor - 1) <= TOLERANCE:
+        return "siblings unchanged"
+    return f"siblings × {effect.factor:.3f}"
+
+
+_SERVER = "raise, or `neutral` by the server | read"
+_OTHERS = (
+    "| verifiers | 0.4.0 | a judge | – | siblings' results are lost; `trace.reward` reads 0 or a partial sum "
+    "| error of the trace: `trace.ok` is false | run |",
+    f"| ms-swift | 4.6 | all | 1 | counts as 0 | {_SERVER} |",
+    f"| slime | 624b824 | `custom-rm-path` | 1 | raises | {_SERVER} |",
+    f"| SkyRL | gym 0.4 | `BaseTextEnv.step` | 1 | no such value; its example returns 0 | {_SERVER} |",
+)
+_HEAD = "| trainer | version | setting | functions | None, as it is | `auto` | checked |"
+
+
+def table_lines() -> Iterator[str]:
+    """Yield the table of what a missing reward does, in Markdown."""
+    yield _HEAD
+    yield "|---|---|---|---|---|---|---|"
+    for setting in SETTINGS:
+        counts = (1, 2) if setting.trainer == "TRL" else (1,)
+        for functions in counts:
+            as_it_is = "stops the run, or spreads to the group as NaN"
+            if setting.takes_none:
+                as_it_is = _describe(measure_effect(setting, "none", functions))
+            automatic = _describe(measure_effect(setting, setting.automatic, functions))
+            how = setting.automatic if setting.takes_none else "error; server: neutral"
+            cells = (setting.trainer, setting.version, setting.setting, str(functions), as_it_is)
+            yield f"| {' | '.join(cells)} | {how}: {automatic} | {setting.checked} |"
+    yield from _OTHERS
+
+
+if __name__ == "__main__":
+    sys.stdout.writelines(f"{line}\n" for line in table_lines())

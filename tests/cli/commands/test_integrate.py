@@ -1,0 +1,177 @@
+"""`integrate` writes examples that run: rows with the ids of tasks, and rewards of a jury."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+
+import jurygraph as jg
+from jurygraph.integrations import lazy_jury
+from tests.command import run_command, run_script
+
+RIGHT = "<think>17 + 25 = 42</think><answer>42</answer>"
+WRONG = "<think>17 + 25 = 41</think><answer>41</answer>"
+OPEN_CLIENT = httpx.AsyncClient
+
+
+@pytest.fixture(autouse=True)
+def _close_juries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close the juries that an example opened."""
+    opened: list[lazy_jury.LazyJury] = []
+    make = lazy_jury.LazyJury.__init__
+
+    def keep(jury: lazy_jury.LazyJury, *arguments: Any) -> None:
+        make(jury, *arguments)
+        opened.append(jury)
+
+    monkeypatch.setattr(lazy_jury.LazyJury, "__init__", keep)
+    lazy_jury.shared_jury.cache_clear()
+    yield
+    for jury in opened:
+        jury.close()
+    lazy_jury.shared_jury.cache_clear()
+
+
+def write(trainer: str, folder: Path) -> Path:
+    written = run_command("integrate", trainer, "--out", folder / trainer)
+    assert written.code == 0, written.err
+    return folder / trainer
+
+
+def load(file: Path, monkeypatch: pytest.MonkeyPatch, **modules: dict[str, Any]) -> Any:
+    """Return the names of an example's file, where stubs stand for the modules of its trainer."""
+    for name, content in modules.items():
+        stub = ModuleType(name.replace("__", "."))
+        stub.__dict__.update(content)
+        monkeypatch.setitem(sys.modules, stub.__name__, stub)
+        parent, _, last = stub.__name__.rpartition(".")
+        if parent:
+            package = ModuleType(parent)
+            setattr(package, last, stub)
+            monkeypatch.setitem(sys.modules, parent, package)
+    names: dict[str, Any] = {"__name__": "example", "__file__": str(file)}
+    exec(compile(file.read_text("utf-8"), str(file), "exec"), names)
+    return SimpleNamespace(**names)
+
+
+def test_the_example_of_trl_scores_the_rows_that_it_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write("trl", tmp_path)
+    monkeypatch.setenv("RANK", "0")
+    example = load(folder / "train.py", monkeypatch)
+    row = example.read_rows()[0]
+    judge, brief = example.make_functions()
+    columns = {name: [row[name]] * 2 for name in ("task_id", "reference")}
+    chats = [[{"role": "assistant", "content": text}] for text in (RIGHT, WRONG)]
+    given = {"prompts": [row["prompt"]] * 2, "completions": chats, **columns}
+    assert brief(**given) == [1.0, 1.0]
+    right, wrong = asyncio.run(judge(**given))
+    assert (right, wrong) == (1.5, 0.5)
+    judge.close()
+    shown = run_command("show", folder / "run" / "0", "--json")
+    traces = [json.loads(line) for line in shown.out.splitlines()]
+    assert [trace["task_id"] for trace in traces] == ["addition", "addition"]
+
+
+def test_the_example_of_openrlhf_scores_the_rows_that_it_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write("openrlhf", tmp_path)
+    assert run_script(folder / "make_data.py").code == 0
+    row = json.loads((folder / "train.jsonl").read_text("utf-8").splitlines()[0])
+    example = load(folder / "reward.py", monkeypatch)
+    scored = example.reward_func([row["input"] + RIGHT], [row["input"]], [row["label"]])
+    assert scored["rewards"] == [1.5]
+
+
+def test_the_rows_of_verl_are_scored_by_its_function(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jurygraph.integrations.verl import compute_score
+
+    folder = write("verl", tmp_path)
+    row = load(folder / "make_data.py", monkeypatch).read_rows()[0]
+    truth = row["reward_model"]["ground_truth"]
+    work = compute_score("x", RIGHT, truth, row["extra_info"], config=folder / "jury.yaml")
+    scored = asyncio.run(work)
+    assert (scored["score"], scored["jury_task"]) == (1.5, "addition")
+    assert "reward.reward_manager.name=JuryRewardManager" in (folder / "train.sh").read_text(
+        "utf-8"
+    )
+
+
+class TaskData(SimpleNamespace):
+    """verifiers' TaskData."""
+
+
+def test_the_judge_of_verifiers_scores_its_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write("verifiers", tmp_path)
+    stubs: dict[str, Any] = {"Judge": object, "TaskData": TaskData}
+    data = load(folder / "jury_taskset.py", monkeypatch, verifiers__v1=stubs).load_data()
+    judge = load(folder / "jury_judge.py", monkeypatch, verifiers__v1=stubs).Jury()
+    judged = asyncio.run(judge.score(data[0], SimpleNamespace(last_reply=RIGHT)))
+    assert sum(judged.values()) == 1.5
+
+
+def test_the_plugin_of_ms_swift_and_the_group_function_of_slime_score_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orms: dict[str, Any] = {}
+    plugin = load(
+        write("ms-swift", tmp_path) / "plugin.py",
+        monkeypatch,
+        swift__rewards={"AsyncORM": object, "orms": orms},
+    )
+    prompt = {"role": "user", "content": "What is 17 + 25?"}
+    chats = [[prompt, {"role": "assistant", "content": text}] for text in (RIGHT, WRONG)]
+    values = orms["jurygraph"]()([RIGHT, WRONG], messages=chats, reference=["42", "42"])
+    assert asyncio.run(values) == [1.5, 0.5]
+    plugin.reward.close()
+    example = load(write("slime", tmp_path) / "reward.py", monkeypatch)
+    samples = [
+        SimpleNamespace(prompt="What is 17 + 25?", label="42", response=text)
+        for text in (RIGHT, WRONG)
+    ]
+    assert asyncio.run(example.score_group(None, samples)) == [1.5, 0.5]
+
+
+def test_the_environment_of_skyrl_asks_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bodies: list[Any] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        bodies.append(json.loads(request.content))
+        return httpx.Response(200, json={"rewards": [1.5], "traces": []})
+
+    transport = httpx.MockTransport(answer)
+    monkeypatch.setattr(httpx, "AsyncClient", lambda **settings: OPEN_CLIENT(transport=transport))
+    folder = write("skyrl", tmp_path)
+    stubs = {"BaseTextEnv": object}
+    example = load(
+        folder / "env.py",
+        monkeypatch,
+        skyrl_gym={},
+        skyrl_gym__envs__base_text_env=stubs,
+    )
+    line = (folder / "tasks.jsonl").read_text("utf-8").splitlines()[0]
+    step = example.JuryEnv(None, {"task": line, "n": 8}).step(RIGHT)
+    assert (step["reward"], bodies[0]["cohort"]) == (1.5, {"size": 8})
+    assert jg.Task(**bodies[0]["task"]).id == "addition"
+
+
+def test_an_unknown_trainer_and_a_folder_that_exists_are_refused(tmp_path: Path) -> None:
+    wrong = run_command("integrate", "trll", cwd=tmp_path)
+    assert (wrong.code, "did you mean trl" in wrong.err) == (2, True)
+    write("trl", tmp_path)
+    again = run_command("integrate", "trl", "--out", tmp_path / "trl")
+    assert (again.code, "was not overwritten" in again.err) == (2, True)

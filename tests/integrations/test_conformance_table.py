@@ -1,0 +1,49 @@
+"""No failed reward changes its siblings' advantages in any trainer, or by the stated factor alone."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jurygraph.integrations.conformance import (
+    SETTINGS,
+    TOLERANCE,
+    TrainerSetting,
+    measure_effect,
+    stated_factor,
+    table_lines,
+    trl_grpo,
+    trl_normalize_then_sum,
+)
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "training.md"
+NAN = np.nan
+RECORDED = np.array([[0.12, 0.5], [0.0, 0.5]] * 2 + [[0.12, 0.5]] + [[NAN, 0.5]] * 3)
+"""A judge that failed on three of eight, beside a format reward of .5, as trl 1.16.0 was given it."""
+
+
+@pytest.mark.parametrize(
+    "setting", SETTINGS, ids=lambda setting: f"{setting.trainer} {setting.setting}"
+)
+def test_siblings_are_unchanged_or_by_the_stated_factor_alone(setting: TrainerSetting) -> None:
+    alone = measure_effect(setting, setting.automatic, 1)
+    assert alone.factor == pytest.approx(stated_factor(setting), abs=TOLERANCE)
+    assert alone.of_failed == pytest.approx(0.0, abs=TOLERANCE)
+    if setting.automatic == "mask":
+        beside = measure_effect(setting, "mask", 2)
+        assert beside.factor == pytest.approx(1.0, abs=TOLERANCE)
+        assert measure_effect(setting, "none", 2).factor is None, "no mask beside a function"
+
+
+def test_the_arithmetic_is_what_trl_was_seen_to_do() -> None:
+    (advantages,) = trl_grpo([RECORDED], "group")
+    assert advantages.round(2).tolist() == [1.21, -0.72, 1.21, -0.72, 1.21, -0.72, -0.72, -0.72]
+    (normalized,) = trl_normalize_then_sum([RECORDED])
+    assert normalized[5:].round(2).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_the_page_has_the_table_that_the_command_prints() -> None:
+    shown = re.search(r"^\| trainer \| version .*?(?=\n\n)", PAGE.read_text("utf-8"), re.M | re.S)
+    assert shown is not None
+    assert shown[0].splitlines() == list(table_lines())
