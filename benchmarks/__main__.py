@@ -21,6 +21,7 @@ NAMES = (
     "store",
     "page",
     "recording",
+    "trainers",
     "sizes",
     "models",
     "panel",

@@ -506,12 +506,15 @@ class Run(Displayed):
         report: ProgressCallback = lambda count: None,
         questions: bool = False,
         reasons: bool = False,
+        advantages: Mapping[str, float | None] | None = None,
     ) -> ExportTable:
         """Read the table of the rewards, one row per response, or of the verdicts, one row each; to be closed.
 
         The columns are those of `jurygraph export`; `texts` adds `prompt` and `response`, `questions` the mean scores
-        of questions to the rewards, and `reasons` their reasons (verdicts have rows of their own). `report` receives
-        the numbers of responses read. Raises `InputError` for another name.
+        of questions to the rewards, and `reasons` their reasons (verdicts have rows of their own). `advantages` by
+        response are a column of the rewards. `report` receives the numbers of responses read.
+
+        Raises `InputError` for another name.
         """
         if name not in get_args(TableName):
             expected = " or ".join(map(repr, get_args(TableName)))
@@ -526,7 +529,7 @@ class Run(Displayed):
         if not any(use.scope for use in self.config.evaluators):
             unused.append("turn")
         read = partial(read_table, name, rows, list(components), texts, report)
-        return read(self.question_scores, scores, explained, unused)
+        return read(self.question_scores, scores, explained, unused, advantages)
 
     def to_arrow(
         self, name: TableName = "rewards", texts: bool = False, questions: bool = False

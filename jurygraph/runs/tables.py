@@ -52,7 +52,9 @@ _VERDICT = (
     *("reason", "quote", "quotes", "call"),
 )
 _KINDS: dict[str, ColumnType | None] = {
-    **dict.fromkeys(("value", "coverage", "low", "high", "score", "confidence"), "double"),
+    **dict.fromkeys(
+        ("value", "coverage", "low", "high", "advantage", "score", "confidence"), "double"
+    ),
     **dict.fromkeys((*_COUNTS, "turn", "sample", "quotes"), "int64"),
     "met": "bool",
     "superseded": "bool",
@@ -148,11 +150,12 @@ def read_table(
     questions: Sequence[str] = (),
     reasons: Sequence[str] = (),
     unused: Collection[str] = (),
+    advantages: Mapping[str, float | None] | None = None,
 ) -> ExportTable:
     """Return a table of scored responses, the rest is as for `Run.read_table`.
 
     `components` are all names in order; `questions` and `reasons` those that have a column of scores, and of reasons;
-    `scores_of` returns the scores of a trace by question.
+    `scores_of` returns the scores of a trace by question, and `advantages` are a column by response, if not None.
     Verdicts have no column for the fields that are `unused` in the run.
     """
     numbers = {"component": components, "term": components, "question": questions}
@@ -160,7 +163,8 @@ def read_table(
         f"{kind}.{key}": "double" for kind, names in numbers.items() for key in names
     }
     given = [f"reason.{key}" for key in reasons]
-    rewards = ("value", "status", "coverage", "low", "high", *values, *given, *_COUNTS)
+    added = () if advantages is None else ("advantage",)
+    rewards = ("value", "status", "coverage", "low", "high", *added, *values, *given, *_COUNTS)
     fields = [field for field in _VERDICT if field not in unused]
     names = (
         *IDENTITY,
@@ -175,6 +179,8 @@ def read_table(
                 scores = scores_of(trace) if questions else {}
                 row = _reward_row(trace, reasons)
                 row |= {f"question.{name}": scores[name] for name in questions if name in scores}
+                if advantages is not None:
+                    row["advantage"] = advantages.get(trace.response_id)
                 table.add(row | shared)
             else:
                 for verdict in own_verdicts(trace, superseded=True):

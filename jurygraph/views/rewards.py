@@ -75,7 +75,9 @@ _CHOSEN = ("gates", "query")
 
 
 class Selection(NamedTuple):
-    """The responses to show: those with a status and of an agent, in the order of a column, the first `limit`.
+    """The responses to show: those with a status, of an agent and with a label, in the order of a column.
+
+    They are the first `limit`. A `label` is its name and its value as text.
 
     The status `gated` means any reward that a response gate or a reward gate changed. `sort` is the name of a column,
     after a minus for the reverse order; rows without a value come last.
@@ -85,6 +87,7 @@ class Selection(NamedTuple):
     agent: str | None = None
     sort: str | None = None
     limit: int | None = None
+    label: tuple[str, str] | None = None
 
     def select(self, run: Run, content: Callable[[TraceOutline], T]) -> Iterable[T]:
         """Return the content of each selected response; without `sort`, one group at a time is in memory.
@@ -108,15 +111,29 @@ class Selection(NamedTuple):
 
     def _filter(self, run: Run) -> Iterator[TraceOutline]:
         agents: dict[str, None] = {}
+        read = trace_reader(run)
+        has_label = self.label is None
         for group in read_groups(run):
             for outline in group.traces:
                 if outline.agent:
                     agents[outline.agent] = None
+                if not self._is_labelled(outline, read):
+                    continue
+                has_label = True
                 if self._includes(outline):
                     yield outline
         if self.agent is not None and self.agent not in agents:
             hint = did_you_mean(self.agent, agents) or f"known: {', '.join(agents) or 'none'}"
             raise InputError(f"{run.folder}: has no response of agent {self.agent!r}; {hint}")
+        if not has_label and self.label is not None:
+            raise InputError(f"{run.folder}: no response has the label {'='.join(self.label)}")
+
+    def _is_labelled(self, outline: TraceOutline, read: Callable[[tuple[int, str]], Trace]) -> bool:
+        if self.label is None:
+            return True
+        name, value = self.label
+        labels = read(address_of(outline)).labels
+        return name in labels and to_text(labels[name]) == value
 
     def _includes(self, outline: TraceOutline) -> bool:
         has_status = self.status in (None, outline.status)

@@ -51,6 +51,7 @@ VERSIONS = {
     "judge": ("1", "d1e6df29f5235d01ca549bbb4516983f9a707e7b90d9ec927b25bc6f979b559a"),
     "listing": ("1", "6264dc800249ce5568a6623298c676645d5566dab1f90e22bdd8e44e0096b89f"),
     "pair": ("1", "09d1055776589f90e5e6fde9132f84a25f3299c6e452c4da757f9e81db43b97e"),
+    "policy": ("1", "6410aac79662d4ff1c9c7a58ab6219f56d2312bcb14ed244c4c8613e95b2f907"),
     "preferences": ("1", "7b51ece73414f8706a019e1010d8491c8199b19ee09acc48626fd93ee7ed249c"),
     "presentation": ("2", "53080c9f53cbdac811efc571ede7bee94f1f99e3851c02973307aabea1c2a655"),
     "profile": ("2", "82bd6d1c86ad2a070a6c9c9f27cdfc0bbc913791183b6837c7e04ef92bac7696"),
@@ -87,6 +88,7 @@ COMPARED = {
     "responses": [{"name": "A", "text": "Dear Ann"}, {"name": "B", "text": "Dear Ben"}],
 }
 FILLED: dict[str, dict[str, Any]] = {
+    "policy": {},
     "judge": {**SHOWN, "question": "Is it kind?"},
     "items": {**SHOWN, **ITEMS, "question": "# Criteria"},
     "criteria": {**SHOWN, **ITEMS},
@@ -182,8 +184,12 @@ every_manner = pytest.mark.parametrize(
 
 PARTS = ("conversation", "example")
 """Parts of other prompts, which get texts that are inside a fence already."""
+POLICY = "policy"
+"""The system prompt of a policy, which no judge gets."""
 every_prompt = pytest.mark.parametrize("name", SHIPPED)
-every_request = pytest.mark.parametrize("name", [name for name in SHIPPED if name not in PARTS])
+every_request = pytest.mark.parametrize(
+    "name", [name for name in SHIPPED if name not in (*PARTS, POLICY)]
+)
 """All but what is a part of a request: what fills that is fenced where it is laid out."""
 
 
@@ -250,6 +256,8 @@ def test_a_prompt_needs_all_of_its_variables(name: str) -> None:
     prompt, filled = load_prompt(name), FILLED[name]
     assert filled.keys() == set(prompt.needs)
     roles = ["user"] if name in PARTS else ["system", "user"]
+    if name == POLICY:
+        roles = ["system"]
     assert [message.role for message in prompt.render(**filled).messages] == roles
     for left_out in filled:
         with pytest.raises(UndefinedError, match=f"'{left_out}' is undefined"):

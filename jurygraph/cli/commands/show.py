@@ -57,6 +57,9 @@ def show(
     status: OnlyStatus = None,
     agent: OnlyAgent = None,
     sort: SortColumn = None,
+    label: Annotated[
+        str | None, option("NAME=VALUE", "Only responses with this label, such as step=312.")
+    ] = None,
     limit: Annotated[int | None, option("N", "Show the first N responses.", min=1)] = None,
     columns: Annotated[
         str | None,
@@ -79,11 +82,12 @@ def show(
     \b
     Example:
         jurygraph show run --sort -reward --status ok --columns reward,accuracy
+        jurygraph show run --label step=312
         jurygraph show run --response task-1/a
         jurygraph show run --response task-1/a --call criteria@kind
         jurygraph show run --json | jq .reward.value
     """
-    selection = Selection(status, agent, sort, limit)
+    selection = Selection(status, agent, sort, limit, None if label is None else _read_label(label))
     details = {"call": call, "verdict": verdict, "texts": texts or None}
     _refuse_contradictions(response, details, {"columns": columns, **selection._asdict()}, json)
     question = verdict if call is None else call
@@ -102,6 +106,13 @@ def show(
             names = None if columns is None else ["response", *split_names(columns)]
             print_reward_table(view_rewards(stored_run, selection, names))
             _print_if_unfinished(stored_run)
+
+
+def _read_label(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not name or not separator:
+        raise InputError(f"--label: expected NAME=VALUE, such as step=312, got {text!r}")
+    return name, value
 
 
 def _show_response(run: Run, response: str, texts: bool) -> None:
@@ -203,6 +214,13 @@ def export(
             "--reasons", help="Add the reason for each question to the rows of responses."
         ),
     ] = False,
+    advantages: Annotated[
+        bool,
+        typer.Option(
+            "--advantages",
+            help="Add how far each reward is above its group's mean, in standard deviations (ddof 1).",
+        ),
+    ] = False,
 ) -> None:
     """Export a run in another format.
 
@@ -226,7 +244,12 @@ def export(
     """
     output = None if output == "-" else output
     exporter = _choose_exporter(to, output or "")
-    wanted = {"texts": texts, "questions": questions, "reasons": reasons}
+    wanted = {
+        "texts": texts,
+        "questions": questions,
+        "reasons": reasons,
+        "advantages": advantages,
+    }
     for name, is_wanted in wanted.items():
         if is_wanted and name not in exporter.takes:
             *others, last = [form for form, forms in EXPORTERS.items() if name in forms[0].takes]
