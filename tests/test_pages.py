@@ -300,6 +300,7 @@ PAGES = [
         for_safety,
         lines_with("docs/safety.md", "max-cost|--gate|--tasks"),
     ),
+    Page("docs/training.md"),
     Page("docs/viewing.md", for_viewing, is_quick=True),
     Page("docs/watching.md", for_watching, may_fail="jurygraph watch "),
     Page("examples/agent/README.md"),

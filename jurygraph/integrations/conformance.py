@@ -174,11 +174,11 @@ JUDGED: tuple[tuple[float | None, ...], ...] = (
 )
 """The judge's rewards in the example of the table: five of eight in one group, all of the other."""
 FORM = (0.5, 0.0, 0.5, 1.0, 0.5, 0.5, 0.0, 1.0)
-"""The rewards of a function beside the judge, for each group."""
+"""The rewards of a second function, for each group."""
 
 
 class Effect(NamedTuple):
-    """The advantages of the judged members with failed ones beside them, against those without.
+    """The advantages of the judged members of a group with failed ones, against those without.
 
     `factor` is by how much they differ, None if there is none for all. `of_failed` are the failed ones' own.
     """
@@ -190,7 +190,7 @@ class Effect(NamedTuple):
 def measure_effect(setting: TrainerSetting, rule: FailedRule, functions: int) -> Effect:
     """Return what failed rewards of the example do by a rule; with two functions the second is `FORM`.
 
-    By `mask`, a function beside the judge returns None where that failed, as those of `trl.reward_functions` do; by
+    By `mask`, the second function returns None where the judge failed, as those of `trl.reward_functions` do; by
     `none` it does not.
     """
     before: list[Floats] = []

@@ -69,10 +69,27 @@ def read_task(prompt: Any, parts: Mapping[str, Any]) -> Task:
     return task
 
 
-def read_response(completion: Any) -> Response:
+def read_tasks(
+    prompts: Sequence[Any], rows: Sequence[Mapping[str, Any]], columns: TaskColumns
+) -> list[Task]:
+    """Return the task of each sample, by its prompt and its row. Raises `InputError` as `read_task` does.
+
+    The samples of a prompt follow each other, so that equal neighbours share one task: it is read once.
+    """
+    tasks: list[Task] = []
+    last_content: tuple[Any, dict[str, Any]] | None = None
+    for prompt, row in zip(prompts, rows, strict=True):
+        content = prompt, columns.read(row)
+        is_new = not tasks or content != last_content
+        tasks.append(read_task(*content) if is_new else tasks[-1])
+        last_content = content
+    return tasks
+
+
+def read_response(completion: Any, labels: Mapping[str, Any] | None = None) -> Response:
     """Return a completion, a text or the messages that follow the prompt, as a response. Raises `InputError`."""
-    is_text = isinstance(completion, str)
-    response = validate(Response, {"text": completion} if is_text else {"messages": completion})
+    content = {"text" if isinstance(completion, str) else "messages": completion}
+    response = validate(Response, {**content, "labels": labels} if labels else content)
     if not isinstance(response, Response):
         raise InputError(f"a completion of the trainer, `{response.field}`: {response}")
     return response
@@ -96,7 +113,8 @@ def find_groups(tasks: Sequence[Task]) -> dict[str, list[int]]:
     groups: dict[str, list[int]] = {}
     for index, task in enumerate(tasks):
         members = groups.setdefault(task.id, [])
-        if members and tasks[members[0]] != task:
+        first = tasks[members[0]] if members else task
+        if first is not task and first != task:
             problem = f"task {task.id!r}: rows {members[0] + 1} and {index + 1} of the batch differ"
             raise InputError(f"{problem}; give each prompt an id of its own")
         members.append(index)

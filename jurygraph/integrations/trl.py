@@ -1,8 +1,8 @@
-"""Rewards for TRL's trainers: a reward function that a jury gives, and the functions beside it.
+"""Rewards for TRL's trainers: a reward function that a jury gives, and other functions next to it.
 
 TRL calls a reward function with the samples that one process has of a batch, and takes None as "no reward". It leaves a
 row out only where *every* function returned None (trl 1.16, grpo_trainer.py: `unscorable_mask`): a format reward of .5
-beside a failed judge would count the judge as 0. `reward_functions` therefore wraps the others, so that they return
+next to a failed judge would count that as 0. `reward_functions` therefore wraps the others, so that they return
 None where the judge failed. Nothing of TRL is imported; what is read of its trainer hangs on `log_metric`.
 """
 
@@ -29,7 +29,7 @@ from jurygraph.integrations.failed_rewards import (
     read_failed_rule,
 )
 from jurygraph.integrations.lazy_jury import ConfigSource, LazyJury
-from jurygraph.integrations.samples import TaskColumns, find_groups, read_response, read_task
+from jurygraph.integrations.samples import TaskColumns, find_groups, read_response, read_tasks
 from jurygraph.schema import Trace
 
 log = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class ScoredBatch(NamedTuple):
 
 
 class _SharedCall:
-    """One call of the trainer, which the jury's function and those beside it make each; it is scored once."""
+    """One call of the trainer, which the jury's function and the others make each; it is scored once."""
 
     def __init__(self, prompts: Sequence[Any], completions: Sequence[Any]) -> None:
         self.prompts = prompts
@@ -124,7 +124,7 @@ class JuryScorer:
         columns: TaskColumns,
         failed: str | float,
         group_size: int | None,
-        beside: int,
+        others: int,
     ) -> None:
         read_failed_rule(failed, "mask")
         if group_size is not None and (isinstance(group_size, bool) or group_size < 1):
@@ -135,7 +135,7 @@ class JuryScorer:
         self._columns = columns
         self._failed = failed
         self._group_size = group_size
-        self._beside = beside
+        self._others = others
         self._reset()
 
     def _reset(self) -> None:
@@ -144,7 +144,7 @@ class JuryScorer:
         self._has_warned = False
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("jury", "_columns", "_failed", "_group_size", "_beside")
+        names = ("jury", "_columns", "_failed", "_group_size", "_others")
         return {name: getattr(self, name) for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -193,7 +193,7 @@ class JuryScorer:
                 self._calls.append(call)
             is_first = not call.functions
             call.functions.add(function)
-            if len(call.functions) == self._beside + 1:
+            if len(call.functions) == self._others + 1:
                 self._calls.remove(call)
             return call, is_first
 
@@ -205,20 +205,14 @@ class JuryScorer:
         trainer = read_trainer(columns.get("log_metric"))
         rule = self._choose_rule(trainer)
         rows = list(_read_rows(columns, len(prompts)))
-        tasks = [
-            read_task(prompt, self._columns.read(row))
-            for prompt, row in zip(prompts, rows, strict=True)
-        ]
+        tasks = read_tasks(prompts, rows, self._columns)
         step = getattr(columns.get("trainer_state"), "global_step", None)
         labels = {} if step is None else {"step": int(step)}
         groups: list[Group] = []
         members: list[list[int]] = []
         for same_task in find_groups(tasks).values():
             for part in self._split(same_task, trainer, rule):
-                responses = [
-                    read_response(completions[index]).model_copy(update={"labels": labels})
-                    for index in part
-                ]
+                responses = [read_response(completions[index], labels) for index in part]
                 groups.append(Group(tasks[part[0]], responses))
                 members.append(part)
         return _Batch(groups, members, rule, trainer)
@@ -231,9 +225,9 @@ class JuryScorer:
         if not trainer.has_mask:
             problem = "failed: is `mask`, and this trainer has none: None would count as 0"
             raise InputError(f"{problem}; write `auto` or `neutral`")
-        others = 0 if trainer.functions is None else trainer.functions - 1
-        if others > self._beside:
-            problem = f"the trainer has {others} other reward functions, and TRL counts None as 0 beside them"
+        count = 0 if trainer.functions is None else trainer.functions - 1
+        if count > self._others:
+            problem = f"the trainer has {count} other reward functions, and TRL counts None as 0 beside them"
             hint = (
                 "make all by `reward_functions(config, beside=[…])`, or set `failed` to `neutral`"
             )
@@ -383,7 +377,7 @@ class JuryReward(partial[Awaitable[RewardValues]]):
         self.scorer.jury.close()
 
 
-class BesideReward:
+class MaskedReward:
     """A reward function that returns None where the jury's reward failed, so that the trainer leaves the row out.
 
     It is synchronous, because TRL waits for all functions anyway, and a name of its own keeps its metrics apart.
@@ -428,8 +422,8 @@ def reward_function(
     `reference`, `rubric` and `stakeholders` are names of columns of the data set; the column `task_id` names tasks.
     Equal prompts in a call are one group, or several of `group_size` samples, by default the trainer's. What is scored
     is stored in the run `record`, with the trainer's step as the label `step`. `failed` says what a failed reward
-    becomes: `auto` is the trainer's own mask where it has one, else `neutral`. With `beside`, the function counts on
-    those of `reward_functions`, which takes the same arguments; leave it out without other functions.
+    becomes: `auto` is the trainer's own mask where it has one, else `neutral`. For other functions use
+    `reward_functions`, which takes the same arguments and makes this one with those in `beside`.
 
     Raises InputError for a wrong argument.
     """
@@ -441,12 +435,12 @@ def reward_function(
 def reward_functions(
     config: ConfigSource, *, beside: Sequence[RewardFunction], **settings: Any
 ) -> list[RewardFunction]:
-    """Return the jury's function and those `beside` it, for `reward_funcs` of a trainer; see `reward_function`.
+    """Return the jury's function and the others, for `reward_funcs` of a trainer; see `reward_function`.
 
     The others return None where the jury's reward failed and is not filled in, so that the trainer leaves the row out.
     """
     judge = reward_function(config, beside=beside, **settings)
     others = [
-        BesideReward(judge.scorer, function, number) for number, function in enumerate(beside, 1)
+        MaskedReward(judge.scorer, function, number) for number, function in enumerate(beside, 1)
     ]
     return [judge, *others]

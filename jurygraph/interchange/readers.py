@@ -1,6 +1,6 @@
 """The formats that `jurygraph import` reads, by their names.
 
-A format is a module beside this one, and an entry here. What reads raises `InputError` naming file, line and field.
+A format is a module next to this one, and an entry here. What reads raises `InputError` naming file, line and field.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

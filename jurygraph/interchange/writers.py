@@ -1,6 +1,6 @@
 """The formats that `jurygraph export` writes, by their names.
 
-A format is a module beside this one, and an entry here; the formats that are read stand in `readers`, so that neither
+A format is a module next to this one, and an entry here; the formats that are read stand in `readers`, so that neither
 direction loads the other.
 """
 

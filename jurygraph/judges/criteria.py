@@ -81,7 +81,7 @@ class BinaryAnswer(FrozenModel):
 
     @model_validator(mode="after")
     def _require_probability(self) -> Self:
-        """Require a number beside a decision; beside a null, by which the judge cannot tell, it says nothing.
+        """Require a number with a decision; with a null, by which the judge cannot tell, it says nothing.
 
         Which number fits the decision depends on the log probabilities, too: see `Binary`.
         """
@@ -126,7 +126,7 @@ class Form(Displayed, ABC):
 class Binary(Form):
     """Met or not, as the judge decides. The score is P(met), on the decision's side of 0.5.
 
-    P(met) comes from the log probabilities of the token of `met` if they agree with it, whatever number is beside it;
+    P(met) comes from the log probabilities of the token of `met` if they agree with it, whatever number comes with it;
     else from that number. It is the probability given that the judge can tell: what a token leaves to `null` is no part
     of it. A number on the other side of 0.5 breaks the form: whichever of the two was taken, the judge would be
     credited with what it did not say. A number of 0.5 is on no side, and leaves it to the decision: met at 0.5, or not

@@ -28,7 +28,7 @@ class ScoreCalibration(FrozenModel):
     """A map from a judge's score to the mean label of people, linear between knots and constant outside of them.
 
     `scores` rise, and their `calibrated` values do not fall. `labels` is the number of responses that it was fitted to.
-    A `digest` beside the fields must be that of the rest.
+    A `digest` among the fields must be that of the rest.
     """
 
     format: Literal["jurygraph-calibration/1"] = "jurygraph-calibration/1"

@@ -112,7 +112,7 @@ class JudgedRow(NamedTuple):
 
 @dataclass(frozen=True)
 class JudgeStudy:
-    """A judge beside people.
+    """A judge compared with people.
 
     Attributes:
         is_binary: whether targets are 0 or 1 and predictions the judge's decisions; else both are on a scale.
@@ -321,7 +321,7 @@ def join_labels(
     split: str | None = None,
     has_consensus: bool = False,
 ) -> list[JudgeStudy]:
-    """Return each judge of the runs beside the labels, in the order of the runs and their questions.
+    """Return each judge of the runs with the labels, in the order of the runs and their questions.
 
     A label without `question` is of the response as a whole, and every question is compared with it. A judge for a
     reviewer is compared with the labels of that reviewer, if labels have reviewers. Several labels of a response become

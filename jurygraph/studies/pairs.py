@@ -2,7 +2,7 @@
 
 The rule is JudgeBench's (`utils/metrics.py`): each verdict is +1 for the response that it prefers, -1 for the other
 one, 0 for a tie, and the sign of the sum decides. So right in one order and a tie in the other is right, and a flip is
-a tie. Agreement in both orders is the stricter figure beside it.
+a tie. Agreement in both orders is the stricter figure.
 """
 
 from collections.abc import Iterable, Sequence

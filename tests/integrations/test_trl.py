@@ -1,6 +1,7 @@
 """The reward function for TRL: it pickles, groups equal prompts, stores what it scored, and never makes None a 0."""
 
 import asyncio
+import csv
 import inspect
 import logging
 import pickle
@@ -13,6 +14,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError, NoRewardError
 from jurygraph.integrations.trl import JuryReward, read_trainer, reward_function, reward_functions
+from tests.command import run_command
 from tests.integrations.trainers import CONFIG, PAIRS, QUESTIONS, Trainer, texts
 from tests.rows import all_rows
 
@@ -79,6 +81,14 @@ def test_a_step_is_a_label_of_what_is_stored_and_a_prompt_may_recur(
     function.close()
     with jg.Run.open(tmp_path / "run" / "3") as run:
         assert [trace.labels for trace in run.traces()] == [{"step": 312}] * 4
+    shown = run_command("show", tmp_path / "run" / "3", "--label", "step=312", "--json")
+    assert len(shown.out.splitlines()) == 4
+    for label, problem in (("step=313", "no response has the label"), ("step", "NAME=VALUE")):
+        refused = run_command("show", tmp_path / "run" / "3", "--label", label)
+        assert (refused.code, problem in refused.err) == (2, True)
+    exported = run_command("export", tmp_path / "run" / "3", "--to", "csv", "--advantages")
+    rows = list(csv.DictReader(exported.out.splitlines()))
+    assert [row["advantage"][:6] for row in rows] == ["-0.707", "0.7071", "", "0.0"]
 
 
 @all_rows(

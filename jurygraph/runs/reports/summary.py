@@ -102,7 +102,7 @@ GATE_NAMES = ("responses", "failed", "degraded", "mean", "coverage", "error_rate
 
 
 class FailedRewards(NamedTuple):
-    """Failed rewards, which no mean contains, beside the others.
+    """Failed rewards, which no mean contains, apart from the others.
 
     They `differ` if the values of a component are others, on average and beyond chance: `mean_failed` of the `judged`
     ones in which it was judged, and `mean_others` of the rewards that did not fail. Else the last four are None.

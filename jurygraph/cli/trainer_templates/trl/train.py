@@ -24,7 +24,7 @@ def read_rows() -> list[dict[str, Any]]:
 
 
 def brief(completions: list[Any], **columns: Any) -> list[float]:
-    """A reward of your own; it is wrapped, so that a failed judge is no 0 beside it."""
+    """A reward of your own; it is wrapped, so that no failed judge counts as 0."""
     return [1.0 if len(messages[-1]["content"]) < 2000 else 0.0 for messages in completions]
 
 
