@@ -177,7 +177,7 @@ FORM = (0.5, 0.0, 0.5, 1.0, 0.5, 0.5, 0.0, 1.0)
 """The rewards of a second function, for each group."""
 
 
-class Effect(NamedTuple):
+class FailedEffect(NamedTuple):
     """The advantages of the judged members of a group with failed ones, against those without.
 
     `factor` is by how much they differ, None if there is none for all. `of_failed` are the failed ones' own.
@@ -187,7 +187,7 @@ class Effect(NamedTuple):
     of_failed: Floats
 
 
-def measure_effect(setting: TrainerSetting, rule: FailedRule, functions: int) -> Effect:
+def measure_effect(setting: TrainerSetting, rule: FailedRule, functions: int) -> FailedEffect:
     """Return what failed rewards of the example do by a rule; with two functions the second is `FORM`.
 
     By `mask`, the second function returns None where the judge failed, as those of `trl.reward_functions` do; by
@@ -206,7 +206,7 @@ def measure_effect(setting: TrainerSetting, rule: FailedRule, functions: int) ->
         wanted = np.concatenate(setting.compute(before))
         got = np.concatenate(setting.compute(after))
     judged = np.array([reward is not None for rewards in JUDGED for reward in rewards])
-    return Effect(_find_factor(wanted, got[judged]), got[~judged])
+    return FailedEffect(_find_factor(wanted, got[judged]), got[~judged])
 
 
 def _find_factor(wanted: Floats, got: Floats) -> float | None:
@@ -228,7 +228,7 @@ def stated_factor(setting: TrainerSetting) -> float:
     return filling_factor(judged, len(JUDGED[0]), normalize=setting.normalize)
 
 
-def _describe(effect: Effect) -> str:
+def _describe(effect: FailedEffect) -> str:
     if effect.factor is None:
         low, high = float(min(effect.of_failed)), float(max(effect.of_failed))
         return f"siblings change; failed rows get {low:.2f} to {high:.2f}"

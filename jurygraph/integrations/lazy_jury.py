@@ -77,7 +77,11 @@ class LazyJury:
             jury.close()
 
 
-@lru_cache(maxsize=64)
 def shared_jury(config: str | Path, record: str | Path | None = None) -> LazyJury:
     """Return the jury of a file, one for each process, for trainers that call a plain function with its path."""
+    return _share_jury(str(config), None if record is None else str(record))
+
+
+@lru_cache(maxsize=64)
+def _share_jury(config: str, record: str | None) -> LazyJury:
     return LazyJury(config, record)

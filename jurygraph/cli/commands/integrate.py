@@ -18,7 +18,7 @@ def integrate(
         str, argument("TRAINER", "trl, verl, openrlhf, verifiers, ms-swift, slime or skyrl.")
     ],
     out: Annotated[
-        Path | None, option("DIR", "Folder to create.", show_default="jury-TRAINER")
+        Path | None, option("DIR", "Folder to create.", "-o", "--out", show_default="jury-TRAINER")
     ] = None,
 ) -> None:
     """Write an example that gives a trainer the rewards of a jury.
@@ -31,7 +31,7 @@ def integrate(
         jurygraph integrate trl
         jurygraph integrate verl --out my-training
     """
-    source = files("jurygraph.cli") / "trainer_templates"
+    source = files("jurygraph.integrations") / "templates"
     trainers = sorted(entry.name for entry in source.iterdir() if entry.is_dir())
     trainers.remove(_COMMON)
     choose_names("unknown trainer", [trainer], trainers)
