@@ -123,9 +123,8 @@ class Document:
             if not isinstance(key, ScalarNode) or key.tag != f"{_TAG}str":
                 is_scalar = isinstance(key, ScalarNode)
                 text = shorten(str(key.value)) if is_scalar else "a list or mapping"
-                problem = f"{text} is not text, as a key must be; put it in quotes"
-                if is_scalar and text.isdecimal():
-                    problem += ", or write a point where a number has a decimal comma"
+                hint = " (a decimal number has a point)" if text.isdecimal() else ""
+                problem = f"{text} is not text, as a key must be{hint}; put it in quotes"
                 raise YamlFault(line, problem, path)
             name = str(key.value)
             inner = (*path, name)
