@@ -401,6 +401,49 @@ class Jury(Displayed):
                 for group in finished:
                     self._take(group.outcome)
 
+    async def ascore_each(
+        self, groups: Sequence[Group]
+    ) -> AsyncGenerator[tuple[int, list[Trace] | Exception], None]:
+        """Yield the number of each group with its traces, or with the error of this group alone, as they finish.
+
+        For groups of several callers, such as those of a server that came together: no group waits for another one,
+        and no error is that of another one. Closing this cancels the groups that are in work.
+        """
+        finished: asyncio.Queue[tuple[int, Outcome] | None] = asyncio.Queue()
+
+        def finish(number: int, outcome: "asyncio.Future[Outcome]") -> None:
+            if not outcome.cancelled():
+                finished.put_nowait((number, outcome.result()))
+
+        async def score() -> None:
+            in_work = GroupsInWork()
+            outcomes: list[asyncio.Future[Outcome]] = []
+            # a batch ends with the first group that cannot begin
+            while len(outcomes) < len(groups):
+                batch = await self._score_batch(groups[len(outcomes) :], None, in_work)
+                for outcome in batch:
+                    outcome.add_done_callback(partial(finish, len(outcomes)))
+                    outcomes.append(outcome)
+            in_work.close()
+            await run_machine(in_work)
+            await asyncio.gather(*outcomes)
+
+        work = start_isolated(score, self.config.langsmith)
+        work.add_done_callback(lambda _: finished.put_nowait(None))
+        try:
+            while (item := await finished.get()) is not None:
+                number, outcome = item
+                result: list[Trace] | Exception
+                try:
+                    result = self._take(outcome)
+                except Exception as error:  # noqa: BLE001 - given to the caller who waits for this group
+                    result = error
+                yield number, result
+            await work
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
     def score_many(
         self, items: Iterable[GroupLike], progress: Progress | None = None
     ) -> Iterator[list[Trace]]:

@@ -35,6 +35,8 @@ COMMANDS = {
         "annotate", "Annotate which criteria depend on which (GEAR), with a model."
     ),
     "score": CommandEntry("score", "Score responses and store every reward with its full trace."),
+    "plan": CommandEntry("plan", "Plan tasks before there are responses, for `serve --tasks`."),
+    "serve": CommandEntry("serve", "Serve rewards to trainers over HTTP."),
     "show": CommandEntry(
         "show", "Show the rewards of a run, the full trace of a response, or the calls behind it."
     ),

@@ -320,7 +320,7 @@ def read_lines(file: TextFile, model: type[N]) -> Iterator[tuple[TextLine, N]]:
 
 def parse_lines(file: TextFile, model: type[N]) -> Iterator[tuple[TextLine, N | Problem]]:
     """Yield every line of the file as a model, or the error in it."""
-    return ((line, _parse_line(line.text, model)) for line in file.lines())
+    return ((line, parse_line(line.text, model)) for line in file.lines())
 
 
 def reread_line(file: TextFile, span: ByteRange, model: type[N]) -> N:
@@ -419,7 +419,8 @@ class TaskKeyedFile(Generic[N]):
         self.close()
 
 
-def _parse_line(text: str, model: type[N]) -> N | Problem:
+def parse_line(text: str, model: type[N]) -> N | Problem:
+    """Return a line as a model, or the error in it."""
     value = _parse_value(text)
     if isinstance(value, Problem):
         return value

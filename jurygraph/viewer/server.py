@@ -4,12 +4,10 @@ Bound to loopback it answers requests that name loopback in Host, so that no web
 run by another name of this machine. Bound to anything else it needs a token as well.
 """
 
-import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Collection
 from importlib.resources import files
 from typing import Any
-from urllib.parse import urlsplit
 
 from aiohttp import web
 from jinja2 import Environment
@@ -17,9 +15,9 @@ from jinja2 import Environment
 from jurygraph.errors import JurygraphError
 from jurygraph.viewer.documents import make_templates
 from jurygraph.viewer.pages import PAGES, OpenRun, Page, is_part, send_config
+from jurygraph.web_access import is_token, require_origin
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _COOKIE = "jurygraph"
 _STATIC = {
     "style.css": "text/css",
@@ -60,13 +58,7 @@ async def _end_scans(app: web.Application) -> None:
 def _guard(hosts: Collection[str], token: str | None) -> Any:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.host not in hosts:
-            raise web.HTTPForbidden(
-                text="This address is not the one that `jurygraph view` printed."
-            )
-        origin = request.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != request.host:
-            raise web.HTTPForbidden(text="Requests from other pages are refused.")
+        require_origin(request, hosts, "jurygraph view")
         if token is not None and not _has_token(request, token):
             raise web.HTTPForbidden(
                 text="Open the address with its token, as `jurygraph view` printed it."
@@ -82,7 +74,7 @@ def _guard(hosts: Collection[str], token: str | None) -> Any:
 
 def _has_token(request: web.Request, token: str) -> bool:
     shown = request.query.get("token") or request.cookies.get(_COOKIE, "")
-    return hmac.compare_digest(shown.encode(), token.encode())
+    return is_token(shown, token)
 
 
 def _policy(scripts: str) -> str:

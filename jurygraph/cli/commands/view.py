@@ -1,7 +1,6 @@
 """`jurygraph view`: look at a run, or at two, in a browser."""
 
 import asyncio
-import os
 import secrets
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -11,7 +10,6 @@ import typer
 
 from jurygraph.cli.options import RunFolder, argument
 from jurygraph.cli.render.text import print_message, print_result, progress
-from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
     from jurygraph.viewer.pages import OpenRun
@@ -65,23 +63,16 @@ def view(
 async def _serve(runs: "dict[str, OpenRun]", host: str, port: int) -> None:
     from aiohttp import web
 
-    from jurygraph.viewer.server import LOOPBACK, make_app
+    from jurygraph.viewer.server import make_app
+    from jurygraph.web_access import LOOPBACK, listen, names_of
 
     token = None if host in LOOPBACK else secrets.token_urlsafe(24)
     hosts: set[str] = set()
     runner = web.AppRunner(make_app(runs, hosts=hosts, token=token), access_log=None)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port)
-        try:
-            await site.start()
-        except OSError as error:
-            reason = error.strerror if error.errno is None else os.strerror(error.errno)
-            problem = f"{host}:{port}: cannot be listened on ({reason})"
-            raise InputError(f"{problem}; name another with --port, or 0 for a free one") from None
-        address = runner.addresses[0]
-        bound = address[1]
-        hosts.update(f"{name}:{bound}" for name in (*LOOPBACK[:2], f"[{LOOPBACK[2]}]", host))
+        bound = await listen(runner, host, port)
+        hosts |= names_of(host, bound)
         query = "" if token is None else f"?token={token}"
         print_result(f"http://{host}:{bound}/{query}")
         print_message("Ctrl-C ends it")

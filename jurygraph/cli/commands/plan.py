@@ -1,0 +1,86 @@
+"""`jurygraph plan`: make the plans of tasks before there are responses."""
+
+import asyncio
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jurygraph.cli.interrupts import run_interruptible
+from jurygraph.cli.jury_loading import find_config, jury_notes, locate_config_errors, open_jury
+from jurygraph.cli.options import (
+    AsJson,
+    ConfigFile,
+    FilesOutside,
+    MaxCalls,
+    MaxCost,
+    ModelName,
+    argument,
+    option,
+)
+from jurygraph.cli.output_files import refuse_unwritable
+from jurygraph.cli.render.summary import request_lines
+from jurygraph.cli.render.text import print_message, print_report, progress
+from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
+from jurygraph.errors import InputError
+
+
+def plan(
+    tasks: Annotated[
+        str, argument("TASKS", "JSONL file of tasks, .gz too; they need no responses.")
+    ],
+    out: Annotated[str, option("PLANS", "File of plans to write.", "-o", "--out")],
+    config: ConfigFile = None,
+    model: ModelName = None,
+    max_cost: MaxCost = None,
+    max_calls: MaxCalls = None,
+    allow_files_outside: FilesOutside = False,
+    json: AsJson = False,
+) -> None:
+    """Plan tasks before there are responses, for `serve --tasks`.
+
+    The plans are in the order of TASKS, and PLANS is written whole or not at all. A training then sends the ids of its
+    tasks alone, and no task can be planned differently halfway. Where a plan needs the model (profiles in text, graphs
+    of rubrics), its replies are cached: the same command after an interruption sends only the rest.
+
+    Exit codes: 0 done; 2 invalid config or input; 3 the model gave no answer; 4 --max-cost or --max-calls reached; 130
+    interrupted. Nothing is written unless all tasks are planned.
+
+    \b
+    Example:
+        jurygraph plan tasks.jsonl --config jury.yaml --out plans.jsonl
+        jurygraph serve --config jury.yaml --tasks plans.jsonl
+    """
+    if out.endswith(".gz"):
+        raise InputError(f"{out}: plans are read line by line; name a file without .gz")
+    refuse_unwritable(out, *([] if tasks == "-" else [tasks]))
+    path = config or find_config(tasks)
+    with redirect_stdout_to_stderr():
+        jury = open_jury(path, model, max_cost=max_cost, max_calls=max_calls)
+        from jurygraph.concurrency import new_event_loop
+        from jurygraph.runs.reports.bill import count_requests
+        from jurygraph.runs.workflows.plans_file import write_plans
+        from jurygraph.sources.task_tables import folder_of_tasks
+        from jurygraph.sources.tasks import TaskLines
+
+        folder = None if allow_files_outside else folder_of_tasks(tasks)
+        with jury, locate_config_errors(path, model):
+            for note in jury_notes(jury):
+                print_message(note)
+            defaults = jury.config.task_defaults
+            with (
+                closing(TaskLines(tasks, defaults=defaults, folder=folder)) as lines,
+                asyncio.Runner(loop_factory=new_event_loop) as runner,
+                progress("planning", len(lines), "tasks") as report,
+            ):
+                name = Path(tasks).name
+                work = write_plans(jury, lines, name, Path(out), report)
+                try:
+                    count = run_interruptible(runner, work, jury.context.threads)
+                except KeyboardInterrupt:
+                    print_message("interrupted; nothing was written")
+                    raise typer.Exit(ExitCode.INTERRUPTED) from None
+            requests = count_requests(jury)
+    content = {"plans": out, "tasks": count, "requests": requests and requests.to_json()}
+    print_report(json, content, [f"wrote {count} plans to {out}", *request_lines(requests)])

@@ -1,0 +1,210 @@
+"""`jurygraph serve`: rewards for trainers over HTTP."""
+
+import asyncio
+import os
+import secrets
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jurygraph.cli.jury_loading import find_config, jury_notes, locate_config_errors, open_jury
+from jurygraph.cli.options import (
+    ConfigFile,
+    FilesOutside,
+    MaxCalls,
+    MaxCost,
+    ModelName,
+    option,
+)
+from jurygraph.cli.render.text import print_message, print_result, progress
+from jurygraph.cli.streams import ExitCode, add_secrets
+from jurygraph.errors import InputError
+
+if TYPE_CHECKING:
+    from jurygraph.jury import Jury
+    from jurygraph.runs.workflows.plans_file import PlansFile
+    from jurygraph.server.settings import ServerSettings
+
+_PORT = 7577
+_SHORTEST_TOKEN = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Address:
+    host: str
+    port: int
+    token: str | None
+
+
+def serve(
+    config: ConfigFile = None,
+    tasks: Annotated[
+        str | None,
+        option("PLANS", "Tasks that requests name by id: a file of `plan`, or of tasks."),
+    ] = None,
+    out: Annotated[
+        Path | None, option("RUN", "Record all groups in this run.", "-o", "--out")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. Any but loopback needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = _PORT,
+    token_file: Annotated[
+        Path | None, option("F", "File with the token that requests have to have.")
+    ] = None,
+    failed: Annotated[
+        str,
+        typer.Option(
+            metavar="RULE",
+            help="What a failed reward becomes: auto, none, neutral, mask, raise or a number.",
+        ),
+    ] = "auto",
+    group_size: Annotated[
+        int | None,
+        option("N", "Members of a group whose protocol sends one sample a request.", min=1),
+    ] = None,
+    deadline: Annotated[
+        float, typer.Option(min=1, metavar="S", help="Seconds after which a request gets a 503.")
+    ] = 100.0,
+    cohort_wait: Annotated[
+        float | None,
+        option("S", "Seconds for which a group waits for its members.", show_default="half of it"),
+    ] = None,
+    max_requests: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Requests in work; one more gets a 429.")
+    ] = 1024,
+    model: ModelName = None,
+    max_cost: MaxCost = None,
+    max_calls: MaxCalls = None,
+    allow_files_outside: FilesOutside = False,
+) -> None:
+    """Serve rewards to trainers over HTTP.
+
+    POST /v1/score takes a task (or the id of one of --tasks) with its responses, and returns traces and rewards.
+    /get_reward speaks to OpenRLHF, /rm to slime, /verify to NeMo Gym. /healthz, /readyz, /metrics and /openapi.json say
+    how the server is, and what it takes. A failed judgement is never a 0 by accident: by `auto` it is null where the
+    protocol has that, else the mean of its group (--group-size), else a 503.
+
+    With --out every group is recorded before it is answered; the same command after a kill goes on with the run, and
+    sends no recorded call again. Ctrl-C or SIGTERM lets the requests in work end; a second one ends at once.
+
+    \b
+    Example:
+        jurygraph serve --config jury.yaml --tasks plans.jsonl --out run
+        jurygraph serve --config jury.yaml --group-size 8 --host 0.0.0.0 --token-file token
+    """
+    path = config or find_config(tasks or "-")
+    jury = open_jury(path, model, max_cost=max_cost, max_calls=max_calls)
+    from jurygraph.concurrency import new_event_loop
+    from jurygraph.integrations.failed_rewards import read_failed_rule
+    from jurygraph.server.settings import ServerSettings
+    from jurygraph.web_access import LOOPBACK
+
+    with ExitStack() as opened:
+        opened.enter_context(locate_config_errors(path, model))
+        opened.enter_context(jury)
+        settings = ServerSettings(
+            failed=None if failed == "auto" else read_failed_rule(failed, "raise"),
+            group_size=group_size,
+            deadline=deadline,
+            cohort_wait=deadline / 2 if cohort_wait is None else cohort_wait,
+            most_requests=max_requests,
+        )
+        if settings.cohort_wait >= deadline:
+            raise InputError(f"--cohort-wait: {cohort_wait:g} is not below --deadline {deadline:g}")
+        token = None if token_file is None else _read_token(token_file)
+        if token is None and host not in LOOPBACK:
+            token = secrets.token_urlsafe(24)
+            print_message(f"token: {token}")
+        if token is not None:
+            add_secrets([token])
+        for note in jury_notes(jury):
+            print_message(note)
+        plans = None
+        if tasks is not None:
+            plans = opened.enter_context(_open_plans(tasks, jury, allow_files_outside))
+        if out is not None:
+            opened.enter_context(jury.record(out))
+        jury.open()
+        address = _Address(host=host, port=port, token=token)
+        runner = opened.enter_context(asyncio.Runner(loop_factory=new_event_loop))
+        runner.get_loop().set_default_executor(jury.context.threads)
+        runner.run(_serve(jury, settings, plans, address))
+
+
+def _read_token(path: Path) -> str:
+    """Return the token in a file. Raises `InputError` for one that is easily guessed."""
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--token-file: {path} cannot be read ({error})") from None
+    if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
+        problem = f"the token in {path} has less than {_SHORTEST_TOKEN} printable characters"
+        raise InputError(f"--token-file: {problem}; `openssl rand -hex 24` writes a good one")
+    return token
+
+
+@contextmanager
+def _open_plans(tasks: str, jury: "Jury", allow_files_outside: bool) -> "Iterator[PlansFile]":
+    """Open a file of plans; a file of tasks is planned first."""
+    from jurygraph.runs.workflows.plans_file import PlansFile, is_plans_file, write_plans
+    from jurygraph.sources.task_tables import folder_of_tasks
+    from jurygraph.sources.tasks import TaskLines
+
+    with ExitStack() as opened:
+        plans = Path(tasks)
+        if not is_plans_file(tasks):
+            folder = None if allow_files_outside else folder_of_tasks(tasks)
+            defaults = jury.config.task_defaults
+            lines = opened.enter_context(
+                closing(TaskLines(tasks, defaults=defaults, folder=folder))
+            )
+            plans = Path(opened.enter_context(TemporaryDirectory())) / "plans.jsonl"
+            with progress("planning", len(lines), "tasks") as report:
+                jury.run(write_plans(jury, lines, Path(tasks).name, plans, report))
+        yield opened.enter_context(closing(PlansFile(plans, jury)))
+
+
+async def _serve(
+    jury: "Jury", settings: "ServerSettings", plans: "PlansFile | None", address: _Address
+) -> None:
+    """Listen until a signal ends the server; what is in work then ends before this returns."""
+    from aiohttp import web
+
+    from jurygraph.server.app import RewardServer
+    from jurygraph.server.reward_service import RewardService
+    from jurygraph.web_access import listen, names_of
+
+    hosts: set[str] = set()
+    service = RewardService(jury, settings, plans)
+    server = RewardServer(service, hosts=hosts, token=address.token)
+    # a client that is gone no longer waits for its reply, and its request may come again
+    runner = web.AppRunner(server.app, access_log=None, handler_cancellation=True)
+    await runner.setup()
+    try:
+        bound = await listen(runner, address.host, address.port)
+        hosts |= names_of(address.host, bound)
+        stopping = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, _stop, stopping)
+        print_result(f"http://{address.host}:{bound}")
+        print_message("Ctrl-C ends it")
+        await stopping.wait()
+        await server.drain()
+    finally:
+        await runner.cleanup()
+        if jury.gateways:  # their connections belong to this loop
+            await jury.gateways.close()
+
+
+def _stop(stopping: asyncio.Event) -> None:
+    if stopping.is_set():
+        os._exit(ExitCode.INTERRUPTED)
+    print_message("ending: requests in work have until their deadline; again to end at once")
+    stopping.set()

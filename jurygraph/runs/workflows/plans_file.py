@@ -1,0 +1,151 @@
+"""A file of plans: tasks that were planned before their responses exist, for a server or a trainer.
+
+The first line says with which settings the plans were made, as the header of a run does. Each other line is a task,
+with the parts that the config gave it, and its plan. Lines are read when their task is needed.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from jurygraph.display import ProgressCallback
+from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
+from jurygraph.jury import Jury
+from jurygraph.messages import Problem
+from jurygraph.runs.recorder import build_header
+from jurygraph.runs.store.atomic_files import open_replacement
+from jurygraph.runs.store.header import Header, differences
+from jurygraph.schema import Plan, Task
+from jurygraph.schema.frozen_model import FrozenModel
+from jurygraph.schema.task import ProfilesLine
+from jurygraph.sources.files import (
+    ByteRange,
+    TextFile,
+    close_on_error,
+    parse_line,
+    raise_line_error,
+    reread_line,
+)
+from jurygraph.sources.tasks import TaskLines
+
+MOST_KEPT = 4096
+"""Plans that are kept in memory, those that were used last."""
+_BEGINNING = '{"plans":'
+
+
+class PlansHeader(FrozenModel):
+    """The first line of a file of plans: the version of its form, and the settings of the jury."""
+
+    plans: Literal[1] = 1
+    made_with: Header
+
+
+class PlansLine(FrozenModel):
+    """A task with its plan."""
+
+    task: Task
+    plan: Plan
+
+
+class PlannedTask(NamedTuple):
+    """A task, complete with the parts that the config gives it, and its plan."""
+
+    task: Task
+    plan: Plan
+
+
+async def write_plans(
+    jury: Jury, tasks: TaskLines, name: str, path: Path, report: ProgressCallback
+) -> int:
+    """Plan the tasks of the file `name` in their order, write all plans or none, and return their number.
+
+    `report` receives 1 for each. Raises errors of planning with file and line.
+    """
+    header = PlansHeader(made_with=build_header(jury, path.resolve().parent))
+    started: deque[tuple[int, Task]] = deque()
+
+    def start_tasks() -> Iterator[tuple[Task, ProfilesLine | None]]:
+        for number, task in tasks.tasks():
+            started.append((number, task))
+            yield task, None
+
+    count = 0
+    with open_replacement(path, private=False) as replacement, replacement.open("wb") as file:
+        file.write(header.model_dump_json().encode() + b"\n")
+        try:
+            async for plan in jury.aprepare_many(start_tasks()):
+                _, task = started.popleft()
+                file.write(PlansLine(task=task, plan=plan).model_dump_json().encode() + b"\n")
+                count += 1
+                report(1)
+        except (PlanError, ModelError, BudgetExceeded) as error:
+            number, _ = started[0]
+            # changed in place, to keep its class and attributes
+            error.args = (f"{name}, line {number}: {error}; no plan was written",)
+            raise
+    return count
+
+
+def is_plans_file(path: str | Path) -> bool:
+    """Return whether a file begins as a file of plans does. Raises `InputError` if it cannot be read."""
+    file = TextFile(path)
+    try:
+        first = next(file.lines(), None)
+    finally:
+        file.close()
+    return first is not None and first.text.startswith(_BEGINNING)
+
+
+class PlansFile:
+    """The plans of a file, which stays open until `close`."""
+
+    def __init__(self, path: str | Path, jury: Jury) -> None:
+        """Validate the file. Raises `InputError` with file and line, and where it was made with other settings."""
+        self._file = TextFile(path)
+        self._places: dict[str, ByteRange] = {}
+        self._kept: OrderedDict[str, PlannedTask] = OrderedDict()
+        with close_on_error(self.close):
+            lines = self._file.lines()
+            for line in lines:
+                header = parse_line(line.text, PlansHeader)
+                if isinstance(header, Problem):
+                    raise_line_error(self._file.name, line.number, header)
+                self._refuse_other_settings(header.made_with, jury, Path(path))
+                break
+            for line in lines:
+                planned = parse_line(line.text, PlansLine)
+                if isinstance(planned, Problem):
+                    raise_line_error(self._file.name, line.number, planned)
+                self._places[planned.task.id] = line.place
+
+    def _refuse_other_settings(self, made_with: Header, jury: Jury, path: Path) -> None:
+        found = list(differences(made_with, build_header(jury, path.resolve().parent)))
+        if found:
+            sentences = "; ".join(found).replace(" in the run", " in the plans")
+            problem = f"{self._file.name}: was made with other settings: {sentences}"
+            raise InputError(f"{problem}; make the plans again with `jurygraph plan`")
+
+    @property
+    def ids(self) -> Collection[str]:
+        """The ids of all tasks."""
+        return self._places.keys()
+
+    def get(self, task_id: str) -> PlannedTask | None:
+        """Return a task with its plan; None if there is none with the id."""
+        if task_id not in self._places:
+            return None
+        planned = self._kept.get(task_id)
+        if planned is None:
+            line = reread_line(self._file, self._places[task_id], PlansLine)
+            planned = PlannedTask(line.task, line.plan)
+            self._kept[task_id] = planned
+            if len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+        else:
+            self._kept.move_to_end(task_id)
+        return planned
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

@@ -1,0 +1,261 @@
+"""The routes of the reward server, who may ask, and what a client gets when it gets no reward.
+
+A request is read within its limits, joined to the one that it repeats, and answered before its deadline. Its work goes
+on after the deadline: what it stores is there for the next try. No refusal has a reward in it.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+from aiohttp import web
+
+from jurygraph.errors import ConfigError, InputError, JurygraphError, PlanError
+from jurygraph.messages import Problem
+from jurygraph.schema.frozen_model import decode_strictly
+from jurygraph.server.group_scorer import Schedule, schedule_in_loop
+from jurygraph.server.metrics import RequestMetrics
+from jurygraph.server.openapi import describe_server
+from jurygraph.server.protocols import PROTOCOLS, Protocol
+from jurygraph.server.requests_in_work import Reply, RequestInWork, RequestsInWork
+from jurygraph.server.reward_service import RewardService
+from jurygraph.server.settings import RETRY_SECONDS, Refusal, unavailable
+from jurygraph.web_access import is_token, require_origin
+
+log = logging.getLogger(__name__)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+LONGEST_KEY = 200
+"""Characters of an idempotency key."""
+
+
+class RewardServer:
+    """The application of a service. `drain` ends it in good order."""
+
+    def __init__(
+        self,
+        service: RewardService,
+        *,
+        hosts: Collection[str],
+        token: str | None,
+        schedule: Schedule = schedule_in_loop,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        """Make the application.
+
+        Args:
+            service: scores what comes; its jury stays open as long as the server.
+            hosts: the names, with the port, under which the server answers.
+            token: what a request has to have in `Authorization: Bearer`; None where only loopback can reach it.
+            schedule: calls the deadlines.
+            clock: seconds for the histogram of latencies.
+        """
+        self._service = service
+        self._hosts = hosts
+        self._token = token
+        self._schedule = schedule
+        self._clock = clock
+        self._requests = RequestsInWork()
+        self._metrics = RequestMetrics()
+        self._open_requests = 0
+        self._is_draining = False
+        settings = service.settings
+        self.app = web.Application(middlewares=[self._guard], client_max_size=settings.largest_body)
+        self._paths: set[str] = set()
+        for protocol in PROTOCOLS:
+            self._paths.add(protocol.path)
+            handle = partial(self._handle, protocol(settings, service.plans))
+            self.app.router.add_post(protocol.path, handle)
+        for path, show in (
+            ("/healthz", self._show_health),
+            ("/readyz", self._show_readiness),
+            ("/metrics", self._show_metrics),
+            ("/openapi.json", self._show_description),
+        ):
+            self._paths.add(path)
+            self.app.router.add_get(path, show)
+
+    async def drain(self) -> None:
+        """Take no more requests, and wait until those in work have ended, at most as long as the deadline."""
+        self._is_draining = True
+        self._service.cohorts.end_waiting()
+        if self._requests.unfinished:
+            await self._wait(self._requests.unfinished, asyncio.ALL_COMPLETED)
+        for work in self._requests.unfinished:
+            work.cancel()
+        await asyncio.gather(*self._requests.unfinished, return_exceptions=True)
+        await self._service.close()
+
+    @property
+    def _guard(self) -> Any:
+        @web.middleware
+        async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+            started = self._clock()
+            try:
+                require_origin(request, self._hosts, "jurygraph serve")
+                self._require_token(request)
+                response = await handler(request)
+            except web.HTTPException as refused:
+                response = _respond(Reply(refused.status, _error(refused.text or refused.reason)))
+            except Refusal as refused:
+                response = _respond(_refuse(refused))
+            path = request.path if request.path in self._paths else "other"
+            self._metrics.observe(path, response.status, self._clock() - started)
+            response.headers["X-Content-Type-Options"] = "nosniff"
+            response.headers["Cache-Control"] = "no-store"
+            return response
+
+        return guard
+
+    def _require_token(self, request: web.Request) -> None:
+        if self._token is None:
+            return
+        scheme, _, candidate = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            raise Refusal(401, "send the server's token as `Authorization: Bearer TOKEN`")
+        if not is_token(candidate.strip(), self._token):
+            raise Refusal(403, "this is not the server's token")
+
+    async def _handle(self, protocol: Protocol, request: web.Request) -> web.StreamResponse:
+        """Answer a request with rewards, or refuse it."""
+        if self._is_draining:
+            raise unavailable("the server ends; send this to the next one")
+        in_work = max(self._open_requests, len(self._requests.unfinished))
+        if in_work >= self._service.settings.most_requests:
+            raise Refusal(429, f"{in_work} requests are in work already", RETRY_SECONDS)
+        self._open_requests += 1
+        try:
+            key = request.headers.get("Idempotency-Key")
+            if key is not None and not 0 < len(key) <= LONGEST_KEY:
+                raise Refusal(400, f"Idempotency-Key: write 1 to {LONGEST_KEY} characters")
+            body = await request.read()
+            settings = self._service.settings
+            content = _parse(body, settings.deepest)
+            names_cohort = isinstance(content, dict) and content.get("cohort") is not None
+            is_member = names_cohort or settings.group_size is not None
+            start = partial(self._work, protocol, content)
+            opened = self._requests.open(protocol.path, key, body, start, is_member)
+            return _respond(await self._wait_for(opened, protocol.path))
+        finally:
+            self._open_requests -= 1
+
+    async def _wait_for(self, request: RequestInWork, path: str) -> Reply:
+        """Return the reply of a request that is in work, or the refusal at its deadline."""
+        assert request.work is not None, "a request is opened with its work"
+        request.waiting += 1
+        try:
+            await self._wait([request.work], asyncio.FIRST_COMPLETED)
+        finally:
+            request.waiting -= 1
+        if not request.work.done():
+            seconds = self._service.settings.deadline
+            problem = f"not scored within {seconds:g} s; the judge goes on"
+            return _refuse(unavailable(f"{problem}, and the same request gets its answer"))
+        if request.work.cancelled():
+            return _refuse(unavailable("the server ended before this was scored"))
+        reply = request.work.result()
+        if reply.status == 200:
+            self._requests.note_delivered(path, request)
+        return reply
+
+    async def _wait(self, works: "Collection[asyncio.Task[Reply]]", until: str) -> None:
+        """Wait for work, at most as long as the deadline."""
+        timeout: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def end() -> None:
+            if not timeout.done():
+                timeout.set_result(None)
+
+        timer = self._schedule(self._service.settings.deadline, end)
+        waiting: set[asyncio.Future[Any]] = {*works}
+        try:
+            while waiting and not timeout.done():
+                _, waiting = await asyncio.wait(
+                    {*waiting, timeout}, return_when=asyncio.FIRST_COMPLETED
+                )
+                waiting.discard(timeout)
+                if until == asyncio.FIRST_COMPLETED:
+                    return
+        finally:
+            timer.cancel()
+
+    async def _work(self, protocol: Protocol, content: Any, request: RequestInWork) -> Reply:
+        """Score what a body submits. Whatever goes wrong is a reply with its status."""
+        try:
+            submissions = protocol.read(content)
+            scoring = [
+                self._service.score(submission, protocol.choose_rule(submission), request)
+                for submission in submissions
+            ]
+            # all of them end: an error of one leaves nothing of the others behind
+            scored = await asyncio.gather(*scoring, return_exceptions=True)
+            for result in scored:
+                if isinstance(result, BaseException):
+                    raise result
+            return Reply(200, protocol.write(content, scored))  # type: ignore[arg-type]
+        except Refusal as refused:
+            return _refuse(refused)
+        except (InputError, PlanError, ConfigError) as error:
+            return Reply(422, _error(str(error)))
+        except JurygraphError as error:  # the judge gave no reward
+            return _refuse(unavailable(str(error)))
+        except Exception:
+            log.exception("a request failed: this is a bug in jurygraph, please report it")
+            return Reply(500, _error("an error of the server; its log has more"))
+
+    async def _show_health(self, request: web.Request) -> web.StreamResponse:
+        return web.json_response({"status": "up"})
+
+    async def _show_readiness(self, request: web.Request) -> web.StreamResponse:
+        if self._is_draining:
+            raise unavailable("the server ends")
+        if self._service.outage is not None:
+            raise unavailable(f"the judge gives no rewards: {self._service.outage}")
+        return web.json_response({"status": "ready"})
+
+    async def _show_metrics(self, request: web.Request) -> web.StreamResponse:
+        in_work = len(self._requests.unfinished)
+        return web.Response(text=self._metrics.render(self._service, in_work))
+
+    async def _show_description(self, request: web.Request) -> web.StreamResponse:
+        return web.json_response(describe_server())
+
+
+def _parse(body: bytes, deepest: int) -> Any:
+    """Return the JSON of a body. Raises `Refusal` with status 400 for one that is none, or is nested too deeply."""
+    try:
+        content = decode_strictly(body.decode())
+        is_too_deep = body.count(b"{") + body.count(b"[") > deepest and _depth(content) > deepest
+    except RecursionError:
+        is_too_deep = True
+    except ValueError as error:  # of UTF-8 or of JSON
+        raise Refusal(400, f"the body is no JSON: {error}") from None
+    if is_too_deep:
+        raise Refusal(400, f"the body has more than {deepest} levels of lists and objects")
+    if isinstance(content, Problem):
+        raise Refusal(400, f"{content.field or 'the body'}: {content}")
+    return content
+
+
+def _depth(value: Any) -> int:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
+
+
+def _refuse(refused: Refusal) -> Reply:
+    return Reply(refused.status, _error(str(refused)), refused.retry_after)
+
+
+def _error(message: str) -> bytes:
+    return json.dumps({"error": message}).encode()
+
+
+def _respond(reply: Reply) -> web.Response:
+    response = web.Response(status=reply.status, body=reply.body, content_type="application/json")
+    if reply.retry_after is not None:
+        response.headers["Retry-After"] = str(reply.retry_after)
+    return response

@@ -1,0 +1,256 @@
+"""Cohorts: the members of a group that come in separate requests, and wait for each other.
+
+Trainers send one sample a request, from processes that know nothing of each other; a judge that compares, and the mean
+of a group, need all of them. A cohort has a size. It is scored once that many members are there, or when it has waited
+long enough: then those that are present are the group, and the others are late.
+
+A client that lost its connection sends a member again. It is known by the id of its response. Without an id, a policy
+may well have given the same answer twice, so that an equal text is the same member only where nobody waits for the
+first one any more.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from jurygraph.messages import quote
+from jurygraph.schema import Response, Trace, digest_of
+from jurygraph.server.group_scorer import Schedule
+from jurygraph.server.requests_in_work import RequestInWork
+from jurygraph.server.settings import Refusal, unavailable
+
+MOST_KEPT = 4096
+"""Members of scored cohorts that are kept for requests that are sent again."""
+
+ScoreMembers = Callable[[Sequence[Response]], Awaitable[list[Trace]]]
+
+
+class CohortKey(NamedTuple):
+    """What members have in common: their task with its content, the policy and the step.
+
+    Without a step, a full cohort is followed by that of the task's next epoch.
+    """
+
+    task: str
+    content: str
+    policy: str | None
+    step: int | None
+
+
+@dataclass(eq=False)
+class Member:
+    """A response of a cohort, and the request that waits for its reward."""
+
+    response: Response
+    request: RequestInWork
+
+    @cached_property
+    def content(self) -> str:
+        return content_of(self.response)
+
+
+def content_of(response: Response) -> str:
+    """Return the digest of a response without its id."""
+    return digest_of(response.model_dump(mode="json", exclude={"id"}))
+
+
+@dataclass(eq=False)
+class Cohort:
+    """Members, and the traces of all of them once they are scored, in the order of `members`."""
+
+    size: int
+    traces: "asyncio.Future[list[Trace]]"
+    members: list[Member] = field(default_factory=list)
+    is_closed: bool = False
+    is_over: bool = False
+    """True when those that are missing have been waited for: what comes now belongs to the next epoch."""
+    late: set[str] = field(default_factory=set)
+    timer: Any = None
+
+    @property
+    def missing(self) -> int:
+        return self.size - len(self.members)
+
+
+class JoinedCohort(NamedTuple):
+    """The traces of a whole cohort, and the positions of the members that a request brought."""
+
+    traces: list[Trace]
+    positions: list[int]
+
+
+class Cohorts:
+    """Brings members together by their key."""
+
+    def __init__(self, wait: float, schedule: Schedule) -> None:
+        self._wait = wait
+        self._schedule = schedule
+        self._cohorts: OrderedDict[CohortKey, Cohort] = OrderedDict()
+        self._kept = 0
+
+    @property
+    def waiting(self) -> int:
+        """The number of members that wait for others."""
+        cohorts = self._cohorts.values()
+        return sum(len(cohort.members) for cohort in cohorts if not cohort.is_closed)
+
+    async def join(
+        self,
+        key: CohortKey,
+        size: int,
+        responses: Sequence[Response],
+        request: RequestInWork,
+        score: ScoreMembers,
+    ) -> JoinedCohort:
+        """Return the traces of the cohort that the responses belong to, once it is scored; `score` does that.
+
+        Raises `Refusal` with status 409 for late members and for those that do not fit, and whatever scoring raises.
+        """
+        cohort = self._open(key, size, responses)
+        members = self._find_members(cohort, key, responses)
+        new = [
+            Member(response, request)
+            for response, member in zip(responses, members, strict=True)
+            if member is None
+        ]
+        self._refuse_unfitting(cohort, key, size, new)
+        remaining = iter(new)
+        joined: list[Member] = []
+        for member in members:
+            if member is None:
+                member = next(remaining)
+                cohort.members.append(member)
+            member.request = request
+            joined.append(member)
+        if not cohort.missing and not cohort.is_closed:
+            self._close(key, cohort, score)
+        elif cohort.timer is None and not cohort.is_closed:
+            cohort.timer = self._schedule(self._wait, lambda: self._close(key, cohort, score))
+        traces = await asyncio.shield(cohort.traces)
+        return JoinedCohort(traces, [cohort.members.index(member) for member in joined])
+
+    def _open(self, key: CohortKey, size: int, responses: Sequence[Response]) -> Cohort:
+        """Return the cohort of a key that takes members or has these; a new one where there is none."""
+        cohort = self._cohorts.get(key)
+        if cohort is not None and self._is_past(cohort, key, responses):
+            self._forget(key)
+            cohort = None
+        if cohort is None:
+            cohort = Cohort(size, asyncio.get_running_loop().create_future())
+            self._cohorts[key] = cohort
+        return cohort
+
+    def _is_past(self, cohort: Cohort, key: CohortKey, responses: Sequence[Response]) -> bool:
+        """Return whether responses begin the next epoch of a task, for which its protocol has no step."""
+        if key.step is not None or not cohort.is_closed:
+            return False
+        if None not in self._find_members(cohort, key, responses):
+            return False
+        if not cohort.missing:
+            return True
+        if {content_of(response) for response in responses} <= cohort.late:
+            return False
+        return cohort.is_over or len(cohort.late) >= cohort.missing
+
+    def _forget(self, key: CohortKey) -> None:
+        cohort = self._cohorts.pop(key)
+        if cohort.traces.done():
+            self._kept -= len(cohort.members)
+
+    def _find_members(
+        self, cohort: Cohort, key: CohortKey, responses: Sequence[Response]
+    ) -> list[Member | None]:
+        """Return the member that each response is sent again for, None for a new one."""
+        found: list[Member | None] = []
+        for response in responses:
+            candidates = [member for member in cohort.members if member not in found]
+            found.append(self._find_member(candidates, cohort, key, response))
+        return found
+
+    def _find_member(
+        self, candidates: Sequence[Member], cohort: Cohort, key: CohortKey, response: Response
+    ) -> Member | None:
+        content = content_of(response)
+        for member in candidates:
+            is_settled = cohort.is_closed and key.step is not None
+            is_repeatable = is_settled or member.request.is_abandoned
+            if response.id and response.id == member.response.id:
+                if member.content == content and (is_repeatable or not cohort.is_closed):
+                    return member
+                if member.content != content and (not cohort.is_closed or is_settled):
+                    problem = f"response {quote(response.id)} is in the cohort with another text"
+                    raise Refusal(409, f"{problem}; give each member an id of its own")
+            elif not response.id and member.content == content and is_repeatable:
+                return member
+        return None
+
+    def _refuse_unfitting(
+        self, cohort: Cohort, key: CohortKey, size: int, new: Sequence[Member]
+    ) -> None:
+        name = f"the cohort of task {quote(key.task)}"
+        if key.step is not None:
+            name += f" at step {key.step}"
+        if size != cohort.size:
+            raise Refusal(409, f"{name} has size {cohort.size}, not {size}; send one size")
+        if new and cohort.is_closed:
+            cohort.late.update(member.content for member in new)
+            problem = f"{name} was scored with {len(cohort.members)} of {cohort.size} members"
+            waited = f"after {self._wait:g} s" if cohort.missing else "when it was complete"
+            raise Refusal(409, f"{problem} {waited}; this one came later and has no reward")
+        if len(new) > cohort.missing:
+            problem = f"{name} has room for {cohort.missing} of these {len(new)} responses"
+            raise Refusal(409, f"{problem}; its size is {cohort.size}")
+
+    def _close(self, key: CohortKey, cohort: Cohort, score: ScoreMembers) -> None:
+        """Let no more members in, and score those that are there."""
+        if cohort.is_closed:
+            return
+        cohort.is_closed = True
+        if cohort.timer is not None:
+            cohort.timer.cancel()
+        # the order of arrival must not name responses, or the same cohort would be another one after a restart
+        cohort.members.sort(key=lambda member: (member.response.id, member.content))
+        if cohort.missing and key.step is None:
+            self._schedule(self._wait, lambda: self._end(cohort))
+        task = asyncio.get_running_loop().create_task(self._score(key, cohort, score))
+        cohort.timer = task  # the loop holds tasks weakly
+
+    def _end(self, cohort: Cohort) -> None:
+        cohort.is_over = True
+
+    async def _score(self, key: CohortKey, cohort: Cohort, score: ScoreMembers) -> None:
+        try:
+            traces = await score([member.response for member in cohort.members])
+        except Exception as error:  # noqa: BLE001 - raised to all members
+            self._fail(key, cohort, error)
+            return
+        cohort.traces.set_result(traces)
+        if self._cohorts.get(key) is cohort:
+            self._kept += len(cohort.members)
+        while self._kept > MOST_KEPT:
+            finished = (other for other, found in self._cohorts.items() if found.traces.done())
+            self._forget(next(finished))
+
+    def _fail(self, key: CohortKey, cohort: Cohort, error: Exception) -> None:
+        """Give an error to all members; when they are sent again they are a cohort again."""
+        cohort.is_closed = True
+        if self._cohorts.get(key) is cohort:
+            del self._cohorts[key]
+        cohort.traces.set_exception(error)
+        cohort.traces.exception()  # nobody may wait for it any more
+
+    def forget(self, key: CohortKey, traces: list[Trace]) -> None:
+        """Forget a cohort with these traces: when its members are sent again they are judged again."""
+        cohort = self._cohorts.get(key)
+        if cohort is not None and cohort.traces.done() and cohort.traces.result() is traces:
+            self._forget(key)
+
+    def end_waiting(self) -> None:
+        """End the cohorts that wait for members: those that are there are not scored."""
+        for key, cohort in list(self._cohorts.items()):
+            if not cohort.is_closed:
+                cohort.timer.cancel()
+                self._fail(key, cohort, unavailable("the server ends; send the group again"))

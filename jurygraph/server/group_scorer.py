@@ -1,0 +1,90 @@
+"""Scores the groups of a server: what arrives together goes to the judges together, and what is done goes out at once.
+
+A group may be scored alone, but to start the machine costs more than a rule-based reward does. So the groups that come
+within some milliseconds share a run of it. Each has its own outcome: none waits for the judge of another one.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from typing import Any, NamedTuple
+
+from jurygraph.graphs.groups import Group
+from jurygraph.jury import Jury
+from jurygraph.schema import Trace
+from jurygraph.server.settings import unavailable
+
+log = logging.getLogger(__name__)
+
+Schedule = Callable[[float, Callable[[], None]], Any]
+"""Calls a function after some seconds, unless `cancel` of what it returns is called. Tests have one without a clock."""
+
+
+def schedule_in_loop(seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+    """Schedule a call in the running event loop."""
+    return asyncio.get_running_loop().call_later(seconds, call)
+
+
+class _WaitingGroup(NamedTuple):
+    group: Group
+    traces: "asyncio.Future[list[Trace]]"
+
+
+class GroupScorer:
+    """Collects groups for `window` seconds, and scores them in one run of the machine."""
+
+    def __init__(self, jury: Jury, window: float, schedule: Schedule = schedule_in_loop) -> None:
+        self._jury = jury
+        self._window = window
+        self._schedule = schedule
+        self._collected: list[_WaitingGroup] = []
+        self._batches: set[asyncio.Task[None]] = set()
+        self.groups_in_work = 0
+
+    async def score(self, group: Group) -> list[Trace]:
+        """Return the traces of a group. Raises its error; the work goes on if the caller stops waiting."""
+        traces: asyncio.Future[list[Trace]] = asyncio.get_running_loop().create_future()
+        self._collected.append(_WaitingGroup(group, traces))
+        self.groups_in_work += 1
+        traces.add_done_callback(self._count_finished)
+        if len(self._collected) == 1:
+            self._schedule(self._window, self._start_batch)
+        return await asyncio.shield(traces)
+
+    def _count_finished(self, traces: "asyncio.Future[list[Trace]]") -> None:
+        self.groups_in_work -= 1
+        if not traces.cancelled():
+            traces.exception()  # nobody may wait for it any more
+
+    def _start_batch(self) -> None:
+        batch = self._collected
+        self._collected = []
+        task = asyncio.get_running_loop().create_task(self._score_batch(batch))
+        self._batches.add(task)
+        task.add_done_callback(self._batches.discard)
+
+    async def _score_batch(self, batch: Sequence[_WaitingGroup]) -> None:
+        try:
+            results = self._jury.ascore_each([waiting.group for waiting in batch])
+            async with aclosing(results) as outcomes:
+                async for number, outcome in outcomes:
+                    if isinstance(outcome, Exception):
+                        batch[number].traces.set_exception(outcome)
+                    else:
+                        batch[number].traces.set_result(outcome)
+        except Exception as error:  # noqa: BLE001 - raised to all who wait for a group of the batch
+            self._fail(batch, error)
+        finally:
+            self._fail(batch, unavailable("the server ended before this was scored"))
+
+    def _fail(self, batch: Sequence[_WaitingGroup], error: Exception) -> None:
+        for waiting in batch:
+            if not waiting.traces.done():
+                waiting.traces.set_exception(error)
+
+    async def close(self) -> None:
+        """Cancel what is in work."""
+        for task in self._batches:
+            task.cancel()
+        await asyncio.gather(*self._batches, return_exceptions=True)

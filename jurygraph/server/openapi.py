@@ -1,0 +1,107 @@
+"""The description of the server for clients, made from the models that read its bodies."""
+
+from importlib.metadata import version
+from typing import Any
+
+from pydantic import BaseModel
+
+from jurygraph.schema import Response, Task, Trace
+from jurygraph.server.protocols import PROTOCOLS, Score
+
+_REFERENCE = "#/components/schemas/{model}"
+_REFUSALS = {
+    "400": "the body is no JSON, or has too many levels",
+    "401": "the token is missing",
+    "403": "another host, another page or another token",
+    "409": "a member of a cohort came too late, or a key came with another body",
+    "413": "the body, or the group, is too large",
+    "422": "a field is wrong; it is named",
+    "429": "too many requests are in work; Retry-After says when to come again",
+    "503": "no reward: the judge failed, the deadline passed, or the server ends",
+}
+
+
+def describe_server() -> dict[str, Any]:
+    """Return the OpenAPI document."""
+    schemas: dict[str, Any] = {}
+    paths: dict[str, Any] = {}
+    for model in (Task, Response, Trace):
+        _add_schema(schemas, model)
+    for protocol in PROTOCOLS:
+        _add_schema(schemas, protocol.body)
+        reply: dict[str, Any] = _SCORE_REPLY if protocol is Score else {}
+        refused = {
+            status: {"description": text, "content": _json_content(_REFUSAL)}
+            for status, text in _REFUSALS.items()
+        }
+        paths[protocol.path] = {
+            "post": {
+                "summary": (protocol.__doc__ or "").strip(),
+                "parameters": [_IDEMPOTENCY_KEY],
+                "requestBody": {
+                    "required": True,
+                    "content": _json_content(_reference_to(protocol.body)),
+                },
+                "responses": {
+                    "200": {"description": "rewards", "content": _json_content(reply)},
+                    **refused,
+                },
+            }
+        }
+    for path, summary in STATUS_PATHS.items():
+        paths[path] = {"get": {"summary": summary, "responses": {"200": {"description": "yes"}}}}
+    schemas["ScoreBody"]["properties"]["task"] = _reference_to(Task)
+    item = {"anyOf": [{"type": "string"}, _reference_to(Response)]}
+    schemas["ScoreBody"]["properties"]["responses"]["items"] = item
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "jurygraph serve", "version": version("jurygraph")},
+        "paths": paths,
+        "components": {"schemas": schemas, "securitySchemes": {"token": _TOKEN}},
+        "security": [{"token": []}, {}],
+    }
+
+
+STATUS_PATHS = {
+    "/healthz": "Whether the process is up.",
+    "/readyz": "Whether rewards can be had: the jury is open, the judge answers, the server does not end.",
+    "/metrics": "Figures for Prometheus.",
+    "/openapi.json": "This description.",
+}
+_TOKEN = {"type": "http", "scheme": "bearer"}
+_IDEMPOTENCY_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "The same key with the same body gets the same reply, also while that is in work.",
+}
+_REFUSAL = {
+    "type": "object",
+    "properties": {"error": {"type": "string"}},
+    "required": ["error"],
+}
+_SCORE_REPLY = {
+    "type": "object",
+    "properties": {
+        "traces": {"type": "array", "items": {"$ref": "#/components/schemas/Trace"}},
+        "rewards": {"type": "array", "items": {"type": ["number", "null"]}},
+        "filled": {"type": "integer"},
+        "factor": {"type": ["number", "null"]},
+    },
+    "required": ["traces", "rewards", "filled", "factor"],
+}
+
+
+def _add_schema(schemas: dict[str, Any], model: type[BaseModel]) -> None:
+    schema = model.model_json_schema(ref_template=_REFERENCE, mode="validation")
+    schemas.update(schema.pop("$defs", {}))
+    schemas[model.__name__] = schema
+
+
+def _reference_to(model: type[BaseModel]) -> dict[str, str]:
+    return {"$ref": _REFERENCE.format(model=model.__name__)}
+
+
+def _json_content(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}

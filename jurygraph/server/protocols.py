@@ -1,0 +1,337 @@
+"""What each trainer's protocol sends and expects: a body becomes submissions, and scored ones become a reply.
+
+    /v1/score    our own: a task and its responses, traces in reply
+    /get_reward  OpenRLHF's remote reward model
+    /rm          slime's `remote_rm`
+    /verify      NeMo Gym's resources server
+
+Only our own has a mask for a reward that failed: `null`. For the others `auto` fills in the mean of the cohort, or
+refuses the request. NeMo Gym has a flag, which not every trainer of it honours, so that it is taken only on demand.
+"""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from pydantic import ConfigDict, Field, JsonValue
+
+from jurygraph.integrations.failed_rewards import FailedRule
+from jurygraph.integrations.samples import read_response, read_task
+from jurygraph.interchange.traces import trace_to_json_line
+from jurygraph.messages import Problem, validate
+from jurygraph.schema import Response, Task, Trace
+from jurygraph.schema.frozen_model import Count, FrozenModel, Id
+from jurygraph.server.reward_service import ScoredSubmission, Submission
+from jurygraph.server.settings import Refusal, ServerSettings
+from jurygraph.server.task_plans import TaskPlans
+
+
+class CohortBody(FrozenModel):
+    """The group to which the responses belong, if they are not all of it."""
+
+    size: int = Field(strict=True, ge=1)
+
+
+class ScoreBody(FrozenModel):
+    """Responses to a task, which comes whole or is one of the server's tasks.
+
+    Without a `cohort` the responses are a whole group. `step` and `policy` tell its groups apart: they are the step
+    and the phase of the recorded run.
+    """
+
+    task: dict[str, JsonValue] | None = None
+    task_id: Id | None = None
+    responses: tuple[str | dict[str, JsonValue], ...] = Field(min_length=1)
+    step: Count | None = None
+    policy: Id | None = None
+    cohort: CohortBody | None = None
+
+
+class _TrainerBody(FrozenModel):
+    """A body whose other fields are the trainer's, and are not read."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class GetRewardBody(_TrainerBody):
+    """Samples of OpenRLHF: `query` is the prompt and what follows; `labels` name tasks of the server, or references."""
+
+    query: tuple[str, ...] = Field(min_length=1)
+    prompts: tuple[str, ...]
+    labels: tuple[JsonValue, ...] | None = None
+
+
+class RmBody(_TrainerBody):
+    """A sample of slime; `label` names a task of the server, or is the reference."""
+
+    prompt: str | list[dict[str, JsonValue]]
+    response: str
+    label: JsonValue = None
+
+
+class VerifyBody(_TrainerBody):
+    """A sample of NeMo Gym. `task_id` names a task of the server; else its parts may be fields of the row."""
+
+    model_config = ConfigDict(extra="allow")
+
+    responses_create_params: dict[str, JsonValue]
+    response: dict[str, JsonValue]
+    task_id: Id | None = None
+    reference: str | None = None
+    rubric: dict[str, JsonValue] | None = None
+    stakeholders: list[JsonValue] | None = None
+
+
+class Protocol(ABC):
+    """One endpoint: reads bodies, and writes replies. `masks` are the rules that it can express."""
+
+    path: ClassVar[str]
+    body: ClassVar[type[FrozenModel]]
+    automatic: ClassVar[FailedRule] = "raise"
+    automatic_in_cohort: ClassVar[FailedRule] = "neutral"
+    masks: ClassVar[tuple[FailedRule, ...]] = ()
+
+    def __init__(self, settings: ServerSettings, plans: TaskPlans) -> None:
+        self._settings = settings
+        self._plans = plans
+
+    @abstractmethod
+    def read(self, content: Any) -> list[Submission]:
+        """Return what a body submits. Raises `Refusal` with status 422 that names the field."""
+
+    @abstractmethod
+    def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
+        """Return the reply to a body whose submissions are scored."""
+
+    def choose_rule(self, submission: Submission) -> FailedRule:
+        """Return what a failed reward of a submission becomes; a mask that the protocol does not have refuses it."""
+        rule = self._settings.failed
+        if rule is None:
+            is_member = submission.cohort_size is not None
+            return self.automatic_in_cohort if is_member else self.automatic
+        if rule in ("none", "mask") and rule not in self.masks:
+            return "raise"
+        return rule
+
+    def _submit(self, prompt: Any, label: Any, response: Response) -> Submission:
+        """Return one sample: its label names a task of the server, or is the reference of the prompt."""
+        size = self._settings.group_size
+        if isinstance(label, str) and self._plans.has(label):
+            return Submission(task_id=label, responses=[response], cohort_size=size)
+        parts = {} if label in (None, "") else {"reference": _to_text(label)}
+        task = read_task(prompt, parts)
+        return Submission(task=task, responses=[response], cohort_size=size)
+
+
+class Score(Protocol):
+    """Our own protocol."""
+
+    path = "/v1/score"
+    body = ScoreBody
+    automatic = automatic_in_cohort = "none"
+    masks = ("none", "mask")
+
+    def read(self, content: Any) -> list[Submission]:
+        """Return the submission of a body."""
+        body = _validate(ScoreBody, content)
+        if (body.task is None) == (body.task_id is None):
+            problem = "is given, and so is `task_id`" if body.task else "is missing"
+            raise Refusal(422, f"task: {problem}; give one of `task` and `task_id`")
+        task = None if body.task is None else _read_task(body.task)
+        responses = [_read_response(item, index) for index, item in enumerate(body.responses)]
+        submission = Submission(
+            responses=responses,
+            task=task,
+            task_id=body.task_id,
+            step=body.step,
+            policy=body.policy,
+            cohort_size=None if body.cohort is None else body.cohort.size,
+        )
+        return [submission]
+
+    def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
+        """Return traces as `show --json` has them, and the rewards."""
+        (group,) = scored
+        traces = b",".join(trace_to_json_line(trace) for trace in group.traces)
+        rest = {"rewards": group.rewards, "filled": group.filled, "factor": group.factor}
+        return b'{"traces":[' + traces + b"]," + _to_json(rest)[1:]
+
+
+class GetReward(Protocol):
+    """OpenRLHF's remote reward model."""
+
+    path = "/get_reward"
+    body = GetRewardBody
+
+    def read(self, content: Any) -> list[Submission]:
+        """Return a submission for each sample."""
+        body = _validate(GetRewardBody, content)
+        labels = [None] * len(body.query) if body.labels is None else body.labels
+        if not len(body.query) == len(body.prompts) == len(labels):
+            counts = f"query has {len(body.query)}, prompts {len(body.prompts)}, labels {len(labels)} entries"
+            raise Refusal(422, f"{counts}; give each sample one of each")
+        submissions = []
+        for index, query in enumerate(body.query):
+            prompt = body.prompts[index]
+            if not query.startswith(prompt):
+                problem = f"query[{index}]: does not begin with its prompt"
+                raise Refusal(422, f"{problem}; send both decoded in the same way")
+            response = Response(text=query[len(prompt) :])
+            submissions.append(self._submit(prompt, labels[index], response))
+        return submissions
+
+    def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
+        """Return rewards, and as logs the coverage, whether a reward was filled in, and components that all have."""
+        traces = [trace for sample in scored for trace in sample.traces]
+        rewards = [reward for sample in scored for reward in sample.rewards]
+        logs: dict[str, list[float]] = {
+            "coverage": [trace.reward.coverage for trace in traces],
+            "filled": [float(trace.reward.value is None) for trace in traces],
+        }
+        for name in traces[0].reward.components:
+            values = [trace.reward.components.get(name) for trace in traces]
+            present = [value for value in values if value is not None]
+            if len(present) == len(values):
+                logs[name] = present
+        return _to_json({"rewards": rewards, "scores": rewards, "extra_logs": logs})
+
+
+class Rm(Protocol):
+    """slime's remote reward model."""
+
+    path = "/rm"
+    body = RmBody
+
+    def read(self, content: Any) -> list[Submission]:
+        """Return the submission of a sample."""
+        body = _validate(RmBody, content)
+        return [self._submit(body.prompt, body.label, Response(text=body.response))]
+
+    def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
+        """Return the reward alone: slime takes the whole reply as the reward."""
+        return _to_json(scored[0].rewards[0])
+
+
+class Verify(Protocol):
+    """NeMo Gym's resources server."""
+
+    path = "/verify"
+    body = VerifyBody
+    masks = ("mask",)
+
+    def read(self, content: Any) -> list[Submission]:
+        """Return the submission of a row."""
+        body = _validate(VerifyBody, content)
+        response = _read_output(body.response)
+        size = self._settings.group_size
+        if body.task_id is not None and self._plans.has(body.task_id):
+            return [Submission(task_id=body.task_id, responses=[response], cohort_size=size)]
+        parts: dict[str, Any] = {} if body.task_id is None else {"id": body.task_id}
+        for field in ("reference", "rubric", "stakeholders"):
+            value = getattr(body, field)
+            if value is not None:
+                parts[field] = value
+        prompt: Any = body.responses_create_params.get("input")
+        instructions = body.responses_create_params.get("instructions")
+        if isinstance(instructions, str) and instructions:
+            messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+            prompt = [{"role": "system", "content": instructions}, *(messages or [])]
+        task = read_task(prompt, parts)
+        return [Submission(task=task, responses=[response], cohort_size=size)]
+
+    def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
+        """Return the row with the reward and its components; a failed judge is named, and masked by that rule."""
+        trace: Trace = scored[0].traces[0]
+        reward = scored[0].rewards[0]
+        # one that does not apply adds nothing to the reward
+        components = {
+            name: 0.0 if value is None else value for name, value in trace.reward.components.items()
+        }
+        reply = {**content, "reward": 0.0 if reward is None else reward}
+        reply["reward_components"] = components
+        if trace.reward.value is None:
+            failures = [
+                verdict.failure for verdict in trace.verdicts if verdict.failure is not None
+            ]
+            reason = failures[0].message if failures else "the judge gave no reward"
+            reply["failure_reason"] = reason
+            reply["_ng_failure_class"] = "judge_failed"
+            reply["_ng_failure_judge_error"] = reason
+        if reward is None:
+            config = content.get("instance_config")
+            reply["instance_config"] = {**(config if isinstance(config, dict) else {})}
+            reply["instance_config"]["mask_sample"] = True
+        return _to_json(reply)
+
+
+PROTOCOLS: tuple[type[Protocol], ...] = (Score, GetReward, Rm, Verify)
+
+
+def _to_json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _to_text(label: Any) -> str:
+    return label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
+
+
+def _validate(model: Any, content: Any) -> Any:
+    """Return a body as its model. Raises `Refusal` that names the field."""
+    body = validate(model, content)
+    if isinstance(body, Problem):
+        raise Refusal(422, f"{body.field or 'the body'}: {body}")
+    return body
+
+
+def _read_task(content: Mapping[str, JsonValue]) -> Task:
+    """Return a task of a request; one without an id is named by its content."""
+    if "id" in content:
+        task = validate(Task, content)
+        if isinstance(task, Problem):
+            raise Refusal(422, f"task.{task.field}: {task}".replace("task.: ", "task: "))
+        return task
+    parts = {name: part for name, part in content.items() if name != "query"}
+    return read_task(content.get("query"), parts)
+
+
+def _read_response(item: str | Mapping[str, JsonValue], index: int) -> Response:
+    if isinstance(item, str):
+        return read_response(item)
+    response = validate(Response, item)
+    if isinstance(response, Problem):
+        field = f"responses[{index}]" + (f".{response.field}" if response.path else "")
+        raise Refusal(422, f"{field}: {response}")
+    return response
+
+
+def _read_output(reply: Mapping[str, Any]) -> Response:
+    """Return the output of OpenAI's Responses as a response: its text, or messages where tools were called."""
+    messages: list[dict[str, Any]] = []
+    for item in reply.get("output") or ():
+        kind = item.get("type", "message") if isinstance(item, Mapping) else None
+        if kind == "message":
+            messages.append({"role": item.get("role", "assistant"), "content": item.get("content")})
+        elif kind == "function_call":
+            function = {"name": item.get("name"), "arguments": item.get("arguments", "{}")}
+            call = {"id": item.get("call_id") or "", "type": "function", "function": function}
+            messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        elif kind == "function_call_output":
+            name = item.get("call_id")
+            messages.append({"role": "tool", "tool_call_id": name, "content": item.get("output")})
+    if not messages:
+        raise Refusal(422, "response.output: has no message; send OpenAI's Responses object")
+    (first, *others) = messages
+    texts = [] if others else [_text_of(part) for part in first["content"] or ()]
+    if texts and None not in texts:
+        return Response(text="".join(str(text) for text in texts))
+    return read_response(messages)
+
+
+def _text_of(part: Any) -> str | None:
+    """Return the text of a part of a message; None for anything else."""
+    if isinstance(part, str):
+        return part
+    is_text = isinstance(part, Mapping) and part.get("type") == "output_text"
+    text = part.get("text") if is_text else None
+    return text if isinstance(text, str) else None

@@ -1,0 +1,183 @@
+"""Scores the requests of all protocols: finds the plan, waits for the cohort, and fills in what failed.
+
+It knows nothing of HTTP. Everything that goes wrong is raised: a `Refusal` with a status, or an error of the jury.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from jurygraph.errors import RUN_ENDING, NoRewardError
+from jurygraph.graphs.groups import Group
+from jurygraph.integrations.failed_rewards import (
+    MOST_WITHOUT_REWARD,
+    FailedRule,
+    OutageGuard,
+    fill_failed,
+)
+from jurygraph.jury import Jury
+from jurygraph.runs.workflows.plans_file import PlannedTask
+from jurygraph.schema import Response, Task, Trace
+from jurygraph.server.cohorts import CohortKey, Cohorts, JoinedCohort
+from jurygraph.server.group_scorer import GroupScorer, Schedule, schedule_in_loop
+from jurygraph.server.requests_in_work import RequestInWork
+from jurygraph.server.settings import Refusal, ServerSettings
+from jurygraph.server.task_plans import KnownTasks, TaskPlans
+
+SINGLES_A_GROUP = 8
+"""Single responses without a reward that count as one group: a judge that cannot read one answer is no outage."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submission:
+    """Responses of one task as a request brings them. The task comes whole, or is one of the server's by its id."""
+
+    responses: Sequence[Response]
+    task: Task | None = None
+    task_id: str | None = None
+    step: int | None = None
+    policy: str | None = None
+    cohort_size: int | None = None
+
+
+class ScoredSubmission(NamedTuple):
+    """The traces and the rewards of a submission, in its order.
+
+    `filled` and `factor` are those of its whole group (see `FilledRewards`).
+    """
+
+    traces: list[Trace]
+    rewards: list[float | None]
+    filled: int
+    factor: float | None
+
+
+@dataclass
+class RewardCounts:
+    """What a server has scored since it began."""
+
+    groups: int = 0
+    rewards: int = 0
+    failed: int = 0
+    filled: int = 0
+
+
+class RewardService:
+    """The jury of a server, with its tasks and its cohorts."""
+
+    def __init__(
+        self,
+        jury: Jury,
+        settings: ServerSettings,
+        tasks: KnownTasks | None = None,
+        schedule: Schedule = schedule_in_loop,
+    ) -> None:
+        self.settings = settings
+        self.plans = TaskPlans(jury, tasks)
+        self.scorer = GroupScorer(jury, settings.window, schedule)
+        self.cohorts = Cohorts(settings.cohort_wait, schedule)
+        self.jury = jury
+        self.counts = RewardCounts()
+        self.outage: str | None = None
+        """Why there are no rewards at present; None while the judge works."""
+        self._compares = compares_responses(jury)
+        self._group_guard = OutageGuard()
+        self._single_guard = OutageGuard(MOST_WITHOUT_REWARD * SINGLES_A_GROUP)
+
+    async def score(
+        self, submission: Submission, rule: FailedRule, request: RequestInWork
+    ) -> ScoredSubmission:
+        """Return the scored submission; failed rewards are as the rule has them.
+
+        Raises `Refusal`, `NoRewardError` by the rule, and whatever `Jury.ascore` raises.
+        """
+        self._refuse_incomplete(submission)
+        if submission.task is not None:
+            planned = await self.plans.plan(submission.task)
+        else:
+            planned = self.plans.find(str(submission.task_id))
+        task = planned.task
+        key = CohortKey(task.id, task.content_digest, submission.policy, submission.step)
+        if submission.cohort_size is None:
+            traces = await self._score_group(planned, submission, submission.responses)
+            joined = JoinedCohort(traces, [*range(len(traces))])
+        else:
+            joined = await self.cohorts.join(
+                key,
+                submission.cohort_size,
+                submission.responses,
+                request,
+                lambda members: self._score_group(planned, submission, members),
+            )
+        try:
+            filled = fill_failed([trace.reward.value for trace in joined.traces], rule)
+        except NoRewardError:
+            self.cohorts.forget(key, joined.traces)
+            raise
+        self.counts.filled += filled.filled
+        return ScoredSubmission(
+            [joined.traces[position] for position in joined.positions],
+            [filled.values[position] for position in joined.positions],
+            filled.filled,
+            filled.factor,
+        )
+
+    def _refuse_incomplete(self, submission: Submission) -> None:
+        """Refuse more responses than are allowed, and one alone where the config compares responses."""
+        most = self.settings.most_responses
+        size = submission.cohort_size
+        if not submission.responses:
+            raise Refusal(422, "responses: is an empty list; give it one at least")
+        if len(submission.responses) > most or (size is not None and size > most):
+            raise Refusal(413, f"a group has more than {most} responses; send smaller ones")
+        if size is not None and size < len(submission.responses):
+            problem = f"cohort.size: is {size}, and the request has more responses than that"
+            raise Refusal(422, problem)
+        if self._compares and size is None and len(submission.responses) == 1:
+            problem = "the config compares the responses of a group, and this request has one alone"
+            hint = "send the group in one request, or name its size: `cohort`, or --group-size"
+            raise Refusal(422, f"{problem}; {hint}")
+
+    async def _score_group(
+        self, planned: PlannedTask, submission: Submission, responses: Sequence[Response]
+    ) -> list[Trace]:
+        """Return the traces of a whole group, and take note of whether the judge works."""
+        group = Group(
+            planned.task, responses, planned.plan, step=submission.step, phase=submission.policy
+        )
+        try:
+            traces = await self.scorer.score(group)
+        except RUN_ENDING as error:
+            self.outage = str(error)
+            raise
+        rewards = [trace.reward.value for trace in traces]
+        self.counts.groups += 1
+        self.counts.rewards += len(rewards)
+        self.counts.failed += rewards.count(None)
+        guard = self._single_guard if len(rewards) == 1 else self._group_guard
+        try:
+            guard.observe(rewards)
+        except NoRewardError as error:
+            self.outage = str(error)
+            raise
+        if rewards.count(None) < len(rewards):
+            self.outage = None
+        return traces
+
+    async def close(self) -> None:
+        """End what is in work, and the cohorts that wait."""
+        self.cohorts.end_waiting()
+        await asyncio.sleep(0)  # those who waited for a cohort get its error
+        await self.scorer.close()
+
+
+def compares_responses(jury: Jury) -> bool:
+    """Return whether a reward depends on the other responses of its group."""
+    scopes = {evaluator.scope for evaluator in jury.evaluators.values()}
+    uses_other_rows = any(combiner.uses_other_rows for combiner in jury.combiners.values())
+    return (
+        not scopes.isdisjoint(("pair", "group"))
+        or uses_other_rows
+        or jury.config.failure.group_rule is not None
+    )

@@ -1,0 +1,52 @@
+"""The limits and rules of a reward server, and the refusals that its clients get."""
+
+from dataclasses import dataclass
+
+from jurygraph.errors import JurygraphError
+from jurygraph.integrations.failed_rewards import FailedRule
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings:
+    """What a server allows, and what it does with failed rewards.
+
+    Times are in seconds. The deadline is below the trainers' own: slime gives a request up after 120 s, OpenRLHF after
+    180. `failed` is a rule, or None for `auto`: each protocol then has the best that its trainer can use.
+    """
+
+    failed: FailedRule | None = None
+    group_size: int | None = None
+    """Members of a cohort on the endpoints whose protocol has none; None where each request is a group."""
+    deadline: float = 100.0
+    cohort_wait: float = 50.0
+    """For how long a cohort waits for its members: the rest of the deadline is for the judge."""
+    window: float = 0.01
+    """For how long requests are collected that are scored together."""
+    most_requests: int = 1024
+    """Requests in work; one more is refused at once."""
+    largest_body: int = 16 << 20
+    deepest: int = 64
+    """Levels of lists and objects in a body."""
+    most_responses: int = 256
+    """Responses of a request, and members of a cohort."""
+
+
+RETRY_SECONDS = 1
+"""Seconds after which a client that was refused for now may come again."""
+
+
+class Refusal(JurygraphError):
+    """A request that is not answered with rewards: the status of HTTP, and why.
+
+    After `retry_after` seconds the same request may succeed; None where it may not.
+    """
+
+    def __init__(self, status: int, message: str, retry_after: int | None = None) -> None:
+        self.status = status
+        self.retry_after = retry_after
+        super().__init__(message)
+
+
+def unavailable(message: str) -> Refusal:
+    """Return the refusal of a request that is worth sending again."""
+    return Refusal(503, message, RETRY_SECONDS)

@@ -1,0 +1,91 @@
+"""The tasks of a server with their plans: those of a file that was planned before, and those that requests bring."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from jurygraph.jury import Jury
+from jurygraph.messages import did_you_mean, quote
+from jurygraph.runs.workflows.plans_file import PlannedTask
+from jurygraph.schema import Plan, Task
+from jurygraph.server.settings import Refusal
+
+MOST_KEPT = 4096
+"""Plans of tasks from requests that are kept for the next request with the same task."""
+
+
+class KnownTasks(Protocol):
+    """Planned tasks by their ids, such as those of a file of plans."""
+
+    def get(self, task_id: str) -> PlannedTask | None:
+        """Return a task with its plan; None if there is none with the id."""
+
+    @property
+    def ids(self) -> Collection[str]:
+        """The ids of all tasks."""
+
+
+class NoTasks:
+    """A server without `--tasks`: every request brings its task."""
+
+    ids: tuple[str, ...] = ()
+
+    def get(self, task_id: str) -> PlannedTask | None:
+        return None
+
+
+class TaskPlans:
+    """Finds the plan of a task, or makes it. A plan that a model makes is requested once for all who wait for it."""
+
+    def __init__(self, jury: Jury, tasks: KnownTasks | None = None) -> None:
+        self._jury = jury
+        self._tasks: KnownTasks = NoTasks() if tasks is None else tasks
+        self._plans: OrderedDict[str, asyncio.Task[Plan]] = OrderedDict()
+
+    def has(self, task_id: str) -> bool:
+        """Return whether the file of tasks has this id."""
+        return self._tasks.get(task_id) is not None
+
+    def find(self, task_id: str) -> PlannedTask:
+        """Return a task of the file. Raises `Refusal` for an id that it does not have."""
+        planned = self._tasks.get(task_id)
+        if planned is not None:
+            return planned
+        if not self._tasks.ids:
+            hint = "send the task itself as `task`, or start the server with --tasks"
+        else:
+            hint = did_you_mean(task_id, self._tasks.ids) or "name a task of the server's --tasks"
+        raise Refusal(422, f"task_id: there is no task {quote(task_id)}; {hint}")
+
+    async def plan(self, task: Task) -> PlannedTask:
+        """Return a task of a request with its plan. Raises as `Jury.aprepare`, and `Refusal` if it names a file."""
+        refuse_files(task)
+        task = self._jury.config.task_defaults.complete(task)
+        key = f"{task.id}\n{task.content_digest}"
+        planning = self._plans.get(key)
+        if planning is None:
+            planning = asyncio.ensure_future(self._jury.aprepare(task))
+            self._plans[key] = planning
+            planning.add_done_callback(lambda done: self._forget_failed(key, done))
+            while len(self._plans) > MOST_KEPT:
+                self._plans.popitem(last=False)
+        else:
+            self._plans.move_to_end(key)
+        return PlannedTask(task, await asyncio.shield(planning))
+
+    def _forget_failed(self, key: str, planning: "asyncio.Task[Plan]") -> None:
+        if planning.cancelled() or planning.exception() is not None:
+            self._plans.pop(key, None)
+
+
+def refuse_files(task: Task) -> None:
+    """Refuse a task of a request that names a file: a client would read what only the server may."""
+    tables = (task.facts or {}).get("tables")
+    if not isinstance(tables, Mapping):
+        return
+    for name, table in tables.items():
+        if isinstance(table, Mapping) and "file" in table:
+            field = f"task.facts.tables.{name}.file"
+            hint = "send its `rows`, or put the task into the server's --tasks"
+            raise Refusal(422, f"{field}: a request may not name a file; {hint}")
