@@ -4,6 +4,7 @@ The first line says with which settings the plans were made, as the header of a 
 with the parts that the config gave it, and its plan. Lines are read when their task is needed.
 """
 
+import json
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -26,6 +27,7 @@ from jurygraph.sources.files import (
     parse_line,
     raise_line_error,
     reread_line,
+    validate_line,
 )
 from jurygraph.sources.tasks import TaskLines
 
@@ -107,12 +109,12 @@ class PlansFile:
         self._kept: OrderedDict[str, PlannedTask] = OrderedDict()
         with close_on_error(self.close):
             lines = self._file.lines()
-            for line in lines:
-                header = parse_line(line.text, PlansHeader)
-                if isinstance(header, Problem):
-                    raise_line_error(self._file.name, line.number, header)
-                self._refuse_other_settings(header.made_with, jury, Path(path))
-                break
+            first = next(lines)
+            # a config is validated as YAML is, and not strictly
+            header = validate_line(
+                self._file.name, first.number, PlansHeader, json.loads(first.text)
+            )
+            self._refuse_other_settings(header.made_with, jury, Path(path))
             for line in lines:
                 planned = parse_line(line.text, PlansLine)
                 if isinstance(planned, Problem):
