@@ -1,0 +1,69 @@
+"""Plans made before training: whole, in the order of the tasks, and refused under other settings."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.errors import InputError
+from jurygraph.runs.workflows.plans_file import PlansFile
+from tests.command import run_command
+
+TASKS = [
+    {"id": name, "query": f"What is {name}?", "reference": "4"} for name in ("2 + 2", "8 / 2", "1 + 3")
+]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "tasks.jsonl").write_text("\n".join(map(json.dumps, TASKS)))
+    (tmp_path / "jury.yaml").write_text("evaluators: [maths.accuracy]\n")
+    return tmp_path
+
+
+def test_plans_are_those_that_scoring_makes(project: Path) -> None:
+    plans = project / "plans.jsonl"
+    made = run_command("plan", project / "tasks.jsonl", "--out", plans, "--json")
+    assert made.code == 0, made.err
+    assert json.loads(made.out) == {"plans": str(plans), "tasks": 3, "requests": None}
+    with jg.Jury.from_config(project / "jury.yaml") as jury:
+        file = PlansFile(plans, jury)
+        assert list(file.ids) == [task["id"] for task in TASKS]
+        for content in TASKS:
+            task = jg.Task(**content)
+            planned = file.get(task.id)
+            assert planned is not None
+            assert planned.task == task
+            assert planned.plan.digest == jury.prepare(task).digest
+            (trace,) = jury.score(*planned[:1], ["\\boxed{4}"], plan=planned.plan)
+            assert trace.reward.value == 1.0
+        assert file.get("other") is None
+        file.close()
+
+
+def test_plans_of_other_settings_are_refused_with_the_difference(project: Path) -> None:
+    plans = project / "plans.jsonl"
+    run_command("plan", project / "tasks.jsonl", "--out", plans)
+    with (
+        jg.Jury(evaluators=["maths.accuracy"], reward={"accuracy": 0.5}) as jury,
+        pytest.raises(InputError, match="config reward.accuracy is none in the plans and 0.5 here"),
+    ):
+        PlansFile(plans, jury)
+
+
+def test_a_task_that_cannot_be_planned_is_named_and_nothing_is_written(project: Path) -> None:
+    plans = project / "plans.jsonl"
+    (project / "jury.yaml").write_text("evaluators: [criteria]\n")
+    edges = [
+        {"parent": parent, "child": child, "kind": "weak"} for parent, child in ("ab", "ba")
+    ]
+    criteria = [{"id": name, "text": f"It is {name}.", "weight": 1.0} for name in "ab"]
+    tasks = [
+        dict(TASKS[0], rubric={"criteria": criteria}),
+        dict(TASKS[1], rubric={"criteria": criteria, "edges": edges}),
+    ]
+    (project / "tasks.jsonl").write_text("\n".join(map(json.dumps, tasks)))
+    made = run_command("plan", project / "tasks.jsonl", "--out", plans)
+    assert (made.code, "tasks.jsonl, line 2: " in made.err) == (2, True), made.err
+    assert not plans.exists()

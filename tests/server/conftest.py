@@ -1,0 +1,128 @@
+"""A reward server in this process, a judge that counts and can be held, and timers without a clock."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import TCPConnector, web
+from aiohttp.test_utils import TestClient, TestServer
+
+import jurygraph as jg
+from jurygraph.models.request import Reply, Request
+from jurygraph.server.app import RewardServer
+from jurygraph.server.reward_service import RewardService
+from jurygraph.server.settings import ServerSettings
+from jurygraph.testing import ScriptedJudge
+
+Client = TestClient[web.Request, web.Application]
+TASK: Any = {
+    "id": "letter",
+    "query": "Write to Ann.",
+    "rubric": {"criteria": [{"id": "kind", "text": "It is kind.", "weight": 1.0}]},
+}
+
+
+class HeldJudge(ScriptedJudge):
+    """Gives a text of `n words` n hundredths, and no readable answer to `nonsense`; answers once it is released."""
+
+    def __init__(self, is_held: bool = False) -> None:
+        super().__init__({"": self._answer_text})
+        self.released = asyncio.Event()
+        self.asked = asyncio.Event()
+        if not is_held:
+            self.released.set()
+
+    @staticmethod
+    def _answer_text(text: str) -> Any:
+        return {"met": None} if "nonsense" in text else int(text.split()[0]) / 100
+
+    async def complete(self, request: Request, timeout: float) -> Reply:
+        self.asked.set()
+        await self.released.wait()
+        return await super().complete(request, timeout)
+
+
+class Timers:
+    """Deadlines that pass when a test says so. What is due at once, such as a window, comes in the next turn."""
+
+    def __init__(self) -> None:
+        self._waiting: dict["_Timer", Callable[[], None]] = {}
+
+    def schedule(self, seconds: float, call: Callable[[], None]) -> Any:
+        """Schedule a call."""
+        if seconds < 1:
+            return asyncio.get_running_loop().call_soon(call)
+        timer = _Timer(self._waiting, seconds)
+        self._waiting[timer] = call
+        return timer
+
+    def pass_time(self, seconds: float) -> None:
+        """Call what is due within so many seconds."""
+        for timer, call in list(self._waiting.items()):
+            if timer.seconds <= seconds:
+                del self._waiting[timer]
+                call()
+
+
+class _Timer:
+    def __init__(self, waiting: dict["_Timer", Callable[[], None]], seconds: float) -> None:
+        self._waiting = waiting
+        self.seconds = seconds
+
+    def cancel(self) -> None:
+        self._waiting.pop(self, None)
+
+
+class Served:
+    """A server with its client, its judge, its jury and its timers."""
+
+    def __init__(self, judge: HeldJudge, **config: Any) -> None:
+        evaluators = config.pop("evaluators", ["criteria"])
+        self.judge = judge
+        self.timers = Timers()
+        calls = {"cache": False, "attempts": 1}
+        settings = {"evaluators": evaluators, "model": judge, "calls": calls, **config}
+        self.jury = jg.Jury.from_config(settings)
+        self.client: Client
+        self.server: RewardServer
+
+    async def post(self, path: str, body: Any, **headers: str) -> tuple[int, Any]:
+        """Return the status and the content of a reply."""
+        options = {"data": body} if isinstance(body, str | bytes) else {"json": body}
+        async with self.client.post(path, headers=headers, **options) as reply:
+            return reply.status, await reply.json()
+
+    async def score(self, *texts: str, **fields: Any) -> tuple[int, Any]:
+        """Score texts for the task."""
+        return await self.post("/v1/score", {"task": TASK, "responses": texts, **fields})
+
+    async def open_requests(self, count: int) -> None:
+        """Wait until so many requests are in work."""
+        while self.server._open_requests < count:
+            await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def serving(
+    judge: HeldJudge | None = None,
+    *,
+    token: str | None = None,
+    tasks: Any = None,
+    config: Any = None,
+    **settings: Any,
+) -> AsyncIterator[Served]:
+    """Serve on loopback; `config` are other settings of the jury, the others those of the server."""
+    served = Served(judge or HeldJudge(), **(config or {}))
+    async with served.jury:
+        schedule = served.timers.schedule
+        service = RewardService(served.jury, ServerSettings(**settings), tasks, schedule)
+        hosts: set[str] = set()
+        served.server = RewardServer(service, hosts=hosts, token=token, schedule=schedule)
+        server = TestServer(served.server.app)
+        async with TestClient(server, connector=TCPConnector(limit=0)) as client:
+            hosts.add(f"127.0.0.1:{client.port}")
+            served.client = client
+            yield served
+            served.judge.released.set()
+            await served.server.drain()

@@ -1,0 +1,335 @@
+"""What a client of the server gets: rewards once, a refusal with its reason, and never a reward by accident."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import jurygraph as jg
+from jurygraph.runs.run import Run
+from tests.command import run_command
+from tests.server.conftest import TASK, HeldJudge, Served, serving
+
+
+def test_of_requests_that_come_twice_at_once_none_is_lost_or_judged_twice(tmp_path: Path) -> None:
+    async def score_all() -> None:
+        judge = HeldJudge(is_held=True)
+        async with serving(judge) as served:
+            with served.jury.record(tmp_path / "run"):
+                numbers = [*range(100), *range(100)]
+                requests = [
+                    asyncio.ensure_future(
+                        served.post(
+                            "/v1/score",
+                            {"task": TASK, "responses": [f"{number} words"]},
+                            # some have a key, the others are known by their body
+                            **({"Idempotency-Key": str(number)} if number % 2 else {}),
+                        )
+                    )
+                    for number in numbers
+                ]
+                await served.open_requests(200)
+                judge.released.set()
+                replies = await asyncio.gather(*requests)
+                again = await served.post(
+                    "/v1/score",
+                    {"task": TASK, "responses": ["1 words"]},
+                    **{"Idempotency-Key": "1"},
+                )
+            assert [status for status, _ in replies] == [200] * 200
+            rewards = [reply["rewards"] for _, reply in replies]
+            assert rewards == [[number / 100] for number in numbers]
+            assert again == replies[1]
+            assert len(judge.requests) == 100
+
+    asyncio.run(score_all())
+    with Run.open(tmp_path / "run") as run:
+        assert len(list(run.traces())) == 100
+
+
+def test_one_request_more_than_allowed_is_refused_at_once() -> None:
+    async def overload() -> None:
+        judge = HeldJudge(is_held=True)
+        async with serving(judge, most_requests=2) as served:
+            accepted = [asyncio.ensure_future(served.score(f"{number} words")) for number in (1, 2)]
+            await served.open_requests(2)
+            body = {"task": TASK, "responses": ["3 words"]}
+            async with served.client.post("/v1/score", json=body) as refused:
+                assert (refused.status, refused.headers["Retry-After"]) == (429, "1")
+            judge.released.set()
+            statuses = [status for status, _ in await asyncio.gather(*accepted)]
+            assert statuses == [200, 200]
+            assert len(judge.requests) == 2
+
+    asyncio.run(overload())
+
+
+FILE = {**TASK, "facts": {"tables": {"towns": {"key": ["name"], "file": "/etc/passwd"}}}}
+REFUSALS: list[tuple[str, Any, dict[str, str], int, str]] = [
+    ("/v1/score", "{", {}, 400, "no JSON"),
+    ("/v1/score", b"\xff", {}, 400, "no JSON"),
+    ("/v1/score", '{"task": 1, "task": 2}', {}, 400, "occurs twice"),
+    ("/v1/score", "[" * 100 + "]" * 100, {}, 400, "levels"),
+    ("/v1/score", "[" * 100_000, {}, 400, "levels"),
+    ("/v1/score", {"responses": ["1 word"]}, {}, 422, "task: is missing"),
+    ("/v1/score", {"task": TASK, "responses": []}, {}, 422, "responses: has 0 entries"),
+    ("/v1/score", {"task": TASK, "responses": [1]}, {}, 422, "responses[0]"),
+    ("/v1/score", {"task": TASK, "responses": [{"txt": "a"}]}, {}, 422, "responses[0].txt"),
+    ("/v1/score", {"task": {**TASK, "url": "x"}, "responses": ["a"]}, {}, 422, "task.url: unknown"),
+    ("/v1/score", {"task": TASK, "responses": ["a"], "model": "x"}, {}, 422, "model: unknown"),
+    ("/v1/score", {"task": TASK, "responses": ["a"], "config": {}}, {}, 422, "config: unknown"),
+    ("/v1/score", {"task": FILE, "responses": ["a"]}, {}, 422, "facts.tables.towns.file"),
+    ("/v1/score", {"task_id": "other", "responses": ["a"]}, {}, 422, "there is no task 'other'"),
+    ("/v1/score", {"task": TASK, "responses": ["a"] * 9}, {}, 413, "more than 8 responses"),
+    ("/v1/score", {"task": TASK, "responses": ["a" * 5000]}, {}, 413, "Maximum request body"),
+    ("/get_reward", {"query": ["ab"], "prompts": ["b"]}, {}, 422, "does not begin with its prompt"),
+    ("/get_reward", {"query": ["a"], "prompts": []}, {}, 422, "give each sample one of each"),
+    ("/rm", {"prompt": "a"}, {}, 422, "response: is missing"),
+    ("/verify", {"responses_create_params": {}, "response": {}}, {}, 422, "response.output"),
+    ("/v1/score", {"task": TASK, "responses": ["a"]}, {"Host": "evil.example"}, 403, "address"),
+    (
+        "/v1/score",
+        {"task": TASK, "responses": ["a"]},
+        {"Origin": "http://evil.example"},
+        403,
+        "other pages",
+    ),
+    ("/v1/score", {"task": TASK, "responses": ["a"]}, {"Authorization": ""}, 401, "Bearer"),
+    ("/v1/score", {"task": TASK, "responses": ["a"]}, {"Authorization": "Bearer x"}, 403, "token"),
+]
+
+
+def test_what_is_malformed_or_not_allowed_never_reaches_a_judge() -> None:
+    async def send_all() -> None:
+        limits = {"largest_body": 4096 * 48, "most_responses": 8}
+        async with serving(token="secret", **limits) as served:
+            for path, body, headers, status, message in REFUSALS:
+                if status == 413 and "body" in message:
+                    body = {"task": TASK, "responses": ["a" * limits["largest_body"]]}
+                allowed = {"Authorization": "Bearer secret"}
+                replied, content = await served.post(path, body, **{**allowed, **headers})
+                assert replied == status, (path, body, content)
+                assert message in content["error"], (path, content)
+            assert not served.judge.requests
+            status, _ = await served.post(
+                "/v1/score",
+                {"task": TASK, "responses": ["1 word"]},
+                Authorization="Bearer secret",
+            )
+            assert (status, len(served.judge.requests)) == (200, 1)
+
+    asyncio.run(send_all())
+
+
+def test_a_key_belongs_to_one_body() -> None:
+    async def send_twice() -> None:
+        async with serving() as served:
+            key = {"Idempotency-Key": "a"}
+            body = {"task": TASK, "responses": ["1 word"]}
+            assert (await served.post("/v1/score", body, **key))[0] == 200
+            other = {"task": TASK, "responses": ["2 words"]}
+            status, content = await served.post("/v1/score", other, **key)
+            assert (status, "another body" in content["error"]) == (409, True)
+
+    asyncio.run(send_twice())
+
+
+def test_after_its_deadline_a_request_has_a_503_and_later_its_reward() -> None:
+    async def wait_too_long() -> None:
+        judge = HeldJudge(is_held=True)
+        async with serving(judge) as served:
+            first = asyncio.ensure_future(served.score("5 words"))
+            await judge.asked.wait()
+            served.timers.pass_time(100)
+            status, content = await first
+            assert (status, "not scored within 100 s" in content["error"]) == (503, True)
+            judge.released.set()
+            status, content = await served.score("5 words")
+            assert (status, content["rewards"], len(judge.requests)) == (200, [0.05], 1)
+
+    asyncio.run(wait_too_long())
+
+
+LETTER = {"prompts": ["Write to Ann. "], "labels": ["letter"]}
+
+
+def _openrlhf(text: str) -> dict[str, Any]:
+    return {"query": [f"Write to Ann. {text}"], **LETTER}
+
+
+def _slime(text: str) -> dict[str, Any]:
+    return {"prompt": "Write to Ann. ", "response": text, "label": "letter"}
+
+
+def _gym(text: str) -> dict[str, Any]:
+    part = {"type": "output_text", "text": text}
+    output = [{"type": "message", "role": "assistant", "content": [part]}]
+    create = {"input": "Write to Ann. "}
+    return {
+        "responses_create_params": create,
+        "response": {"output": output},
+        "task_id": "letter",
+        "index": 7,
+    }
+
+
+class Letters:
+    """The planned task of the tests, as `--tasks` gives it."""
+
+    ids = ("letter",)
+
+    def __init__(self) -> None:
+        from jurygraph.runs.workflows.plans_file import PlannedTask
+
+        self.planned: PlannedTask | None = None
+
+    def get(self, task_id: str) -> Any:
+        return self.planned if task_id == "letter" else None
+
+
+async def _plan_letters(served: Served, letters: Letters) -> None:
+    from jurygraph.runs.workflows.plans_file import PlannedTask
+
+    task = jg.Task(**TASK)
+    letters.planned = PlannedTask(task, await served.jury.aprepare(task))
+
+
+FAILED = [
+    # setting, path, body, status, where the reward is, its value
+    (None, "/v1/score", {"task_id": "letter", "responses": ["nonsense"]}, 200, [None]),
+    (None, "/get_reward", _openrlhf("nonsense"), 503, None),
+    (None, "/rm", _slime("nonsense"), 503, None),
+    (None, "/verify", _gym("nonsense"), 503, None),
+    ("none", "/get_reward", _openrlhf("nonsense"), 503, None),
+    ("mask", "/rm", _slime("nonsense"), 503, None),
+    ("mask", "/verify", _gym("nonsense"), 200, 0.0),
+    ("neutral", "/rm", _slime("nonsense"), 503, None),
+    ("neutral", "/v1/score", {"task_id": "letter", "responses": ["9 a", "nonsense"]}, 200, [0.09] * 2),
+    ("raise", "/v1/score", {"task_id": "letter", "responses": ["9 a", "nonsense"]}, 503, None),
+    (-1.0, "/rm", _slime("nonsense"), 200, -1.0),
+    (-1.0, "/get_reward", _openrlhf("nonsense"), 200, [-1.0]),
+]
+
+
+def test_a_failed_judgement_is_a_503_or_what_the_rule_says() -> None:
+    async def fail(rule: Any, path: str, body: Any, status: int, reward: Any) -> None:
+        letters = Letters()
+        async with serving(tasks=letters, failed=rule) as served:
+            await _plan_letters(served, letters)
+            replied, content = await served.post(path, body)
+            assert replied == status, (rule, path, content)
+            if path == "/verify" and status == 200:
+                assert content["instance_config"] == {"mask_sample": True}
+                assert content["_ng_failure_class"] == "judge_failed"
+                assert content["index"] == 7
+            if status == 200:
+                found = content
+                if isinstance(content, dict):
+                    found = content.get("rewards", content.get("reward"))
+                assert found == reward, (rule, path, content)
+
+    async def fail_all() -> None:
+        for row in FAILED:
+            await fail(*row)
+
+    asyncio.run(fail_all())
+
+
+def test_three_groups_without_a_reward_are_an_outage_until_there_is_one() -> None:
+    async def fail() -> None:
+        async with serving() as served:
+            statuses = [(await served.score(f"nonsense {n}", "nonsense"))[0] for n in range(3)]
+            assert statuses == [200, 200, 503]
+            async with served.client.get("/readyz") as ready:
+                assert ready.status == 503
+            assert (await served.score("1 word", "2 words"))[0] == 200
+            for path in ("/readyz", "/healthz"):
+                async with served.client.get(path) as up:
+                    assert up.status == 200
+
+    asyncio.run(fail())
+
+
+def test_every_interface_gives_the_bits_of_the_command(tmp_path: Path) -> None:
+    texts = ["3 words", "77 words of it"]
+    responses = [{"id": f"r{index}", "text": text} for index, text in enumerate(texts)]
+    line = {**TASK, "query": "Write to Ann. ", "responses": responses}
+    (tmp_path / "tasks.jsonl").write_text(json.dumps(line))
+    (tmp_path / "jury.yaml").write_text(
+        "evaluators: [lettered.worth]\nreward: {worth: 0.3}\n"
+    )
+    (tmp_path / "lettered.py").write_text(WORTH)
+    run_command("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run")
+    with Run.open(tmp_path / "run") as run:
+        expected = [trace.reward.value for trace in run.traces()]
+
+    async def ask() -> None:
+        namespace: dict[str, Any] = {}
+        exec(WORTH, namespace)  # noqa: S102 - the same source as the command's module
+        letters = Letters()
+        judged = {"evaluators": [namespace["worth"]], "reward": {"worth": 0.3}}
+        async with serving(tasks=letters, config=judged) as served:
+            await _plan_letters(served, letters)
+            _, scored = await served.post("/v1/score", {"task_id": "letter", "responses": texts})
+            assert scored["rewards"] == expected
+            for text, reward in zip(texts, expected, strict=True):
+                _, openrlhf = await served.post("/get_reward", _openrlhf(text))
+                _, slime = await served.post("/rm", _slime(text))
+                _, gym = await served.post("/verify", _gym(text))
+                assert [openrlhf["rewards"], slime, gym["reward"]] == [[reward], reward, reward]
+
+    asyncio.run(ask())
+
+
+WORTH = """
+import jurygraph as jg
+
+
+@jg.evaluator(layer="check")
+def worth(task: jg.TaskView, response: jg.Response) -> float:
+    return 1 / (1 + len(response.text))
+"""
+
+
+def test_a_draining_server_answers_what_it_has_and_takes_nothing_more() -> None:
+    async def drain() -> None:
+        judge = HeldJudge(is_held=True)
+        async with serving(judge) as served:
+            accepted = asyncio.ensure_future(served.score("4 words"))
+            alone = asyncio.ensure_future(served.score("5 words", cohort={"size": 2}))
+            await judge.asked.wait()
+            await served.open_requests(2)
+            draining = asyncio.ensure_future(served.server.drain())
+            assert (await alone)[0] == 503
+            assert (await served.score("6 words"))[0] == 503
+            async with served.client.get("/readyz") as ready:
+                assert ready.status == 503
+            judge.released.set()
+            status, content = await accepted
+            assert (status, content["rewards"]) == (200, [0.04])
+            await draining
+
+    asyncio.run(drain())
+
+
+def test_figures_and_description_are_served() -> None:
+    async def look() -> None:
+        async with serving() as served:
+            await served.score("1 word", "nonsense")
+            async with served.client.get("/metrics") as reply:
+                figures = (await reply.text()).splitlines()
+            for line in (
+                'jurygraph_requests_total{path="/v1/score",status="200"} 1',
+                "jurygraph_rewards_total 2",
+                "jurygraph_failed_rewards_total 1",
+                "jurygraph_request_seconds_count 1",
+            ):
+                assert line in figures
+            async with served.client.get("/openapi.json") as reply:
+                text = await reply.text()
+            schemas = json.loads(text)["components"]["schemas"]
+            named = set(text.split('"#/components/schemas/')[1:])
+            assert {name.partition('"')[0] for name in named} <= schemas.keys()
+            assert schemas["ScoreBody"]["properties"]["task"]["$ref"].endswith("/Task")
+
+    asyncio.run(look())

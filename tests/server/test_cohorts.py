@@ -1,0 +1,160 @@
+"""Members of a group that come in separate requests are scored as one, however they come and go."""
+
+import asyncio
+from typing import Any
+
+import jurygraph as jg
+from tests.server.conftest import TASK, HeldJudge, Served, serving
+
+
+@jg.evaluator(layer="check", scope="group")
+def longest(task: jg.TaskView, responses: list[jg.Response]) -> list[float]:
+    """One for the longest response, else the share of its length."""
+    most = max(len(response.text) for response in responses)
+    return [len(response.text) / most for response in responses]
+
+
+COMPARES = {"evaluators": [longest]}
+
+
+def _member(text: str, **fields: Any) -> dict[str, Any]:
+    return {"task": TASK, "responses": [text], "cohort": {"size": 2}, **fields}
+
+
+async def _members(served: Served, count: int) -> None:
+    """Wait until so many members wait for others."""
+    while served.server._service.cohorts.waiting < count:
+        await asyncio.sleep(0)
+
+
+async def _together(served: Served, *bodies: Any) -> list[tuple[int, Any]]:
+    return await asyncio.gather(*(served.post("/v1/score", body) for body in bodies))
+
+
+def test_a_group_that_is_split_over_requests_is_scored_as_one() -> None:
+    async def split() -> None:
+        async with serving(config=COMPARES) as served:
+            _, whole = await served.score("aaaa", "a")
+            (_, first), (_, second) = await _together(served, _member("a"), _member("aaaa"))
+            assert (whole["rewards"], first["rewards"], second["rewards"]) == (
+                [1.0, 0.25],
+                [0.25],
+                [1.0],
+            )
+            groups = {reply["traces"][0]["group"] for reply in (whole, first, second)}
+            assert len(groups) == 1
+            status, refused = await served.score("a")
+            assert (status, "--group-size" in refused["error"]) == (422, True)
+
+    asyncio.run(split())
+
+
+def test_equal_answers_are_two_members_and_each_epoch_has_a_cohort_of_its_own() -> None:
+    async def repeat() -> None:
+        async with serving(config=COMPARES, group_size=2) as served:
+            for _ in range(2):
+                sample = {"prompt": "Write to Ann.", "response": "aa", "label": None}
+                replies = await asyncio.gather(*(served.post("/rm", sample) for _ in range(2)))
+                assert replies == [(200, 1.0), (200, 1.0)]
+            assert served.server._service.counts.groups == 2
+
+    asyncio.run(repeat())
+
+
+def test_members_that_are_late_are_told_so_and_change_nothing() -> None:
+    async def be_late() -> None:
+        async with serving(config=COMPARES) as served:
+            of_three = {"step": 3, "cohort": {"size": 3}}
+            early = [
+                asyncio.ensure_future(served.post("/v1/score", _member(text, **of_three)))
+                for text in ("aaaa", "aa")
+            ]
+            await _members(served, 2)
+            served.timers.pass_time(50)
+            replies = await asyncio.gather(*early)
+            assert [reply["rewards"] for _, reply in replies] == [[1.0], [0.5]]
+            status, late = await served.post("/v1/score", _member("aaaaaaaa", **of_three))
+            assert (status, "2 of 3 members" in late["error"]) == (409, True)
+            assert await served.post("/v1/score", _member("aaaa", **of_three)) == replies[0]
+            assert served.server._service.counts.groups == 1
+
+    asyncio.run(be_late())
+
+
+def test_without_a_step_those_who_are_late_do_not_join_the_next_epoch() -> None:
+    async def be_late() -> None:
+        async with serving(config=COMPARES, group_size=3) as served:
+
+            def send(text: str) -> "asyncio.Task[tuple[int, Any]]":
+                sample = {"prompt": "Write to Ann.", "response": text, "label": None}
+                return asyncio.ensure_future(served.post("/rm", sample))
+
+            early = [send("aaaa"), send("aa")]
+            await _members(served, 2)
+            served.timers.pass_time(50)
+            assert await asyncio.gather(*early) == [(200, 1.0), (200, 0.5)]
+            assert (await send("a"))[0] == 409
+            assert (await send("a"))[0] == 409  # it came again
+            epoch = await asyncio.gather(*map(send, ("bb", "bbbb", "b")))
+            assert epoch == [(200, 0.5), (200, 1.0), (200, 0.25)]
+
+    asyncio.run(be_late())
+
+
+def test_a_member_that_is_sent_again_is_joined() -> None:
+    async def come_again() -> None:
+        judge = HeldJudge(is_held=True)
+        async with serving(judge) as served:
+            first = asyncio.ensure_future(served.post("/v1/score", _member("7 words", step=1)))
+            await _members(served, 1)
+            served.timers.pass_time(100)  # the request's deadline, and that of its cohort
+            assert (await first)[0] == 503
+            again = asyncio.ensure_future(served.post("/v1/score", _member("7 words", step=1)))
+            await judge.asked.wait()
+            judge.released.set()
+            status, content = await again
+            assert (status, content["rewards"], len(judge.requests)) == (200, [0.07], 1)
+
+    asyncio.run(come_again())
+
+
+def test_a_failed_member_has_the_mean_of_its_cohort_where_the_protocol_has_no_mask() -> None:
+    async def fail() -> None:
+        rubric = {"task_defaults": {"rubric": TASK["rubric"]}}
+        async with serving(group_size=3, config=rubric) as served:
+
+            def send(text: str) -> Any:
+                sample = {"query": [f"Write: {text}"], "prompts": ["Write: "], "labels": [None]}
+                return served.post("/get_reward", sample)
+
+            texts = ("25 words", "nonsense", "75 words")
+            replies = await asyncio.gather(*map(send, texts))
+            assert [reply["rewards"][0] for _, reply in replies] == [0.25, 0.5, 0.75]
+            assert [reply["extra_logs"]["filled"] for _, reply in replies] == [[0.0], [1.0], [0.0]]
+            replies = await asyncio.gather(*(send("nonsense") for _ in range(3)))
+            assert [status for status, _ in replies] == [503] * 3
+
+    asyncio.run(fail())
+
+
+def test_members_name_one_size_and_one_text_for_each_id() -> None:
+    async def contradict() -> None:
+        async with serving(config=COMPARES) as served:
+            member = {"id": "a", "text": "aaaa"}
+            body = _member("", step=1) | {"responses": [member]}
+            first = asyncio.ensure_future(served.post("/v1/score", body))
+            await _members(served, 1)
+            other_size = body | {"cohort": {"size": 3}, "responses": ["b"]}
+            other_text = body | {"responses": [{"id": "a", "text": "b"}]}
+            too_many = body | {"responses": ["b", "c"]}
+            for wrong, message in (
+                (other_size, "has size 2, not 3"),
+                (other_text, "another text"),
+                (too_many, "room for 1"),
+            ):
+                status, content = await served.post("/v1/score", wrong)
+                assert (status, message in content["error"]) == (409, True), content
+            assert (await served.post("/v1/score", _member("bb", step=1)))[0] == 200
+            assert (await first)[1]["rewards"] == [1.0]
+
+    asyncio.run(contradict())
