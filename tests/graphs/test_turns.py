@@ -123,6 +123,23 @@ def test_the_error_of_a_group_that_cannot_begin_comes_after_the_groups_before_it
     assert names == ["t1", "t0"]
 
 
+def test_of_groups_of_several_callers_none_waits_for_another_or_has_its_error(
+    made: jg.Jury,
+) -> None:
+    async def scene() -> list[tuple[int, str]]:
+        outcomes: list[tuple[int, str]] = []
+        empty = jg.Group(jg.Task(id="empty", query="?"), [])
+        async with aclosing(made.ascore_each([empty, *groups(HELD, "x")])) as results:
+            async for number, outcome in results:
+                failed = isinstance(outcome, InputError)
+                outcomes.append((number, "failed" if failed else outcome[0].task_id))
+                if len(outcomes) == 2:
+                    Judge.released.set()
+        return outcomes
+
+    assert run(scene()) == [(0, "failed"), (2, "t1"), (1, "t0")]
+
+
 def test_another_run_of_the_graph_goes_on_after_many_turns(
     made: jg.Jury, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,88 @@
+"""The server as a process: killed, it goes on with its run; asked to end, it ends when its work has."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+
+from jurygraph.runs.run import Run
+from tests.command import JURYGRAPH
+from tests.models.judge_scripts import judge_reply
+from tests.models.server import Answer, Server, run_server
+from tests.server.conftest import TASK
+
+pytestmark = pytest.mark.landing
+
+TEXTS = [f"letter {number}" for number in range(4)]
+
+
+def _judge(body: dict[str, Any], number: int) -> Answer:
+    return judge_reply(body)
+
+
+@contextmanager
+def _serve(folder: Path, judge: Server) -> "Iterator[tuple[subprocess.Popen[str], str]]":
+    config = {
+        "model": f"openai-compatible:{judge.url}#tiny",
+        "evaluators": ["criteria"],
+        "calls": {"cache": False},
+    }
+    (folder / "jury.yaml").write_text(json.dumps(config))
+    command = [JURYGRAPH, "serve", "--port", "0", "--out", "run"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def _score(url: str, text: str, step: int) -> Any:
+    body = {"task": TASK, "responses": [text], "step": step}
+    request = Request(f"{url}/v1/score", json.dumps(body).encode())
+    with urlopen(request) as reply:
+        content = json.load(reply)
+    for trace in content["traces"]:
+        del trace["previous"]  # its place in the run, which it has once it is stored
+    return content
+
+
+def test_a_killed_server_goes_on_with_its_run_and_sends_no_recorded_call_again(
+    tmp_path: Path,
+) -> None:
+    with run_server(_judge) as judge:
+        with _serve(tmp_path, judge) as (process, url):
+            before = [_score(url, text, step) for step, text in enumerate(TEXTS)]
+            process.send_signal(signal.SIGKILL)
+        assert judge.count == len(TEXTS)
+        with _serve(tmp_path, judge) as (process, url):
+            again = [_score(url, text, step) for step, text in enumerate(TEXTS)]
+            assert again == before
+            # another step of the same response has the reply of the first
+            _score(url, TEXTS[0], 9)
+        assert judge.count == len(TEXTS)
+    with Run.open(tmp_path / "run") as run:
+        assert len(list(run.traces())) == len(TEXTS) + 1
+
+
+def test_a_server_that_is_asked_to_end_answers_what_it_has(tmp_path: Path) -> None:
+    with (
+        run_server(_judge, together=2) as judge,
+        _serve(tmp_path, judge) as (process, url),
+        ThreadPoolExecutor() as threads,
+    ):
+        scored = threads.submit(_score, url, TEXTS[0], 1)
+        judge._wait_for(1)
+        process.send_signal(signal.SIGTERM)
+        judge.release()
+        assert scored.result()["rewards"] == [0.9]
+        assert process.wait() == 0
+    with Run.open(tmp_path / "run") as run:
+        assert [trace.response_id for trace in run.traces()] == ["letter@1/1"]
