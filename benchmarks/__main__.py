@@ -12,6 +12,7 @@ NAMES = (
     "gear",
     "machine",
     "tail",
+    "serving",
     "maths",
     "inference",
     "units",

@@ -47,7 +47,7 @@ class Timers:
     """Deadlines that pass when a test says so. What is due at once, such as a window, comes in the next turn."""
 
     def __init__(self) -> None:
-        self._waiting: dict["_Timer", Callable[[], None]] = {}
+        self._waiting: dict[_Timer, Callable[[], None]] = {}
 
     def schedule(self, seconds: float, call: Callable[[], None]) -> Any:
         """Schedule a call."""

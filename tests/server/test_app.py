@@ -204,7 +204,13 @@ FAILED = [
     ("mask", "/rm", _slime("nonsense"), 503, None),
     ("mask", "/verify", _gym("nonsense"), 200, 0.0),
     ("neutral", "/rm", _slime("nonsense"), 503, None),
-    ("neutral", "/v1/score", {"task_id": "letter", "responses": ["9 a", "nonsense"]}, 200, [0.09] * 2),
+    (
+        "neutral",
+        "/v1/score",
+        {"task_id": "letter", "responses": ["9 a", "nonsense"]},
+        200,
+        [0.09] * 2,
+    ),
     ("raise", "/v1/score", {"task_id": "letter", "responses": ["9 a", "nonsense"]}, 503, None),
     (-1.0, "/rm", _slime("nonsense"), 200, -1.0),
     (-1.0, "/get_reward", _openrlhf("nonsense"), 200, [-1.0]),
@@ -255,9 +261,7 @@ def test_every_interface_gives_the_bits_of_the_command(tmp_path: Path) -> None:
     responses = [{"id": f"r{index}", "text": text} for index, text in enumerate(texts)]
     line = {**TASK, "query": "Write to Ann. ", "responses": responses}
     (tmp_path / "tasks.jsonl").write_text(json.dumps(line))
-    (tmp_path / "jury.yaml").write_text(
-        "evaluators: [lettered.worth]\nreward: {worth: 0.3}\n"
-    )
+    (tmp_path / "jury.yaml").write_text("evaluators: [lettered.worth]\nreward: {worth: 0.3}\n")
     (tmp_path / "lettered.py").write_text(WORTH)
     run_command("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run")
     with Run.open(tmp_path / "run") as run:
@@ -265,7 +269,7 @@ def test_every_interface_gives_the_bits_of_the_command(tmp_path: Path) -> None:
 
     async def ask() -> None:
         namespace: dict[str, Any] = {}
-        exec(WORTH, namespace)  # noqa: S102 - the same source as the command's module
+        exec(WORTH, namespace)
         letters = Letters()
         judged = {"evaluators": [namespace["worth"]], "reward": {"worth": 0.3}}
         async with serving(tasks=letters, config=judged) as served:

@@ -11,7 +11,8 @@ from jurygraph.runs.workflows.plans_file import PlansFile
 from tests.command import run_command
 
 TASKS = [
-    {"id": name, "query": f"What is {name}?", "reference": "4"} for name in ("2 + 2", "8 / 2", "1 + 3")
+    {"id": name, "query": f"What is {name}?", "reference": "4"}
+    for name in ("2 + 2", "8 / 2", "1 + 3")
 ]
 
 
@@ -55,9 +56,7 @@ def test_plans_of_other_settings_are_refused_with_the_difference(project: Path) 
 def test_a_task_that_cannot_be_planned_is_named_and_nothing_is_written(project: Path) -> None:
     plans = project / "plans.jsonl"
     (project / "jury.yaml").write_text("evaluators: [criteria]\n")
-    edges = [
-        {"parent": parent, "child": child, "kind": "weak"} for parent, child in ("ab", "ba")
-    ]
+    edges = [{"parent": parent, "child": child, "kind": "weak"} for parent, child in ("ab", "ba")]
     criteria = [{"id": name, "text": f"It is {name}.", "weight": 1.0} for name in "ab"]
     tasks = [
         dict(TASKS[0], rubric={"criteria": criteria}),
