@@ -95,6 +95,16 @@ def write_config_by_words(folder: Path) -> None:
     (folder / "jury.yaml").write_text("evaluators: [meeting.met]\n", encoding="utf-8")
 
 
+def for_serving(folder: Path) -> None:
+    """Two tasks without responses, and a config without a model."""
+    tasks = [
+        {"id": "sum", "query": "What is 2 + 2?", "reference": "4"},
+        {"id": "product", "query": "What is 3 * 4?", "reference": "12"},
+    ]
+    (folder / "tasks.jsonl").write_text("\n".join(map(json.dumps, tasks)), encoding="utf-8")
+    (folder / "jury.yaml").write_text("evaluators: [maths.accuracy]\n", encoding="utf-8")
+
+
 def copy_examples(folder: Path) -> None:
     shutil.copytree(ROOT / "examples", folder / "examples")
 
@@ -294,6 +304,7 @@ PAGES = [
     Page("docs/importing.md", for_importing),
     Page("docs/preference.md", for_preference),
     Page("docs/reliability.md", for_reliability),
+    Page("docs/serving.md", for_serving),
     Page("docs/stability.md", for_stability, lines_with("docs/stability.md", "openai/")),
     Page(
         "docs/safety.md",

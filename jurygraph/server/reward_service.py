@@ -22,7 +22,12 @@ from jurygraph.schema import Response, Task, Trace
 from jurygraph.server.cohorts import CohortKey, Cohorts, JoinedCohort
 from jurygraph.server.group_scorer import GroupScorer, Schedule, schedule_in_loop
 from jurygraph.server.requests_in_work import RequestInWork
-from jurygraph.server.settings import Refusal, ServerSettings
+from jurygraph.server.settings import (
+    WINDOW_OF_CODE,
+    WINDOW_OF_MODELS,
+    Refusal,
+    ServerSettings,
+)
 from jurygraph.server.task_plans import KnownTasks, TaskPlans
 
 SINGLES_A_GROUP = 8
@@ -75,7 +80,10 @@ class RewardService:
     ) -> None:
         self.settings = settings
         self.plans = TaskPlans(jury, tasks)
-        self.scorer = GroupScorer(jury, settings.window, schedule)
+        window = settings.window
+        if window is None:
+            window = WINDOW_OF_MODELS if jury.gateways else WINDOW_OF_CODE
+        self.scorer = GroupScorer(jury, window, schedule)
         self.cohorts = Cohorts(settings.cohort_wait, schedule)
         self.jury = jury
         self.counts = RewardCounts()
