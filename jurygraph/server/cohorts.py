@@ -29,7 +29,7 @@ ScoreMembers = Callable[[Sequence[Response]], Awaitable[list[Trace]]]
 
 
 class CohortKey(NamedTuple):
-    """What members have in common: their task with its content, the policy and the step.
+    """The task of the members with its content, their policy and their step.
 
     Without a step, a full cohort is followed by that of the task's next epoch.
     """
@@ -41,7 +41,7 @@ class CohortKey(NamedTuple):
 
 
 @dataclass(eq=False)
-class Member:
+class CohortMember:
     """A response of a cohort, and the request that waits for its reward."""
 
     response: Response
@@ -63,7 +63,7 @@ class Cohort:
 
     size: int
     traces: "asyncio.Future[list[Trace]]"
-    members: list[Member] = field(default_factory=list)
+    members: list[CohortMember] = field(default_factory=list)
     is_closed: bool = False
     is_over: bool = False
     """True when those that are missing have been waited for: what comes now belongs to the next epoch."""
@@ -112,13 +112,13 @@ class Cohorts:
         cohort = self._open(key, size, responses)
         members = self._find_members(cohort, key, responses)
         new = [
-            Member(response, request)
+            CohortMember(response, request)
             for response, member in zip(responses, members, strict=True)
             if member is None
         ]
         self._refuse_unfitting(cohort, key, size, new)
         remaining = iter(new)
-        joined: list[Member] = []
+        joined: list[CohortMember] = []
         for member in members:
             if member is None:
                 member = next(remaining)
@@ -162,17 +162,17 @@ class Cohorts:
 
     def _find_members(
         self, cohort: Cohort, key: CohortKey, responses: Sequence[Response]
-    ) -> list[Member | None]:
+    ) -> list[CohortMember | None]:
         """Return the member that each response is sent again for, None for a new one."""
-        found: list[Member | None] = []
+        found: list[CohortMember | None] = []
         for response in responses:
             candidates = [member for member in cohort.members if member not in found]
             found.append(self._find_member(candidates, cohort, key, response))
         return found
 
     def _find_member(
-        self, candidates: Sequence[Member], cohort: Cohort, key: CohortKey, response: Response
-    ) -> Member | None:
+        self, candidates: Sequence[CohortMember], cohort: Cohort, key: CohortKey, response: Response
+    ) -> CohortMember | None:
         content = content_of(response)
         for member in candidates:
             is_settled = cohort.is_closed and key.step is not None
@@ -188,7 +188,7 @@ class Cohorts:
         return None
 
     def _refuse_unfitting(
-        self, cohort: Cohort, key: CohortKey, size: int, new: Sequence[Member]
+        self, cohort: Cohort, key: CohortKey, size: int, new: Sequence[CohortMember]
     ) -> None:
         name = f"the cohort of task {quote(key.task)}"
         if key.step is not None:

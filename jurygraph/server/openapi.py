@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from jurygraph.schema import Response, Task, Trace
-from jurygraph.server.protocols import PROTOCOLS, Score
+from jurygraph.server.protocols import PROTOCOLS, ScoreProtocol
 
 _REFERENCE = "#/components/schemas/{model}"
 _REFUSALS = {
@@ -29,7 +29,7 @@ def describe_server() -> dict[str, Any]:
         _add_schema(schemas, model)
     for protocol in PROTOCOLS:
         _add_schema(schemas, protocol.body)
-        reply: dict[str, Any] = _SCORE_REPLY if protocol is Score else {}
+        reply: dict[str, Any] = _SCORE_REPLY if protocol is ScoreProtocol else {}
         refused = {
             status: {"description": text, "content": _json_content(_REFUSAL)}
             for status, text in _REFUSALS.items()

@@ -1,4 +1,4 @@
-"""What each trainer's protocol sends and expects: a body becomes submissions, and scored ones become a reply.
+"""The protocols of trainers: a body becomes submissions, and scored ones become a reply.
 
     /v1/score    our own: a task and its responses, traces in reply
     /get_reward  OpenRLHF's remote reward model
@@ -124,7 +124,7 @@ class Protocol(ABC):
         return Submission(task=task, responses=[response], cohort_size=size)
 
 
-class Score(Protocol):
+class ScoreProtocol(Protocol):
     """Our own protocol."""
 
     path = "/v1/score"
@@ -158,7 +158,7 @@ class Score(Protocol):
         return b'{"traces":[' + traces + b"]," + _to_json(rest)[1:]
 
 
-class GetReward(Protocol):
+class OpenRlhfProtocol(Protocol):
     """OpenRLHF's remote reward model."""
 
     path = "/get_reward"
@@ -197,7 +197,7 @@ class GetReward(Protocol):
         return _to_json({"rewards": rewards, "scores": rewards, "extra_logs": logs})
 
 
-class Rm(Protocol):
+class SlimeProtocol(Protocol):
     """slime's remote reward model."""
 
     path = "/rm"
@@ -213,7 +213,7 @@ class Rm(Protocol):
         return _to_json(scored[0].rewards[0])
 
 
-class Verify(Protocol):
+class GymProtocol(Protocol):
     """NeMo Gym's resources server."""
 
     path = "/verify"
@@ -265,7 +265,12 @@ class Verify(Protocol):
         return _to_json(reply)
 
 
-PROTOCOLS: tuple[type[Protocol], ...] = (Score, GetReward, Rm, Verify)
+PROTOCOLS: tuple[type[Protocol], ...] = (
+    ScoreProtocol,
+    OpenRlhfProtocol,
+    SlimeProtocol,
+    GymProtocol,
+)
 
 
 def _to_json(value: Any) -> bytes:

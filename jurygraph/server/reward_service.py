@@ -60,7 +60,7 @@ class ScoredSubmission(NamedTuple):
 
 @dataclass
 class RewardCounts:
-    """What a server has scored since it began."""
+    """Counts of groups and rewards since the server began."""
 
     groups: int = 0
     rewards: int = 0

@@ -8,7 +8,7 @@ from jurygraph.integrations.failed_rewards import FailedRule
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
-    """What a server allows, and what it does with failed rewards.
+    """Limits of a server, and the rule for failed rewards.
 
     Times are in seconds. The deadline is below the trainers' own: slime gives a request up after 120 s, OpenRLHF after
     180. `failed` is a rule, or None for `auto`: each protocol then has the best that its trainer can use.

@@ -48,7 +48,9 @@ def test_plans_of_other_settings_are_refused_with_the_difference(project: Path) 
     run_command("plan", project / "tasks.jsonl", "--out", plans)
     with (
         jg.Jury(evaluators=["maths.accuracy"], reward={"accuracy": 0.5}) as jury,
-        pytest.raises(InputError, match=r"config reward.accuracy is none in the plans and 0.5 here"),
+        pytest.raises(
+            InputError, match=r"config reward.accuracy is none in the plans and 0.5 here"
+        ),
     ):
         PlansFile(plans, jury)
 
