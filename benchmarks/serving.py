@@ -118,7 +118,7 @@ async def _send_load(url: str, load: str, amount: float, clients: int) -> list[f
                 async with session.post(url, json=body) as reply:
                     await reply.read()
                 if reply.status == 429:
-                    await asyncio.sleep(QUICK)
+                    await asyncio.sleep(QUICK / 5)
                     continue
                 assert reply.status == 200, reply.status
                 latencies.append(perf_counter() - start)
@@ -165,7 +165,7 @@ async def _measure_refusals() -> float:
     """Return the median of the seconds after which a request beyond the limit is refused."""
     config = {**JUDGED, "model": HeavyTailedReplies()}
     async with serving(config, most_requests=CLIENTS) as url:
-        load = asyncio.create_task(_run_clients(url, "letters", 3.0, 2 * CLIENTS))
+        load = asyncio.create_task(_run_clients(url, "letters", 3.0, 3 * CLIENTS // 2))
         seconds: list[float] = []
         async with ClientSession() as session:
             while not load.done():

@@ -95,7 +95,9 @@ class RewardServer:
         async def guard(request: web.Request, handler: WebHandler) -> web.StreamResponse:
             started = self._clock()
             try:
-                require_origin(request, self._hosts, "jurygraph serve")
+                # with a token any name will do: pages of others do not have it, and 0.0.0.0 has every name
+                hosts = self._hosts if self._token is None else {request.host}
+                require_origin(request, hosts, "jurygraph serve")
                 self._require_token(request)
                 response = await handler(request)
             except web.HTTPException as refused:
