@@ -21,7 +21,7 @@ from jurygraph.server.group_scorer import Schedule, schedule_in_loop
 from jurygraph.server.metrics import RequestMetrics
 from jurygraph.server.openapi import describe_server
 from jurygraph.server.protocols import PROTOCOLS, Protocol
-from jurygraph.server.requests_in_work import ServerReply, RequestInWork, RequestsInWork
+from jurygraph.server.requests_in_work import RequestInWork, RequestsInWork, ServerReply
 from jurygraph.server.reward_service import RewardService
 from jurygraph.server.settings import RETRY_SECONDS, Refusal, unavailable
 from jurygraph.web_access import is_token, require_origin
