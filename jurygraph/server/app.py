@@ -21,7 +21,7 @@ from jurygraph.server.group_scorer import Schedule, schedule_in_loop
 from jurygraph.server.metrics import RequestMetrics
 from jurygraph.server.openapi import describe_server
 from jurygraph.server.protocols import PROTOCOLS, Protocol
-from jurygraph.server.requests_in_work import RequestInWork, RequestsInWork, ServerReply
+from jurygraph.server.requests_in_work import HttpAnswer, RequestInWork, RequestsInWork
 from jurygraph.server.reward_service import RewardService
 from jurygraph.server.settings import RETRY_SECONDS, Refusal, unavailable
 from jurygraph.web_access import is_token, require_origin
@@ -102,7 +102,7 @@ class RewardServer:
                 response = await handler(request)
             except web.HTTPException as refused:
                 response = _respond(
-                    ServerReply(refused.status, _error(refused.text or refused.reason))
+                    HttpAnswer(refused.status, _error(refused.text or refused.reason))
                 )
             except Refusal as refused:
                 response = _respond(_refuse(refused))
@@ -146,7 +146,7 @@ class RewardServer:
         finally:
             self._open_requests -= 1
 
-    async def _wait_for(self, request: RequestInWork, path: str) -> ServerReply:
+    async def _wait_for(self, request: RequestInWork, path: str) -> HttpAnswer:
         """Return the reply of a request that is in work, or the refusal at its deadline."""
         assert request.work is not None, "a request is opened with its work"
         request.waiting += 1
@@ -165,7 +165,7 @@ class RewardServer:
             self._requests.note_delivered(path, request)
         return reply
 
-    async def _wait(self, works: "Collection[asyncio.Task[ServerReply]]", until: str) -> None:
+    async def _wait(self, works: "Collection[asyncio.Task[HttpAnswer]]", until: str) -> None:
         """Wait for work, at most as long as the deadline."""
         timeout: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -186,7 +186,7 @@ class RewardServer:
         finally:
             timer.cancel()
 
-    async def _work(self, protocol: Protocol, content: Any, request: RequestInWork) -> ServerReply:
+    async def _work(self, protocol: Protocol, content: Any, request: RequestInWork) -> HttpAnswer:
         """Score what a body submits. Whatever goes wrong is a reply with its status."""
         try:
             submissions = protocol.read(content)
@@ -199,16 +199,16 @@ class RewardServer:
             for result in scored:
                 if isinstance(result, BaseException):
                     raise result
-            return ServerReply(200, protocol.write(content, scored))  # type: ignore[arg-type]
+            return HttpAnswer(200, protocol.write(content, scored))  # type: ignore[arg-type]
         except Refusal as refused:
             return _refuse(refused)
         except (InputError, PlanError, ConfigError) as error:
-            return ServerReply(422, _error(str(error)))
+            return HttpAnswer(422, _error(str(error)))
         except JurygraphError as error:  # the judge gave no reward
             return _refuse(unavailable(str(error)))
         except Exception:
             log.exception("a request failed: this is a bug in jurygraph, please report it")
-            return ServerReply(500, _error("an error of the server; its log has more"))
+            return HttpAnswer(500, _error("an error of the server; its log has more"))
 
     async def _show_health(self, request: web.Request) -> web.StreamResponse:
         return web.json_response({"status": "up"})
@@ -250,15 +250,15 @@ def _depth(value: Any) -> int:
     return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
 
 
-def _refuse(refused: Refusal) -> ServerReply:
-    return ServerReply(refused.status, _error(str(refused)), refused.retry_after)
+def _refuse(refused: Refusal) -> HttpAnswer:
+    return HttpAnswer(refused.status, _error(str(refused)), refused.retry_after)
 
 
 def _error(message: str) -> bytes:
     return json.dumps({"error": message}).encode()
 
 
-def _respond(reply: ServerReply) -> web.Response:
+def _respond(reply: HttpAnswer) -> web.Response:
     response = web.Response(status=reply.status, body=reply.body, content_type="application/json")
     if reply.retry_after is not None:
         response.headers["Retry-After"] = str(reply.retry_after)

@@ -20,7 +20,7 @@ LARGEST_KEPT = 64 << 20
 """Replies that are kept for a request that comes again, and the bytes of them."""
 
 
-class ServerReply(NamedTuple):
+class HttpAnswer(NamedTuple):
     """A reply as HTTP has it: its status, its body in JSON and the seconds after which to come again, if that helps."""
 
     status: int
@@ -36,7 +36,7 @@ class RequestInWork:
     has_key: bool = False
     waiting: int = 0
     is_delivered: bool = False
-    work: "asyncio.Task[ServerReply] | None" = field(default=None, repr=False)
+    work: "asyncio.Task[HttpAnswer] | None" = field(default=None, repr=False)
 
     @property
     def is_abandoned(self) -> bool:
@@ -51,14 +51,14 @@ class RequestsInWork:
         self._requests: OrderedDict[str, RequestInWork] = OrderedDict()
         self._kept: OrderedDict[str, int] = OrderedDict()
         self._kept_bytes = 0
-        self.unfinished: set[asyncio.Task[ServerReply]] = set()
+        self.unfinished: set[asyncio.Task[HttpAnswer]] = set()
 
     def open(
         self,
         path: str,
         key: str | None,
         body: bytes,
-        start: Callable[[RequestInWork], Coroutine[Any, Any, ServerReply]],
+        start: Callable[[RequestInWork], Coroutine[Any, Any, HttpAnswer]],
         is_member: bool,
     ) -> RequestInWork:
         """Return the request that this one repeats, else a new one that `start` works on.
@@ -85,14 +85,14 @@ class RequestsInWork:
     def _start(
         self,
         request: RequestInWork,
-        start: Callable[[RequestInWork], Coroutine[Any, Any, ServerReply]],
+        start: Callable[[RequestInWork], Coroutine[Any, Any, HttpAnswer]],
     ) -> RequestInWork:
         request.work = asyncio.get_running_loop().create_task(start(request))
         self.unfinished.add(request.work)
         request.work.add_done_callback(self.unfinished.discard)
         return request
 
-    def _keep(self, name: str, request: RequestInWork, work: "asyncio.Task[ServerReply]") -> None:
+    def _keep(self, name: str, request: RequestInWork, work: "asyncio.Task[HttpAnswer]") -> None:
         """Keep the reply of a request with a key, or one that nobody waits for; forget one that was refused."""
         is_good = not work.cancelled() and work.exception() is None and work.result().status == 200
         is_wanted = request.has_key or not request.waiting

@@ -185,19 +185,19 @@ class Letters:
     ids = ("letter",)
 
     def __init__(self) -> None:
-        from jurygraph.runs.workflows.plans_file import PlannedTask
+        from jurygraph.runs.workflows.plans_file import PlannedTaskLine
 
-        self.planned: PlannedTask | None = None
+        self.planned: PlannedTaskLine | None = None
 
     def get(self, task_id: str) -> Any:
         return self.planned if task_id == "letter" else None
 
 
 async def _plan_letters(served: Served, letters: Letters) -> None:
-    from jurygraph.runs.workflows.plans_file import PlannedTask
+    from jurygraph.runs.workflows.plans_file import PlannedTaskLine
 
     task = jg.Task(**TASK)
-    letters.planned = PlannedTask(task, await served.jury.aprepare(task))
+    letters.planned = PlannedTaskLine(task, await served.jury.aprepare(task))
 
 
 FAILED = [

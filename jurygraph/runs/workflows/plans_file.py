@@ -50,7 +50,7 @@ class PlansLine(FrozenModel):
     plan: Plan
 
 
-class PlannedTask(NamedTuple):
+class PlannedTaskLine(NamedTuple):
     """A task, complete with the parts that the config gives it, and its plan."""
 
     task: Task
@@ -106,7 +106,7 @@ class PlansFile:
         """Validate the file. Raises `InputError` with file and line, and where it was made with other settings."""
         self._file = TextFile(path)
         self._places: dict[str, ByteRange] = {}
-        self._kept: OrderedDict[str, PlannedTask] = OrderedDict()
+        self._kept: OrderedDict[str, PlannedTaskLine] = OrderedDict()
         with close_on_error(self.close):
             lines = self._file.lines()
             first = next(lines)
@@ -133,14 +133,14 @@ class PlansFile:
         """The ids of all tasks."""
         return self._places.keys()
 
-    def get(self, task_id: str) -> PlannedTask | None:
+    def get(self, task_id: str) -> PlannedTaskLine | None:
         """Return a task with its plan; None if there is none with the id."""
         if task_id not in self._places:
             return None
         planned = self._kept.get(task_id)
         if planned is None:
             line = reread_line(self._file, self._places[task_id], PlansLine)
-            planned = PlannedTask(line.task, line.plan)
+            planned = PlannedTaskLine(line.task, line.plan)
             self._kept[task_id] = planned
             if len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
