@@ -114,7 +114,7 @@ BAD = [
         "evaluators: [a]\nmodel: none\nevaluators: [b]",
         "line 3, key evaluators: is already in line 1",
     ),
-    ("evaluators: [a]\n1: b", "as a key must be (a decimal number has a point); put it in quotes"),
+    (
         "evaluators: [a]\n1: b",
         "line 2: 1 is not text, as a key must be (a decimal number has a point); put it in quotes",
     ),
