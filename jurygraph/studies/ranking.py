@@ -8,7 +8,7 @@ shows, or somebody would have chosen another weight, which is searched for here.
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from math import fsum
+from math import ceil, floor, fsum, log10
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -28,7 +28,7 @@ from jurygraph.studies.units import SINGULAR, describe_units, name_unit
 
 _STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
-_BISECTIONS = 12
+_BISECTIONS = 20
 _RINGS = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
 _MAX_CONFIGS = 4096
@@ -106,6 +106,9 @@ def list_settings(config: Config, combiners: Collection[tuple[str, str]]) -> lis
         settings.append(_number(f"gates.{index}.{name}", label, getattr(gate, name), 0.0, 1.0))
     rules = get_args(Rule)
     settings.append(_choice("failure.rule", "what is not judged", config.failure.rule, rules))
+    label = "least judged share of a reward"
+    least = config.failure.min_coverage
+    settings.append(_number("failure.min_coverage", label, least, 0.0, 1.0))
     return settings
 
 
@@ -204,6 +207,15 @@ def _bisect(rank: Rank, start: float, end: float, first: str, second: str) -> fl
     return end
 
 
+def format_turn(value: float, *, upwards: bool) -> str:
+    """Format a value at which two agents have turned: four digits, rounded to where they stay so."""
+    if not value:
+        return "0"
+    scale = 10.0 ** (3 - floor(log10(abs(value))))
+    rounded = (ceil if upwards else floor)(value * scale) / scale
+    return f"{rounded:.4g}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class NearestTurn:
     """The smallest change of one setting that was found to turn two agents; `share` is its size by today's value."""
@@ -216,8 +228,9 @@ class NearestTurn:
 
     def __str__(self) -> str:
         word = "less" if abs(self.value) < abs(self.today) else "more"
-        size = f"{100.0 * self.share:.3g} % {word}" if self.today else "today it is 0"
-        return f"with {self.label} at {self.value:.4g} instead of {self.today:g} ({size})"
+        size = f"{100.0 * self.share:.3g} % {word}" if self.today else "it is 0 without it"
+        value = format_turn(self.value, upwards=self.value > self.today)
+        return f"with {self.label} at {value} instead of {self.today:g} ({size})"
 
 
 def find_nearest_turns(
@@ -300,6 +313,8 @@ class Neighbours:
 
     def sentences(self) -> list[str]:
         ahead = f"{_name(self.first)} is ahead of {_name(self.second)}"
+        if self.difference == 0.0:
+            ahead = f"{_name(self.first)} is level with {_name(self.second)}, apart"
         tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR[self.units]}"
         if self.difference is None:
             size = f"{ahead}, but they have no scored task in common."
@@ -354,6 +369,8 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
     }
     rows = [{**row, "name": _name(row["agent"])} for row in agents]
     sections: list[str | ReportTable] = [ReportTable.of(columns, rows)]
+    if not pairs:
+        sections.append("there is one agent alone, so that no order can turn")
     for pair in neighbours:
         sections += pair.sentences()
     by_name = {row["name"]: row["mean"] for row in rows}

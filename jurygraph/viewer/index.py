@@ -6,7 +6,6 @@ whatever a page shows of a single response is read from the run itself. Texts ar
 
 import os
 import sqlite3
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -15,7 +14,6 @@ from typing import Any
 from pydantic_core import from_json
 
 from jurygraph.display import ProgressCallback
-from jurygraph.errors import InputError
 from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups, read_groups_after
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
@@ -24,6 +22,7 @@ from jurygraph.runs.store.packing import unpack_response
 from jurygraph.schema import Question
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.task import Task, chat_text
+from jurygraph.sources.files import create_private_file
 
 VERSION = 3
 """Version of the tables; an index of another one is made again."""
@@ -56,21 +55,18 @@ CREATE VIRTUAL TABLE texts USING fts5 (text, reasons, content = '', detail = 'co
 class RunIndex:
     """The index of one run, in its folder.
 
-    It is in a temporary folder instead where the run's may not be written, while another viewer has that one open, and
-    where the texts are those of other runs: an erasure in one of these does not know of it; and on request.
+    It is a temporary file without a name instead, which goes with the process, where the run's folder may not be
+    written, while another viewer has that one open, and where the texts are those of other runs: an erasure in one of
+    these does not know of it; and on request.
     """
 
     def __init__(self, run: Run, *, is_temporary: bool = False) -> None:
         self.run = run
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._folder = run.folder
         has_own_texts = run.base is None and not run.is_set
         may_stay = has_own_texts and not is_temporary and os.access(run.folder, os.W_OK)
-        connection = _connect(self._folder) if may_stay else None
-        if connection is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="jurygraph-")
-            self._folder = Path(self._temporary.name)
-        self._connection = connection or _require_connection(self._folder)
+        connection = _connect(run.folder) if may_stay else None
+        self._is_temporary = connection is None
+        self._connection = connection or _connect_to_temporary()
         self._numbers: dict[tuple[str, str], int] = {}
         self._last_decision = ""
         if not self._fits():
@@ -78,8 +74,6 @@ class RunIndex:
 
     def close(self) -> None:
         self._connection.close()
-        if self._temporary is not None:
-            self._temporary.cleanup()
 
     def fetch(self, query: str, *values: Any) -> list[Any]:
         return self._connection.execute(query, values).fetchall()
@@ -151,8 +145,13 @@ class RunIndex:
 
     def _begin_anew(self) -> None:
         self._connection.close()
-        run_folder.discard_index(self._folder)
-        self._connection = _require_connection(self._folder)
+        if self._is_temporary:
+            self._connection = _connect_to_temporary()
+        else:
+            run_folder.discard_index(self.run.folder)
+            connection = _connect(self.run.folder)
+            self._is_temporary = connection is None  # another viewer took it meanwhile
+            self._connection = connection or _connect_to_temporary()
         self._numbers = {}
         self._last_decision = ""
         with self._connection:
@@ -311,7 +310,9 @@ def _call_row(call: Mapping[str, Any]) -> tuple[str, float | None, bool]:
 
 def _connect(folder: Path) -> sqlite3.Connection | None:
     """Open the index in a folder for this process alone; None if another one has it open."""
-    connection = sqlite3.connect(folder / run_folder.INDEX, timeout=0.0)
+    path = folder / run_folder.INDEX
+    create_private_file(path, "remove it")  # SQLite's files beside it get its permissions
+    connection = sqlite3.connect(path, timeout=0.0)
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA journal_mode = WAL")
@@ -326,9 +327,6 @@ def _connect(folder: Path) -> sqlite3.Connection | None:
     return connection
 
 
-def _require_connection(folder: Path) -> sqlite3.Connection:
-    """Open the index in a folder that nobody else uses. Raises `InputError` where none can be made."""
-    connection = _connect(folder)
-    if connection is None:
-        raise InputError(f"{folder}: no index can be made there; look at the room on its disk")
-    return connection
+def _connect_to_temporary() -> sqlite3.Connection:
+    """Open an index in a file without a name, which SQLite makes for this connection alone."""
+    return sqlite3.connect("")

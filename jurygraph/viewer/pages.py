@@ -37,7 +37,7 @@ from jurygraph.viewer.overview import (
 from jurygraph.viewer.scans import Scans
 from jurygraph.viewer.shapes import cut_response, draw_waterfall, number_evidence
 from jurygraph.viewer.table import Facet, TableQuery, list_facets, read_grid, read_page
-from jurygraph.viewer.what_if import WhatIf, explain_changed
+from jurygraph.viewer.what_if import WhatIf, explain_changed, is_about
 from jurygraph.views.trace import TraceView, view_query, view_trace
 from jurygraph.views.verdict import view_question
 
@@ -58,6 +58,24 @@ class OpenRun:
     """The second run, which this one is compared with."""
     comparison: tuple[tuple[int, int], Report] | None = None
     """The comparison with the other run, and the numbers of records of both when it was made."""
+
+    fault: str = ""
+    """The record that was found to be changed; empty where none was, or none was looked at yet."""
+
+    async def check_records(self) -> None:
+        """Check that every record follows the one before it, apart from the thread of the pages."""
+        try:
+            await self.scans.read(self._check_records)
+        except TraceMismatch as error:
+            self.fault = str(error)
+
+    def _check_records(self, run: Run) -> None:
+        for ledger in {
+            id(run.ledger): run.ledger,
+            id(run.source.ledger): run.source.ledger,
+        }.values():
+            for _ in ledger.verified_records(1, ledger.count):
+                self.scans.go_on(1)
 
     @cached_property
     def combiners(self) -> Collection[tuple[str, str]]:
@@ -157,7 +175,12 @@ async def show_ranking(opened: OpenRun, request: web.Request) -> Page:
     run = opened.run
     changes = WhatIf.from_url(request.query)
     settings = list_settings(changes.config_of(run), opened.combiners)
-    scanned = next((each for each in settings if each.key == request.query.get("scan")), None)
+    scan = request.query.get("scan", "")
+    scanned = next((each for each in settings if each.key == scan), None)
+    if scan and scanned is None:
+        raise InputError(
+            f"there is no setting {scan!r}; known: {', '.join(each.key for each in settings)}"
+        )
     changed = turns = report = None
     tried = changes.settings
     if tried:
@@ -195,7 +218,7 @@ async def show_verification(opened: OpenRun, request: web.Request) -> Page:
     try:
         result = await opened.scans.read(lambda run: verify(run, opened.scans.go_on))
     except TraceMismatch as error:
-        fault = str(error)
+        fault = opened.fault = str(error)
     context = {"title": "Verification", "result": result, "fault": fault}
     return "verification_part.html" if is_part(request) else "verification.html", context
 
@@ -243,7 +266,7 @@ def list_changeable(view: TraceView) -> dict[str, ExplainedVerdict]:
     first: dict[str, ExplainedVerdict] = {}
     for explained in view.verdicts:
         verdict = explained.verdict
-        if verdict.about == view.trace.response_id and not verdict.superseded:
+        if is_about(verdict, view.trace.response_id) and not verdict.superseded:
             first.setdefault(verdict.question, explained)
     return first if len(first) <= _MAX_SELECTS else {}
 

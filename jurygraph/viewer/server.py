@@ -4,6 +4,7 @@ Bound to loopback it answers requests that name loopback in Host, so that no web
 run by another name of this machine. Bound to anything else it needs a token as well.
 """
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Collection
 from importlib.resources import files
@@ -25,6 +26,7 @@ _STATIC = {
     "htmx-4.0.1.min.js": "text/javascript",
 }
 RUNS = web.AppKey("runs", dict[str, OpenRun])
+CHECKS = web.AppKey("checks", list[asyncio.Task[None]])
 TEMPLATES = web.AppKey("templates", Environment)
 
 
@@ -46,19 +48,27 @@ def make_app(
     app.router.add_get("/{run:[ab]}/config.yaml", _send_config)
     for path, page in PAGES.items():
         app.router.add_get(f"/{{run:[ab]}}{path}", _serve(page))
+    app.on_startup.append(_check_runs)
     app.on_cleanup.append(_end_scans)
     return app
+
+
+async def _check_runs(app: web.Application) -> None:
+    """Begin to look for changed records, of which every page then tells."""
+    app[CHECKS] = [asyncio.create_task(opened.check_records()) for opened in app[RUNS].values()]
 
 
 async def _end_scans(app: web.Application) -> None:
     for opened in app[RUNS].values():
         opened.close()
+    await asyncio.gather(*app[CHECKS], return_exceptions=True)
 
 
 def _guard(hosts: Collection[str], token: str | None) -> Any:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        require_origin(request, hosts, "jurygraph view")
+        # With a token, a server that others reach has as many names as its machine.
+        require_origin(request, hosts if token is None else {request.host}, "jurygraph view")
         if token is not None and not _has_token(request, token):
             raise web.HTTPForbidden(
                 text="Open the address with its token, as `jurygraph view` printed it."
@@ -151,6 +161,7 @@ def _serve(page: Callable[[OpenRun, web.Request], Page | Awaitable[Page]]) -> Ha
             "highest": opened.buckets[1],
             "nonce": nonce,
             "path": request.path,
+            "faults": [each.fault for each in runs.values() if each.fault],
         }
         text = request.app[TEMPLATES].get_template(template).render({**shared, **context})
         response = web.Response(text=text, content_type="text/html")

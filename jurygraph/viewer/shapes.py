@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from jurygraph.explanation.points import PointsLine, by_cost
 from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.messages import escape_hidden, escape_lines, format_factor, format_plain, shorten
 from jurygraph.schema import Evidence, Response
+from jurygraph.studies.ranking import format_turn
 from jurygraph.studies.report import IntervalCell, ReportTable, as_interval
 from jurygraph.views.trace import TraceView
 
@@ -216,6 +218,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "cost": format_cost,
     "cell": format_cell,
     "signed": format_signed,
+    "turn": partial(format_turn, upwards=True),
     "factor": format_factor,
     "plain": format_plain,
     "visible": escape_hidden,

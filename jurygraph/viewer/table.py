@@ -17,7 +17,11 @@ from jurygraph.messages import did_you_mean
 from jurygraph.viewer.index import RunIndex
 
 PAGE_ROWS = 50
+_MOST_NUMBER = 1 << 62
+NO_AGENT = "(no agent)"
+"""The value of `agent` for responses without one."""
 _GRID_COLUMNS = 40
+_STATUSES = ("ok", "degraded", "failed", "gated")
 _FIXED = ("response", "task", "agent", "status", "reward", "coverage")
 _GRID_FIXED = ("response", "task", "agent", "reward")
 _SOURCES = {
@@ -232,7 +236,9 @@ def list_facets(index: RunIndex) -> dict[str, list[Facet]]:
         "SELECT 'gated', count(*) FROM responses WHERE gates <> '' HAVING count(*)"
     )
     agents = index.fetch(
-        "SELECT names.name, count(*) FROM responses JOIN names ON names.number = agent GROUP BY agent"
+        "SELECT coalesce(names.name, ?), count(*) FROM responses LEFT JOIN names ON names.number = agent"
+        " GROUP BY agent",
+        NO_AGENT,
     )
     failures = index.fetch(
         "SELECT names.name, count(DISTINCT response) FROM verdicts JOIN names ON names.number = failure"
@@ -265,13 +271,13 @@ def _conditions(index: RunIndex, query: TableQuery) -> tuple[list[str], list[Any
             alternatives.append(f"responses.task IN ({_QUERIES_WITH})")
             values += [matched, matched]
         conditions.append(f"({' OR '.join(alternatives)})")
-    if query.status == "gated":
-        conditions.append("responses.gates <> ''")
-    elif query.status:
-        conditions.append("responses.status = ?")
-        values.append(query.status)
+    status, status_values = _status_condition(query.status)
+    conditions += status
+    values += status_values
     for field, source in (("agent", "agents.name"), ("task", "tasks.name")):
-        if getattr(query, field):
+        if field == "agent" and query.agent == NO_AGENT:
+            conditions.append("responses.agent IS NULL")
+        elif getattr(query, field):
             conditions.append(f"{source} = ?")
             values.append(getattr(query, field))
     for field in ("failure", "judge"):
@@ -284,11 +290,27 @@ def _conditions(index: RunIndex, query: TableQuery) -> tuple[list[str], list[Any
     return conditions, values
 
 
+def _status_condition(status: str) -> tuple[list[str], list[Any]]:
+    """Return the condition for a status. Raises `InputError` for an unknown one."""
+    if not status:
+        return [], []
+    if status not in _STATUSES:
+        known = ", ".join(_STATUSES)
+        raise InputError(f"there is no status {status!r}; write one of {known}")
+    if status == "gated":
+        return ["responses.gates <> ''"], []
+    return ["responses.status = ?"], [status]
+
+
 def _position(query: TableQuery) -> tuple[str, list[Any]]:
     """Return the clause for rows after the key of a page, and its values. Raises `InputError` for a wrong key."""
     try:
         value, number = json.loads(query.after)
-    except (ValueError, TypeError):
+        is_key = isinstance(value, str | int | float | None) and isinstance(number, int)
+        is_key = is_key and abs(number) < _MOST_NUMBER and str(value).isprintable()
+    except (ValueError, TypeError, RecursionError):
+        is_key = False
+    if not is_key:
         raise InputError(f"after: {query.after!r} is no key of a page; begin without it") from None
     if value is None:
         return "WHERE key IS NULL AND number > ?", [number]

@@ -20,7 +20,7 @@ from jurygraph.runs.workflows.rescoring import (
     refuse_other_questions,
     task_decisions,
 )
-from jurygraph.schema import Config, Task
+from jurygraph.schema import Config, RecordedVerdict, Task
 
 
 class EdgeChange(NamedTuple):
@@ -120,7 +120,7 @@ def _read_edge(text: str) -> EdgeChange:
         parent, child, retention = json.loads(text)
         if retention is not None:
             retention = float(retention)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         parent, child, retention = "", "", -1.0
     is_valid = isinstance(parent, str) and isinstance(child, str)
     if not is_valid or not (retention is None or 0.0 <= retention <= 1.0):
@@ -150,6 +150,11 @@ def _revise_edges(task: Task, changes: Sequence[EdgeChange]) -> Task:
     )
 
 
+def is_about(verdict: RecordedVerdict, response: str) -> bool:
+    """Return whether a verdict judges a response, alone or with another one; that of a pair scores its first."""
+    return verdict.about == response or response in verdict.responses
+
+
 def explain_changed(run: Run, response: str, changes: WhatIf) -> Explanation:
     """Return the explanation of a response as it would be decided with the changes.
 
@@ -169,12 +174,11 @@ def explain_changed(run: Run, response: str, changes: WhatIf) -> Explanation:
             raise InputError(f"score: the response has no question {quote(name)}")
     members = []
     for member in group:
-        verdicts = [
-            revise(verdict, scores[verdict.question])
-            if verdict.about == response and verdict.question in scores
-            else verdict
-            for verdict in member.verdicts
-        ]
+        verdicts = []
+        for verdict in member.verdicts:
+            if verdict.question in scores and is_about(verdict, response):
+                verdict = revise(verdict, scores[verdict.question])
+            verdicts.append(verdict)
         members.append(member.model_copy(update={"verdicts": tuple(verdicts)}))
     names = [member.response_id for member in members]
     verdicts = [

@@ -11,7 +11,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.studies.ranking import AgentRanker, measure_ranking
+from jurygraph.studies.ranking import AgentRanker, format_turn, measure_ranking
 from tests.command import run_command
 
 
@@ -83,6 +83,26 @@ def test_the_command_tries_settings_and_refuses_other_questions(
     assert "brief is ahead of kind" in run_command(*command, "--set", "reward.kind=0.3").out
     refused = run_command(*command, "--set", "evaluators.0.name=x")
     assert (refused.code, "changes the questions" in refused.err) == (2, True)
+
+
+def test_a_turn_is_rounded_to_where_the_agents_have_turned() -> None:
+    assert format_turn(0.66011, upwards=True) == "0.6602"
+    assert format_turn(0.66019, upwards=False) == "0.6601"
+    assert format_turn(-1.4712, upwards=False) == "-1.472"
+    assert format_turn(0.0, upwards=True) == "0"
+
+
+def test_agents_with_equal_means_are_level_and_one_alone_has_no_order(tmp_path: Path) -> None:
+    def half(task: jg.TaskView, response: jg.Response) -> float:
+        return 0.5
+
+    with jg.Jury(evaluators=[half], record=tmp_path / "run") as jury:
+        for task in "ab":
+            responses = [jg.Response(agent=agent, text=agent) for agent in ("one", "two")]
+            jury.score(jg.Task(id=task, query="?"), responses)
+    with closing(Run.open(tmp_path / "run")) as run:
+        (pair,) = measure_ranking(AgentRanker(run)).figures["pairs"]
+    assert pair.sentences()[0].startswith("one is level with two")
 
 
 def test_a_run_without_rewards_has_no_order(tmp_path: Path) -> None:

@@ -151,6 +151,11 @@ def test_a_second_viewer_of_a_run_has_an_index_of_its_own(letters: Path) -> None
         assert first.update()
         assert second.update()
         assert names(first) == names(second)
+        assert first.run.folder == second.run.folder
+        assert {path.stat().st_mode & 0o777 for path in letters.glob("index*")} == {0o600}
+    with closing(Run.open(letters)) as run, closing(RunIndex(run, is_temporary=True)) as index:
+        index.update()
+        assert index.fetch("PRAGMA database_list")[0][2] == ""  # no file that outlives the process
 
 
 def test_a_group_that_is_scored_again_replaces_the_one_that_infrastructure_failed(

@@ -8,12 +8,13 @@ from urllib.parse import quote
 
 import pytest
 
+import jurygraph as jg
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from jurygraph.sources import read_config
 from jurygraph.viewer.words import TIPS
 from tests.rows import all_rows
-from tests.viewer.conftest import HOSTILE, LETTERS, Browser, record
+from tests.viewer.conftest import HOSTILE, LETTERS, SETTINGS, Browser, record
 
 PAGES = (
     "/a/",
@@ -71,6 +72,7 @@ def test_beyond_loopback_a_token_is_needed_once(letters: Path) -> None:
     assert "Agents" in browser.open("/a/", letters, Cookie="jurygraph=secret")
     browser.open("/a/", letters, Cookie="jurygraph=secreT")
     assert browser.status == 403
+    assert "Agents" in browser.open("/a/?token=secret", letters, Host="192.0.2.2:80")
 
 
 @all_rows(
@@ -82,6 +84,12 @@ def test_beyond_loopback_a_token_is_needed_once(letters: Path) -> None:
         ("/a/response?id=ann/0&score=polite%3D2", "expected a number from 0 to 1"),
         ("/a/responses?sort=politeness", "no column"),
         ("/a/responses?after=x", "no key of a page"),
+        ("/a/responses?after=%5B1,%7B%7D%5D", "no key of a page"),
+        ("/a/responses?after=%5B1,99999999999999999999999%5D", "no key of a page"),
+        (f"/a/responses?after={'%5B' * 2000}", "no key of a page"),
+        ("/a/responses?status=fine", "no status"),
+        ("/a/ranking?scan=reward.politeness", "no setting"),
+        (f"/a/response?id=ann/0&edge={'%5B' * 2000}", "expected [&#34;parent&#34;"),
         ("/a/responses?grid=politeness", "no component"),
         ("/a/response?id=ann/0&score=politeness%3D1", "no question"),
         ("/a/response?id=ann/0&edge=x", "expected [&#34;parent&#34;"),
@@ -118,9 +126,10 @@ def test_a_damaged_run_is_named_and_not_shown(letters: Path, browser: Browser) -
     page = browser.open("/a/response?id=ann/0", letters)
     assert browser.status == 400
     assert "record" in page
-    page = browser.open("/a/verify", letters)
+    page, overview = browser.open_all(["/a/verify", "/a/"], letters)
     assert "Damaged." in page
     assert "Unchanged" not in page
+    assert "This run was changed." in overview
 
 
 def test_a_run_is_verified_for_a_head_that_stands_behind_the_proof(
@@ -143,6 +152,19 @@ def test_settings_that_were_tried_are_a_config_to_take_along(
     with closing(Run.open(letters)) as run:
         expected = apply_settings(run.config, ["reward.polite=0.25"])
     assert read_config(tmp_path / "jury.yaml") == expected
+
+
+def test_responses_without_an_agent_are_selected_by_their_row(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with jg.Jury(**SETTINGS) as jury, jury.record(tmp_path / "run"):
+        named = jg.Response(id="t/named", agent="a", text="please")
+        jury.score(jg.Task(id="t", query="?"), [named, jg.Response(id="t/unnamed", text="please")])
+    overview = browser.open("/a/", tmp_path / "run")
+    (path,) = re.findall(r'href="(/a/responses\?agent=%28no[^"]*)"', overview)
+    page = browser.open(path.replace("&amp;", "&"), tmp_path / "run")
+    assert "t/unnamed" in page
+    assert "t/named" not in page
 
 
 def test_a_grid_has_the_scores_of_the_questions_of_a_component(

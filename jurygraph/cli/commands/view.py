@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import signal
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -41,10 +42,13 @@ def view(
         jurygraph view run
         jurygraph view before after --port 8000
     """
+    from jurygraph.errors import InputError
     from jurygraph.runs.run import Run
     from jurygraph.viewer.index import RunIndex
     from jurygraph.viewer.pages import OpenRun
 
+    if other is not None and other.resolve() == run.resolve():
+        raise InputError(f"{other}: is named twice; name two runs, or one")
     with ExitStack() as opening:
         runs: dict[str, OpenRun] = {}
         for letter, folder in zip("ab", [run, *([] if other is None else [other])], strict=False):
@@ -76,6 +80,8 @@ async def _serve(runs: "dict[str, OpenRun]", host: str, port: int) -> None:
         query = "" if token is None else f"?token={token}"
         print_result(f"http://{host}:{bound}/{query}")
         print_message("Ctrl-C ends it")
-        await asyncio.Event().wait()
+        ended = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+        await ended.wait()
     finally:
         await runner.cleanup()
