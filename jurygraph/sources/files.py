@@ -106,8 +106,8 @@ class TextLine(NamedTuple):
 
 
 _OTHER_FORMS = (
-    (b"\xff\xfe", "is UTF-16", "save the file as UTF-8"),
-    (b"\xfe\xff", "is UTF-16", "save the file as UTF-8"),
+    (b"\xff\xfe", "is UTF-16", "save the file as UTF-8, gzipped or not"),
+    (b"\xfe\xff", "is UTF-16", "save the file as UTF-8, gzipped or not"),
     (
         b"PK\x03\x04",
         "is a zip archive, as Excel's files are",
@@ -224,8 +224,8 @@ class TextFile:
 
     def _refuse_other_form(self, content: bytes) -> None:
         for mark, problem, hint in _OTHER_FORMS:
-            if content.startswith(mark):
-                raise InputError(f"{self.name}: {problem}; {hint}")
+            if content.startswith(mark) and not self.name.endswith((".xlsx", ".parquet")):
+                raise_line_error(self.name, 1, Problem((), problem, hint))
 
 
 def _open(path: str | Path) -> IO[bytes]:

@@ -89,7 +89,7 @@ def a_parquet_file(folder: Path) -> None:
     (folder / "tasks.parquet").write_bytes(b"PAR1\x15\x04\x15\x20\x15\x24" + b"PAR1")
 
 
-@gives("tasks.zip, line 1", "each line is one whole JSON object")
+@gives("tasks.zip, line 1", "name an Excel file .xlsx, or unpack it")
 def a_zip_archive(folder: Path) -> None:
     (folder / "tasks.jsonl").unlink()
     (folder / "tasks.zip").write_bytes(b"PK\x03\x04\x14\0\0\0\x08\0")

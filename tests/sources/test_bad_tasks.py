@@ -108,7 +108,7 @@ BAD_FILES = {
     ),
     "UTF-16": (
         GOOD.encode("utf-16"),
-        "tasks.jsonl: is UTF-16",
+        "line 1: is UTF-16",
         "save the file as UTF-8",
     ),
     "a cut gzip": (
@@ -123,7 +123,7 @@ BAD_FILES = {
     ),
     "UTF-16 in a gzip": (
         gzip.compress(GOOD.encode("utf-16")),
-        "tasks.jsonl: is UTF-16",
+        "line 1: is UTF-16",
         "save the file",
     ),
     "zstd": (
