@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.arrays import Floats, total
+from jurygraph.arrays import Floats, as_floats, total
 from jurygraph.errors import PlanError
 
 Normalization = Literal["std", "none", "leave-one-out"]
@@ -41,7 +41,9 @@ def advantages(
     Raises:
         PlanError: rewards that are infinite or no vector, groups of another length, or an unknown option.
     """
-    values = np.asarray(rewards, dtype=np.float64)
+    values = as_floats("rewards", rewards)
+    if not 0.0 <= epsilon < np.inf:
+        raise PlanError(f"epsilon is {epsilon!r}: a finite number of 0 or more")
     if values.ndim != 1 or np.isinf(values).any():
         raise PlanError(
             "rewards is not a vector of finite numbers and NaN: give one for each response"
@@ -89,8 +91,13 @@ def _split_groups(groups: Sequence[Any] | NDArray[Any] | None, size: int) -> lis
     if len(groups) != size:
         raise PlanError(f"groups has {len(groups)} ids for {size} rewards: give one for each")
     members: dict[Any, list[int]] = {}
-    for index, name in enumerate(groups):
-        members.setdefault(name, []).append(index)
+    try:
+        for index, name in enumerate(groups):
+            members.setdefault(name, []).append(index)
+    except TypeError:
+        raise PlanError(
+            "groups has an id that is a list or the like: give texts or numbers"
+        ) from None
     return [np.array(indices, dtype=np.intp) for indices in members.values()]
 
 

@@ -85,3 +85,14 @@ def shared_jury(config: str | Path, record: str | Path | None = None) -> LazyJur
 @lru_cache(maxsize=64)
 def _share_jury(config: str, record: str | None) -> LazyJury:
     return LazyJury(config, record)
+
+
+def compares_responses(jury: Jury) -> bool:
+    """Return whether a reward depends on the other responses of its group."""
+    scopes = {evaluator.scope for evaluator in jury.evaluators.values()}
+    uses_other_rows = any(combiner.uses_other_rows for combiner in jury.combiners.values())
+    return (
+        not scopes.isdisjoint(("pair", "group"))
+        or uses_other_rows
+        or jury.config.failure.group_rule is not None
+    )

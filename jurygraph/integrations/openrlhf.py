@@ -10,7 +10,6 @@ model, which ends the run. A reward that failed is therefore an error, which it 
 its HTTP protocol, too: `--remote_rm_url http://HOST:PORT/get_reward` needs no code.
 """
 
-import json
 from collections.abc import Sequence
 from math import nan
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 from jurygraph.errors import InputError
 from jurygraph.integrations.failed_rewards import read_single_rule
 from jurygraph.integrations.lazy_jury import shared_jury
-from jurygraph.integrations.samples import read_response, read_task
+from jurygraph.integrations.samples import read_label, read_response, read_task
 from jurygraph.integrations.single_samples import read_samples, settle_reward
 from jurygraph.schema import Response, Task
 
@@ -39,6 +38,9 @@ def reward_func(
     is `raise` (`auto`) or a number. Raises `NoRewardError` for a failed reward, `InputError` for wrong samples.
     """
     read_single_rule(failed)
+    if not len(queries) == len(prompts) == len(labels) or not queries:
+        counts = f"{len(queries)} queries, {len(prompts)} prompts and {len(labels)} labels"
+        raise InputError(f"there are {counts}; give each sample one of each")
     jury = shared_jury(config, record)
     samples = [read_sample(*sample) for sample in zip(queries, prompts, labels, strict=True)]
     traces = [group[0] for group in jury.score_blocking(read_samples(jury, samples))]
@@ -55,9 +57,5 @@ def read_sample(query: str, prompt: str, label: Any) -> tuple[Task, Response]:
     if not query.startswith(prompt):
         problem = "a query does not begin with its prompt, so that the response cannot be told"
         raise InputError(f"{problem}; decode both with the same special tokens")
-    parts: dict[str, Any] = {}
-    if isinstance(label, str) and label.lstrip().startswith("{"):
-        parts = json.loads(label)
-    elif label not in (None, ""):
-        parts = {"reference": label if isinstance(label, str) else str(label)}
+    parts = read_label(label)
     return read_task(parts.pop("query", prompt), parts), read_response(query[len(prompt) :])

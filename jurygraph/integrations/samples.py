@@ -55,6 +55,18 @@ def _read_structure(value: Any) -> Any:
         return value
 
 
+def read_label(label: Any) -> dict[str, Any]:
+    """Return the parts of a task that a trainer's label has: its reference, or a JSON object with several parts."""
+    if label in (None, ""):
+        return {}
+    if isinstance(label, str) and label.lstrip().startswith("{"):
+        parts = _read_structure(label)
+        if isinstance(parts, dict) and parts.keys() <= Task.model_fields.keys():
+            return dict(parts)
+    text = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
+    return {"reference": text}
+
+
 def read_task(prompt: Any, parts: Mapping[str, Any]) -> Task:
     """Return the task of a prompt, a text or messages, with its other `parts` by their fields.
 

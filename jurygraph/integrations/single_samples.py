@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import fill_failed, read_single_rule
-from jurygraph.integrations.lazy_jury import LazyJury
+from jurygraph.integrations.lazy_jury import LazyJury, compares_responses
 from jurygraph.schema import Response, Task, Trace
 
 SERVER_HINT = "use `jurygraph serve`, whose cohorts judge a group as one"
@@ -17,10 +17,9 @@ SERVER_HINT = "use `jurygraph serve`, whose cohorts judge a group as one"
 
 def read_samples(jury: LazyJury, samples: Sequence[tuple[Task, Response]]) -> list[Group]:
     """Return each sample as a group. Raises `InputError` where the jury of a config compares responses."""
-    for evaluator in jury.open().evaluators.values():
-        if evaluator.scope in ("pair", "group"):
-            problem = f"evaluator {evaluator.name!r} compares the responses of a group"
-            raise InputError(f"{problem}, and this trainer sends one at a time; {SERVER_HINT}")
+    if compares_responses(jury.open()):
+        problem = "the config compares the responses of a group"
+        raise InputError(f"{problem}, and this trainer sends one at a time; {SERVER_HINT}")
     return [Group(task, [response]) for task, response in samples]
 
 

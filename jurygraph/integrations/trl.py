@@ -28,7 +28,7 @@ from jurygraph.integrations.failed_rewards import (
     fill_failed,
     read_failed_rule,
 )
-from jurygraph.integrations.lazy_jury import ConfigSource, LazyJury
+from jurygraph.integrations.lazy_jury import ConfigSource, LazyJury, compares_responses
 from jurygraph.integrations.samples import TaskColumns, find_groups, read_response, read_tasks
 from jurygraph.schema import Trace
 
@@ -48,6 +48,8 @@ class TrainerSettings(NamedTuple):
     """The parts of a trainer that decide what a missing reward does, as far as they can be seen from its callbacks."""
 
     functions: int | None = None
+    wrapped: int = 0
+    """Functions that return None where the judge failed (`reward_functions`)."""
     group_sizes: tuple[int, ...] = ()
     has_mask: bool = True
     normalize: Normalization | None = "std"
@@ -57,17 +59,26 @@ class TrainerSettings(NamedTuple):
 def read_trainer(log_metric: Any) -> TrainerSettings:
     """Return the settings of the trainer whose method `log_metric` is; the defaults where it is no method of one."""
     trainer = getattr(log_metric, "__self__", None)
-    has_mask = _has_mask(type(trainer).__name__)
+    has_mask = all(_has_mask(base.__name__) for base in type(trainer).__mro__)
     functions = getattr(trainer, "reward_funcs", None)
     if not isinstance(functions, Sequence):
         return TrainerSettings(has_mask=has_mask)
-    sizes = {getattr(trainer, name, None) for name in ("num_generations", "num_generations_eval")}
+    sizes = {getattr(trainer, name, None) for name in _size_names(trainer)}
     return TrainerSettings(
         functions=len(functions),
+        wrapped=sum(isinstance(function, MaskedReward) for function in functions),
         group_sizes=tuple(sorted(size for size in sizes if isinstance(size, int))),
         has_mask=has_mask,
         normalize=_read_normalization(trainer),
     )
+
+
+def _size_names(trainer: Any) -> tuple[str, ...]:
+    """Return the names of the group sizes that a call may have: TRL has one of its own in evaluations."""
+    is_training = getattr(getattr(trainer, "model", None), "training", None)
+    if isinstance(is_training, bool):
+        return ("num_generations",) if is_training else ("num_generations_eval",)
+    return "num_generations", "num_generations_eval"
 
 
 def _has_mask(trainer: str) -> bool:
@@ -158,7 +169,7 @@ class JuryScorer:
         call, is_first = self._join(0, prompts, completions)
         if not is_first:
             return await asyncio.wrap_future(call.result)
-        with _answering(call.result):
+        with self._answering(call):
             batch = self._read_batch(prompts, completions, columns)
             traces = await self.jury.score(batch.groups)
             call.result.set_result(self._finish(batch, traces, columns))
@@ -174,7 +185,7 @@ class JuryScorer:
         """Return the rewards of a call for the function of this number, and wait for them."""
         call, is_first = self._join(function, prompts, completions)
         if is_first:
-            with _answering(call.result):
+            with self._answering(call):
                 batch = self._read_batch(prompts, completions, columns)
                 traces = self.jury.score_blocking(batch.groups)
                 call.result.set_result(self._finish(batch, traces, columns))
@@ -196,6 +207,18 @@ class JuryScorer:
             if len(call.functions) == self._others + 1:
                 self._calls.remove(call)
             return call, is_first
+
+    @contextmanager
+    def _answering(self, call: _SharedCall) -> Iterator[None]:
+        """Give an error of the block to those who wait for its result, too; the same call made again is a new one."""
+        try:
+            yield
+        except BaseException as error:
+            with self._guard:
+                if call in self._calls:
+                    self._calls.remove(call)
+            call.result.set_exception(error)
+            raise
 
     def _read_batch(
         self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
@@ -226,7 +249,7 @@ class JuryScorer:
             problem = "failed: is `mask`, and this trainer has none: None would count as 0"
             raise InputError(f"{problem}; write `auto` or `neutral`")
         count = 0 if trainer.functions is None else trainer.functions - 1
-        if count > self._others:
+        if count > trainer.wrapped:
             problem = f"the trainer has {count} other reward functions, and TRL counts None as 0 beside them"
             hint = (
                 "make all by `reward_functions(config, beside=[…])`, or set `failed` to `neutral`"
@@ -264,8 +287,7 @@ class JuryScorer:
 
     @property
     def _compares_responses(self) -> bool:
-        evaluators = self.jury.open().evaluators.values()
-        return any(evaluator.scope in ("pair", "group") for evaluator in evaluators)
+        return compares_responses(self.jury.open())
 
     def _finish(
         self, batch: "_Batch", scored: Sequence[Sequence[Trace]], columns: Mapping[str, Any]
@@ -304,16 +326,6 @@ class _Batch(NamedTuple):
     members: list[list[int]]
     rule: FailedRule
     trainer: TrainerSettings
-
-
-@contextmanager
-def _answering(result: "Future[ScoredBatch]") -> Iterator[None]:
-    """Give an error of the block to those who wait for its result, too."""
-    try:
-        yield
-    except BaseException as error:
-        result.set_exception(error)
-        raise
 
 
 def _read_rows(columns: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]]:

@@ -23,6 +23,7 @@ from jurygraph.integrations.failed_rewards import read_single_rule
 from jurygraph.integrations.lazy_jury import shared_jury
 from jurygraph.integrations.samples import read_response, read_task
 from jurygraph.integrations.single_samples import read_samples, settle_reward
+from jurygraph.messages import describe_value
 
 _PARTS = ("reference", "rubric", "stakeholders")
 _client = lru_cache(maxsize=64)(RewardClient)
@@ -113,7 +114,7 @@ def _read_extra(extra: Mapping[str, Any], ground_truth: Any) -> tuple[Any, dict[
     """Return the query of a sample, and the other parts of its task."""
     content = extra.get("task")
     if isinstance(content, str):
-        content = json.loads(content)
+        content = _read_json("task", content)
     if isinstance(content, Mapping):
         parts = dict(content)
         query = parts.pop("query", None)
@@ -122,14 +123,24 @@ def _read_extra(extra: Mapping[str, Any], ground_truth: Any) -> tuple[Any, dict[
         parts = {name: extra[name] for name in _PARTS if extra.get(name) is not None}
         for name in ("rubric", "stakeholders"):
             if isinstance(parts.get(name), str):
-                parts[name] = json.loads(parts[name])
+                parts[name] = _read_json(name, parts[name])
         if extra.get("task_id") is not None:
             parts["id"] = str(extra["task_id"])
     if query is None:
         raise _missing_task(extra)
-    if isinstance(ground_truth, str) and ground_truth:
-        parts.setdefault("reference", ground_truth)
+    if not isinstance(ground_truth, str | int | float | None):
+        problem = f"ground_truth: is {describe_value(ground_truth)}"
+        raise InputError(f"{problem}; write the reference as text, or `extra_info.task`")
+    if ground_truth not in (None, ""):
+        parts.setdefault("reference", str(ground_truth))
     return query, parts
+
+
+def _read_json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InputError(f"extra_info.{name}: is no JSON ({error})") from None
 
 
 def _missing_task(extra: Mapping[str, Any]) -> InputError:

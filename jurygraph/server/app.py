@@ -239,9 +239,20 @@ def _parse(body: bytes, deepest: int) -> Any:
         raise Refusal(400, f"the body is no JSON: {error}") from None
     if is_too_deep:
         raise Refusal(400, f"the body has more than {deepest} levels of lists and objects")
+    if b"\\ud" in body.lower() and not isinstance(content, Problem):
+        _refuse_half_characters(content)
     if isinstance(content, Problem):
         raise Refusal(400, f"{content.field or 'the body'}: {content}")
     return content
+
+
+def _refuse_half_characters(content: Any) -> None:
+    """Raise `Refusal` for half of a surrogate pair in any text or name: no record could hold it."""
+    try:
+        json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        problem = "the body holds half of a surrogate pair, which is not a character"
+        raise Refusal(422, f"{problem}; write the whole character") from None
 
 
 def _depth(value: Any) -> int:

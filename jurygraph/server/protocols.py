@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, Field, JsonValue
 
 from jurygraph.integrations.failed_rewards import FailedRule
-from jurygraph.integrations.samples import read_response, read_task
+from jurygraph.integrations.samples import read_label, read_response, read_task
 from jurygraph.interchange.traces import trace_to_json_line
-from jurygraph.messages import Problem, validate
+from jurygraph.messages import Problem, describe_value, validate
 from jurygraph.schema import Response, Task, Trace
 from jurygraph.schema.frozen_model import Count, FrozenModel, Id
 from jurygraph.server.reward_service import ScoredSubmission, Submission
@@ -115,12 +115,16 @@ class Protocol(ABC):
         return rule
 
     def _submit(self, prompt: Any, label: Any, response: Response) -> Submission:
-        """Return one sample: its label names a task of the server, or is the reference of the prompt."""
+        """Return one sample. Its label names a task of the server that has a file of tasks; else it is the reference of
+        the prompt, or has the parts of a task in JSON. Raises `Refusal` for the id of no task, or of another prompt's.
+        """
         size = self._settings.group_size
-        if isinstance(label, str) and self._plans.has(label):
-            return Submission(task_id=label, responses=[response], cohort_size=size)
-        parts = {} if label in (None, "") else {"reference": _to_text(label)}
-        task = read_task(prompt, parts)
+        if self._plans.has_file:
+            planned = self._plans.find(label if isinstance(label, str) else _to_text(label))
+            _require_prompt(planned.task, prompt)
+            return Submission(task_id=planned.task.id, responses=[response], cohort_size=size)
+        parts = read_label(label)
+        task = read_task(parts.pop("query", prompt), parts)
         return Submission(task=task, responses=[response], cohort_size=size)
 
 
@@ -233,6 +237,9 @@ class GymProtocol(Protocol):
             if value is not None:
                 parts[field] = value
         prompt: Any = body.responses_create_params.get("input")
+        if not isinstance(prompt, str | list):
+            problem = f"responses_create_params.input: is {describe_value(prompt)}"
+            raise Refusal(422, f"{problem}; write text, or a list of messages")
         instructions = body.responses_create_params.get("instructions")
         if isinstance(instructions, str) and instructions:
             messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
@@ -249,7 +256,8 @@ class GymProtocol(Protocol):
             name: 0.0 if value is None else value for name, value in trace.reward.components.items()
         }
         reply = {**content, "reward": 0.0 if reward is None else reward}
-        reply["reward_components"] = components
+        if trace.reward.value is not None:
+            reply["reward_components"] = components
         if trace.reward.value is None:
             failures = [
                 verdict.failure for verdict in trace.verdicts if verdict.failure is not None
@@ -289,6 +297,15 @@ def _validate(model: Any, content: Any) -> Any:
     return body
 
 
+def _require_prompt(task: Task, prompt: Any) -> None:
+    """Raise `Refusal` where a prompt, which may have a chat's template around it, does not hold the task's query."""
+    if not isinstance(task.query, str) or not isinstance(prompt, str):
+        return
+    if "".join(task.query.split()) not in "".join(prompt.split()):
+        problem = f"label: task {task.id!r} has another query than the prompt"
+        raise Refusal(422, f"{problem}; with --tasks a label is the id of the prompt's task")
+
+
 def _read_task(content: Mapping[str, JsonValue]) -> Task:
     """Return a task of a request; one without an id is named by its content."""
     if "id" in content:
@@ -313,9 +330,18 @@ def _read_response(item: str | Mapping[str, JsonValue], index: int) -> Response:
 def _read_output(reply: Mapping[str, Any]) -> Response:
     """Return the output of OpenAI's Responses as a response: its text, or messages where tools were called."""
     messages: list[dict[str, Any]] = []
-    for item in reply.get("output") or ():
+    output = reply.get("output")
+    if not isinstance(output, list):
+        problem = f"response.output: is {describe_value(output)}"
+        raise Refusal(422, f"{problem}; send OpenAI's Responses object")
+    for item in output:
         kind = item.get("type", "message") if isinstance(item, Mapping) else None
         if kind == "message":
+            if not isinstance(item.get("content"), str | list):
+                problem = (
+                    f"response.output: a message's content is {describe_value(item.get('content'))}"
+                )
+                raise Refusal(422, f"{problem}; write text, or a list of parts")
             messages.append({"role": item.get("role", "assistant"), "content": item.get("content")})
         elif kind == "function_call":
             function = {"name": item.get("name"), "arguments": item.get("arguments", "{}")}

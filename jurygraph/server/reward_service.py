@@ -16,6 +16,7 @@ from jurygraph.integrations.failed_rewards import (
     OutageGuard,
     fill_failed,
 )
+from jurygraph.integrations.lazy_jury import compares_responses
 from jurygraph.jury import Jury
 from jurygraph.runs.workflows.plans_file import PlannedTaskLine
 from jurygraph.schema import Response, Task, Trace
@@ -178,14 +179,3 @@ class RewardService:
         self.cohorts.end_waiting()
         await asyncio.sleep(0)  # those who waited for a cohort get its error
         await self.scorer.close()
-
-
-def compares_responses(jury: Jury) -> bool:
-    """Return whether a reward depends on the other responses of its group."""
-    scopes = {evaluator.scope for evaluator in jury.evaluators.values()}
-    uses_other_rows = any(combiner.uses_other_rows for combiner in jury.combiners.values())
-    return (
-        not scopes.isdisjoint(("pair", "group"))
-        or uses_other_rows
-        or jury.config.failure.group_rule is not None
-    )

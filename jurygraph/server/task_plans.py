@@ -47,6 +47,11 @@ class TaskPlans:
         """Return whether the file of tasks has this id."""
         return self._tasks.get(task_id) is not None
 
+    @property
+    def has_file(self) -> bool:
+        """Whether the server was started with tasks."""
+        return bool(self._tasks.ids)
+
     def find(self, task_id: str) -> PlannedTaskLine:
         """Return a task of the file. Raises `Refusal` for an id that it does not have."""
         planned = self._tasks.get(task_id)

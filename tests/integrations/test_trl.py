@@ -7,6 +7,7 @@ import logging
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -105,7 +106,7 @@ def test_a_step_is_a_label_of_what_is_stored_and_a_prompt_may_recur(
             4 * 2 / (3 * 3),
         ),
         (-1, {}, [0.25, 0.5, -1.0, 1.0], None),
-        ("none", {"functions": 2}, REWARDS, 1.0),
+        ("none", {"functions": (None, None)}, REWARDS, 1.0),
     ],
 )
 def test_a_failed_reward_becomes_what_the_setting_says_and_the_factor_is_logged(
@@ -136,7 +137,7 @@ def test_a_trainer_that_counts_none_as_0_gets_the_mean_or_an_error(
     with pytest.raises(InputError, match="is `mask`, and this trainer has none"):
         call(masked, prompts, texts(REWARDS), **SDPOTrainer().columns())
     with pytest.raises(InputError, match="1 other reward functions, and TRL counts None as 0"):
-        call(automatic, prompts, texts(REWARDS), **Trainer(functions=2).columns())
+        call(automatic, prompts, texts(REWARDS), **Trainer(functions=[automatic, form]).columns())
 
 
 def form(completions: list[str], **columns: Any) -> list[float]:
@@ -153,7 +154,7 @@ def test_functions_beside_the_jury_return_none_where_it_failed(opened: list[Jury
     )
     judge, formed, brief = functions
     opened.append(judge)
-    trainer = Trainer(functions=3)
+    trainer = Trainer(functions=functions)
     prompts = [QUESTIONS[0]] * 4
     completions = texts(REWARDS)
     for step in (1, 2):  # an equal call later is another one
@@ -164,8 +165,39 @@ def test_functions_beside_the_jury_return_none_where_it_failed(opened: list[Jury
     assert [formed.__name__, brief.__name__] == ["form", "brevity"]
     filled = reward_functions(CONFIG, beside=[form], failed="neutral")
     opened.append(filled[0])  # type: ignore[arg-type]
-    given = {"prompts": prompts, "completions": completions, **Trainer(functions=2).columns()}
+    given = {"prompts": prompts, "completions": completions, **Trainer(functions=filled).columns()}
     assert filled[1](**given) == [0.5] * 4, "a filled row is no missing one"
+
+
+def test_a_function_beside_the_jury_that_is_not_wrapped_is_refused(
+    opened: list[JuryReward],
+) -> None:
+    """Otherwise None beside its value would count as a judged 0."""
+    function = reward_function(CONFIG, beside=[form])
+    opened.append(function)
+    trainer = Trainer(functions=[function, form])
+    with pytest.raises(InputError, match="make all by `reward_functions"):
+        call(function, [QUESTIONS[0]] * 4, texts(REWARDS), **trainer.columns())
+
+
+def test_a_trainer_made_from_one_without_a_mask_has_none(opened: list[JuryReward]) -> None:
+    class OnlineDPOTrainer(Trainer):
+        pass
+
+    class MyTrainer(OnlineDPOTrainer):
+        pass
+
+    assert not read_trainer(MyTrainer().log_metric).has_mask
+    assert read_trainer(Trainer().log_metric).has_mask
+
+
+def test_an_evaluation_has_a_group_size_of_its_own() -> None:
+    trainer = Trainer(
+        num_generations=8, num_generations_eval=2, model=SimpleNamespace(training=True)
+    )
+    assert read_trainer(trainer.log_metric).group_sizes == (8,)
+    trainer.model.training = False  # type: ignore[attr-defined]
+    assert read_trainer(trainer.log_metric).group_sizes == (2,)
 
 
 def test_three_groups_without_a_reward_stop_the_training_also_over_calls(

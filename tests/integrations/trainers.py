@@ -1,6 +1,6 @@
 """A judge that fails as it is told, and what TRL's trainers hand to a reward function, as recorded."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,8 +33,8 @@ PAIRS: dict[str, Any] = {
 class Trainer:
     """What hangs on the callbacks of trl 1.16's GRPOTrainer, and what they were called with."""
 
-    def __init__(self, functions: int = 1, **settings: Any) -> None:
-        self.reward_funcs = [None] * functions
+    def __init__(self, functions: Sequence[Any] = (None,), **settings: Any) -> None:
+        self.reward_funcs = list(functions)
         self.num_generations = 4
         self.scale_rewards = "group"
         self.__dict__.update(settings)

@@ -65,6 +65,8 @@ def test_one_request_more_than_allowed_is_refused_at_once() -> None:
 
 
 FILE = {**TASK, "facts": {"tables": {"towns": {"key": ["name"], "file": "/etc/passwd"}}}}
+OUTPUT = {"output": [{"content": "1 word"}]}
+ASKED = {"responses_create_params": {"input": "Write to Ann."}}
 REFUSALS: list[tuple[str, Any, dict[str, str], int, str]] = [
     ("/v1/score", "{", {}, 400, "no JSON"),
     ("/v1/score", b"\xff", {}, 400, "no JSON"),
@@ -86,6 +88,22 @@ REFUSALS: list[tuple[str, Any, dict[str, str], int, str]] = [
     ("/get_reward", {"query": ["a"], "prompts": []}, {}, 422, "give each sample one of each"),
     ("/rm", {"prompt": "a"}, {}, 422, "response: is missing"),
     ("/verify", {"responses_create_params": {}, "response": {}}, {}, 422, "response.output"),
+    (
+        "/verify",
+        {"responses_create_params": {"input": 5}, "response": OUTPUT},
+        {},
+        422,
+        "input: is",
+    ),
+    ("/verify", {**ASKED, "response": {"output": 5}}, {}, 422, "response.output: is the number 5"),
+    ("/verify", {**ASKED, "response": {"output": [{"content": {"a": 1}}]}}, {}, 422, "content is"),
+    (
+        "/v1/score",
+        '{"task": {"id": "a", "query": "?", "metadata": {"\\ud800": 1}}, "responses": ["a"]}',
+        {},
+        422,
+        "half of a surrogate pair",
+    ),
     ("/v1/score", {"task": TASK, "responses": ["a"]}, {"Authorization": ""}, 401, "Bearer"),
     ("/v1/score", {"task": TASK, "responses": ["a"]}, {"Authorization": "Bearer x"}, 403, "token"),
 ]
@@ -232,6 +250,7 @@ def test_a_failed_judgement_is_a_503_or_what_the_rule_says() -> None:
             assert replied == status, (rule, path, content)
             if path == "/verify" and status == 200:
                 assert content["instance_config"] == {"mask_sample": True}
+                assert "reward_components" not in content  # a failed judgement has none, not 0
                 assert content["_ng_failure_class"] == "judge_failed"
                 assert content["index"] == 7
             if status == 200:
@@ -245,6 +264,25 @@ def test_a_failed_judgement_is_a_503_or_what_the_rule_says() -> None:
             await fail(*row)
 
     asyncio.run(fail_all())
+
+
+def test_with_tasks_a_label_is_the_id_of_the_prompts_task_and_no_reference() -> None:
+    async def mistake() -> None:
+        letters = Letters()
+        async with serving(tasks=letters) as served:
+            await _plan_letters(served, letters)
+            for body, problem in (
+                ({**_slime("9 a"), "label": "leter"}, "did you mean letter?"),
+                ({**_slime("9 a"), "label": None}, "there is no task"),
+                ({**_slime("9 a"), "prompt": "Write to Bob."}, "has another query than the prompt"),
+            ):
+                status, content = await served.post("/rm", body)
+                assert (status, problem in content["error"]) == (422, True), content
+            assert not served.judge.requests
+            templated = {**_slime("9 a"), "prompt": "<user>Write to Ann.</user>"}
+            assert await served.post("/rm", templated) == (200, 0.09)
+
+    asyncio.run(mistake())
 
 
 def test_three_groups_without_a_reward_are_an_outage_until_there_is_one() -> None:
