@@ -49,7 +49,7 @@ class TaskPlans:
 
     @property
     def has_file(self) -> bool:
-        """Whether the server was started with tasks."""
+        """Return whether the server was started with tasks."""
         return bool(self._tasks.ids)
 
     def find(self, task_id: str) -> PlannedTaskLine:
