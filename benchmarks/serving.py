@@ -165,7 +165,7 @@ async def _measure_refusals() -> float:
     """Return the median of the seconds after which a request beyond the limit is refused."""
     config = {**JUDGED, "model": HeavyTailedReplies()}
     async with serving(config, most_requests=CLIENTS) as url:
-        load = asyncio.create_task(_run_clients(url, "letters", 3.0, 3 * CLIENTS // 2))
+        load = asyncio.create_task(_run_clients(url, "letters", 3.0, 4 * CLIENTS))
         seconds: list[float] = []
         async with ClientSession() as session:
             while not load.done():
@@ -213,7 +213,9 @@ def main(arguments: Sequence[str]) -> None:
     """Print the figures of a longer measurement, or send the load of one."""
     from benchmarks.__main__ import print_figures
 
-    if arguments[0] == "clients":
+    if not arguments:
+        print_figures(measure())
+    elif arguments[0] == "clients":
         _, url, load, amount, clients = arguments
         latencies = _run(_send_load(url, load, float(amount), int(clients)))
         print(json.dumps(latencies))
