@@ -24,7 +24,7 @@ from jurygraph import Jury, Task
 from jurygraph.concurrency import new_event_loop
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.request import Reply, Request
-from jurygraph.runs.workflows.plans_file import PlannedTaskLine
+from jurygraph.runs.workflows.plans_file import PlannedTask
 from jurygraph.server.app import RewardServer
 from jurygraph.server.reward_service import RewardService
 from jurygraph.server.settings import ServerSettings
@@ -48,9 +48,9 @@ class PlannedSum:
 
     def __init__(self, jury: Jury) -> None:
         task = Task.model_validate(SUM)
-        self._planned = PlannedTaskLine(task, jury.prepare(task))
+        self._planned = PlannedTask(task=task, plan=jury.prepare(task))
 
-    def get(self, task_id: str) -> PlannedTaskLine | None:
+    def get(self, task_id: str) -> PlannedTask | None:
         """Return the task."""
         return self._planned if task_id == "sum" else None
 

@@ -41,6 +41,8 @@ FIRST_WITH_MASK = (1, 6)
 """TRL's first version that leaves out a row without any reward (PR 5902); before, its reward was 0."""
 _WITHOUT_MASK = ("SDPO", "OnlineDPO", "NashMD", "XPO")
 """Beginnings of the names of trainers that sum with `nansum` and mask nothing, in trl 1.16, too."""
+_MOST_CALLS = 64
+"""Calls that wait for the other functions; of a trainer that never calls these, the last ones are kept."""
 COHORTS = "`jurygraph serve` judges a group whose members arrive apart, by its cohorts"
 
 
@@ -59,7 +61,7 @@ class TrainerSettings(NamedTuple):
 def read_trainer(log_metric: Any) -> TrainerSettings:
     """Return the settings of the trainer whose method `log_metric` is; the defaults where it is no method of one."""
     trainer = getattr(log_metric, "__self__", None)
-    has_mask = all(_has_mask(base.__name__) for base in type(trainer).__mro__)
+    has_mask = _has_mask(type(trainer))
     functions = getattr(trainer, "reward_funcs", None)
     if not isinstance(functions, Sequence):
         return TrainerSettings(has_mask=has_mask)
@@ -81,8 +83,8 @@ def _size_names(trainer: Any) -> tuple[str, ...]:
     return "num_generations", "num_generations_eval"
 
 
-def _has_mask(trainer: str) -> bool:
-    if trainer.startswith(_WITHOUT_MASK):
+def _has_mask(trainer: type) -> bool:
+    if any(base.__name__.startswith(_WITHOUT_MASK) for base in trainer.__mro__):
         return False
     version = getattr(sys.modules.get("trl"), "__version__", None)
     if not isinstance(version, str):
@@ -201,7 +203,7 @@ class JuryScorer:
                     break
             else:
                 call = _SharedCall(prompts, completions)
-                self._calls.append(call)
+                self._calls = [*self._calls[-_MOST_CALLS + 1 :], call]
             is_first = not call.functions
             call.functions.add(function)
             if len(call.functions) == self._others + 1:

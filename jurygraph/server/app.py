@@ -24,6 +24,7 @@ from jurygraph.server.protocols import PROTOCOLS, Protocol
 from jurygraph.server.requests_in_work import HttpAnswer, RequestInWork, RequestsInWork
 from jurygraph.server.reward_service import RewardService
 from jurygraph.server.settings import RETRY_SECONDS, Refusal, unavailable
+from jurygraph.sources.files import count_levels
 from jurygraph.web_access import is_token, require_origin
 
 log = logging.getLogger(__name__)
@@ -95,9 +96,7 @@ class RewardServer:
         async def guard(request: web.Request, handler: WebHandler) -> web.StreamResponse:
             started = self._clock()
             try:
-                # with a token any name will do: pages of others do not have it, and 0.0.0.0 has every name
-                hosts = self._hosts if self._token is None else {request.host}
-                require_origin(request, hosts, "jurygraph serve")
+                require_origin(request, self._hosts, self._token, "jurygraph serve")
                 self._require_token(request)
                 response = await handler(request)
             except web.HTTPException as refused:
@@ -232,7 +231,9 @@ def _parse(body: bytes, deepest: int) -> Any:
     """Return the JSON of a body. Raises `Refusal` with status 400 for one that is none, or is nested too deeply."""
     try:
         content = decode_strictly(body.decode())
-        is_too_deep = body.count(b"{") + body.count(b"[") > deepest and _depth(content) > deepest
+        is_too_deep = (
+            body.count(b"{") + body.count(b"[") > deepest and count_levels(content) > deepest
+        )
     except RecursionError:
         is_too_deep = True
     except ValueError as error:  # of UTF-8 or of JSON
@@ -253,12 +254,6 @@ def _refuse_half_characters(content: Any) -> None:
     except UnicodeEncodeError:
         problem = "the body holds half of a surrogate pair, which is not a character"
         raise Refusal(422, f"{problem}; write the whole character") from None
-
-
-def _depth(value: Any) -> int:
-    if isinstance(value, dict):
-        value = list(value.values())
-    return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
 
 
 def _refuse(refused: Refusal) -> HttpAnswer:

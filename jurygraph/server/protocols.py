@@ -120,7 +120,7 @@ class Protocol(ABC):
         """
         size = self._settings.group_size
         if self._plans.has_file:
-            planned = self._plans.find(label if isinstance(label, str) else _to_text(label))
+            planned = self._plans.find(_to_text(label))
             _require_prompt(planned.task, prompt)
             return Submission(task_id=planned.task.id, responses=[response], cohort_size=size)
         parts = read_label(label)

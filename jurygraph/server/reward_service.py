@@ -18,7 +18,7 @@ from jurygraph.integrations.failed_rewards import (
 )
 from jurygraph.integrations.lazy_jury import compares_responses
 from jurygraph.jury import Jury
-from jurygraph.runs.workflows.plans_file import PlannedTaskLine
+from jurygraph.runs.workflows.plans_file import PlannedTask
 from jurygraph.schema import Response, Task, Trace
 from jurygraph.server.cohorts import CohortKey, Cohorts, JoinedCohort
 from jurygraph.server.group_scorer import GroupScorer, Schedule, schedule_in_loop
@@ -149,7 +149,7 @@ class RewardService:
             raise Refusal(422, f"{problem}; {hint}")
 
     async def _score_group(
-        self, planned: PlannedTaskLine, submission: Submission, responses: Sequence[Response]
+        self, planned: PlannedTask, submission: Submission, responses: Sequence[Response]
     ) -> list[Trace]:
         """Return the traces of a whole group, and take note of whether the judge works."""
         group = Group(

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from jurygraph.jury import Jury
 from jurygraph.messages import did_you_mean, quote
-from jurygraph.runs.workflows.plans_file import PlannedTaskLine
+from jurygraph.runs.workflows.plans_file import PlannedTask
 from jurygraph.schema import Plan, Task
 from jurygraph.server.settings import Refusal
 
@@ -18,7 +18,7 @@ MOST_KEPT = 4096
 class KnownTasks(Protocol):
     """Planned tasks by their ids, such as those of a file of plans."""
 
-    def get(self, task_id: str) -> PlannedTaskLine | None:
+    def get(self, task_id: str) -> PlannedTask | None:
         """Return a task with its plan; None if there is none with the id."""
 
     @property
@@ -31,7 +31,7 @@ class NoTasks:
 
     ids: tuple[str, ...] = ()
 
-    def get(self, task_id: str) -> PlannedTaskLine | None:
+    def get(self, task_id: str) -> PlannedTask | None:
         return None
 
 
@@ -52,7 +52,7 @@ class TaskPlans:
         """Return whether the server was started with tasks."""
         return bool(self._tasks.ids)
 
-    def find(self, task_id: str) -> PlannedTaskLine:
+    def find(self, task_id: str) -> PlannedTask:
         """Return a task of the file. Raises `Refusal` for an id that it does not have."""
         planned = self._tasks.get(task_id)
         if planned is not None:
@@ -63,7 +63,7 @@ class TaskPlans:
             hint = did_you_mean(task_id, self._tasks.ids) or "name a task of the server's --tasks"
         raise Refusal(422, f"task_id: there is no task {quote(task_id)}; {hint}")
 
-    async def plan(self, task: Task) -> PlannedTaskLine:
+    async def plan(self, task: Task) -> PlannedTask:
         """Return a task of a request with its plan. Raises as `Jury.aprepare`, and `Refusal` if it names a file."""
         refuse_files(task)
         task = self._jury.config.task_defaults.complete(task)
@@ -77,7 +77,8 @@ class TaskPlans:
                 self._plans.popitem(last=False)
         else:
             self._plans.move_to_end(key)
-        return PlannedTaskLine(task, await asyncio.shield(planning))
+        plan = await asyncio.shield(planning)
+        return PlannedTask.model_construct(task=task, plan=plan)
 
     def _forget_failed(self, key: str, planning: "asyncio.Task[Plan]") -> None:
         if planning.cancelled() or planning.exception() is not None:

@@ -448,7 +448,7 @@ def _surrogate_path(value: Any) -> FieldPath:
 def _parse_value(text: str) -> Any:
     try:
         value = decode_strictly(text)
-        if text.count("{") + text.count("[") > _MAX_DEPTH and _depth(value) > _MAX_DEPTH:
+        if text.count("{") + text.count("[") > _MAX_DEPTH and count_levels(value) > _MAX_DEPTH:
             raise RecursionError
         return value
     except json.JSONDecodeError as error:
@@ -465,7 +465,8 @@ def _describe_invalid(error: json.JSONDecodeError) -> Problem:
     return Problem((), problem, "each line is one whole JSON object")
 
 
-def _depth(value: Any) -> int:
+def count_levels(value: Any) -> int:
+    """Return how many lists and objects are inside each other in a JSON value. May raise RecursionError."""
     if isinstance(value, dict):
-        return 1 + max(map(_depth, value.values()), default=0)
-    return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
+        return 1 + max(map(count_levels, value.values()), default=0)
+    return 1 + max(map(count_levels, value), default=0) if isinstance(value, list) else 0

@@ -141,16 +141,16 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
     with closing(TextFile(path, str(path))) as file:
         lines = (line.text for line in file.all_lines())
         header = next(lines, "")
-        told = _SEPARATOR_LINE.fullmatch(header)
+        separator_line = _SEPARATOR_LINE.fullmatch(header)
         skipped = 0
-        if told is not None:
+        if separator_line is not None:
             header = next(lines, "")
             skipped = 1
         # The first of these that the header has outside of quotes; a comma where it has none.
         names = re.sub(r'"[^"]*"', "", header)
         separator = next((sign for sign in _SEPARATORS if sign in names), ",")
-        if told is not None:
-            separator = told[1]
+        if separator_line is not None:
+            separator = separator_line[1]
         reader = csv.reader(chain([header], lines), strict=True, delimiter=separator)
         try:
             columns = next(reader, [])

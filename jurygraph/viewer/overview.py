@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jurygraph.display import ProgressCallback
 from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.runs.run import Run
 from jurygraph.viewer.index import RunIndex
@@ -21,6 +22,20 @@ class AgentMean(NamedTuple):
     responses: int
     scored: int
     mean: Estimate | None
+
+
+def check_links(run: Run, advance: ProgressCallback) -> None:
+    """Check that every record of a run, and of the one whose verdicts it has, follows the one before it.
+
+    `advance` receives 1 for each response. Raises `TraceMismatch`.
+    """
+    for record in run.ledger.verified_records(1, run.ledger.count):
+        if record.kind == "trace":
+            advance(1)
+    source = run.source.ledger
+    if source is not run.ledger:
+        for _ in source.verified_records(1, source.count):
+            pass
 
 
 def describe_state(run: Run) -> str:

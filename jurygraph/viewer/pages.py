@@ -29,6 +29,7 @@ from jurygraph.studies.report import Report
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import (
     AgentMean,
+    check_links,
     describe_state,
     read_agents,
     read_buckets,
@@ -65,17 +66,9 @@ class OpenRun:
     async def check_records(self) -> None:
         """Check that every record follows the one before it, apart from the thread of the pages."""
         try:
-            await self.scans.read(self._check_records)
+            await self.scans.read(lambda run: check_links(run, self.scans.go_on))
         except TraceMismatch as error:
             self.fault = str(error)
-
-    def _check_records(self, run: Run) -> None:
-        for ledger in {
-            id(run.ledger): run.ledger,
-            id(run.source.ledger): run.source.ledger,
-        }.values():
-            for _ in ledger.verified_records(1, ledger.count):
-                self.scans.go_on(1)
 
     @cached_property
     def combiners(self) -> Collection[tuple[str, str]]:

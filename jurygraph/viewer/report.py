@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from jurygraph.display import ProgressCallback
 from jurygraph.runs.calls import RecordedCall, read_calls
-from jurygraph.runs.outline import read_groups
 from jurygraph.runs.run import Run
 from jurygraph.schema import RecordedVerdict, Reward, Trace
 from jurygraph.viewer.documents import render_document
@@ -36,12 +35,6 @@ class ReportEntry:
     reward: Reward
     loss: str
     drawn: Waterfall
-
-
-def check_links(run: Run, advance: ProgressCallback) -> None:
-    """Check that every record follows the one before it. Raises `TraceMismatch`."""
-    for group in read_groups(run):
-        advance(len(group.traces))
 
 
 def report_run(run: Run, index: RunIndex, most: int, advance: ProgressCallback) -> str:

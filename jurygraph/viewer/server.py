@@ -67,8 +67,7 @@ async def _end_scans(app: web.Application) -> None:
 def _guard(hosts: Collection[str], token: str | None) -> Any:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        # With a token, a server that others reach has as many names as its machine.
-        require_origin(request, hosts if token is None else {request.host}, "jurygraph view")
+        require_origin(request, hosts, token, "jurygraph view")
         if token is not None and not _has_token(request, token):
             raise web.HTTPForbidden(
                 text="Open the address with its token, as `jurygraph view` printed it."

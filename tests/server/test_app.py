@@ -203,19 +203,19 @@ class Letters:
     ids = ("letter",)
 
     def __init__(self) -> None:
-        from jurygraph.runs.workflows.plans_file import PlannedTaskLine
+        from jurygraph.runs.workflows.plans_file import PlannedTask
 
-        self.planned: PlannedTaskLine | None = None
+        self.planned: PlannedTask | None = None
 
     def get(self, task_id: str) -> Any:
         return self.planned if task_id == "letter" else None
 
 
 async def _plan_letters(served: Served, letters: Letters) -> None:
-    from jurygraph.runs.workflows.plans_file import PlannedTaskLine
+    from jurygraph.runs.workflows.plans_file import PlannedTask
 
     task = jg.Task(**TASK)
-    letters.planned = PlannedTaskLine(task, await served.jury.aprepare(task))
+    letters.planned = PlannedTask(task=task, plan=await served.jury.aprepare(task))
 
 
 FAILED = [

@@ -50,10 +50,11 @@ def report(
 def _report_run(run: Run, most: int) -> str:
     from jurygraph.viewer import report as pages
     from jurygraph.viewer.index import RunIndex
+    from jurygraph.viewer.overview import check_links
 
     responses = run.ledger.count_records("trace")
     with progress("checking", responses, "responses") as advance:
-        pages.check_links(run, advance)
+        check_links(run, advance)
     with closing(RunIndex(run)) as index:
         with progress("indexing", responses, "responses") as advance:
             index.update(advance)

@@ -28,7 +28,7 @@ from jurygraph.runs.outline import StoredGroup, group_verdicts, read_groups
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import Body
 from jurygraph.runs.workflows.rescoring import (
-    PlannedTask,
+    SurveyedTask,
     digest_deciding_inputs,
     refuse_new_names,
     refuse_other_questions,
@@ -97,7 +97,7 @@ class VerdictTables:
         self.run = run
         self._combiners: dict[str, Combiners] = {}
         # A task with a rubric or stakeholders of its own takes 10 ms to read, and its decision 3 ms.
-        self._planned_task = lru_cache(_MAX_PLANNED_TASKS)(self._read_planned_task)
+        self._surveyed_task = lru_cache(_MAX_PLANNED_TASKS)(self._read_surveyed_task)
         batches: dict[_PlanKey, list[_Batch]] = defaultdict(list)
         waiting: list[tuple[int, StoredGroup, GroupVerdicts]] = []
         count = 0
@@ -172,10 +172,10 @@ class VerdictTables:
     def _decision(self, task: str, config: Config, combiners: Combiners) -> Decision:
         if config == self.run.config:
             return self.run.decision_of(task)
-        return self._planned_task(task).decide(self.run, config, combiners)
+        return self._surveyed_task(task).decide(self.run, config, combiners)
 
-    def _read_planned_task(self, task: str) -> PlannedTask:
-        return PlannedTask.read(require_content(self.run, task), self.run.survey_outline_of(task))
+    def _read_surveyed_task(self, task: str) -> SurveyedTask:
+        return SurveyedTask.read(require_content(self.run, task), self.run.survey_outline_of(task))
 
     def _load_combiners(self, config: Config) -> Combiners:
         """Return the combiners of a config; they are loaded once for all that name the same, which takes 25 ms."""

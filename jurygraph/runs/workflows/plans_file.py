@@ -8,7 +8,7 @@ import json
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
@@ -43,15 +43,8 @@ class PlansHeader(FrozenModel):
     made_with: Header
 
 
-class PlansLine(FrozenModel):
-    """A task with its plan."""
-
-    task: Task
-    plan: Plan
-
-
-class PlannedTaskLine(NamedTuple):
-    """A task, complete with the parts that the config gives it, and its plan."""
+class PlannedTask(FrozenModel):
+    """A task, complete with the parts that the config gives it, and its plan: a line of the file."""
 
     task: Task
     plan: Plan
@@ -78,7 +71,7 @@ async def write_plans(
         try:
             async for plan in jury.aprepare_many(start_tasks()):
                 _, task = started.popleft()
-                file.write(PlansLine(task=task, plan=plan).model_dump_json().encode() + b"\n")
+                file.write(PlannedTask(task=task, plan=plan).model_dump_json().encode() + b"\n")
                 count += 1
                 report(1)
         except (PlanError, ModelError, BudgetExceeded) as error:
@@ -106,7 +99,7 @@ class PlansFile:
         """Validate the file. Raises `InputError` with file and line, and where it was made with other settings."""
         self._file = TextFile(path)
         self._places: dict[str, ByteRange] = {}
-        self._kept: OrderedDict[str, PlannedTaskLine] = OrderedDict()
+        self._kept: OrderedDict[str, PlannedTask] = OrderedDict()
         with close_on_error(self.close):
             lines = self._file.lines()
             first = next(lines)
@@ -116,7 +109,7 @@ class PlansFile:
             )
             self._refuse_other_settings(header.made_with, jury, Path(path))
             for line in lines:
-                planned = parse_line(line.text, PlansLine)
+                planned = parse_line(line.text, PlannedTask)
                 if isinstance(planned, Problem):
                     raise_line_error(self._file.name, line.number, planned)
                 self._places[planned.task.id] = line.place
@@ -133,14 +126,13 @@ class PlansFile:
         """The ids of all tasks."""
         return self._places.keys()
 
-    def get(self, task_id: str) -> PlannedTaskLine | None:
+    def get(self, task_id: str) -> PlannedTask | None:
         """Return a task with its plan; None if there is none with the id."""
         if task_id not in self._places:
             return None
         planned = self._kept.get(task_id)
         if planned is None:
-            line = reread_line(self._file, self._places[task_id], PlansLine)
-            planned = PlannedTaskLine(line.task, line.plan)
+            planned = reread_line(self._file, self._places[task_id], PlannedTask)
             self._kept[task_id] = planned
             if len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)

@@ -198,7 +198,7 @@ def digest_deciding_inputs(content: Body, outline: SurveyOutline) -> str:
     return digest_of([outline.digest, deciding_fields, *planned])
 
 
-class PlannedTask(NamedTuple):
+class SurveyedTask(NamedTuple):
     """A task with its profiles and rubric, and its survey: a decision needs these and a config."""
 
     task: Task
@@ -251,7 +251,7 @@ def task_decisions(
         outline = run.survey_outline_of(task_id)
         inputs_digest = digest_deciding_inputs(content, outline)
         if inputs_digest not in by_inputs:
-            planned = PlannedTask.read(content, outline)
+            planned = SurveyedTask.read(content, outline)
             if revise is not None:
                 planned = planned._replace(task=revise(planned.task))
             by_inputs[inputs_digest] = planned.decide(run, config, combiners)

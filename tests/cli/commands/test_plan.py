@@ -37,7 +37,7 @@ def test_plans_are_those_that_scoring_makes(project: Path) -> None:
             assert planned is not None
             assert planned.task == task
             assert planned.plan.digest == jury.prepare(task).digest
-            (trace,) = jury.score(*planned[:1], ["\\boxed{4}"], plan=planned.plan)
+            (trace,) = jury.score(planned.task, ["\\boxed{4}"], plan=planned.plan)
             assert trace.reward.value == 1.0
         assert file.get("other") is None
         file.close()
