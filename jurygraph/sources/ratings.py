@@ -338,8 +338,18 @@ def _to_model(
     entry = validate(model, nonempty)
     if isinstance(entry, Problem):
         field_name, *inner = entry.path
+        value = nonempty.get(str(field_name))
+        if field_name == "target" and isinstance(value, str):
+            entry = _describe_target(entry, value)
         _refuse(location, replace(entry, path=(columns[str(field_name)], *inner)))
     return entry
+
+
+def _describe_target(problem: Problem, text: str) -> Problem:
+    if DECIMAL_COMMA.fullmatch(text):
+        described = f"is {quote(text)}, with a decimal comma"
+        return replace(problem, problem=described, remedy=f"write {text.replace(',', '.')}")
+    return replace(problem, remedy="write true or false, yes or no, or a number")
 
 
 def _parse_cells(fields: dict[str, Any], json_columns: Iterable[str]) -> None:

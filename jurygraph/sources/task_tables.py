@@ -135,7 +135,7 @@ _SEPARATOR_LINE = re.compile(r"sep=([,;\t])\s*")
 
 
 def _read_csv(path: Path) -> Iterator[PlacedRow]:
-    """Yield the rows of a CSV file; cells that are missing at the end of a line are empty."""
+    """Yield the rows of a CSV file; cells that are missing at the end of a line are None."""
     # By default 128 KB, which long prompts exceed.
     csv.field_size_limit(max(LONGEST_LINE, csv.field_size_limit()))
     with closing(TextFile(path, str(path))) as file:
@@ -164,7 +164,7 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
                     raise InputError(f"{path}, line {line}: {problem}; {advice}")
                 if values:
                     missing = len(columns) - len(values)
-                    row = dict(zip(columns, [*values, *[""] * missing], strict=True))
+                    row = dict(zip(columns, [*values, *[None] * missing], strict=True))
                     yield f"line {last_line + 1}", row
                 last_line = reader.line_num + skipped
         except csv.Error as error:
@@ -559,7 +559,7 @@ def _write_rows(
             tasks.append(number, task)
         labels = {column: value for column, value in values.items() if column not in cells}
         if has_texts_only:
-            labels = {column: _to_label(text) for column, text in labels.items()}
+            labels = {column: _to_label(text or "") for column, text in labels.items()}
         for response in _to_responses(location, row_id, first.task, cells, labels, columns):
             responses.append(number, response)
     if not count:
@@ -597,6 +597,7 @@ def _read_cells(
             header = _header_location(path, position)
             raise missing_column_error(header, (column,), list(values))
         value = values[column]
+        _refuse_missing(path, location, column, value)
         is_name = role not in ("prompt", "response") or is_text_as_number
         if is_name and type(value) is int and value.bit_length() <= MAX_INT_BITS:
             value = str(value)
@@ -618,6 +619,12 @@ def _read_cells(
             _refuse(location, column, f"is {describe_value(value)}", remedy)
         cells[column] = value
     return cells
+
+
+def _refuse_missing(path: Path, location: str, column: str, value: Any) -> None:
+    """Raise `InputError` for a cell that a line of CSV ends before: an empty one would be an empty response."""
+    if value is None and is_csv(path):
+        _refuse(location, column, "is missing, as the line ends before it", "write the cell")
 
 
 def _header_location(path: Path, position: str) -> str:

@@ -77,6 +77,7 @@ _SETTINGS_WITHOUT_EFFECT = (
 )
 _MAX_ROWS = 20
 _MAX_SETTINGS = 10
+_DIFFER = "the runs differ in "
 _MAX_COMMENT = 60_000
 """Characters; GitHub takes 65,536."""
 _FEW_TASKS = 20
@@ -451,7 +452,7 @@ def condition_outcomes(
 def to_comment(
     report: Report, outcomes: Sequence[ConditionOutcome], messages: Sequence[str], command: str
 ) -> str:
-    """Return a comparison as Markdown for a comment on a change: what it comes to, the flips, the gate, and the rest.
+    """Return a comparison as Markdown for a comment on a change: what it comes to, flips, gate, and what differs.
 
     `messages` say what is missing for conditions that are not met. The rest is in a fold, which is left out where the
     comment would be too long for GitHub.
@@ -474,6 +475,8 @@ def to_comment(
         rows.append([outcome.condition, "met" if outcome.is_met else "missed", outcome.found])
     gate = ReportTable(["gate", "", "found"], rows, left=2)
     blocks.append(Report({}, [gate], messages).to_markdown() if rows else "")
+    settings = [note for note in report.notes if note.startswith(_DIFFER)]
+    blocks.append(Report({}, notes=settings).to_markdown() if settings else "")
     rest = Report({}, [part for part in others if part != flips], report.notes).to_markdown(command)
     fold = f"<details><summary>All figures</summary>\n\n{rest}\n</details>\n"
     if sum(map(len, blocks)) + len(fold) > _MAX_COMMENT:
@@ -504,9 +507,9 @@ def setting_notes(a: Header, b: Header) -> Iterator[str]:
             name = key.removeprefix("config.")
             differing.append(f"{name}: {format_value(in_a)} in A, {format_value(in_b)} in B")
     for setting in differing[:_MAX_SETTINGS]:
-        yield f"the runs differ in {setting}"
+        yield f"{_DIFFER}{setting}"
     if len(differing) > _MAX_SETTINGS:
-        yield f"the runs differ in {len(differing) - _MAX_SETTINGS} more settings"
+        yield f"{_DIFFER}{len(differing) - _MAX_SETTINGS} more settings"
 
 
 def _failure_notes(rewards: Floats) -> Iterator[str]:

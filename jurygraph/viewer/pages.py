@@ -280,7 +280,9 @@ async def show_comparison(opened: OpenRun, request: web.Request) -> Page:
     if other is None:
         raise InputError("compare: name two runs, `jurygraph view RUN RUN2`")
     report = await _compare(opened, other)
-    return "compare.html", {"title": "B − A", "other": other, "report": report}
+    lows, highs = zip(*(each.buckets[:2] for each in (opened, other)), strict=True)
+    ends = {"lowest": min(lows), "highest": max(highs)}
+    return "compare.html", {"title": "B − A", "other": other, "report": report, **ends}
 
 
 async def _compare(before: OpenRun, after: OpenRun) -> Report:

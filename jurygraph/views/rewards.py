@@ -113,11 +113,12 @@ class Selection(NamedTuple):
         agents: dict[str, None] = {}
         read = trace_reader(run)
         has_label = self.label is None
+        labels = set[str]()
         for group in read_groups(run):
             for outline in group.traces:
                 if outline.agent:
                     agents[outline.agent] = None
-                if not self._is_labelled(outline, read):
+                if not self._is_labelled(outline, read, labels):
                     continue
                 has_label = True
                 if self._includes(outline):
@@ -126,13 +127,22 @@ class Selection(NamedTuple):
             hint = did_you_mean(self.agent, agents) or f"known: {', '.join(agents) or 'none'}"
             raise InputError(f"{run.folder}: has no response of agent {self.agent!r}; {hint}")
         if not has_label and self.label is not None:
-            raise InputError(f"{run.folder}: no response has the label {'='.join(self.label)}")
+            names = ", ".join(sorted(labels)) or "none; metadata is no label"
+            problem = f"no response has the label {'='.join(self.label)}"
+            raise InputError(f"{run.folder}: {problem}; its labels: {names}")
 
-    def _is_labelled(self, outline: TraceOutline, read: Callable[[tuple[int, str]], Trace]) -> bool:
+    def _is_labelled(
+        self,
+        outline: TraceOutline,
+        read: Callable[[tuple[int, str]], Trace],
+        seen: set[str],
+    ) -> bool:
+        """Return whether a response has the label; the names of its labels are added to those that were `seen`."""
         if self.label is None:
             return True
         name, value = self.label
         labels = read(address_of(outline)).labels
+        seen.update(labels)
         return name in labels and to_text(labels[name]) == value
 
     def _includes(self, outline: TraceOutline) -> bool:

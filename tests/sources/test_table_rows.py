@@ -106,8 +106,8 @@ def test_missing_cells_at_the_end_of_a_line_are_empty_and_excels_line_says_what_
 ) -> None:
     mturk = '"HITId","score","Approve","Reject"\n"h1","4"\n"h2"\n'
     assert rows(write(tmp_path / "t.csv", mturk)) == [
-        {"HITId": "h1", "score": "4", "Approve": "", "Reject": ""},
-        {"HITId": "h2", "score": "", "Approve": "", "Reject": ""},
+        {"HITId": "h1", "score": "4", "Approve": None, "Reject": None},
+        {"HITId": "h2", "score": None, "Approve": None, "Reject": None},
     ]
     assert rows(write(tmp_path / "t.csv", "sep=;\r\nn;m\r\na,b;2\r\n")) == [{"n": "a,b", "m": "2"}]
 

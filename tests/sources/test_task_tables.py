@@ -398,6 +398,13 @@ def test_an_empty_response_cell_is_an_empty_response(tmp_path: Path) -> None:
     assert group[0].text == ""
 
 
+def test_a_response_that_its_line_ends_before_is_no_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("question,answer,note\nq,a\nr\n")
+    problem = "line 3, column answer: is missing, as the line ends before it; write the cell"
+    with pytest.raises(InputError, match=problem):
+        list(read_tasks(tmp_path / "t.csv", columns=COLUMNS))
+
+
 def test_plain_numbers_in_other_columns_of_csv_are_numbers(tmp_path: Path) -> None:
     cells = {"3": 3, "-2": -2, "0.50": 0.5, "1234567890123456": "1234567890123456"}
     cells |= {text: text for text in ("", "007", "1e5", "3;5", "+1", ".5", "nan", "²")}

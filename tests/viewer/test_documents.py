@@ -158,6 +158,7 @@ def test_the_sums_of_a_response_can_be_redone_by_hand(letters: Path, tmp_path: P
     [
         (["-o", "run.sqlite"], 2, "is a file of the run"),
         (["-o", "no/such/folder.html"], 2, "does not exist"),
+        (["-o", "x.pdf"], 2, "name a file that ends in .html"),
         (["-o", "x.html", "--response", "ann/9"], 2, "there is no response"),
         (["-o", "x.html", "--response", "ann/0", "--most", 3], 2, "--most is about many"),
     ],

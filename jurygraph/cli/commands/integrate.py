@@ -45,4 +45,6 @@ def integrate(
             copy_files(content, folder)
     for path in sorted(folder.iterdir()):
         print_result(str(path))
-    print_message(f"next: jurygraph doctor --config {folder / 'jury.yaml'}; docs/training.md")
+    print_message(
+        f"next: jurygraph doctor --config {folder / 'jury.yaml'}, then read docs/training.md"
+    )

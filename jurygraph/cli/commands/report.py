@@ -9,6 +9,8 @@ from jurygraph.cli.render.text import print_message, progress
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 
+_ENDINGS = (".html", ".htm")
+
 
 def report(
     run: RunFolder,
@@ -39,6 +41,8 @@ def report(
         raise InputError("--most is about many responses; leave it out, or leave out --response")
     with closing(Run.open(run)) as stored_run:
         refuse_unwritable(output)
+        if not output.endswith(_ENDINGS) and not output.startswith("/dev/"):
+            raise InputError(f"{output}: the page is HTML; name a file that ends in .html")
         if response is None:
             page = _report_run(stored_run, most or pages.MOST)
         else:

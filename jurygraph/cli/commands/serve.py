@@ -86,7 +86,7 @@ def serve(
 ) -> None:
     """Serve rewards to trainers over HTTP.
 
-    POST /v1/score takes a task (or the id of one of --tasks) with its responses, and returns traces and rewards.
+    POST /v1/score takes a `task`, or the `task_id` of one of --tasks, with `responses`, and returns traces and rewards.
     /get_reward speaks to OpenRLHF, /rm to slime, /verify to NeMo Gym. /healthz, /readyz, /metrics and /openapi.json say
     how the server is, and what it takes. A failed judgement is never a 0 by accident: by `auto` it is null where the
     protocol has that, else the mean of its group (--group-size), else a 503.

@@ -16,10 +16,12 @@ from jurygraph.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from jurygraph.agents.data_analyzer import Alert
     from jurygraph.studies.report import Report
 
 _EVERY = 32
 _POLL_SECONDS = 0.5
+_ADVERSE = "ADVERSE"
 
 
 def watch(
@@ -74,8 +76,7 @@ def watch(
                 steps = monitor.steps_by_label(groups, step_label)
             alerts = map(analyzer.observe, monitor.analyzer_steps(steps))
             for alert in chain.from_iterable(alerts):
-                mark = "ADVERSE" if alert.adverse else "change "
-                line = f"{mark}  {escape_line(alert.sentence)}"
+                line = f"{_mark(alert):{len(_ADVERSE)}}  {escape_line(alert.sentence)}"
                 print_report(json, {"alert": alert.model_dump(mode="json")}, [line])
         is_complete = True
     except KeyboardInterrupt:
@@ -90,12 +91,18 @@ def watch(
     if analyzer.alerts:
         lines.insert(0, "")
     print_report(json, {"report": report.to_json()}, lines)
-    sentences = [alert.sentence for alert in analyzer.alerts]
-    output.write_files(replace(report, sections=[*sentences, *report.sections]))
+    marked = [f"{_mark(alert)}: {alert.sentence}" for alert in analyzer.alerts]
+    *tables, summary = report.sections
+    adverse_first = sorted(marked, key=lambda line: not line.startswith(_ADVERSE))
+    output.write_files(replace(report, sections=[summary, *adverse_first, *tables]))
     if not is_complete:
         raise typer.Exit(ExitCode.INTERRUPTED)
     if any(alert.adverse for alert in analyzer.alerts):
         raise typer.Exit(ExitCode.SOME_FAILED)
+
+
+def _mark(alert: "Alert") -> str:
+    return _ADVERSE if alert.adverse else "change"
 
 
 def _refuse_untested(run: "Path", report: "Report", can_split: bool) -> None:

@@ -104,6 +104,7 @@ class ReportOutput:
             )
         page = render_study(report, self.title, command_line.get(), pictures)
         write_output(str(self.html), [page.encode()])
+        print_message(f"wrote {self.html}")
 
 
 def report_command(study: Callable[..., Report | None]) -> Callable[..., None]:
