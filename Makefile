@@ -49,8 +49,11 @@ lock: $(VENV)/.dev
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras --upgrade --no-annotate \
 	    --custom-compile-command 'make lock' --quiet --output-file constraints.txt
 
+# `make demo ALL=--all` goes on with the other examples.
+ALL ?=
 demo: $(VENV)/.demo
-	$(BIN)/python examples/demo.py
+	rm -rf demo-run
+	$(BIN)/jurygraph demo $(ALL)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

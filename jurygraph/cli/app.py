@@ -28,6 +28,9 @@ class CommandEntry(NamedTuple):
 
 
 COMMANDS = {
+    "demo": CommandEntry(
+        "demo", "Show on real data what a reward can tell, without a key or a model."
+    ),
     "init": CommandEntry("setup", "Create a small project that runs as it is."),
     "doctor": CommandEntry("setup", "Check models, keys, extras and write access."),
     "profiles": CommandEntry("annotate", "Read profiles in text as constraints, with a model."),

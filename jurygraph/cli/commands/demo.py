@@ -1,0 +1,226 @@
+"""`jurygraph demo`: three examples, scored here, in three findings each; and the page of one low reward."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import webbrowser
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from jurygraph.cli.options import argument
+from jurygraph.cli.output_files import write_output
+from jurygraph.cli.render.text import escape_line, print_message, print_result, progress
+from jurygraph.cli.scoring import ScoreOptions, open_job, score_remaining
+from jurygraph.cli.streams import redirect_stdout_to_stderr
+from jurygraph.concurrency import new_event_loop
+from jurygraph.errors import InputError
+from jurygraph.messages import shell_quote, shorten
+from jurygraph.runs.integrity.verification import verify
+from jurygraph.runs.run import Run
+
+if TYPE_CHECKING:
+    from jurygraph.runs.reports.summary import Summary
+    from jurygraph.schema import Trace
+
+_PACKAGE = Path(__file__).parents[2]
+_EXAMPLES = (_PACKAGE / "examples", _PACKAGE.parent / "examples")
+"""The folder of examples in a wheel, which has the three that are scored here, and in a checkout, which has all."""
+_OTHERS = "others.py"
+_MOST_CHARACTERS = 150
+
+
+class Findings(NamedTuple):
+    """What a run shows, in three lines, and the response that most of it is about."""
+
+    lines: list[str]
+    response: str
+
+
+class Example(NamedTuple):
+    """An example of `examples/`: what it is in a sentence, its files, and how its findings are read from its run."""
+
+    sentence: str
+    tasks: str
+    config: str
+    read_findings: "Callable[[Run, Summary], Findings]"
+
+
+def demo(
+    folder: Annotated[Path, argument("DIR", "Folder for the runs.")] = Path("demo-run"),
+    every: Annotated[
+        bool, typer.Option("--all", help="Go on with the other examples of the repository.")
+    ] = False,
+) -> None:
+    """Show on real data what a reward can tell, without a key or a model.
+
+    Solutions to maths problems, plans for group trips, and texts under rubrics with graphs are scored into runs in DIR
+    (demo-run). The page of the mistaken solution with the lowest reward is written beside them, and opened where there
+    is a browser. --all goes on with conversations, a gamed reward, a small model as a judge, and reviewers.
+
+    \b
+    Example:
+        jurygraph demo
+        jurygraph demo my-demo
+    """
+    examples = _find_examples(every)
+    found = {}
+    for name, example in EXAMPLES.items():
+        run = folder / name
+        summary = _score(examples, example, run)
+        with closing(Run.open(run)) as stored_run:
+            found[name] = example.read_findings(stored_run, summary)
+        print_result(f"{name}: {example.sentence}")
+        for line in found[name].lines:
+            print_result(f"  → {escape_line(shorten(line, _MOST_CHARACTERS))}")
+    page = _write_page(folder, found["maths"].response)
+    if every:
+        _run_others(examples, folder)
+    print_result(f"\n{found['maths'].response}, from its text to its reward: {page}")
+    print_result(f"every response, in a browser: jurygraph view {shell_quote(folder / 'maths')}")
+    print_result("a project of your own:        jurygraph init my-jury")
+    _open_in_browser(page)
+
+
+def _find_examples(every: bool) -> Path:
+    """Return the folder of the examples. Raises `InputError` where `every` needs those that a wheel does not have."""
+    for folder in _EXAMPLES:
+        if (folder / (_OTHERS if every else "maths")).exists():
+            return folder
+    if every:
+        raise InputError("--all: needs the examples of the repository; run it in a checkout of it")
+    raise InputError(f"{_EXAMPLES[0]}: is missing; install jurygraph again")
+
+
+def _score(examples: Path, example: Example, run: Path) -> "Summary":
+    """Score an example into a run; what an earlier demo has scored is kept."""
+    options = ScoreOptions(
+        tasks=str(examples / example.tasks), config=examples / example.config, run=run
+    )
+    runner = asyncio.Runner(loop_factory=new_event_loop)
+    with redirect_stdout_to_stderr(), open_job(options) as opened, runner:
+        if not opened.stored.is_finished:
+            score_remaining(opened, runner)
+        return opened.totals.summary
+
+
+def _write_page(folder: Path, response: str) -> Path:
+    from jurygraph.viewer.report import report_response  # lazily: it loads Jinja
+
+    page = folder / "lowest.html"
+    with closing(Run.open(folder / "maths")) as run:
+        write_output(str(page), [report_response(run, response).encode()])
+    return page
+
+
+def _run_others(examples: Path, folder: Path) -> None:
+    sys.stdout.flush()
+    done = subprocess.run([sys.executable, str(examples / _OTHERS), str(folder)], check=False)
+    if done.returncode:
+        raise InputError(f"{examples / _OTHERS}: ended with exit code {done.returncode}, see above")
+
+
+def _open_in_browser(page: Path) -> None:
+    """Open the page where somebody sits before a screen: a browser of texts would take the terminal."""
+    has_screen = sys.platform in ("darwin", "win32") or any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
+    )
+    if sys.stdout.isatty() and has_screen and webbrowser.open(page.resolve().as_uri()):
+        print_message("opened in the browser")
+
+
+def _describe_means(summary: "Summary", *agents: str) -> str:
+    means = {name: row.mean for name, row in summary.agents.items()}
+    return ", ".join(f"{agent} {means[agent]:.2f}" for agent in agents)
+
+
+def _read_maths(run: Run, summary: "Summary") -> Findings:
+    """Return the means, why the lowest reward with a quoted mistake is low, and what a verification finds."""
+    mistaken = [trace for trace in run.traces() if _has_quoted_mistake(trace)]
+    lowest = min(mistaken, key=lambda trace: trace.reward.partial)
+    explanation = run.explain(lowest.response_id)
+    lost = [line.reason for line in explanation.lines if line.has_loss and line.reason]
+    with progress("verifying", run.ledger.count, "records") as report:
+        verified = verify(run, report)
+    means = _describe_means(summary, "175b_verification", "6b_finetuning")
+    lines = [
+        f"the larger model's solutions earn more, for more of them are right: {means}, of 2.5",
+        f"a low reward says why: {lowest.reward.partial:.2f}, for {'; '.join(lost[:2])}",
+        f"{verified.traces} rewards, computed again from their verdicts, are the same to the last bit",
+    ]
+    return Findings(lines, lowest.response_id)
+
+
+def _has_quoted_mistake(trace: "Trace") -> bool:
+    return any(
+        verdict.evaluator == "maths.calculation" and verdict.evidence for verdict in trace.verdicts
+    )
+
+
+def _read_trip(run: Run, summary: "Summary") -> Findings:
+    """Return what planted faults cost, who in the group pays for one and why, and the weights of its people."""
+    fault = "cuisine-dropped"
+    faulty = next(trace for trace in run.traces() if trace.agent == fault)
+    group = [member.trace for member in run.group_with(faulty.response_id)]
+    (reference,) = [trace for trace in group if trace.agent == "reference"]
+    before = reference.reward.parts["stakeholders"]
+    after = faulty.reward.parts["stakeholders"]
+    person = min(after, key=lambda name: after[name] - before[name])
+    reason = next(
+        verdict.reason
+        for verdict in faulty.verdicts
+        if verdict.stakeholder == person and verdict.met is False
+    )
+    (spec,) = run.decision_of(faulty.task_id).specs
+    weights = ", ".join(f"{name} {use.input_weight:.2f}" for name, use in spec.inputs.items())
+    faults = [agent for agent in summary.agents if agent not in ("reference", None)]
+    lines = [
+        f"every fault costs: {_describe_means(summary, 'reference', *map(str, faults))}",
+        f"who pays is named: {person}, {before[person]:.2f} → {after[person]:.2f}: {reason}",
+        f"weights follow from what each person asks for, before a plan is read: {weights}",
+    ]
+    return Findings(lines, faulty.response_id)
+
+
+def _read_rubric(run: Run, summary: "Summary") -> Findings:
+    """Return the mean rewards, the credit that a graph keeps back, for one criterion and over all responses."""
+    from jurygraph.studies.credit import read_sheets, report
+
+    assert summary.lowest is not None, "the example has responses"
+    (term,) = run.explain(summary.lowest).lines
+    unsupported = next(part for part in term.parts if " × " in part.note)
+    sheets = read_sheets(run, lambda count: None)
+    credit = report(sheets, random_graphs=1).figures["methods"]
+    flat, gear = (credit[rule]["leakage"]["value"] for rule in ("flat", "gear"))
+    lines = [
+        f"texts that only look right earn less: {_describe_means(summary, 'sound', 'partial', 'hollow')}",
+        f"a criterion counts as far as what it depends on: {unsupported.names[0]} {unsupported.note}",
+        f"unearned credit falls from {flat:.1%} of a rubric's weight (weighted mean) to {gear:.1%} (graph)",
+    ]
+    return Findings(lines, summary.lowest)
+
+
+EXAMPLES = {
+    "maths": Example(
+        "400 solutions to maths problems, graded by answer, arithmetic and form",
+        "maths/tasks.jsonl",
+        "maths/jury.yaml",
+        _read_maths,
+    ),
+    "trip": Example(
+        "plans for ten group trips, each with one planted fault but the reference",
+        "group_trip/tasks.jsonl.gz",
+        "group_trip/jury.yaml",
+        _read_trip,
+    ),
+    "rubric": Example(
+        "60 texts under rubrics whose criteria depend on each other",
+        "rubric/tasks.jsonl.gz",
+        "rubric/read.yaml",
+        _read_rubric,
+    ),
+}
