@@ -43,7 +43,7 @@ from tests.pages import (
 README = read_page("README.md")
 TOUR = read_page("docs/tour.md")
 PYTHON = read_page("docs/python.md")
-DEMO = re.compile(r"^<!-- from: make demo -->\n```text\n(.*?)```\n", re.DOTALL | re.MULTILINE)
+DEMO = re.compile(r"^<!-- from: jurygraph demo -->\n```text\n(.*?)```\n", re.DOTALL | re.MULTILINE)
 SNIPPET = re.compile(r"```python\n(.*?)```(?:\n```text\n(.*?)```)?", re.DOTALL)
 JUDGES = """
 import jurygraph as jg
@@ -120,11 +120,10 @@ def score_example(folder: Path, config: str, out: str) -> None:
 
 
 def for_readme(folder: Path) -> None:
-    """The files that the README says to save, and its table of answers."""
+    """The files that the README says to save."""
     (folder / "tone.py").write_text(blocks(README, "python")[0], encoding="utf-8")
-    for name, config in zip(("judge.yaml", "jury.yaml"), blocks(README, "yaml"), strict=True):
-        (folder / name).write_text(config, encoding="utf-8")
-    (folder / "answers.csv").write_text("question,answer\n2 + 2?,Four.\n", encoding="utf-8")
+    (config,) = blocks(README, "yaml")
+    (folder / "jury.yaml").write_text(config, encoding="utf-8")
     copy_examples(folder)
 
 
@@ -260,8 +259,11 @@ def for_preference(folder: Path) -> None:
 
 
 def for_safety(folder: Path) -> None:
-    """The README's judge."""
-    (folder / "jury.yaml").write_text(blocks(README, "yaml")[0], encoding="utf-8")
+    """The judge of the template, with a model."""
+    config = (ROOT / "jurygraph/cli/templates/judge/jury.yaml").read_text(encoding="utf-8")
+    model = f"model: openai-compatible:{SERVER}#qwen"
+    written = config.replace("model: none", model, 1)
+    (folder / "jury.yaml").write_text(written, encoding="utf-8")
 
 
 def answer_anything(body: dict[str, Any], number: int) -> Answer:
@@ -398,20 +400,20 @@ def test_a_table_becomes_explained_rewards_with_three_commands_and_fifteen_lines
 
 
 def test_the_readme_is_followed(tmp_path: Path) -> None:
-    """Its evaluator has ten lines, tells responses apart, and gives nothing for silence."""
+    """Its table is judged for what the dry run said, and its evaluator tells responses apart."""
     for_readme(tmp_path)
     page = DEMO.sub("", README)
     assert page != README
-    asked: list[int] = []
+    asked: list[str] = []
 
     def answer(body: dict[str, Any], number: int) -> Answer:
-        asked.append(number)
+        asked.extend(items_of(body))
         return answer_anything(body, number)
 
     followed = follow(page, tmp_path, answer)
     (estimated,) = (line for line in commands(README) if "--dry-run" in line)
-    assert re.findall(r"^calls +(\d+)", followed[estimated].printed, re.MULTILINE) == ["1"]
-    assert len(asked) == 1, "the dry run sends nothing"
+    assert re.findall(r"^calls +(\d+)", followed[estimated].printed, re.MULTILINE) == ["6"]
+    assert len([item for item in asked if item != "score"]) == 6 * 3, "the dry run sends nothing"
     shown = type_line("jurygraph show run --json", tmp_path).printed.splitlines()
     traces = {
         trace["response_id"]: trace["reward"]["components"]["patient"]
@@ -420,7 +422,7 @@ def test_the_readme_is_followed(tmp_path: Path) -> None:
     assert set(traces.values()) == {0.0, 0.5, 1.0}
     assert traces["cake/silent"] == 0.0
     assert len(blocks(README, "python")[0].splitlines()) <= 10
-    assert len(README.splitlines()) <= 120
+    assert len(README.splitlines()) <= 140
 
 
 @pytest.mark.exhaustive
@@ -429,20 +431,15 @@ def test_the_tour_is_followed_after_the_readme(tmp_path: Path) -> None:
     attack = next(
         line
         for line in commands(TOUR)
-        if line.startswith("jurygraph attack --config judge.yaml --gate")
+        if line.startswith("jurygraph attack --config my-judge/jury.yaml") and "--gate" in line
     )
-    followed = follow(DEMO.sub("", README) + TOUR, tmp_path, answer_anything, skipped=(attack,))
-    assert len(followed) == 41
+    follow(DEMO.sub("", README) + TOUR, tmp_path, answer_anything, skipped=(attack,))
 
 
-@pytest.mark.exhaustive
-def test_the_demo_begins_with_the_finding_of_the_readme(tmp_path: Path) -> None:
-    copy_examples(tmp_path)
-    done = type_line(
-        'python -c "from examples import demo; demo.OUT.mkdir(); demo.maths()"', tmp_path
-    )
-    (finding,) = DEMO.findall(README)
-    require_shown(finding, done.printed)
+@pytest.mark.landing
+def test_the_demo_begins_with_the_findings_of_the_readme(tmp_path: Path) -> None:
+    (findings,) = DEMO.findall(README)
+    require_shown(findings, type_line("jurygraph demo", tmp_path).printed)
 
 
 def test_the_scripts_of_the_tour_print_rewards_with_their_reasons(tmp_path: Path) -> None:
