@@ -99,18 +99,45 @@ def sha256_of(path: Path) -> str:
 
 
 def missing_column_error(
-    location: str, columns: Sequence[str], present: Sequence[str]
+    location: str, columns: Sequence[str], present: Sequence[str], option: str | None = None
 ) -> InputError:
-    """Return the error that a table lacks a column, or all of several, with the nearest of the `present` ones."""
+    """Return the error that a table lacks a column, or all of several, with the nearest of the `present` ones.
+
+    `option` is that with which a user says which column is meant.
+    """
     guesses = [did_you_mean(column, present) for column in columns]
     guess = next(filter(None, guesses), None)
-    hint = f"name one that is there: {shorten(', '.join(present), 200)}"
-    if any(_NUMERAL.fullmatch(name) for name in present):
-        hint = "the first line has values, and no names of columns; write them above it"
+    listed = shorten(", ".join(present), 200)
+    hint = f"name one that is there: {listed}"
+    if option is not None:
+        hint = f"name one that is there with {option}: {listed}"
+    if has_values(present):
+        hint = _no_header_hint(listed)
     if guess is not None:
-        hint = f"{guess} If not, {hint}" if len(columns) > 1 else guess
+        is_sure = len(columns) == 1 and option is None
+        hint = guess if is_sure else f"{guess} If not, {hint}"
     names = " or ".join(map(quote, columns))
     return InputError(f"{location}: has no column {names}; {hint}")
+
+
+_VALUE_WORDS = frozenset(
+    "true false yes no pass passed fail failed met unmet correct incorrect".split()
+)
+_LONGEST_NAME = 120
+
+
+def has_values(header: Sequence[str]) -> bool:
+    """Return whether what should be names of columns looks like a row: it has a number, a decision or a long text."""
+    return any(
+        _NUMERAL.fullmatch(name) or name.casefold() in _VALUE_WORDS or len(name) > _LONGEST_NAME
+        for name in header
+    )
+
+
+def _no_header_hint(listed: str) -> str:
+    return (
+        f"the first row is read as names of columns, and has values: {listed}; write names above it"
+    )
 
 
 def to_json_values(row: Mapping[Any, Any]) -> TableRow:
@@ -185,7 +212,10 @@ def _check_columns(path: Path, columns: list[str]) -> None:
             problem = "leaves a column without a name"
             if name:
                 problem = f"names column {quote(name)} twice"
-            raise InputError(f"{path}, line 1: {problem}; the first line names each column once")
+            remedy = "the first line names each column once"
+            if has_values(columns):
+                remedy = _no_header_hint(shorten(", ".join(columns), 200))
+            raise InputError(f"{path}, line 1: {problem}; {remedy}")
         if "\0" in name:
             raise InputError(
                 f"{path}, line 1: holds a NUL byte, as UTF-16 does; save the file as UTF-8"

@@ -279,14 +279,24 @@ def status_of(verdict: RecordedVerdict) -> str:
     return "unsupported" if verdict.is_worst_case else JUDGED
 
 
-def read_labels(source: str, runs: Sequence[RunJudgements]) -> FileRows[JudgedLabel]:
+def read_labels(
+    source: str,
+    runs: Sequence[RunJudgements],
+    columns: Mapping[str, str] = {},
+    options: Mapping[str, str] = {},
+) -> FileRows[JudgedLabel]:
     """Return the labels in a file, or those that `label.NAME` names of the runs' responses, as if a file had them.
+
+    `columns` and `options` are those of `read_judged_labels`.
 
     Raises `InputError` for a file that cannot be read, if no response has such a label, if runs have different ones for
     a response, or if one is neither a number nor true or false.
     """
     if not source.startswith(_LABEL_COLUMN):
-        return read_judged_labels(source)
+        return read_judged_labels(source, columns, options)
+    for field_name in columns:
+        option = options.get(field_name, "columns")
+        raise InputError(f"{option}: is for a file of labels, and {source} is a label of the runs")
     name = source.removeprefix(_LABEL_COLUMN)
     by_response: dict[str, tuple[str, JudgedLabel]] = {}
     for run in runs:

@@ -16,6 +16,7 @@ import typer
 
 from jurygraph.cli.commands.rescore import SettingsOption
 from jurygraph.cli.options import (
+    RATING_COLUMN_OPTIONS,
     AgentColumn,
     AsJson,
     AsMarkdown,
@@ -118,12 +119,12 @@ def agreement(
     \b
     Example:
         jurygraph study agreement ratings.csv
-        jurygraph study agreement votes.csv --item id --reviewer who --score stars --level interval
+        jurygraph study agreement votes.csv --id-column id --reviewer-column who --target-column stars --level interval
     """
     from jurygraph.studies.agreement import report
 
     columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
-    return report([read_ratings(path, columns) for path in ratings], level)
+    return report([read_ratings(path, columns, RATING_COLUMN_OPTIONS) for path in ratings], level)
 
 
 @study_command
@@ -379,6 +380,9 @@ def _write_presentations(
 def judge(
     runs: RunFolders,
     labels: Annotated[str, option("F", "Labels of people: a file, or label.NAME of the runs.")],
+    item: ItemColumn = None,
+    target: ScoreColumn = None,
+    reviewer: ReviewerColumn = None,
     split: Annotated[str | None, option("S", "Use the labels of this split only.")] = None,
     consensus: Annotated[
         bool,
@@ -422,7 +426,8 @@ def judge(
     )
     thresholds = parse_gate(gate, judge_study.GATE_NAMES, _GATE_EXAMPLE)
     judged = read_runs(runs, judge_study.read_judgements)
-    people_labels = judge_study.read_labels(labels, judged)
+    columns = named_columns(id=item, target=target, reviewer=reviewer)
+    people_labels = judge_study.read_labels(labels, judged, columns, RATING_COLUMN_OPTIONS)
     studies = judge_study.join_labels(judged, people_labels, split, consensus)
     report = judge_study.report(studies, need)
     output.write(report)
@@ -619,7 +624,7 @@ def reviewers(
     \b
     Example:
         jurygraph study reviewers ratings.csv --items texts.jsonl
-        jurygraph study reviewers votes.csv --item id --judges item-mean,rater-offset --json
+        jurygraph study reviewers votes.csv --id-column id --judges item-mean,rater-offset --json
         jurygraph study reviewers ratings.csv --run scored --min-confidence 0 --reduce mean
         jurygraph study reviewers ratings.csv --judges zero-shot,personalized --model M --out runs --dry-run
     """
@@ -662,7 +667,7 @@ class _ReviewerStudy:
         from jurygraph.studies.agreement import read_parts
         from jurygraph.studies.reviewers import plan_runs, texts_of
 
-        self._file = read_ratings(ratings, columns)
+        self._file = read_ratings(ratings, columns, RATING_COLUMN_OPTIONS)
         item_texts = {} if items is None else read_texts(items)
         self._texts = texts_of(self._file, item_texts)
         self._shots = [_parse_count(count) for count in split_names(shots)]
