@@ -9,7 +9,7 @@ from typing import Any
 from jurygraph.decision.turns import fold_turns
 from jurygraph.runs.run import Run
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Verdict
-from jurygraph.studies.judge import read_judgements
+from jurygraph.studies.judgements import read_judgements
 from jurygraph.studies.reliability import read_scores
 from jurygraph.testing import ScriptedJudge
 from tests.command import run_command

@@ -1,0 +1,293 @@
+"""Judgements of the responses and pairs of runs, by judge, and the questions that people's labels name.
+
+A study of labels asks for these by the id of a response; a judge is a question with its evaluator and model.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from operator import attrgetter
+from statistics import fmean
+from typing import NamedTuple
+
+from jurygraph.display import ProgressCallback
+from jurygraph.errors import InputError
+from jurygraph.messages import did_you_mean, join_names, quote
+from jurygraph.runs.run import Run
+from jurygraph.schema import RecordedVerdict, Trace
+from jurygraph.schema.rating import JudgedLabel
+from jurygraph.schema.verdict import MET_THRESHOLD
+from jurygraph.sources.ratings import FileRows
+from jurygraph.studies.pairs import choice_of, scores_by_order
+from jurygraph.studies.units import unit_of
+
+UNIT = (0.0, 1.0)
+
+JUDGED = "judged"
+REWARD = "reward"
+"""The question whose answers are the rewards of a run, for labels that name it."""
+
+
+class Judge(NamedTuple):
+    """Identity of a judge: a question of a run, its evaluator, the model that replied, and for whom it judges.
+
+    Of several judges, `model` is the name among the config's `models`.
+    """
+
+    run: str
+    question: str
+    evaluator: str
+    model: str | None = None
+    reviewer: str | None = None
+
+    @property
+    def name(self) -> str:
+        """A short name: question, evaluator, model and reviewer, each where it says something."""
+        parts = [] if self.question.startswith(self.evaluator) else [self.evaluator]
+        parts += [part for part in (self.model, self.reviewer) if part is not None]
+        return f"{self.question} ({', '.join(parts)})" if parts else self.question
+
+
+class Judgement(NamedTuple):
+    """A judge's view of a response, or of a pair: `status` is `judged`, or the reason why there is no score.
+
+    `task` names the task, or the group of tasks that it belongs to: their responses resemble each other. A pair's score
+    is that of its first response, and `native` 1 if both orders prefer it, 0 if both prefer the other
+    one, else 0.5. `is_flipped` if the orders differ; None unless both were judged.
+    """
+
+    task: str
+    status: str
+    score: float | None = None
+    decision: float | None = None
+    native: float | None = None
+    scale: tuple[float, float] | None = None
+    choices: tuple[float, ...] = ()
+
+
+_JudgementsByJudge = Mapping[Judge, Mapping[str, Judgement]]
+
+
+@dataclass(frozen=True)
+class RunJudgements:
+    """All judgements of a run: by judge and response, with the lengths and own labels of the responses.
+
+    `rewards` are the rewards as judgements, by response.
+    """
+
+    run: str
+    by_judge: Mapping[Judge, Mapping[str, Judgement]]
+    lengths: Mapping[str, int | None]
+    labels: Mapping[str, Mapping[str, object]]
+    rewards: Mapping[str, Judgement] = field(default_factory=dict)
+
+    def judgements_of(self, questions: Collection[str | None]) -> _JudgementsByJudge:
+        """Return the judgements by judge, with those of the reward only if `questions` has it and no judge is it."""
+        has_question = any(judge.question == REWARD for judge in self.by_judge)
+        if REWARD not in questions or has_question or not self.rewards:
+            return self.by_judge
+        return {**self.by_judge, Judge(self.run, REWARD, REWARD): self.rewards}
+
+
+def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) -> RunJudgements:
+    """Return the judgements of a run's responses and pairs of them; `advance` is called with 1 for each task.
+
+    Several samples of a judge are one judgement, by their mean, and so are both orders of a pair; its verdicts on the
+    turns of a response are one, with the value that its reward counts. Verdicts on variants are not read.
+
+    Raises `TraceMismatch` if a record of the run has been changed.
+    """
+    by_judge: dict[Judge, dict[str, Judgement]] = {}
+    lengths: dict[str, int | None] = {}
+    labels: dict[str, Mapping[str, object]] = {}
+    rewards: dict[str, Judgement] = {}
+    for group in run.group_records():
+        scopes = {
+            question.id: question.scope for question in run.survey_outline_of(group.key).questions
+        }
+        pairs: dict[tuple[Judge, str], list[RecordedVerdict]] = {}
+        cluster = unit_of(run, group.key)
+        stored = list(run.group(group))
+        order = {trace.response_id: place for place, (trace, _) in enumerate(stored)}
+        for trace, response in stored:
+            lengths[trace.response_id] = None if response is None else len(response.text)
+            labels[trace.response_id] = trace.labels
+            rewards[trace.response_id] = _reward_judgement(cluster, trace.reward.value)
+            for judge, verdicts in _verdicts_by_judge(run, trace).items():
+                if scopes[judge.question] != "pair":
+                    by_judge.setdefault(judge, {})[trace.response_id] = _summarize(
+                        cluster, verdicts
+                    )
+                    continue
+                for verdict in verdicts:
+                    if verdict.responses:
+                        pair = pair_name(*sorted(verdict.responses, key=order.__getitem__))
+                        pairs.setdefault((judge, pair), []).append(verdict)
+        for (judge, pair), verdicts in pairs.items():
+            by_judge.setdefault(judge, {})[pair] = _summarize_pair(cluster, pair, verdicts)
+        advance(1)
+    _share_unasked(by_judge)
+    return RunJudgements(str(run.folder), by_judge, lengths, labels, rewards)
+
+
+def _reward_judgement(task: str, reward: float | None) -> Judgement:
+    if reward is None:
+        return Judgement(task, "failed")
+    return Judgement(task, JUDGED, reward, float(reward >= MET_THRESHOLD))
+
+
+def pair_name(first: str, second: str) -> str:
+    """Return the name of a pair of responses, from which `responses_of` reads them."""
+    return f"{first}\t{second}"
+
+
+def responses_of(name: str) -> list[str]:
+    """Return the one or two responses of a row's name."""
+    return name.split("\t")
+
+
+def _verdicts_by_judge(run: Run, trace: Trace) -> dict[Judge, list[RecordedVerdict]]:
+    models = {call.id: call.model for call in trace.calls}
+    by_judge: dict[Judge, list[RecordedVerdict]] = {}
+    for verdict in run.verdicts_about(trace, attrgetter("judge")):
+        if verdict.responses in ((), (trace.response_id,)) or len(verdict.responses) == 2:
+            # A failed verdict has no call of its own, but those that were tried.
+            used = [
+                models[call]
+                for call in (verdict.call, *(use.id for use in verdict.calls))
+                if call in models
+            ]
+            name = verdict.judge or (used[0] if used else None)
+            by_judge.setdefault(
+                Judge(str(run.folder), verdict.question, verdict.evaluator, name, verdict.reviewer),
+                [],
+            ).append(verdict)
+    return by_judge
+
+
+def _share_unasked(by_judge: dict[Judge, dict[str, Judgement]]) -> None:
+    """Give judgements without a request to a model, such as those by a gate, to every model of the question."""
+    for judge in [judge for judge in by_judge if judge.model is None]:
+        models = [
+            other
+            for other in by_judge
+            if other.model is not None and other._replace(model=None) == judge
+        ]
+        if models:
+            unasked = by_judge.pop(judge)
+            for other in models:
+                by_judge[other] = unasked | by_judge[other]
+
+
+def _summarize(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
+    judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED]
+    if not judged:
+        return Judgement(task, status_of(verdicts[0]))
+    score = fmean(verdict.score for verdict in judged if verdict.score is not None)
+    decided = [verdict.counts_as_met for verdict in judged]
+    scale = judged[0].scale
+    natives = [
+        float(verdict.native) for verdict in judged if isinstance(verdict.native, int | float)
+    ]
+    native = fmean(natives) if scale is not None and len(natives) == len(judged) else None
+    return Judgement(task, JUDGED, score, float(fmean(decided) >= MET_THRESHOLD), native, scale)
+
+
+def _summarize_pair(task: str, pair: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
+    """Return the judgement of a pair from the side of its first response; an order that failed is no half answer."""
+    first = responses_of(pair)[0]
+    judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED]
+    asked_orders = {verdict.responses[0] for verdict in verdicts}
+    if {verdict.responses[0] for verdict in judged} < asked_orders:
+        return Judgement(
+            task, next(status for status in map(status_of, verdicts) if status != JUDGED)
+        )
+    orders = scores_by_order(first, judged)
+    choice = choice_of(chain(*orders))
+    choices = tuple(map(choice_of, orders)) if len(orders) > 1 else ()
+    return Judgement(task, JUDGED, fmean(map(fmean, orders)), choice, choice, UNIT, choices)
+
+
+def status_of(verdict: RecordedVerdict) -> str:
+    """Return `judged`, or the reason why a verdict has no score that counts."""
+    if verdict.gated_by is not None:
+        return "gated"
+    if verdict.status != "ok":
+        return verdict.status
+    return "unsupported" if verdict.is_worst_case else JUDGED
+
+
+PlacedLabels = Sequence[tuple[str, JudgedLabel]]
+
+
+def refuse_unknown_responses(
+    runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel], chosen: PlacedLabels
+) -> None:
+    responses = {response for run in runs for response in run.lengths}
+    for place, label in chosen:
+        for name, value in (("id", label.id), ("other", label.other)):
+            if value is None or value in responses:
+                continue
+            names = ", ".join(run.run for run in runs)
+            hint = did_you_mean(value, sorted(responses)) or f"name a response of {names}"
+            location = f"{labels.path}, {place}, field {labels.columns[name]}"
+            raise InputError(f"{location}: there is no response {quote(value)}; {hint}")
+
+
+def resolve_questions(
+    runs: Sequence[RunJudgements],
+    labels: FileRows[JudgedLabel],
+    chosen: PlacedLabels,
+    question: str | None,
+) -> PlacedLabels:
+    """Return the labels with the ids of their questions; those that name none are of `question`, if there is one.
+
+    Raises `InputError` for a name that is no question's, or several'.
+    """
+    reviewers: dict[str, str | None] = {}
+    asked: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for judge, judgements in run.judgements_of((REWARD,)).items():
+            reviewers[judge.question] = judge.reviewer
+            for name in judgements:
+                for response in responses_of(name):
+                    asked.setdefault(response, {})[judge.question] = None
+    resolved = []
+    for place, label in chosen:
+        name = question if label.question is None else label.question
+        if name is not None:
+            of_reviewer = [
+                known
+                for known in asked.get(label.id, {})
+                if label.reviewer is None or reviewers[known] in (None, label.reviewer)
+            ]
+            meant = _questions_named(name, of_reviewer) or _questions_named(name, reviewers)
+            if len(meant) != 1:
+                field_name = labels.columns.get("question", "question")
+                location = f"{labels.path}, {place}, field {field_name}"
+                if label.question is None:
+                    location = "--question"
+                raise InputError(f"{location}: {_describe_question(name, meant, reviewers)}")
+            label = label.model_copy(update={"question": meant[0]})
+        resolved.append((place, label))
+    return resolved
+
+
+def _questions_named(name: str, questions: Iterable[str]) -> list[str]:
+    """Return the questions whose id is the name, else those of which it is the last part, with or without a member."""
+    ids = list(questions)
+    if name in ids:
+        return [name]
+    ends = (f"/{name}", f".{name}")
+    return [
+        known for known in ids if known.endswith(ends) or known.partition("@")[0].endswith(ends)
+    ]
+
+
+def _describe_question(name: str, meant: Sequence[str], questions: Iterable[str]) -> str:
+    if meant:
+        return f"{quote(name)} is the end of several questions; write one of {', '.join(meant)}"
+    known = list(questions)
+    ends = [question.rpartition("/")[2] for question in known]
+    hint = did_you_mean(name, [*known, *ends]) or f"there are {join_names(known)}"
+    return f"there is no question {quote(name)}; {hint}"
