@@ -55,7 +55,7 @@ _MAX_WORKBOOK_RATIO = 100  # of the bytes of a part, unpacked, to those of the f
 _MAX_REPEATED_TAGS = 1_000_000
 _MAX_SHEET_ROWS = 1_048_576  # as in Excel
 _MAX_SHEET_COLUMNS = 16_384
-_NUMERAL = re.compile(r"[-+]?\d+([.,]\d+)?")
+_VALUE = re.compile(r"[-+]?\d+([.,]\d+)?|true|false|yes|no|(un)?met|(in)?correct", re.IGNORECASE)
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
 
@@ -120,18 +120,9 @@ def missing_column_error(
     return InputError(f"{location}: has no column {names}; {hint}")
 
 
-_VALUE_WORDS = frozenset(
-    "true false yes no pass passed fail failed met unmet correct incorrect".split()
-)
-_LONGEST_NAME = 120
-
-
 def has_values(header: Sequence[str]) -> bool:
-    """Return whether what should be names of columns looks like a row: it has a number, a decision or a long text."""
-    return any(
-        _NUMERAL.fullmatch(name) or name.casefold() in _VALUE_WORDS or len(name) > _LONGEST_NAME
-        for name in header
-    )
+    """Return whether what should be names of columns looks like a row: it has a number or a decision."""
+    return any(map(_VALUE.fullmatch, header))
 
 
 def _no_header_hint(listed: str) -> str:
@@ -306,7 +297,9 @@ def _read_xlsx(path: Path) -> Iterator[PlacedRow]:
         try:
             _refuse_large_workbook(path, file)
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-            yield from _sheet_rows(path, book.worksheets[0])
+            # Formulas instead of their values: an empty value with a formula was never computed.
+            formulas = openpyxl.load_workbook(file, read_only=True).worksheets[0]
+            yield from _sheet_rows(path, book.worksheets[0], formulas)
         except (InputError, MemoryError):
             raise
         except Exception as error:  # noqa: BLE001 - openpyxl raises anything over a damaged file
@@ -341,7 +334,7 @@ def _count_tags(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> int:
     return number
 
 
-def _sheet_rows(path: Path, sheet: Any) -> Iterator[PlacedRow]:
+def _sheet_rows(path: Path, sheet: Any, formulas: Any) -> Iterator[PlacedRow]:
     header = next(sheet.iter_rows(max_row=1, max_col=_MAX_SHEET_COLUMNS, values_only=True), ())
     columns = ["" if name is None else str(name) for name in header]
     while columns and not columns[-1]:
@@ -350,13 +343,25 @@ def _sheet_rows(path: Path, sheet: Any) -> Iterator[PlacedRow]:
         return
     _check_columns(path, columns)
     # openpyxl yields each row up to the number that a row claims to have.
-    rows = sheet.iter_rows(
-        min_row=2, max_row=_MAX_SHEET_ROWS + 1, max_col=len(columns), values_only=True
-    )
+    bounds = {"min_row": 2, "max_row": _MAX_SHEET_ROWS + 1, "max_col": len(columns)}
+    rows = sheet.iter_rows(**bounds, values_only=True)
+    # Read only as far as the last empty cell.
+    formula_rows = enumerate(formulas.iter_rows(**bounds, values_only=True), start=2)
     for number, values in enumerate(rows, start=2):
         if number > _MAX_SHEET_ROWS:
             problem = f"has a row beyond {_MAX_SHEET_ROWS:,}, where Excel ends"
             raise InputError(f"{path}: {problem}; save it again as .xlsx")
+        if None in values:
+            contents = next((row for other, row in formula_rows if other == number), ())
+            for column, value, content in zip(columns, values, contents, strict=False):
+                if value is None and content is not None:
+                    place = (
+                        f"{path}, sheet {quote(sheet.title)}, row {number}, column {quote(column)}"
+                    )
+                    problem = "has a formula without a computed value"
+                    raise InputError(
+                        f"{place}: {problem}; open the file in a spreadsheet and save it"
+                    )
         if any(value is not None for value in values):
             missing = len(columns) - len(values)
             row = dict(zip(columns, [*values, *[None] * missing], strict=True))

@@ -38,7 +38,6 @@ from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows, read_judged_labels
 from jurygraph.studies.judgements import (
-    REWARD,
     UNIT,
     Judge,
     Judgement,
@@ -185,7 +184,7 @@ def join_labels(
     Raises `InputError` for an unknown response, an unknown or ambiguous question, no label of `split`, no judge with a
     label, a target off the judge's scale, or too few labels for a consensus.
     """
-    chosen = [
+    chosen: PlacedLabels = [
         (place, label) for place, label in labels.rows if split is None or label.split == split
     ]
     if not chosen:
@@ -194,16 +193,15 @@ def join_labels(
         )
     refuse_unknown_responses(runs, labels, chosen)
     chosen = resolve_questions(runs, labels, chosen, question)
-    questions = {label.question for _, label in chosen}
     studies = []
     for run in runs:
-        for judge, judgements in run.judgements_of(questions).items():
+        for judge, judgements in run.by_judge.items():
             is_of_pairs = len(responses_of(next(iter(judgements)))) == 2
             own = [
                 (place, label)
                 for place, label in chosen
-                if (judge.question if label.question is None else label.question) == judge.question
-                and (label.question is not None or judge.evaluator != REWARD)
+                if (label.question or judge.question) == judge.question
+                and not (judge.is_reward and label.question is None)
                 and (label.other is not None) == is_of_pairs
                 and (judge.reviewer is None or label.reviewer in (None, judge.reviewer))
             ]
@@ -712,7 +710,7 @@ def _disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
             if row.prediction != row.target:
                 responses = responses_of(row.response)
                 command = ["jurygraph", "show", study.judge.run, "--response", responses[0]]
-                if study.judge.evaluator != REWARD:
+                if not study.judge.is_reward:
                     command += ["--verdict", study.judge.question]
                 # Of wrong decisions the most confident ones come first.
                 distance = (

@@ -3,8 +3,8 @@
 A study of labels asks for these by the id of a response; a judge is a question with its evaluator and model.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
 from statistics import fmean
@@ -25,7 +25,7 @@ UNIT = (0.0, 1.0)
 
 JUDGED = "judged"
 REWARD = "reward"
-"""The question whose answers are the rewards of a run, for labels that name it."""
+"""The question whose answers are the rewards of a run; no evaluator asks it."""
 
 
 class Judge(NamedTuple):
@@ -39,6 +39,11 @@ class Judge(NamedTuple):
     evaluator: str
     model: str | None = None
     reviewer: str | None = None
+
+    @property
+    def is_reward(self) -> bool:
+        """Return whether it is the reward of the run, with which labels are compared only if they name it."""
+        return not self.evaluator
 
     @property
     def name(self) -> str:
@@ -65,32 +70,18 @@ class Judgement(NamedTuple):
     choices: tuple[float, ...] = ()
 
 
-_JudgementsByJudge = Mapping[Judge, Mapping[str, Judgement]]
-
-
 @dataclass(frozen=True)
 class RunJudgements:
-    """All judgements of a run: by judge and response, with the lengths and own labels of the responses.
-
-    `rewards` are the rewards as judgements, by response.
-    """
+    """All judgements of a run: by judge and response, with the lengths and own labels of the responses."""
 
     run: str
     by_judge: Mapping[Judge, Mapping[str, Judgement]]
     lengths: Mapping[str, int | None]
     labels: Mapping[str, Mapping[str, object]]
-    rewards: Mapping[str, Judgement] = field(default_factory=dict)
-
-    def judgements_of(self, questions: Collection[str | None]) -> _JudgementsByJudge:
-        """Return the judgements by judge, with those of the reward only if `questions` has it and no judge is it."""
-        has_question = any(judge.question == REWARD for judge in self.by_judge)
-        if REWARD not in questions or has_question or not self.rewards:
-            return self.by_judge
-        return {**self.by_judge, Judge(self.run, REWARD, REWARD): self.rewards}
 
 
 def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) -> RunJudgements:
-    """Return the judgements of a run's responses and pairs of them; `advance` is called with 1 for each task.
+    """Return the judgements of a run's responses and pairs, and its rewards; `advance` is called with 1 for each task.
 
     Several samples of a judge are one judgement, by their mean, and so are both orders of a pair; its verdicts on the
     turns of a response are one, with the value that its reward counts. Verdicts on variants are not read.
@@ -127,7 +118,9 @@ def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) ->
             by_judge.setdefault(judge, {})[pair] = _summarize_pair(cluster, pair, verdicts)
         advance(1)
     _share_unasked(by_judge)
-    return RunJudgements(str(run.folder), by_judge, lengths, labels, rewards)
+    if rewards:
+        by_judge[Judge(str(run.folder), REWARD, evaluator="")] = rewards
+    return RunJudgements(str(run.folder), by_judge, lengths, labels)
 
 
 def _reward_judgement(task: str, reward: float | None) -> Judgement:
@@ -244,50 +237,44 @@ def resolve_questions(
 
     Raises `InputError` for a name that is no question's, or several'.
     """
-    reviewers: dict[str, str | None] = {}
-    asked: dict[str, dict[str, None]] = {}
-    for run in runs:
-        for judge, judgements in run.judgements_of((REWARD,)).items():
-            reviewers[judge.question] = judge.reviewer
-            for name in judgements:
-                for response in responses_of(name):
-                    asked.setdefault(response, {})[judge.question] = None
+    judges = [judge for run in runs for judge in run.by_judge.items()]
+    known = [judge.question for judge, _ in judges]
     resolved = []
     for place, label in chosen:
-        name = question if label.question is None else label.question
+        name = label.question or question
         if name is not None:
-            of_reviewer = [
-                known
-                for known in asked.get(label.id, {})
-                if label.reviewer is None or reviewers[known] in (None, label.reviewer)
-            ]
-            meant = _questions_named(name, of_reviewer) or _questions_named(name, reviewers)
+            fitting = []
+            for judge, judgements in judges:
+                is_asked = label.reviewer is None or judge.reviewer in (None, label.reviewer)
+                if is_asked and label.id in judgements:
+                    fitting.append(judge.question)
+            meant = _questions_named(name, fitting) or _questions_named(name, known)
             if len(meant) != 1:
-                field_name = labels.columns.get("question", "question")
-                location = f"{labels.path}, {place}, field {field_name}"
-                if label.question is None:
-                    location = "--question"
-                raise InputError(f"{location}: {_describe_question(name, meant, reviewers)}")
+                where = "--question"
+                if label.question is not None:
+                    where = f"{labels.path}, {place}, field {labels.columns['question']}"
+                raise InputError(f"{where}: {_describe_question(name, meant, known)}")
             label = label.model_copy(update={"question": meant[0]})
         resolved.append((place, label))
     return resolved
 
 
-def _questions_named(name: str, questions: Iterable[str]) -> list[str]:
+def _questions_named(name: str, questions: Sequence[str]) -> list[str]:
     """Return the questions whose id is the name, else those of which it is the last part, with or without a member."""
-    ids = list(questions)
-    if name in ids:
+    if name in questions:
         return [name]
     ends = (f"/{name}", f".{name}")
-    return [
-        known for known in ids if known.endswith(ends) or known.partition("@")[0].endswith(ends)
-    ]
+    named: dict[str, None] = {}
+    for question in questions:
+        if question.endswith(ends) or question.partition("@")[0].endswith(ends):
+            named[question] = None
+    return list(named)
 
 
-def _describe_question(name: str, meant: Sequence[str], questions: Iterable[str]) -> str:
+def _describe_question(name: str, meant: Sequence[str], questions: Sequence[str]) -> str:
     if meant:
         return f"{quote(name)} is the end of several questions; write one of {', '.join(meant)}"
-    known = list(questions)
-    ends = [question.rpartition("/")[2] for question in known]
-    hint = did_you_mean(name, [*known, *ends]) or f"there are {join_names(known)}"
-    return f"there is no question {quote(name)}; {hint}"
+    ends = [question.rpartition("/")[2] for question in questions]
+    hint = did_you_mean(name, [*questions, *ends])
+    listed = hint or f"there are {join_names(list(dict.fromkeys(questions)))}"
+    return f"there is no question {quote(name)}; {listed}"

@@ -137,7 +137,8 @@ def test_labels_of_the_reward_are_compared_with_it_only_where_they_name_it() -> 
         "a": Judgement("task of a", "judged", 0.75, 1.0),
         "b": Judgement("task of b", "failed"),
     }
-    run = replace(judged, rewards=rewards)
+    reward = Judge("run", "reward", "")
+    run = replace(judged, by_judge={**judged.by_judge, reward: rewards})
     people = [JudgedLabel(id=name, target=True) for name in "ab"]
     assert [one.judge.question for one in join_labels([run], labels(*people))] == ["q"]
     named = [label.model_copy(update={"question": "reward"}) for label in people]
@@ -150,7 +151,7 @@ def test_labels_of_the_reward_are_compared_with_it_only_where_they_name_it() -> 
             ("a", 1.0, 0.75)
         ]
         assert study.left_out == {"failed": 1}
-    beyond = replace(run, rewards={"a": Judgement("task of a", "judged", 2.5, 1.0)})
+    beyond = replace(run, by_judge={reward: {"a": Judgement("task of a", "judged", 2.5, 1.0)}})
     assert join_labels([beyond], labels(*named))[0].is_ranked  # a reward above 1 is no probability
 
 

@@ -103,6 +103,8 @@ def test_a_name_ending_in_gz_is_compressed_reproducibly_and_a_dash_is_standard_o
         ),
         ("qags", CNN, ["--only", "tasks"], "--only: selects tasks, and qags has none; remove it"),
         ("qags", CNN, ["--ratings", "r.jsonl"], "--ratings: only for ratings; remove it for qags"),
+        ("qags", CNN, ["--id-column", "id"], "--id-column: only for label-studio, argilla, qual"),
+        ("argilla", [], ["--rater-columns", "a"], "--rater-columns: only for wide; remove it"),
         ("ratings", [], [], "--ratings: name a second output file"),
         ("ratings", [], ["--ratings", "-"], "--ratings: name a second output file"),
         (
