@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import Field, JsonValue
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.exports import ExportedAnswer, ExportColumns, read_placed
+from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_placed
 from jurygraph.interchange.rows import ImportedRow, RowKey
 from jurygraph.messages import Problem, validate
 

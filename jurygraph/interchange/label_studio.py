@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import Field, JsonValue
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.exports import ExportedAnswer, ExportColumns, read_placed
+from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_placed
 from jurygraph.interchange.rows import ImportedRow, RowKey
 from jurygraph.messages import Problem, validate
 

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.exports import ExportedAnswer, ExportColumns, field_of, read_placed
+from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, field_of, read_placed
 
 _QUESTION = re.compile(r'\{"ImportId":"QID\d+(_\d+)*"\}')
 """The third header of a question with an answer to choose; those of texts, times and orders end with a word."""

@@ -13,7 +13,7 @@ from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, Maj
 from jurygraph.aggregation.consensus.fitting import METHODS, PUBLISHED_SEED, Method
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.messages import describe_value, did_you_mean, quote, shell_quote, shorten
+from jurygraph.messages import describe_value, did_you_mean, quote, shorten
 from jurygraph.schema.rating import Label, Vote
 from jurygraph.sources.ratings import NUMERAL, PlacedLabel, VotesFile
 from jurygraph.studies.report import (
@@ -39,6 +39,10 @@ _MAX_SCALE = 400
 _MAX_LISTED = 20
 _MOST_CLASSES = 25
 """More different numbers than this are values of a slider: a confusion of each with each cannot be learned."""
+_SLIDER_HINT = (
+    "`jurygraph study agreement --level interval` compares them as numbers; or write classes, such as low, middle and "
+    "high, or name all values with --classes if they are classes"
+)
 _FEW_CLASSES = 10
 """Up to this, numbers are classes even where most labels differ."""
 _METHOD_NAMES: Mapping[Method, str] = {
@@ -213,12 +217,7 @@ def _scale_of_numbers(votes: Sequence[_PlacedVote]) -> tuple[Label, ...]:
     count = len(labels) - labels.count(None)
     if len(classes) > _MOST_CLASSES or (len(classes) > _FEW_CLASSES and 2 * len(classes) > count):
         problem = f"{count} labels have {len(classes)} different values, which are no classes"
-        paths = " ".join(dict.fromkeys(shell_quote(placed.file.path) for placed in votes))
-        agreement = f"`jurygraph study agreement {paths} --level interval` compares them as numbers"
-        raise InputError(
-            f"{_join_paths(votes)}: {problem}; {agreement}, or write classes, such as low, middle and high; "
-            "--classes names them all if they are meant"
-        )
+        raise InputError(f"{_join_paths(votes)}: {problem}; {_SLIDER_HINT}")
     return tuple(classes)
 
 

@@ -238,16 +238,16 @@ def resolve_questions(
     Raises `InputError` for a name that is no question's, or several'.
     """
     judges = [judge for run in runs for judge in run.by_judge.items()]
-    known = [judge.question for judge, _ in judges]
+    known = list(dict.fromkeys(judge.question for judge, _ in judges))
     resolved = []
     for place, label in chosen:
         name = label.question or question
         if name is not None:
-            fitting = []
+            fitting: dict[str, None] = {}
             for judge, judgements in judges:
                 is_asked = label.reviewer is None or judge.reviewer in (None, label.reviewer)
                 if is_asked and label.id in judgements:
-                    fitting.append(judge.question)
+                    fitting[judge.question] = None
             meant = _questions_named(name, fitting) or _questions_named(name, known)
             if len(meant) != 1:
                 where = "--question"
@@ -259,22 +259,19 @@ def resolve_questions(
     return resolved
 
 
-def _questions_named(name: str, questions: Sequence[str]) -> list[str]:
-    """Return the questions whose id is the name, else those of which it is the last part, with or without a member."""
+def _questions_named(name: str, questions: Collection[str]) -> list[str]:
+    """Return the question of the name, else those of which it is the last part, with or without a member."""
     if name in questions:
         return [name]
     ends = (f"/{name}", f".{name}")
-    named: dict[str, None] = {}
-    for question in questions:
-        if question.endswith(ends) or question.partition("@")[0].endswith(ends):
-            named[question] = None
-    return list(named)
+    return [
+        full for full in questions if full.endswith(ends) or full.partition("@")[0].endswith(ends)
+    ]
 
 
 def _describe_question(name: str, meant: Sequence[str], questions: Sequence[str]) -> str:
     if meant:
         return f"{quote(name)} is the end of several questions; write one of {', '.join(meant)}"
     ends = [question.rpartition("/")[2] for question in questions]
-    hint = did_you_mean(name, [*questions, *ends])
-    listed = hint or f"there are {join_names(list(dict.fromkeys(questions)))}"
-    return f"there is no question {quote(name)}; {listed}"
+    hint = did_you_mean(name, [*questions, *ends]) or f"there are {join_names(questions)}"
+    return f"there is no question {quote(name)}; {hint}"

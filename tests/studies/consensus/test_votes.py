@@ -107,8 +107,8 @@ def test_gold_labels_are_converted_to_classes() -> None:
         (
             votes_file(*((f"i{n}", "x", float(n * n)) for n in range(12))),
             {},
-            "v.csv: 12 labels have 12 different values, which are no classes; `jurygraph study agreement v.csv "
-            "--level interval` compares them as numbers, or write classes",
+            "v.csv: 12 labels have 12 different values, which are no classes; `jurygraph study agreement "
+            "--level interval` compares them as numbers; or write classes",
         ),
         (
             votes_file(("a", "x", 1.0), ("b", "x", None)),
