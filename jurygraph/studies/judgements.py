@@ -3,7 +3,7 @@
 A study of labels asks for these by the id of a response; a judge is a question with its evaluator and model.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
