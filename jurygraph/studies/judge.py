@@ -760,6 +760,8 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     yield ReportTable(("calibration of P(met)", "Brier", "ECE"), rows)
     rows = []
     for judge in judges:
+        if judge["scale"] == "ranks":
+            continue
         means = [judge["uncorrected"], judge["corrected"], judge["weight"], judge["rogan_gladen"]]
         rows.append(
             [judge["judge"], *means, *([_describe_need(judge)] if need is not None else [])]
