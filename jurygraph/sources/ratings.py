@@ -132,9 +132,11 @@ def read_votes(
     return _with_numeric_labels(read_models(Path(path), Vote, columns, options))
 
 
-def read_rated_texts(path: str | Path, columns: Mapping[str, str] = {}) -> FileRows[RatedText]:
+def read_rated_texts(
+    path: str | Path, columns: Mapping[str, str] = {}, options: Mapping[str, str] = {}
+) -> FileRows[RatedText]:
     """Read votes as `read_votes` does, from a file that has the text in each row."""
-    return _with_numeric_labels(read_models(Path(path), RatedText, columns))
+    return _with_numeric_labels(read_models(Path(path), RatedText, columns, options))
 
 
 def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from jurygraph.cli.options import (
+    RATING_COLUMN_OPTIONS,
     AsJson,
     ItemColumn,
     ReviewerColumn,
@@ -189,7 +190,9 @@ def _import_ratings(
     for name, equals, value in pairs:
         if not (name and equals and value):
             raise InputError(f"--column {name}: expected NAME=COLUMN, such as label=stars")
-    table = read_rated_table(file, {**named, **{name: value for name, _, value in pairs}})
+    renamed = {name: value for name, _, value in pairs}
+    options = {**RATING_COLUMN_OPTIONS, "text": "--column text=C"}
+    table = read_rated_table(file, {**named, **renamed}, options)
     if ratings is None or "-" in (tasks, ratings) or tasks == ratings:
         raise InputError(
             "--ratings: name a second output file; tasks and ratings are written to a file each"

@@ -160,6 +160,19 @@ def test_only_answered_omits_tasks_without_a_response_and_only_tasks_the_respons
     assert ended.err.endswith("--config jury.yaml --responses RESPONSES --out run\n")
 
 
+def test_a_table_of_ratings_names_the_option_of_a_missing_column(
+    run: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "people.csv").write_text("q,text,who,label\nq1,Yes.,ann,3\n")
+    command = ("import", "ratings", "people.csv", "--out", "t.jsonl", "--ratings", "r.jsonl")
+    ended = run(*command, "--id-column", "q")
+    assert (
+        "has no column 'reviewer' or 'annotator'; name one that is there with --reviewer-column"
+        in ended.err
+    )
+    assert run(*command, "--id-column", "q", "--reviewer-column", "who").code == 0
+
+
 def test_votes_of_several_files_are_written_as_ratings(run: Command, tmp_path: Path) -> None:
     write_rows(tmp_path / "cnn.jsonl", *CNN)
     write_rows(tmp_path / "xsum.jsonl", *XSUM)
