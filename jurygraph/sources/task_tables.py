@@ -15,6 +15,7 @@ import zipfile
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn, Self, TypeVar
@@ -297,9 +298,7 @@ def _read_xlsx(path: Path) -> Iterator[PlacedRow]:
         try:
             _refuse_large_workbook(path, file)
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-            # Formulas instead of their values: an empty value with a formula was never computed.
-            formulas = openpyxl.load_workbook(file, read_only=True).worksheets[0]
-            yield from _sheet_rows(path, book.worksheets[0], formulas)
+            yield from _sheet_rows(path, book.worksheets[0], partial(_formula_rows, openpyxl, file))
         except (InputError, MemoryError):
             raise
         except Exception as error:  # noqa: BLE001 - openpyxl raises anything over a damaged file
@@ -326,15 +325,30 @@ def _refuse_large_workbook(path: Path, file: BinaryIO) -> None:
                 raise InputError(f"{path}: {problem}, {advice}")
 
 
-def _count_tags(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> int:
+def _count_tags(archive: zipfile.ZipFile, part: zipfile.ZipInfo, beginning: bytes = b"<") -> int:
     number = 0
     with archive.open(part) as opened:
         while chunk := opened.read(1 << 20):
-            number += chunk.count(b"<")
+            number += chunk.count(beginning)
     return number
 
 
-def _sheet_rows(path: Path, sheet: Any, formulas: Any) -> Iterator[PlacedRow]:
+def _formula_rows(openpyxl: Any, file: BinaryIO, **bounds: int) -> Iterator[tuple[int, Any]]:
+    """Yield the rows of the first sheet with formulas instead of their values; none if no sheet has a formula.
+
+    Only then is the file parsed a second time, which takes as long as the first.
+    """
+    with zipfile.ZipFile(file) as archive:
+        sheets = [part for part in archive.infolist() if "worksheets/" in part.filename]
+        if not any(_count_tags(archive, part, b"<f") for part in sheets):
+            return
+    sheet = openpyxl.load_workbook(file, read_only=True).worksheets[0]
+    yield from enumerate(sheet.iter_rows(**bounds, values_only=True), start=2)
+
+
+def _sheet_rows(
+    path: Path, sheet: Any, read_formulas: Callable[..., Iterator[tuple[int, Any]]]
+) -> Iterator[PlacedRow]:
     header = next(sheet.iter_rows(max_row=1, max_col=_MAX_SHEET_COLUMNS, values_only=True), ())
     columns = ["" if name is None else str(name) for name in header]
     while columns and not columns[-1]:
@@ -345,8 +359,8 @@ def _sheet_rows(path: Path, sheet: Any, formulas: Any) -> Iterator[PlacedRow]:
     # openpyxl yields each row up to the number that a row claims to have.
     bounds = {"min_row": 2, "max_row": _MAX_SHEET_ROWS + 1, "max_col": len(columns)}
     rows = sheet.iter_rows(**bounds, values_only=True)
-    # Read only as far as the last empty cell.
-    formula_rows = enumerate(formulas.iter_rows(**bounds, values_only=True), start=2)
+    # An empty value with a formula was never computed. Read only if a cell is empty, as far as the last of these.
+    formula_rows = read_formulas(**bounds)
     for number, values in enumerate(rows, start=2):
         if number > _MAX_SHEET_ROWS:
             problem = f"has a row beyond {_MAX_SHEET_ROWS:,}, where Excel ends"
