@@ -37,8 +37,8 @@ def argilla_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnsw
             fields = {**record.fields, **record.metadata}
         for name, responses in record.responses.items():
             for number, response in enumerate(responses):
-                place = f"responses.{name}[{number}]"
+                field_path = f"responses.{name}[{number}]"
                 if response.status in _SUBMITTED:
                     yield ExportedAnswer(
-                        location, place, fields, "id", response.user_id, response.value, name
+                        location, field_path, fields, "id", response.user_id, response.value, name
                     )

@@ -67,9 +67,9 @@ def _annotation_answers(
     fields = task.data if columns.item is not None else {"id": task.id}
     for number, annotation in enumerate(task.annotations):
         for result in () if annotation.was_cancelled else annotation.result:
-            place = f"annotations[{number}]"
+            field_path = f"annotations[{number}]"
             name = result.from_name
             if name is not None:
                 yield ExportedAnswer(
-                    location, place, fields, "id", annotation.annotator, result.value, name
+                    location, field_path, fields, "id", annotation.annotator, result.value, name
                 )

@@ -366,15 +366,15 @@ def _sheet_rows(
             problem = f"has a row beyond {_MAX_SHEET_ROWS:,}, where Excel ends"
             raise InputError(f"{path}: {problem}; save it again as .xlsx")
         if None in values:
-            contents = next((row for other, row in formula_rows if other == number), ())
+            contents = next((row for index, row in formula_rows if index == number), ())
             for column, value, content in zip(columns, values, contents, strict=False):
                 if value is None and content is not None:
-                    place = (
+                    cell = (
                         f"{path}, sheet {quote(sheet.title)}, row {number}, column {quote(column)}"
                     )
                     problem = "has a formula without a computed value"
                     raise InputError(
-                        f"{place}: {problem}; open the file in a spreadsheet and save it"
+                        f"{cell}: {problem}; open the file in a spreadsheet and save it"
                     )
         if any(value is not None for value in values):
             missing = len(columns) - len(values)

@@ -238,7 +238,7 @@ def resolve_questions(
     Raises `InputError` for a name that is no question's, or several'.
     """
     judges = [judge for run in runs for judge in run.by_judge.items()]
-    known = list(dict.fromkeys(judge.question for judge, _ in judges))
+    question_ids = list(dict.fromkeys(judge.question for judge, _ in judges))
     resolved = []
     for place, label in chosen:
         name = label.question or question
@@ -248,13 +248,13 @@ def resolve_questions(
                 is_asked = label.reviewer is None or judge.reviewer in (None, label.reviewer)
                 if is_asked and label.id in judgements:
                     fitting[judge.question] = None
-            meant = _questions_named(name, fitting) or _questions_named(name, known)
-            if len(meant) != 1:
+            matching = _questions_named(name, fitting) or _questions_named(name, question_ids)
+            if len(matching) != 1:
                 where = "--question"
                 if label.question is not None:
                     where = f"{labels.path}, {place}, field {labels.columns['question']}"
-                raise InputError(f"{where}: {_describe_question(name, meant, known)}")
-            label = label.model_copy(update={"question": meant[0]})
+                raise InputError(f"{where}: {_describe_question(name, matching, question_ids)}")
+            label = label.model_copy(update={"question": matching[0]})
         resolved.append((place, label))
     return resolved
 
@@ -269,9 +269,9 @@ def _questions_named(name: str, questions: Collection[str]) -> list[str]:
     ]
 
 
-def _describe_question(name: str, meant: Sequence[str], questions: Sequence[str]) -> str:
-    if meant:
-        return f"{quote(name)} is the end of several questions; write one of {', '.join(meant)}"
+def _describe_question(name: str, matching: Sequence[str], questions: Sequence[str]) -> str:
+    if matching:
+        return f"{quote(name)} is the end of several questions; write one of {', '.join(matching)}"
     ends = [question.rpartition("/")[2] for question in questions]
     hint = did_you_mean(name, [*questions, *ends]) or f"there are {join_names(questions)}"
     return f"there is no question {quote(name)}; {hint}"
