@@ -87,12 +87,25 @@ RatingsInput = Annotated[
 RatingsInputs = Annotated[
     list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")
 ]
-ItemColumn = Annotated[str | None, option("C", "Column for `item`.")]
-ReviewerColumn = Annotated[
-    str | None, option("C", "Column for `reviewer`.", "--reviewer", "--annotator")
+ItemColumn = Annotated[
+    str | None, option("C", "Column that names what was rated.", "--id-column", "--item")
 ]
-ScoreColumn = Annotated[str | None, option("C", "Column for `score`.", "--score", "--label")]
-AgentColumn = Annotated[str | None, option("C", "Column for `agent`.")]
+ReviewerColumn = Annotated[
+    str | None,
+    option("C", "Column that names who rated.", "--reviewer-column", "--reviewer", "--annotator"),
+]
+ScoreColumn = Annotated[
+    str | None, option("C", "Column of scores or labels.", "--target-column", "--score", "--label")
+]
+AgentColumn = Annotated[
+    str | None, option("C", "Column that names the agent.", "--agent-column", "--agent")
+]
+RATING_COLUMN_OPTIONS = {
+    **dict.fromkeys(("item", "id"), "--id-column"),
+    **dict.fromkeys(("reviewer", "annotator"), "--reviewer-column"),
+    **dict.fromkeys(("score", "label", "target"), "--target-column"),
+}
+"""The option that names the column of a field that ratings, votes or labels must have."""
 
 
 def named_columns(**columns: str | None) -> dict[str, str]:

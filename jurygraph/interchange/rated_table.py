@@ -21,10 +21,14 @@ class RatedTable(NamedTuple):
     votes: list[RatedText]
 
 
-def read_rated_table(path: str | Path, columns: Mapping[str, str]) -> RatedTable:
+def read_rated_table(
+    path: str | Path, columns: Mapping[str, str], options: Mapping[str, str] = {}
+) -> RatedTable:
     """Read a table with a text in each row, and a label that an annotator gave to it.
 
-    `columns` maps our names (`COLUMNS`) to those of the file. The response to a task has the key of its vote as id; the
+    `columns` maps our names (`COLUMNS`) to those of the file; `options` as for `read_ratings`.
+
+    The response to a task has the key of its vote as id; the
     task's reviewers are the annotators. Raises `InputError` with file, line and field, also if an item has two prompts.
     """
     for name in columns:
@@ -32,7 +36,7 @@ def read_rated_table(path: str | Path, columns: Mapping[str, str]) -> RatedTable
             hint = did_you_mean(name, COLUMNS) or f"known: {', '.join(COLUMNS)}"
             raise InputError(f"--column {name}: is not a column of ratings; {hint}")
     named = {name: column for name, column in columns.items() if name != "prompt"}
-    file = read_rated_texts(path, named)
+    file = read_rated_texts(path, named, options)
     votes = [vote for _, vote in file.rows]
     keys = {name: columns[name] for name in ("item", "agent") if name in columns}
     texts = read_texts(path, keys | {"text": columns.get("text", "text")})

@@ -6,14 +6,18 @@ A format is a module next to this one, and an entry here. What reads raises `Inp
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from jurygraph.interchange.argilla import argilla_answers
 from jurygraph.interchange.chats import Chat
+from jurygraph.interchange.exports import AnswerReader, wide_answers
 from jurygraph.interchange.grouptravelbench import GroupTrip
 from jurygraph.interchange.healthbench import ImportedExample
 from jurygraph.interchange.inspect_logs import read_inspect
 from jurygraph.interchange.judgebench import ImportedPair
+from jurygraph.interchange.label_studio import label_studio_answers
 from jurygraph.interchange.langsmith import read_langsmith
 from jurygraph.interchange.plawbench import Case
 from jurygraph.interchange.qags import read_qags
+from jurygraph.interchange.qualtrics import qualtrics_answers
 from jurygraph.interchange.rewardbench import ImportedComparison
 from jurygraph.interchange.rows import Imported
 from jurygraph.interchange.taubench import read_taubench
@@ -53,3 +57,11 @@ VOTE_READERS: Mapping[str, Callable[[Sequence[str | Path]], Iterator[Vote]]] = {
     "sheets": read_sheets,
 }
 """Readers of votes by the name of the format."""
+
+EXPORT_READERS: Mapping[str, AnswerReader] = {
+    "label-studio": label_studio_answers,
+    "argilla": argilla_answers,
+    "qualtrics": qualtrics_answers,
+    "wide": wide_answers,
+}
+"""Readers of answers that annotation tools and surveys export, by the name of the format."""

@@ -258,7 +258,11 @@ class ReviewerHistory:
         """
         pairs = read_pairs(texts) if has_pairs and texts is not None else None
         text_of = {} if texts is None else read_texts(texts)
-        return cls(read_ratings(path, columns), text_of, scales=scales, pairs=pairs)
+        settings = {}
+        for name in ("item", "reviewer", "score"):
+            settings[name] = f"`columns: {{{name}: …}}`"
+        ratings = read_ratings(path, columns, settings)
+        return cls(ratings, text_of, scales=scales, pairs=pairs)
 
     def examples_of(
         self, reviewer: str, dimension: str, domain: str | None = None

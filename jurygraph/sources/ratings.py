@@ -108,28 +108,35 @@ class _ItemPair(RatedItem):
     second: str
 
 
-def read_ratings(path: str | Path, columns: Mapping[str, str] = {}) -> Ratings:
+def read_ratings(
+    path: str | Path, columns: Mapping[str, str] = {}, options: Mapping[str, str] = {}
+) -> Ratings:
     """Read the ratings of a RATINGS file.
 
-    `columns` maps our names `item`, `reviewer`, `score`, … to the file's columns. A whole number may be a name; a score
+    `columns` maps our names `item`, `reviewer`, `score`, … to the file's columns; the error about a missing one names
+    that of the `options`, by field, with which a user says which column is meant. A whole number may be a name; a score
     is a number, in CSV its text, or empty. Empty values are ignored. Raises `InputError` with file, line and field, and
     `ConfigError` if `columns` has a name that ratings do not have.
     """
-    return read_models(Path(path), Rating, columns)
+    return read_models(Path(path), Rating, columns, options)
 
 
-def read_votes(path: str | Path, columns: Mapping[str, str] = {}) -> VotesFile:
-    """Read the votes of a RATINGS file; `columns` as for `read_ratings`, of `item`, `annotator`, `label`, ….
+def read_votes(
+    path: str | Path, columns: Mapping[str, str] = {}, options: Mapping[str, str] = {}
+) -> VotesFile:
+    """Read the votes of a RATINGS file; `columns` (`item`, `annotator`, `label`, …) and `options` as `read_ratings`.
 
     A label is a number or a word; an empty one is an abstention. In CSV, labels are numbers if all that are not empty
     are numerals, else words. Raises as `read_ratings` does.
     """
-    return _with_numeric_labels(read_models(Path(path), Vote, columns))
+    return _with_numeric_labels(read_models(Path(path), Vote, columns, options))
 
 
-def read_rated_texts(path: str | Path, columns: Mapping[str, str] = {}) -> FileRows[RatedText]:
+def read_rated_texts(
+    path: str | Path, columns: Mapping[str, str] = {}, options: Mapping[str, str] = {}
+) -> FileRows[RatedText]:
     """Read votes as `read_votes` does, from a file that has the text in each row."""
-    return _with_numeric_labels(read_models(Path(path), RatedText, columns))
+    return _with_numeric_labels(read_models(Path(path), RatedText, columns, options))
 
 
 def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
@@ -182,12 +189,16 @@ def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str,
     return gold
 
 
-def read_judged_labels(path: str | Path) -> FileRows[JudgedLabel]:
+def read_judged_labels(
+    path: str | Path, columns: Mapping[str, str] = {}, options: Mapping[str, str] = {}
+) -> FileRows[JudgedLabel]:
     """Read people's labels of judged responses; `true`, `false` and numbers are targets in CSV, too.
+
+    `columns` maps `id`, `target`, … to the file's columns; `options` as for `read_ratings`.
 
     Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice.
     """
-    file = read_models(Path(path), JudgedLabel, {})
+    file = read_models(Path(path), JudgedLabel, columns, options)
     first_positions: dict[tuple[str | None, ...], str] = {}
     for position, row in file.rows:
         subject = (row.id, row.other, row.question, row.reviewer)
@@ -234,8 +245,13 @@ def _one_value_each(file: FileRows[T], name: str) -> dict[str, tuple[Any, str]]:
     return found
 
 
-def read_models(path: Path, model: type[N], columns: Mapping[str, str] = {}) -> FileRows[N]:
-    """Read every row of a file as a model; `columns` as for `read_ratings`, by the alternative names, too.
+def read_models(
+    path: Path,
+    model: type[N],
+    columns: Mapping[str, str] = {},
+    options: Mapping[str, str] = {},
+) -> FileRows[N]:
+    """Read every row of a file as a model; `columns` and `options` as for `read_ratings`, by alternative names, too.
 
     In CSV, cells of the fields that the model names in `json_columns` are read as JSON. Raises as `read_ratings` does.
     """
@@ -251,7 +267,7 @@ def read_models(path: Path, model: type[N], columns: Mapping[str, str] = {}) -> 
         present = tuple(values)
         if present not in column_of:
             header = f"{path}, line 1" if csv else location
-            column_of[present] = _match_columns(header, model, columns, present, in_file)
+            column_of[present] = _match_columns(header, model, columns, present, in_file, options)
         rows.append((position, _to_model(location, model, values, column_of[present], csv)))
     if not rows:
         needed = " and ".join(f"`{name}`" for name in _required_fields(model))
@@ -298,6 +314,7 @@ def _match_columns(
     columns: Mapping[str, str],
     present: Sequence[str],
     in_file: Collection[str],
+    options: Mapping[str, str],
 ) -> Mapping[str, str]:
     """Return the column of each field that rows with the columns `present` have.
 
@@ -321,7 +338,7 @@ def _match_columns(
             if elsewhere:
                 column_of[name] = elsewhere[0]
                 continue
-            raise missing_column_error(location, candidates, present)
+            raise missing_column_error(location, candidates, present, options.get(name))
     return column_of
 
 

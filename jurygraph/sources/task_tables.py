@@ -15,6 +15,7 @@ import zipfile
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn, Self, TypeVar
@@ -55,7 +56,7 @@ _MAX_WORKBOOK_RATIO = 100  # of the bytes of a part, unpacked, to those of the f
 _MAX_REPEATED_TAGS = 1_000_000
 _MAX_SHEET_ROWS = 1_048_576  # as in Excel
 _MAX_SHEET_COLUMNS = 16_384
-_NUMERAL = re.compile(r"[-+]?\d+([.,]\d+)?")
+_VALUE = re.compile(r"[-+]?\d+([.,]\d+)?|true|false|yes|no|(un)?met|(in)?correct", re.IGNORECASE)
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
 
@@ -99,18 +100,36 @@ def sha256_of(path: Path) -> str:
 
 
 def missing_column_error(
-    location: str, columns: Sequence[str], present: Sequence[str]
+    location: str, columns: Sequence[str], present: Sequence[str], option: str | None = None
 ) -> InputError:
-    """Return the error that a table lacks a column, or all of several, with the nearest of the `present` ones."""
+    """Return the error that a table lacks a column, or all of several, with the nearest of the `present` ones.
+
+    `option` is that with which a user says which column is meant.
+    """
     guesses = [did_you_mean(column, present) for column in columns]
     guess = next(filter(None, guesses), None)
-    hint = f"name one that is there: {shorten(', '.join(present), 200)}"
-    if any(_NUMERAL.fullmatch(name) for name in present):
-        hint = "the first line has values, and no names of columns; write them above it"
+    listed = shorten(", ".join(present), 200)
+    hint = f"name one that is there: {listed}"
+    if option is not None:
+        hint = f"name one that is there with {option}: {listed}"
+    if has_values(present):
+        hint = _no_header_hint(listed)
     if guess is not None:
-        hint = f"{guess} If not, {hint}" if len(columns) > 1 else guess
+        is_sure = len(columns) == 1 and option is None
+        hint = guess if is_sure else f"{guess} If not, {hint}"
     names = " or ".join(map(quote, columns))
     return InputError(f"{location}: has no column {names}; {hint}")
+
+
+def has_values(header: Sequence[str]) -> bool:
+    """Return whether what should be names of columns looks like a row: it has a number or a decision."""
+    return any(map(_VALUE.fullmatch, header))
+
+
+def _no_header_hint(listed: str) -> str:
+    return (
+        f"the first row is read as names of columns, and has values: {listed}; write names above it"
+    )
 
 
 def to_json_values(row: Mapping[Any, Any]) -> TableRow:
@@ -185,7 +204,10 @@ def _check_columns(path: Path, columns: list[str]) -> None:
             problem = "leaves a column without a name"
             if name:
                 problem = f"names column {quote(name)} twice"
-            raise InputError(f"{path}, line 1: {problem}; the first line names each column once")
+            remedy = "the first line names each column once"
+            if has_values(columns):
+                remedy = _no_header_hint(shorten(", ".join(columns), 200))
+            raise InputError(f"{path}, line 1: {problem}; {remedy}")
         if "\0" in name:
             raise InputError(
                 f"{path}, line 1: holds a NUL byte, as UTF-16 does; save the file as UTF-8"
@@ -276,7 +298,7 @@ def _read_xlsx(path: Path) -> Iterator[PlacedRow]:
         try:
             _refuse_large_workbook(path, file)
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-            yield from _sheet_rows(path, book.worksheets[0])
+            yield from _sheet_rows(path, book.worksheets[0], partial(_formula_rows, openpyxl, file))
         except (InputError, MemoryError):
             raise
         except Exception as error:  # noqa: BLE001 - openpyxl raises anything over a damaged file
@@ -303,15 +325,30 @@ def _refuse_large_workbook(path: Path, file: BinaryIO) -> None:
                 raise InputError(f"{path}: {problem}, {advice}")
 
 
-def _count_tags(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> int:
+def _count_tags(archive: zipfile.ZipFile, part: zipfile.ZipInfo, beginning: bytes = b"<") -> int:
     number = 0
     with archive.open(part) as opened:
         while chunk := opened.read(1 << 20):
-            number += chunk.count(b"<")
+            number += chunk.count(beginning)
     return number
 
 
-def _sheet_rows(path: Path, sheet: Any) -> Iterator[PlacedRow]:
+def _formula_rows(openpyxl: Any, file: BinaryIO, **bounds: int) -> Iterator[tuple[int, Any]]:
+    """Yield the rows of the first sheet with formulas instead of their values; none if no sheet has a formula.
+
+    Only then is the file parsed a second time, which takes as long as the first.
+    """
+    with zipfile.ZipFile(file) as archive:
+        sheets = [part for part in archive.infolist() if "worksheets/" in part.filename]
+        if not any(_count_tags(archive, part, b"<f") for part in sheets):
+            return
+    sheet = openpyxl.load_workbook(file, read_only=True).worksheets[0]
+    yield from enumerate(sheet.iter_rows(**bounds, values_only=True), start=2)
+
+
+def _sheet_rows(
+    path: Path, sheet: Any, read_formulas: Callable[..., Iterator[tuple[int, Any]]]
+) -> Iterator[PlacedRow]:
     header = next(sheet.iter_rows(max_row=1, max_col=_MAX_SHEET_COLUMNS, values_only=True), ())
     columns = ["" if name is None else str(name) for name in header]
     while columns and not columns[-1]:
@@ -320,13 +357,25 @@ def _sheet_rows(path: Path, sheet: Any) -> Iterator[PlacedRow]:
         return
     _check_columns(path, columns)
     # openpyxl yields each row up to the number that a row claims to have.
-    rows = sheet.iter_rows(
-        min_row=2, max_row=_MAX_SHEET_ROWS + 1, max_col=len(columns), values_only=True
-    )
+    bounds = {"min_row": 2, "max_row": _MAX_SHEET_ROWS + 1, "max_col": len(columns)}
+    rows = sheet.iter_rows(**bounds, values_only=True)
+    # An empty value with a formula was never computed. Read only if a cell is empty, as far as the last of these.
+    formula_rows = read_formulas(**bounds)
     for number, values in enumerate(rows, start=2):
         if number > _MAX_SHEET_ROWS:
             problem = f"has a row beyond {_MAX_SHEET_ROWS:,}, where Excel ends"
             raise InputError(f"{path}: {problem}; save it again as .xlsx")
+        if None in values:
+            contents = next((row for index, row in formula_rows if index == number), ())
+            for column, value, content in zip(columns, values, contents, strict=False):
+                if value is None and content is not None:
+                    cell = (
+                        f"{path}, sheet {quote(sheet.title)}, row {number}, column {quote(column)}"
+                    )
+                    problem = "has a formula without a computed value"
+                    raise InputError(
+                        f"{cell}: {problem}; open the file in a spreadsheet and save it"
+                    )
         if any(value is not None for value in values):
             missing = len(columns) - len(values)
             row = dict(zip(columns, [*values, *[None] * missing], strict=True))

@@ -46,6 +46,11 @@ def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledSco
         questions = dict.fromkeys(study.judge.question for study in studies)
         hint = did_you_mean(question, questions) or f"there are {', '.join(questions)}"
         raise InputError(f"--calibrate: no question {quote(question)} has labels; {hint}")
+    if any(study.is_ranked for study in chosen):
+        problem = f"labels of {quote(question)} are on another scale than its scores"
+        raise InputError(
+            f"--calibrate: {problem}; write them as true, false, or shares from 0 to 1"
+        )
     task_ids: list[str] = []
     for study in chosen:
         task_ids += [row.task for row in study.rows]

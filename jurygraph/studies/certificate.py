@@ -17,7 +17,8 @@ from jurygraph.messages import shell_quote
 from jurygraph.runs.run import Run
 from jurygraph.studies import credit, reliability
 from jurygraph.studies import judge as judge_study
-from jurygraph.studies.judge import join_labels, read_judgements, read_labels
+from jurygraph.studies.judge import join_labels, read_labels
+from jurygraph.studies.judgements import read_judgements
 from jurygraph.studies.presentations import Presentations, ReadRuns, read_sources
 from jurygraph.studies.report import Report, ReportTable, as_interval, format_cell
 from jurygraph.studies.stability import measure_signal, measure_stability, variance_digits

@@ -37,6 +37,14 @@ _MAX_AGENTS = 25
 _MAX_NAMED = 12
 _MAX_SCALE = 400
 _MAX_LISTED = 20
+_MOST_CLASSES = 25
+"""More different numbers than this are values of a slider: a confusion of each with each cannot be learned."""
+_SLIDER_HINT = (
+    "`jurygraph study agreement --level interval` compares them as numbers; or write classes, such as low, middle and "
+    "high, or name all values with --classes if they are classes"
+)
+_FEW_CLASSES = 10
+"""Up to this, numbers are classes even where most labels differ."""
 _METHOD_NAMES: Mapping[Method, str] = {
     "majority": "majority vote",
     "dawid-skene": "Dawid–Skene (hard)",
@@ -206,6 +214,10 @@ def _scale_of_numbers(votes: Sequence[_PlacedVote]) -> tuple[Label, ...]:
     if len(classes) == 1:
         problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
         raise InputError(f"{_join_paths(votes)}: {problem}; name the whole scale with --classes")
+    count = len(labels) - labels.count(None)
+    if len(classes) > _MOST_CLASSES or (len(classes) > _FEW_CLASSES and 2 * len(classes) > count):
+        problem = f"{count} labels have {len(classes)} different values, which are no classes"
+        raise InputError(f"{_join_paths(votes)}: {problem}; {_SLIDER_HINT}")
     return tuple(classes)
 
 

@@ -7,10 +7,9 @@ label. Intervals are over tasks, whose responses resemble each other.
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain, combinations
-from operator import attrgetter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from statistics import fmean
 from typing import NamedTuple
 
@@ -19,7 +18,6 @@ import numpy as np
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.agreement import Weights, kappa_interval
 from jurygraph.arrays import Bools, Floats, Ints
-from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import (
     jackknife_interval,
@@ -36,12 +34,21 @@ from jurygraph.inference.corrected import (
 )
 from jurygraph.inference.sign_flips import holm, sign_flip_p
 from jurygraph.messages import did_you_mean, quote
-from jurygraph.runs.run import Run
-from jurygraph.schema import RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows, read_judged_labels
-from jurygraph.studies.pairs import choice_of, is_flip, scores_by_order
+from jurygraph.studies.judgements import (
+    UNIT,
+    Judge,
+    Judgement,
+    PlacedLabels,
+    RunJudgements,
+    pair_name,
+    refuse_unknown_responses,
+    resolve_questions,
+    responses_of,
+)
+from jurygraph.studies.pairs import is_flip
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
@@ -50,49 +57,8 @@ from jurygraph.studies.report import (
     as_interval,
     omission_notes,
 )
-from jurygraph.studies.units import unit_of
-
-_UNIT = (0.0, 1.0)
 
 _LABEL_COLUMN = "label."
-JUDGED = "judged"
-
-
-class Judge(NamedTuple):
-    """Identity of a judge: a question of a run, its evaluator, the model that replied, and for whom it judges.
-
-    Of several judges, `model` is the name among the config's `models`.
-    """
-
-    run: str
-    question: str
-    evaluator: str
-    model: str | None = None
-    reviewer: str | None = None
-
-    @property
-    def name(self) -> str:
-        """A short name: question, evaluator, model and reviewer, each where it says something."""
-        parts = [] if self.question.startswith(self.evaluator) else [self.evaluator]
-        parts += [part for part in (self.model, self.reviewer) if part is not None]
-        return f"{self.question} ({', '.join(parts)})" if parts else self.question
-
-
-class Judgement(NamedTuple):
-    """A judge's view of a response, or of a pair: `status` is `judged`, or the reason why there is no score.
-
-    `task` names the task, or the group of tasks that it belongs to: their responses resemble each other. A pair's score
-    is that of its first response, and `native` 1 if both orders prefer it, 0 if both prefer the other
-    one, else 0.5. `is_flipped` if the orders differ; None unless both were judged.
-    """
-
-    task: str
-    status: str
-    score: float | None = None
-    decision: float | None = None
-    native: float | None = None
-    scale: tuple[float, float] | None = None
-    choices: tuple[float, ...] = ()
 
 
 class JudgedRow(NamedTuple):
@@ -116,6 +82,7 @@ class JudgeStudy:
 
     Attributes:
         is_binary: whether targets are 0 or 1 and predictions the judge's decisions; else both are on a scale.
+        is_ranked: whether targets and predictions are on different scales, so that only their order can be compared.
         rows: labelled and judged responses.
         others: task, and prediction, of judged responses without a label.
         left_out: number of labelled responses that are not rows, by reason.
@@ -134,10 +101,11 @@ class JudgeStudy:
     left_out: Mapping[str, int] = field(default_factory=dict)
     lengths: Mapping[str, int] = field(default_factory=dict)
     votes: Sequence[tuple[str, Sequence[float]]] = ()
-    scale: tuple[float, float] = _UNIT
+    scale: tuple[float, float] = UNIT
     flips: Sequence[tuple[str, bool]] = ()
     ceiling: float | None = None
     shares: int = 0
+    is_ranked: bool = False
 
     @property
     def has_pairs(self) -> bool:
@@ -149,144 +117,24 @@ class JudgeStudy:
         return (target - low) / (high - low)
 
 
-@dataclass(frozen=True)
-class RunJudgements:
-    """All judgements of a run: by judge and response, with the lengths and own labels of the responses."""
-
-    run: str
-    by_judge: Mapping[Judge, Mapping[str, Judgement]]
-    lengths: Mapping[str, int | None]
-    labels: Mapping[str, Mapping[str, object]]
-
-
-def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) -> RunJudgements:
-    """Return the judgements of a run's responses and pairs of them; `advance` is called with 1 for each task.
-
-    Several samples of a judge are one judgement, by their mean, and so are both orders of a pair; its verdicts on the
-    turns of a response are one, with the value that its reward counts. Verdicts on variants are not read.
-
-    Raises `TraceMismatch` if a record of the run has been changed.
-    """
-    by_judge: dict[Judge, dict[str, Judgement]] = {}
-    lengths: dict[str, int | None] = {}
-    labels: dict[str, Mapping[str, object]] = {}
-    for group in run.group_records():
-        scopes = {
-            question.id: question.scope for question in run.survey_outline_of(group.key).questions
-        }
-        pairs: dict[tuple[Judge, str], list[RecordedVerdict]] = {}
-        cluster = unit_of(run, group.key)
-        stored = list(run.group(group))
-        order = {trace.response_id: place for place, (trace, _) in enumerate(stored)}
-        for trace, response in stored:
-            lengths[trace.response_id] = None if response is None else len(response.text)
-            labels[trace.response_id] = trace.labels
-            for judge, verdicts in _verdicts_by_judge(run, trace).items():
-                if scopes[judge.question] != "pair":
-                    by_judge.setdefault(judge, {})[trace.response_id] = _summarize(
-                        cluster, verdicts
-                    )
-                    continue
-                for verdict in verdicts:
-                    if verdict.responses:
-                        pair = pair_name(*sorted(verdict.responses, key=order.__getitem__))
-                        pairs.setdefault((judge, pair), []).append(verdict)
-        for (judge, pair), verdicts in pairs.items():
-            by_judge.setdefault(judge, {})[pair] = _summarize_pair(cluster, pair, verdicts)
-        advance(1)
-    _share_unasked(by_judge)
-    return RunJudgements(str(run.folder), by_judge, lengths, labels)
-
-
-def pair_name(first: str, second: str) -> str:
-    """Return the name of a pair of responses, from which `responses_of` reads them."""
-    return f"{first}\t{second}"
-
-
-def responses_of(name: str) -> list[str]:
-    """Return the one or two responses of a row's name."""
-    return name.split("\t")
-
-
-def _verdicts_by_judge(run: Run, trace: Trace) -> dict[Judge, list[RecordedVerdict]]:
-    models = {call.id: call.model for call in trace.calls}
-    by_judge: dict[Judge, list[RecordedVerdict]] = {}
-    for verdict in run.verdicts_about(trace, attrgetter("judge")):
-        if verdict.responses in ((), (trace.response_id,)) or len(verdict.responses) == 2:
-            # A failed verdict has no call of its own, but those that were tried.
-            used = [
-                models[call]
-                for call in (verdict.call, *(use.id for use in verdict.calls))
-                if call in models
-            ]
-            name = verdict.judge or (used[0] if used else None)
-            by_judge.setdefault(
-                Judge(str(run.folder), verdict.question, verdict.evaluator, name, verdict.reviewer),
-                [],
-            ).append(verdict)
-    return by_judge
-
-
-def _share_unasked(by_judge: dict[Judge, dict[str, Judgement]]) -> None:
-    """Give judgements without a request to a model, such as those by a gate, to every model of the question."""
-    for judge in [judge for judge in by_judge if judge.model is None]:
-        models = [
-            other
-            for other in by_judge
-            if other.model is not None and other._replace(model=None) == judge
-        ]
-        if models:
-            unasked = by_judge.pop(judge)
-            for other in models:
-                by_judge[other] = unasked | by_judge[other]
-
-
-def _summarize(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
-    judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED]
-    if not judged:
-        return Judgement(task, status_of(verdicts[0]))
-    score = fmean(verdict.score for verdict in judged if verdict.score is not None)
-    decided = [verdict.counts_as_met for verdict in judged]
-    scale = judged[0].scale
-    natives = [
-        float(verdict.native) for verdict in judged if isinstance(verdict.native, int | float)
-    ]
-    native = fmean(natives) if scale is not None and len(natives) == len(judged) else None
-    return Judgement(task, JUDGED, score, float(fmean(decided) >= MET_THRESHOLD), native, scale)
-
-
-def _summarize_pair(task: str, pair: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
-    """Return the judgement of a pair from the side of its first response; an order that failed is no half answer."""
-    first = responses_of(pair)[0]
-    judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED]
-    asked_orders = {verdict.responses[0] for verdict in verdicts}
-    if {verdict.responses[0] for verdict in judged} < asked_orders:
-        return Judgement(
-            task, next(status for status in map(status_of, verdicts) if status != JUDGED)
-        )
-    orders = scores_by_order(first, judged)
-    choice = choice_of(chain(*orders))
-    choices = tuple(map(choice_of, orders)) if len(orders) > 1 else ()
-    return Judgement(task, JUDGED, fmean(map(fmean, orders)), choice, choice, _UNIT, choices)
-
-
-def status_of(verdict: RecordedVerdict) -> str:
-    """Return `judged`, or the reason why a verdict has no score that counts."""
-    if verdict.gated_by is not None:
-        return "gated"
-    if verdict.status != "ok":
-        return verdict.status
-    return "unsupported" if verdict.is_worst_case else JUDGED
-
-
-def read_labels(source: str, runs: Sequence[RunJudgements]) -> FileRows[JudgedLabel]:
+def read_labels(
+    source: str,
+    runs: Sequence[RunJudgements],
+    columns: Mapping[str, str] = {},
+    options: Mapping[str, str] = {},
+) -> FileRows[JudgedLabel]:
     """Return the labels in a file, or those that `label.NAME` names of the runs' responses, as if a file had them.
+
+    `columns` and `options` are those of `read_judged_labels`.
 
     Raises `InputError` for a file that cannot be read, if no response has such a label, if runs have different ones for
     a response, or if one is neither a number nor true or false.
     """
     if not source.startswith(_LABEL_COLUMN):
-        return read_judged_labels(source)
+        return read_judged_labels(source, columns, options)
+    for field_name in columns:
+        option = options.get(field_name, "columns")
+        raise InputError(f"{option}: is for a file of labels, and {source} is a label of the runs")
     name = source.removeprefix(_LABEL_COLUMN)
     by_response: dict[str, tuple[str, JudgedLabel]] = {}
     for run in runs:
@@ -320,26 +168,31 @@ def join_labels(
     labels: FileRows[JudgedLabel],
     split: str | None = None,
     has_consensus: bool = False,
+    question: str | None = None,
 ) -> list[JudgeStudy]:
     """Return each judge of the runs with the labels, in the order of the runs and their questions.
 
-    A label without `question` is of the response as a whole, and every question is compared with it. A judge for a
-    reviewer is compared with the labels of that reviewer, if labels have reviewers. Several labels of a response become
-    their mean, or, for true and false, the majority's; where those tie, the response is left out and counted. Those of
-    a pair become what most say, else a tie. With `has_consensus` they become the likeliest class under their consensus
-    (STABLEVAL, Algorithm 1).
+    A label without `question` is of the argument `question`; without that, it is of the response as a whole, and every
+    question is compared with it. The last part of a question's id is enough where one question about the response has
+    it; `reward` is the reward of a run. Labels on another scale than the judge's are compared by their order.
 
-    Raises `InputError` for an unknown response or question, no label of `split`, no judge with a label, a target off
-    the judge's scale, or too few labels for a consensus.
+    A judge for a reviewer is compared with the labels of that reviewer, if labels have reviewers. Several labels of a
+    response become their mean, or, for true and false, the majority's; where those tie, the response is left out and
+    counted. Those of a pair become what most say, else a tie. With `has_consensus` they become the likeliest class
+    under their consensus (STABLEVAL, Algorithm 1).
+
+    Raises `InputError` for an unknown response, an unknown or ambiguous question, no label of `split`, no judge with a
+    label, a target off the judge's scale, or too few labels for a consensus.
     """
-    chosen = [
+    chosen: PlacedLabels = [
         (place, label) for place, label in labels.rows if split is None or label.split == split
     ]
     if not chosen:
         raise InputError(
             f"{labels.path}: has no label with split {quote(split or '')}; name one that is there"
         )
-    _refuse_unknown(runs, labels, chosen)
+    refuse_unknown_responses(runs, labels, chosen)
+    chosen = resolve_questions(runs, labels, chosen, question)
     studies = []
     for run in runs:
         for judge, judgements in run.by_judge.items():
@@ -347,7 +200,8 @@ def join_labels(
             own = [
                 (place, label)
                 for place, label in chosen
-                if label.question in (None, judge.question)
+                if (label.question or judge.question) == judge.question
+                and not (judge.is_reward and label.question is None)
                 and (label.other is not None) == is_of_pairs
                 and (judge.reviewer is None or label.reviewer in (None, judge.reviewer))
             ]
@@ -359,25 +213,20 @@ def join_labels(
     return studies
 
 
-def _refuse_unknown(
-    runs: Sequence[RunJudgements],
-    labels: FileRows[JudgedLabel],
-    chosen: Iterable[tuple[str, JudgedLabel]],
-) -> None:
-    responses = {response for run in runs for response in run.lengths}
-    questions = {judge.question: None for run in runs for judge in run.by_judge}
-    for place, label in chosen:
-        fields = (("id", label.id, responses), ("other", label.other, responses))
-        for name, value, known in (*fields, ("question", label.question, questions)):
-            if value is None or value in known:
-                continue
-            noun = "question" if name == "question" else "response"
-            hint = (
-                did_you_mean(value, sorted(known))
-                or f"name a {noun} of {', '.join(run.run for run in runs)}"
-            )
-            location = f"{labels.path}, {place}, field {labels.columns[name]}"
-            raise InputError(f"{location}: there is no {noun} {quote(value)}; {hint}")
+def _has_other_scale(
+    judgements: Mapping[str, Judgement], own: PlacedLabels, scale: tuple[float, float]
+) -> bool:
+    """Return whether labels and judge are on different scales, so that only their order can be compared.
+
+    Several values off the judge's scale make a scale of their own; a single one may be a slip. Rewards may be off the
+    unit interval, on which decisions are.
+    """
+    low, high = scale
+    if len({label.target for _, label in own if not low <= label.target <= high}) > 1:
+        return True
+    return scale == UNIT and any(
+        not 0.0 <= judged.score <= 1.0 for judged in judgements.values() if judged.score is not None
+    )
 
 
 def _is_of_two_values(
@@ -392,10 +241,10 @@ def _is_of_two_values(
     """
     if all(isinstance(label.target, bool) for _, label in own):
         return True
-    if scale != _UNIT or not all(0.0 <= label.target <= 1.0 for _, label in own):
+    if scale != UNIT or not all(0.0 <= label.target <= 1.0 for _, label in own):
         return False
     decides = all(
-        judged.score in _UNIT for judged in judgements.values() if judged.score is not None
+        judged.score in UNIT for judged in judgements.values() if judged.score is not None
     )
     return decides or not has_shares
 
@@ -410,12 +259,17 @@ def _join(
 ) -> JudgeStudy:
     scale = (
         next((judged.scale for judged in judgements.values() if judged.native is not None), None)
-        or _UNIT
+        or UNIT
     )
     is_of_pairs = own[0][1].other is not None
     shares = [label.target for _, label in own if 0.0 < label.target < 1.0]
     is_binary = not is_of_pairs and _is_of_two_values(judgements, own, scale, bool(shares))
-    low, high = _UNIT if is_binary else scale
+    low, high = UNIT if is_binary else scale
+    is_ranked = not is_of_pairs and _has_other_scale(judgements, own, (low, high))
+    if is_ranked:
+        is_binary = False
+        values = [float(label.target) for _, label in own]
+        low, high = min(values), max(values)
     targets: dict[str, list[float]] = {}
     votes_cast = []
     for place, label in own:
@@ -472,6 +326,7 @@ def _join(
         ],
         ceiling=ceiling,
         shares=len(shares) if is_binary else 0,
+        is_ranked=is_ranked,
     )
 
 
@@ -532,6 +387,8 @@ def _prediction(judgement: Judgement, is_binary: bool) -> float:
 COUNTS = ("n", "missing", "failed", "abstained")
 RATES = ("accuracy", "tpr", "tnr", "kappa", "rank_correlation", "pairwise", "bias")
 _OF_ORDERS = ("flips", "strict")
+_OF_VALUES = ("accuracy", "kappa", "bias", "base_rates")
+"""What needs labels and predictions in the same units; the rest needs only their order."""
 GATE_NAMES = (
     *COUNTS,
     *("brier", "ece"),
@@ -593,6 +450,9 @@ def _measure(study: JudgeStudy, need: float | None) -> Figures:
     figures["shares"] = study.shares
     figures["left_out"] = {name: count for name, count in left_out.items() if name not in counts}
     figures["scale"] = "binary" if study.is_binary else "ordered"
+    if study.is_ranked:
+        figures["scale"] = "ranks"
+        figures["label_range"] = list(study.scale)
     figures["tasks"] = len({row.task for row in study.rows})
     flips = np.array([is_flipped for _, is_flipped in study.flips])
     figures["flips"] = _share(
@@ -603,12 +463,13 @@ def _measure(study: JudgeStudy, need: float | None) -> Figures:
     figures["strict"] = _share(
         hits, np.unique([row.task for row in in_both], return_inverse=True)[1]
     )
-    return (
-        figures
-        | _agreement(study.rows, study.is_binary)
-        | _calibration(study)
-        | _mean_label(study, need)
-    )
+    return figures | _agreement_of(study) | _calibration(study) | _mean_label(study, need)
+
+
+def _agreement_of(study: JudgeStudy) -> Figures:
+    """Return the agreement of a study's rows; of those on different scales only that of their order."""
+    figures = _agreement(study.rows, study.is_binary)
+    return figures | dict.fromkeys(_OF_VALUES) if study.is_ranked else figures
 
 
 def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
@@ -722,7 +583,7 @@ def reliability(scores: Floats, targets: Floats) -> tuple[float, list[Figures]]:
 
 def _mean_label(study: JudgeStudy, need: float | None) -> Figures:
     """Return the mean that the judge gives all responses, and what the labels make of it."""
-    if not study.rows:
+    if not study.rows or study.is_ranked:
         return dict.fromkeys(
             ("items", "uncorrected", "corrected", "weight", "rogan_gladen", "labels_needed")
         )
@@ -748,7 +609,8 @@ def _constant(study: JudgeStudy) -> Figures:
     counts = Counter(row.target for row in study.rows)
     common = min(counts, key=lambda target: (-counts[target], target), default=0.0)
     rows = [row._replace(prediction=common, score=common) for row in study.rows]
-    return {"question": study.judge.question, "value": common} | _agreement(rows, study.is_binary)
+    agreement = _agreement_of(replace(study, rows=rows))
+    return {"question": study.judge.question, "value": common} | agreement
 
 
 def _length(study: JudgeStudy) -> Figures:
@@ -768,7 +630,7 @@ def _length(study: JudgeStudy) -> Figures:
     figures = _agreement(judged, study.is_binary)
     if not study.is_binary and not study.has_pairs:
         # A number of characters is no score on the scale: only the order counts.
-        figures |= dict.fromkeys(("accuracy", "kappa", "bias", "base_rates"))
+        figures |= dict.fromkeys(_OF_VALUES)
     return {"question": study.judge.question, "n": len(rows)} | figures
 
 
@@ -791,6 +653,7 @@ def _differences(studies: Sequence[JudgeStudy]) -> list[Figures]:
     Judges with other labels for one of these answer another question, and are not compared. The p-value is of flips of
     tasks, adjusted for the number of pairs (Holm).
     """
+    studies = [study for study in studies if not study.is_ranked]
     rows: list[Figures] = []
     names: dict[str, int] = {}
     tasks: dict[str, int] = {}
@@ -841,11 +704,14 @@ def _distances(
 def _disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
     disagreements = []
     for study in studies:
+        if study.is_ranked:
+            continue
         for row in study.rows:
             if row.prediction != row.target:
                 responses = responses_of(row.response)
                 command = ["jurygraph", "show", study.judge.run, "--response", responses[0]]
-                command += ["--verdict", study.judge.question]
+                if not study.judge.is_reward:
+                    command += ["--verdict", study.judge.question]
                 # Of wrong decisions the most confident ones come first.
                 distance = (
                     abs(row.score - row.target)
@@ -894,6 +760,8 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     yield ReportTable(("calibration of P(met)", "Brier", "ECE"), rows)
     rows = []
     for judge in judges:
+        if judge["scale"] == "ranks":
+            continue
         means = [judge["uncorrected"], judge["corrected"], judge["weight"], judge["rogan_gladen"]]
         rows.append(
             [judge["judge"], *means, *([_describe_need(judge)] if need is not None else [])]
@@ -931,6 +799,10 @@ def _describe_need(judge: Figures) -> object:
 def _notes(judges: Sequence[Figures]) -> Iterator[str]:
     for judge in judges:
         yield from omission_notes(judge["left_out"], f"{judge['judge']}: ")
+        if judge["scale"] == "ranks":
+            low, high = judge["label_range"]
+            scales = f"labels go from {low:g} to {high:g}, and its scores have another scale"
+            yield f"{judge['judge']}: {scales}; only their order is compared, by Spearman's rank correlation"
         if judge["shares"]:
             meaning = (
                 "taken as shares of people: above 0.5 as 1, below as 0, and 0.5 as a tie, left out"

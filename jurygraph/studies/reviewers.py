@@ -41,7 +41,7 @@ from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies.agreement import LEAST_SHARED, ScoredPart, question_codes
-from jurygraph.studies.judge import JUDGED, status_of
+from jurygraph.studies.judgements import JUDGED, status_of
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,

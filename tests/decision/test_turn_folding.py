@@ -9,7 +9,7 @@ from typing import Any
 from jurygraph.decision.turns import fold_turns
 from jurygraph.runs.run import Run
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Verdict
-from jurygraph.studies.judge import read_judgements
+from jurygraph.studies.judgements import read_judgements
 from jurygraph.studies.reliability import read_scores
 from jurygraph.testing import ScriptedJudge
 from tests.command import run_command
@@ -73,7 +73,7 @@ def test_each_figure_of_a_response_is_the_number_that_counted(
         cells = {row["response_id"]: row for row in csv.DictReader(io.StringIO(out))}
         shown = run_command("show", run_folder, "--columns", f"response,{QUESTION}").out
         with Run.open(run_folder) as run:
-            (judged,) = read_judgements(run).by_judge.values()
+            judged, _ = read_judgements(run).by_judge.values()
             scores = read_scores(run)
         (question,) = scores.questions
         by_sample = list(zip(question.responses, question.values, strict=True))

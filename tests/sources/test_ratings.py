@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -299,6 +300,38 @@ def test_an_error_is_reported_with_its_line_and_field(
     place, _, why = refusal(path).removeprefix(path.name).partition(" ")
     assert place in (",", ":")
     assert why.startswith(message)
+
+
+@all_rows(
+    ("content", "message"),
+    [
+        (
+            "item,who,score\na,b,1\n",
+            "no column 'annotator' or 'reviewer'; name one that is there with --reviewer-column: "
+            "item, who, score",
+        ),
+        (
+            "item,reviewr,score\na,b,1\n",
+            "did you mean reviewr? If not, name one that is there with --reviewer-column",
+        ),
+        (
+            "q1,ann,4\nq2,bo,5\n",
+            "line 1: has no column 'item'; the first row is read as names of columns, and has "
+            "values: q1, ann, 4; write names above it",
+        ),
+        (
+            "q1,true,true\n",
+            "names column 'true' twice; the first row is read as names of columns, and has values",
+        ),
+    ],
+)
+def test_a_missing_column_is_named_by_its_option_or_the_header_is_missing(
+    content: str, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "r.csv").write_text(content)
+    options = {"reviewer": "--reviewer-column"}
+    error_text = refusal(tmp_path / "r.csv", read=partial(read_ratings, options=options))
+    assert message in error_text
 
 
 @all_rows(

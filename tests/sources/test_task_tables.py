@@ -110,6 +110,10 @@ def test_a_spreadsheet_may_have_numbers_for_texts_empty_rows_and_more_columns_th
     ("rows", "problem"),
     [
         ([["question", "answer"], [None, "4"]], "t.xlsx, row 2, column question: is empty"),
+        (
+            [["question", "answer"], ["a", "=1+1"]],
+            "t.xlsx, sheet 'Sheet', row 2, column 'answer': has a formula without a computed value; open",
+        ),
         ([["question", "question"], ["a", "b"]], "t.xlsx, line 1: names column 'question' twice"),
         ([["prompt", "answer"], ["a", "b"]], "t.xlsx: has no column 'question'"),
         (

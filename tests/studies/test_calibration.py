@@ -17,7 +17,8 @@ from jurygraph.studies.calibration import (
     report,
     threshold_for,
 )
-from jurygraph.studies.judge import Judge, JudgedRow, JudgeStudy
+from jurygraph.studies.judge import JudgedRow, JudgeStudy
+from jurygraph.studies.judgements import Judge
 from tests.rows import all_rows
 
 IDENTITY = ScoreCalibration(method="isotonic", labels=1, scores=(0.0, 1.0), calibrated=(0.0, 1.0))

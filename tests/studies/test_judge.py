@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -18,22 +19,25 @@ from jurygraph.runs.run import Run
 from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.sources.ratings import FileRows
+from jurygraph.studies.calibration import labelled_scores
 from jurygraph.studies.judge import (
-    Judge,
     JudgedRow,
-    Judgement,
     JudgeStudy,
-    RunJudgements,
     _differences,
     _measure,
-    _share_unasked,
-    _summarize_pair,
     gate_values,
     join_labels,
-    pair_name,
-    read_judgements,
     read_labels,
     report,
+)
+from jurygraph.studies.judgements import (
+    Judge,
+    Judgement,
+    RunJudgements,
+    _share_unasked,
+    _summarize_pair,
+    pair_name,
+    read_judgements,
 )
 from tests.rows import all_rows
 from tests.runs.sample_runs import evaluator_config, make_tasks, score, write_tasks
@@ -102,6 +106,84 @@ def test_a_label_between_0_and_1_beside_a_judge_that_decides_is_a_share_of_peopl
     )  # a judge that gives shares itself is compared with them
     (study,) = join_labels([graded], labels(*(JudgedLabel(id=name, target=0.5) for name in "ab")))
     assert not study.is_binary
+
+
+def test_labels_on_another_scale_than_the_judges_are_compared_by_their_order() -> None:
+    """Met, met, not met, not met against 5, 4, 1, 3: both met ones rank above both others, and Spearman is 2/√5."""
+    run = judgements({"a": 1.0, "b": 1.0, "c": 0.0, "d": 0.0})
+    stars = {"a": 5.0, "b": 4.0, "c": 1.0, "d": 3.0}
+    people = [JudgedLabel(id=name, target=value) for name, value in stars.items()]
+    (study,) = join_labels([run], labels(*people))
+    assert (study.is_ranked, study.is_binary, study.scale) == (True, False, (1.0, 5.0))
+    found = measure(study)
+    assert found.judges[0].scale == "ranks"
+    assert found.judges[0].rank_correlation.value == pytest.approx(2 / math.sqrt(5))
+    assert found.judges[0].rank_correlation.high <= 1.0
+    assert [found.judges[0][name] for name in ("accuracy", "kappa", "bias", "corrected")] == [
+        None
+    ] * 4
+    assert (found.disagreements, found.differences) == ([], [])
+    (note, *_) = report([study]).notes
+    assert note.startswith(
+        "q: labels go from 1 to 5, and its scores have another scale; only their order"
+    )
+    with pytest.raises(InputError, match="labels of 'q' are on another scale than its scores"):
+        labelled_scores([study], "q")
+
+
+def test_labels_of_the_reward_are_compared_with_it_only_where_they_name_it() -> None:
+    judged = judgements({"a": 1.0, "b": 0.0})
+    rewards = {
+        "a": Judgement("task of a", "judged", 0.75, 1.0),
+        "b": Judgement("task of b", "failed"),
+    }
+    reward = Judge("run", "reward", "")
+    run = replace(judged, by_judge={**judged.by_judge, reward: rewards})
+    people = [JudgedLabel(id=name, target=True) for name in "ab"]
+    assert [one.judge.question for one in join_labels([run], labels(*people))] == ["q"]
+    named = [label.model_copy(update={"question": "reward"}) for label in people]
+    for (study,) in (
+        join_labels([run], labels(*named)),
+        join_labels([run], labels(*people), question="reward"),
+    ):
+        assert study.judge.name == "reward"
+        assert [(row.response, row.prediction, row.score) for row in study.rows] == [
+            ("a", 1.0, 0.75)
+        ]
+        assert study.left_out == {"failed": 1}
+    beyond = replace(run, by_judge={reward: {"a": Judgement("task of a", "judged", 2.5, 1.0)}})
+    assert join_labels([beyond], labels(*named))[0].is_ranked  # a reward above 1 is no probability
+
+
+@all_rows(
+    ("name", "expected"),
+    [
+        ("criteria/kind", "criteria/kind"),
+        ("solves", "criteria/solves"),
+        ("appeal", "personalized/appeal@ann"),  # the one of the reviewer who gave the label
+        ("kind", ["'kind' is the end of several questions; write one of criteria/kind, tone.kind"]),
+        ("elsewhere", "other/elsewhere"),  # of another response alone
+        ("solve", ["there is no question 'solve'; did you mean solves?"]),
+        ("zzzz", ["there is no question 'zzzz'; there are criteria/kind, criteria/solves, "]),
+    ],
+)
+def test_the_last_part_of_a_question_is_enough_where_it_is_the_only_one(
+    name: str, expected: str | list[str]
+) -> None:
+    met = {"a": Judgement("t", "judged", 1.0, 1.0)}
+    ids = ("criteria/kind", "criteria/solves", "tone.kind")
+    by_judge = {Judge("run", one, one.partition("/")[0]): met for one in ids}
+    for reviewer in ("ann", "bob"):
+        question = f"personalized/appeal@{reviewer}"
+        by_judge[Judge("run", question, "personalized", reviewer=reviewer)] = met
+    by_judge[Judge("run", "other/elsewhere", "other")] = {"b": Judgement("t", "judged", 1.0, 1.0)}
+    run = RunJudgements("run", by_judge, {"a": 1, "b": 1}, {})
+    people = labels(JudgedLabel(id="a", target=True, question=name, reviewer="ann"))
+    if isinstance(expected, list):
+        with pytest.raises(InputError, match=re.escape(f"line 2, field question: {expected[0]}")):
+            join_labels([run], people)
+    else:
+        assert [study.judge.question for study in join_labels([run], people)] == [expected]
 
 
 def test_rates_of_a_small_table_by_hand() -> None:

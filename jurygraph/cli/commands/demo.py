@@ -141,18 +141,19 @@ def _describe_means(summary: "Summary", *agents: str) -> str:
 def _read_maths(run: Run, summary: "Summary") -> Findings:
     """Return the means, why the lowest reward with a quoted mistake is low, and what a verification finds."""
     mistaken = [trace for trace in run.traces() if _has_quoted_mistake(trace)]
-    lowest = min(mistaken, key=lambda trace: trace.reward.partial)
-    explanation = run.explain(lowest.response_id)
+    rewards = {trace.response_id: trace.reward.value or 0.0 for trace in mistaken}
+    lowest = min(rewards, key=rewards.__getitem__)
+    explanation = run.explain(lowest)
     lost = [line.reason for line in explanation.lines if line.has_loss and line.reason]
     with progress("verifying", run.ledger.count, "records") as report:
         verified = verify(run, report)
     means = _describe_means(summary, "175b_verification", "6b_finetuning")
     lines = [
         f"the larger model's solutions earn more, for more of them are right: {means}, of 2.5",
-        f"a low reward says why: {lowest.reward.partial:.2f}, for {'; '.join(lost[:2])}",
+        f"a low reward says why: {rewards[lowest]:.2f}, for {'; '.join(lost[:2])}",
         f"{verified.traces} rewards, computed again from their verdicts, are the same to the last bit",
     ]
-    return Findings(lines, lowest.response_id)
+    return Findings(lines, lowest)
 
 
 def _has_quoted_mistake(trace: "Trace") -> bool:

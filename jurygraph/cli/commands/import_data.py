@@ -6,19 +6,40 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Literal
 
-from jurygraph.cli.options import AsJson, argument, option
+from jurygraph.cli.options import (
+    RATING_COLUMN_OPTIONS,
+    AsJson,
+    ItemColumn,
+    ReviewerColumn,
+    ScoreColumn,
+    argument,
+    named_columns,
+    option,
+    split_names,
+)
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
 from jurygraph.cli.render.text import print_message, print_report, print_result
 from jurygraph.errors import InputError
+from jurygraph.interchange.exports import ExportColumns, read_export
 from jurygraph.interchange.rated_table import read_rated_table
-from jurygraph.interchange.readers import READERS, SCALES, TRIAL_READERS, VOTE_READERS
+from jurygraph.interchange.readers import (
+    EXPORT_READERS,
+    READERS,
+    SCALES,
+    TRIAL_READERS,
+    VOTE_READERS,
+)
 from jurygraph.interchange.rows import Imported
 from jurygraph.messages import did_you_mean, join_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
+from jurygraph.schema.rating import Vote
 
 RATINGS = "ratings"
 TASK_READERS = {**READERS, **TRIAL_READERS}
-FORMATS = (*TASK_READERS, *VOTE_READERS, RATINGS)
+RATING_FORMATS = (*VOTE_READERS, *EXPORT_READERS)
+FORMATS = (*TASK_READERS, *RATING_FORMATS, RATINGS)
+NAMED_COLUMNS = (*EXPORT_READERS, RATINGS)
+"""Formats whose columns a user may name."""
 ImportSelection = Literal["tasks", "answered"]
 
 Only = Annotated[
@@ -44,6 +65,9 @@ ColumnNames = Annotated[
     list[str] | None,
     option("NAME=C", "Column of the file (ratings) for item, text, annotator, label, …."),
 ]
+RaterColumns = Annotated[
+    str | None, option("A,B", "Columns of the raters, one for each (wide).", "--rater-columns")
+]
 
 
 def import_(
@@ -59,6 +83,10 @@ def import_(
     scale: ScaleOption = None,
     ratings: RatingsFile = None,
     column: ColumnNames = None,
+    item: ItemColumn = None,
+    label: ScoreColumn = None,
+    annotator: ReviewerColumn = None,
+    raters: RaterColumns = None,
     json: AsJson = False,
 ) -> None:
     """Convert a file of another project to TASKS or RATINGS.
@@ -80,6 +108,9 @@ def import_(
     qags: RATINGS, each worker's label of each sentence of a summary (1 supported by the article, 0 not), from one or
     both files.
 
+    label-studio (JSON, JSON_MIN), argilla (records as JSON), qualtrics (CSV): RATINGS, each person's answer to each
+    question. wide: RATINGS, from a table with a row for each item and the columns of --rater-columns.
+
     sheets: RATINGS, from the key that `jurygraph assign` wrote and the sheets that reviewers filled in.
 
     ratings: a table with a row for each rating (item, text, annotator, label; optionally prompt, agent, group, domain,
@@ -93,17 +124,36 @@ def import_(
         jurygraph score tasks.jsonl --config jury.yaml --out run
         jurygraph import qags mturk_cnndm.jsonl mturk_xsum.jsonl --out ratings.jsonl
         jurygraph import sheets assigned/key.jsonl assigned/sheets/ann.csv --out ratings.jsonl
+        jurygraph import wide table.csv --id-column answer --rater-columns ann,bo --out ratings.jsonl
         jurygraph import ratings people.csv --column label=stars --out tasks.jsonl --ratings ratings.jsonl
     """
-    table_options = {"--ratings": ratings, "--column": column}
-    tables = [name for name, value in table_options.items() if value]
-    _check_options(form, files, only, scale, tables)
+    named = named_columns(item=item, label=label, annotator=annotator)
+    used_options = {
+        "--ratings": (ratings, (RATINGS,)),
+        "--column": (column, (RATINGS,)),
+        "--rater-columns": (raters, ("wide",)),
+        "--id-column": (item, NAMED_COLUMNS),
+        "--target-column": (label, NAMED_COLUMNS),
+        "--reviewer-column": (annotator, ("qualtrics", RATINGS)),
+    }
+    _check_options(form, files, only, scale)
+    for name, (value, forms) in used_options.items():
+        if value and form not in forms:
+            raise InputError(f"{name}: only for {', '.join(forms)}; remove it for {form}")
+    if form in RATING_FORMATS:
+        _refuse_other_suffix(target)
     if target != "-":
         refuse_unwritable(target, *files)
     if form == RATINGS:
-        _import_ratings(files[0], target, ratings, column or (), json)
+        _import_ratings(files[0], target, ratings, column or (), named, json)
     elif form in VOTE_READERS:
-        _import_votes(form, files, target, json)
+        _import_votes(files, target, json, list(VOTE_READERS[form](files)))
+    elif form in EXPORT_READERS:
+        columns = ExportColumns(item, label, annotator, split_names(raters))
+        votes: list[Vote] = []
+        for file in files:
+            votes += read_export(EXPORT_READERS[form], Path(file), columns)
+        _import_votes(files, target, json, votes)
     else:
         reader = TASK_READERS[form] if scale is None else SCALES[form][scale]
         _import_tasks(reader(files[0]), target, only, json)
@@ -114,31 +164,35 @@ def _check_options(
     files: Sequence[str],
     only: ImportSelection | None,
     scale: str | None,
-    tables: Sequence[str],
 ) -> None:
-    """Raise InputError for an unknown format, or what it does not take; `tables` are options of tables of ratings."""
+    """Raise InputError for an unknown format, or what it does not take."""
     if form not in FORMATS:
         hint = did_you_mean(form, FORMATS) or "known: " + ", ".join(FORMATS)
         raise InputError(f"unknown format {form!r}; {hint}")
-    if only is not None and form in VOTE_READERS:
+    if only is not None and form in RATING_FORMATS:
         raise InputError(f"--only: selects tasks, and {form} has none; remove it")
     if scale is not None and form not in SCALES:
         raise InputError(f"--scale: only for {join_names(list(SCALES))}; remove it for {form}")
-    if len(files) > 1 and form not in VOTE_READERS:
+    if len(files) > 1 and form not in RATING_FORMATS:
         raise InputError(f"{files[1]}: {form} takes one file; import each by itself")
-    if form != RATINGS and tables:
-        raise InputError(f"{tables[0]}: only for {RATINGS}; remove it for {form}")
 
 
 def _import_ratings(
-    file: str, tasks: str, ratings: str | None, columns: Sequence[str], json: bool
+    file: str,
+    tasks: str,
+    ratings: str | None,
+    columns: Sequence[str],
+    named: Mapping[str, str],
+    json: bool,
 ) -> None:
     """Write the tasks and the votes of one table; both are read whole before one is written."""
     pairs = [name.partition("=") for name in columns]
     for name, equals, value in pairs:
         if not (name and equals and value):
             raise InputError(f"--column {name}: expected NAME=COLUMN, such as label=stars")
-    table = read_rated_table(file, {name: value for name, _, value in pairs})
+    renamed = {name: value for name, _, value in pairs}
+    options = {**RATING_COLUMN_OPTIONS, "text": "--column text=C"}
+    table = read_rated_table(file, {**named, **renamed}, options)
     if ratings is None or "-" in (tasks, ratings) or tasks == ratings:
         raise InputError(
             "--ratings: name a second output file; tasks and ratings are written to a file each"
@@ -167,12 +221,14 @@ def _json_lines(entries: Iterable[FrozenModel]) -> Iterator[bytes]:
     return (entry.model_dump_json(exclude_defaults=True).encode() + b"\n" for entry in entries)
 
 
-def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
+def _refuse_other_suffix(target: str) -> None:
     name = target.removesuffix(".gz")
     if target != "-" and Path(name).suffix not in ("", ".jsonl"):
         better = Path(name).with_suffix(".jsonl")
         raise InputError(f"{target}: RATINGS are written as JSONL; name the file {better}")
-    read = list(VOTE_READERS[form](files))
+
+
+def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote]) -> None:
     votes = [vote for vote in read if vote.label is not None]
     if not votes:
         raise InputError(f"{', '.join(files)}: no row has a label; fill in at least one")
@@ -188,7 +244,7 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
     print_report(json and target != "-", {"ratings_file": target, **counts}, ())
     print_message(_format_counts(counts))
     if len(votes) < len(read):
-        print_message("omitted rows have no label")
+        print_message("omitted answers have no label, or several")
     if target != "-":
         print_message(f"next: jurygraph consensus {shell_quote(target)}")
 

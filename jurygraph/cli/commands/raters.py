@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from jurygraph.cli.options import (
+    RATING_COLUMN_OPTIONS,
     AgentColumn,
     AsJson,
     ItemColumn,
@@ -76,10 +77,8 @@ Seed = Annotated[
 def consensus(
     ratings: RatingsInputs,
     item: ItemColumn = None,
-    annotator: Annotated[
-        str | None, option("C", "Column for `annotator`.", "--annotator", "--reviewer")
-    ] = None,
-    label: Annotated[str | None, option("C", "Column for `label`.", "--label", "--score")] = None,
+    annotator: ReviewerColumn = None,
+    label: ScoreColumn = None,
     agent: AgentColumn = None,
     group: Annotated[str | None, option("C", "Column for `group`.")] = None,
     dimension: Annotated[str | None, option("D", "Use this dimension only.")] = None,
@@ -111,7 +110,7 @@ def consensus(
     \b
     Example:
         jurygraph consensus ratings.csv
-        jurygraph consensus votes.csv --item id --classes bad,ok,good --compare --plot consensus.svg
+        jurygraph consensus votes.csv --id-column id --classes bad,ok,good --compare --plot consensus.svg
     """
     if artifact is not None and plot is not None and artifact.resolve() == plot.resolve():
         raise InputError(f"{plot}: --artifact and --plot name the same file; name two files")
@@ -149,7 +148,7 @@ def _read_ballots(
     classes: str | None,
     gold: Path | None,
 ) -> VoteColumns:
-    files = [read_votes(path, columns) for path in ratings]
+    files = [read_votes(path, columns, RATING_COLUMN_OPTIONS) for path in ratings]
     for file in files:
         for column, hint in file.unread.items():
             if hint is not None:
@@ -234,7 +233,7 @@ def power(
     if difference is not None and not 0.0 < difference < math.inf:
         raise InputError(f"--difference: is {difference:g}; write a finite number above 0")
     columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
-    parts = read_parts([read_ratings(ratings, columns)])
+    parts = read_parts([read_ratings(ratings, columns, RATING_COLUMN_OPTIONS)])
     questions = 1 if difference is None else 2
     planning = PowerStudy(
         width=width,

@@ -148,7 +148,8 @@ def _calibrate(
     if not settings:
         return {}
     from jurygraph.studies import calibration
-    from jurygraph.studies.judge import join_labels, read_judgements, read_labels
+    from jurygraph.studies.judge import join_labels, read_labels
+    from jurygraph.studies.judgements import read_judgements
 
     calibrated = {}
     with progress("reading", run.tasks_scored, "tasks") as advance:

@@ -16,6 +16,7 @@ import typer
 
 from jurygraph.cli.commands.rescore import SettingsOption
 from jurygraph.cli.options import (
+    RATING_COLUMN_OPTIONS,
     AgentColumn,
     AsJson,
     AsMarkdown,
@@ -118,12 +119,12 @@ def agreement(
     \b
     Example:
         jurygraph study agreement ratings.csv
-        jurygraph study agreement votes.csv --item id --reviewer who --score stars --level interval
+        jurygraph study agreement votes.csv --id-column id --reviewer-column who --target-column stars --level interval
     """
     from jurygraph.studies.agreement import report
 
     columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
-    return report([read_ratings(path, columns) for path in ratings], level)
+    return report([read_ratings(path, columns, RATING_COLUMN_OPTIONS) for path in ratings], level)
 
 
 @study_command
@@ -379,6 +380,12 @@ def _write_presentations(
 def judge(
     runs: RunFolders,
     labels: Annotated[str, option("F", "Labels of people: a file, or label.NAME of the runs.")],
+    item: ItemColumn = None,
+    target: ScoreColumn = None,
+    reviewer: ReviewerColumn = None,
+    question: Annotated[
+        str | None, option("Q", "Question of labels that name none; `reward` for the reward.")
+    ] = None,
     split: Annotated[str | None, option("S", "Use the labels of this split only.")] = None,
     consensus: Annotated[
         bool,
@@ -397,12 +404,14 @@ def judge(
     """Measure judges against people.
 
     A row of the labels has `id` (a response) and `target` (true, false, or a number in the judge's units), and may have
-    `question`, `reviewer` and `split`. With `other` it is of a pair: 1 if `id` is better, 0 if `other` is, 0.5 for a
-    tie. A judge is a question with its evaluator and model; beside it stand a constant
-    and the length of the response. Then: calibration, the mean label as the judge gives it and corrected (PPI++,
-    Rogan-Gladen), paired differences of judges (Holm), and the disagreements, worst first. Intervals are over tasks.
-    Responses without a judgement are counted, never taken as wrong or right. No request is sent, and nothing is
-    written.
+    `question` (its last part is enough; `reward` is the reward), `reviewer` and `split`. Labels on another scale, such
+    as 1 to 5 for a criterion that is met or not, are compared by their order. With `other` it is of a pair: 1 if `id`
+    is better, 0 if `other` is, 0.5 for a tie.
+
+    A judge is a question with its evaluator and model; below stand a constant and the length of the response. Then:
+    calibration, the mean label as the judge gives it and corrected (PPI++, Rogan-Gladen), paired differences of judges
+    (Holm), and the disagreements, worst first. Intervals are over tasks. Responses without a judgement are counted,
+    never taken as wrong or right. No request is sent, and nothing is written.
 
     --gate takes conditions NAME OP NUMBER, joined by `,` or `and`, that every judge must meet: n, missing, failed,
     abstained, accuracy, tpr, tnr, kappa, rank_correlation, pairwise, bias, flips, strict (of pairs in both orders; each
@@ -416,14 +425,16 @@ def judge(
         jurygraph study judge run --labels label.gold --need 0.02 --gate "tpr>=0.9, tnr>=0.9"
     """
     from jurygraph.studies import judge as judge_study
+    from jurygraph.studies.judgements import read_judgements
 
     output = ReportOutput(
         json=json, markdown=markdown, html=html, title="Judges and people", sources=(labels,)
     )
     thresholds = parse_gate(gate, judge_study.GATE_NAMES, _GATE_EXAMPLE)
-    judged = read_runs(runs, judge_study.read_judgements)
-    people_labels = judge_study.read_labels(labels, judged)
-    studies = judge_study.join_labels(judged, people_labels, split, consensus)
+    judged = read_runs(runs, read_judgements)
+    columns = named_columns(id=item, target=target, reviewer=reviewer)
+    people_labels = judge_study.read_labels(labels, judged, columns, RATING_COLUMN_OPTIONS)
+    studies = judge_study.join_labels(judged, people_labels, split, consensus, question)
     report = judge_study.report(studies, need)
     output.write(report)
     is_missed = False
@@ -619,7 +630,7 @@ def reviewers(
     \b
     Example:
         jurygraph study reviewers ratings.csv --items texts.jsonl
-        jurygraph study reviewers votes.csv --item id --judges item-mean,rater-offset --json
+        jurygraph study reviewers votes.csv --id-column id --judges item-mean,rater-offset --json
         jurygraph study reviewers ratings.csv --run scored --min-confidence 0 --reduce mean
         jurygraph study reviewers ratings.csv --judges zero-shot,personalized --model M --out runs --dry-run
     """
@@ -662,7 +673,7 @@ class _ReviewerStudy:
         from jurygraph.studies.agreement import read_parts
         from jurygraph.studies.reviewers import plan_runs, texts_of
 
-        self._file = read_ratings(ratings, columns)
+        self._file = read_ratings(ratings, columns, RATING_COLUMN_OPTIONS)
         item_texts = {} if items is None else read_texts(items)
         self._texts = texts_of(self._file, item_texts)
         self._shots = [_parse_count(count) for count in split_names(shots)]

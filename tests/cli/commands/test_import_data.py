@@ -103,6 +103,8 @@ def test_a_name_ending_in_gz_is_compressed_reproducibly_and_a_dash_is_standard_o
         ),
         ("qags", CNN, ["--only", "tasks"], "--only: selects tasks, and qags has none; remove it"),
         ("qags", CNN, ["--ratings", "r.jsonl"], "--ratings: only for ratings; remove it for qags"),
+        ("qags", CNN, ["--id-column", "id"], "--id-column: only for label-studio, argilla, qual"),
+        ("argilla", [], ["--rater-columns", "a"], "--rater-columns: only for wide; remove it"),
         ("ratings", [], [], "--ratings: name a second output file"),
         ("ratings", [], ["--ratings", "-"], "--ratings: name a second output file"),
         (
@@ -156,6 +158,19 @@ def test_only_answered_omits_tasks_without_a_response_and_only_tasks_the_respons
     written = parse_lines((tmp_path / "t.jsonl").read_text())
     assert [task.keys() & {"id", "responses"} for task in written] == [{"id"}] * 3
     assert ended.err.endswith("--config jury.yaml --responses RESPONSES --out run\n")
+
+
+def test_a_table_of_ratings_names_the_option_of_a_missing_column(
+    run: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "people.csv").write_text("q,text,who,label\nq1,Yes.,ann,3\n")
+    command = ("import", "ratings", "people.csv", "--out", "t.jsonl", "--ratings", "r.jsonl")
+    ended = run(*command, "--id-column", "q")
+    assert (
+        "has no column 'reviewer' or 'annotator'; name one that is there with --reviewer-column"
+        in ended.err
+    )
+    assert run(*command, "--id-column", "q", "--reviewer-column", "who").code == 0
 
 
 def test_votes_of_several_files_are_written_as_ratings(run: Command, tmp_path: Path) -> None:

@@ -61,6 +61,24 @@ def test_a_threshold_that_is_missed_ends_with_code_1(
     assert "threshold missed: tnr >= 0.9, but tnr is 0.5" in ended.err
 
 
+def test_options_name_the_columns_of_labels(
+    scored_folder: Path, tmp_path: Path, run: Command
+) -> None:
+    labels = write_labels(tmp_path, LABELS.replace("id,target", "row,gold"))
+    command = ("study", "judge", scored_folder, "--labels", labels, "--json")
+    ended = run(*command, "--id-column", "row", "--target-column", "gold")
+    assert json.loads(ended.out)["judges"][0]["n"] == 4
+    ended = run(*command, "--id-column", "row")
+    assert (
+        "has no column 'label' or 'target'; name one that is there with --target-column"
+        in ended.err
+    )
+    ended = run("study", "judge", scored_folder, "--labels", "label.gold", "--id-column", "row")
+    assert (
+        "--id-column: is for a file of labels, and label.gold is a label of the runs" in ended.err
+    )
+
+
 def test_wrong_labels_end_with_code_2_and_their_place(
     scored_folder: Path, tmp_path: Path, run: Command
 ) -> None:

@@ -105,6 +105,12 @@ def test_gold_labels_are_converted_to_classes() -> None:
             "v.csv, line 3, field label: is the text 'nan', and only numbers have an order by themselves; ",
         ),
         (
+            votes_file(*((f"i{n}", "x", float(n * n)) for n in range(12))),
+            {},
+            "v.csv: 12 labels have 12 different values, which are no classes; `jurygraph study agreement "
+            "--level interval` compares them as numbers; or write classes",
+        ),
+        (
             votes_file(("a", "x", 1.0), ("b", "x", None)),
             {},
             "v.csv: every label is 1, and there is nothing to tell apart; ",

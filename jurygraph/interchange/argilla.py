@@ -1,0 +1,44 @@
+"""Argilla's records (2.x, `dataset.records.to_json`): the responses of users to questions."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import Field, JsonValue
+
+from jurygraph.errors import InputError
+from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_placed
+from jurygraph.interchange.rows import ImportedRow, RowKey
+from jurygraph.messages import Problem, validate
+
+_SUBMITTED = (None, "submitted")
+
+
+class _Response(ImportedRow):
+    user_id: str | None = None
+    value: JsonValue = None
+    status: str | None = None
+
+
+class _Record(ImportedRow):
+    id: RowKey
+    fields: dict[str, JsonValue] = Field(default_factory=dict)
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    responses: dict[str, tuple[_Response, ...]]
+
+
+def argilla_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
+    """Yield the submitted responses; an item is the record's id, or one of its fields or metadata."""
+    for location, row in read_placed(path):
+        record = validate(_Record, row)
+        if isinstance(record, Problem):
+            raise InputError(f"{location}, field {record.field}: {record}")
+        fields: dict[str, JsonValue] = {"id": record.id}
+        if columns.item is not None:
+            fields = {**record.fields, **record.metadata}
+        for name, responses in record.responses.items():
+            for number, response in enumerate(responses):
+                field_path = f"responses.{name}[{number}]"
+                if response.status in _SUBMITTED:
+                    yield ExportedAnswer(
+                        location, field_path, fields, "id", response.user_id, response.value, name
+                    )

@@ -1,0 +1,127 @@
+"""Exports of annotation tools and surveys as votes, and tables with a column for each rater.
+
+A format yields the answers that it finds; here they become votes, one way for all: what was rated and which question
+counts may be named by a user, and an answer of several values is no label.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jurygraph.errors import InputError
+from jurygraph.interchange.rows import RowKey
+from jurygraph.messages import DECIMAL_COMMA, Problem, join_names, quote, validate
+from jurygraph.schema.rating import Vote
+from jurygraph.sources.ratings import NUMERAL
+from jurygraph.sources.task_tables import TableRow, missing_column_error, read_rows
+
+_WRAPPERS = ("rating", "number", "choices", "selected")
+"""The keys under which Label Studio has the value of a result."""
+
+
+class ExportColumns(NamedTuple):
+    """The fields of an export that a user names: of what was rated, the question, who answered, and each rater."""
+
+    item: str | None = None
+    label: str | None = None
+    annotator: str | None = None
+    raters: Sequence[str] = ()
+
+
+class _ExportedVote(Vote):
+    """A vote whose item and annotator may be whole numbers."""
+
+    item: RowKey
+    annotator: RowKey
+
+
+class ExportedAnswer(NamedTuple):
+    """A person's answer, at a location and in a field of it; `fields` may name what was rated, by default in `key`.
+
+    `question` is None where an item has one alone.
+    """
+
+    location: str
+    field: str
+    fields: Mapping[str, Any]
+    key: str
+    annotator: Any
+    value: Any
+    question: str | None = None
+
+    def to_vote(self, item_column: str | None) -> Vote:
+        """Return the answer as a vote. Raises `InputError` with the location and field."""
+        where = f"{self.location}, field {self.field}"
+        item = field_of(self.location, self.fields, item_column or self.key, "--id-column")
+        label = _parse_label(where, self.value)
+        content = {"item": item, "annotator": self.annotator, "label": label}
+        if self.question != item:  # an item may be the question itself, in a survey
+            content["dimension"] = self.question
+        vote = validate(_ExportedVote, content)
+        if isinstance(vote, Problem):
+            raise InputError(f"{where}: `{vote.field}` {vote}")
+        return vote
+
+
+AnswerReader = Callable[[Path, ExportColumns], Iterator[ExportedAnswer]]
+
+
+def read_export(read: AnswerReader, path: Path, columns: ExportColumns) -> Iterator[Vote]:
+    """Yield the answers in a file as votes, those without a label too.
+
+    Raises `InputError` with file, place and field, also where no answer is to the question that the user names.
+    """
+    answers = list(read(path, columns))
+    questions = dict.fromkeys(str(answer.question) for answer in answers)
+    if not answers or columns.label not in (None, *questions):
+        name = columns.label or "a question"
+        hint = join_names(list(questions)) or "nothing; name the field of the answers"
+        raise InputError(
+            f"{path}: has no answers to {quote(name)}; --target-column may name {hint}"
+        )
+    for answer in answers:
+        if columns.label in (None, answer.question):
+            yield answer.to_vote(columns.item)
+
+
+def read_placed(path: Path) -> Iterator[tuple[str, TableRow]]:
+    """Yield the rows of a table or a JSON list, each with file and place."""
+    return ((f"{path}, {position}", row) for position, row in read_rows(path))
+
+
+def field_of(location: str, row: Mapping[str, Any], name: str, option: str) -> Any:
+    """Return the value of a field that an option names. Raises `InputError` where the row has none."""
+    if name not in row:
+        raise missing_column_error(location, (name,), list(row), option)
+    return row[name]
+
+
+def _parse_label(where: str, value: Any) -> Any:
+    """Return the one number or word in an answer, out of lists and objects; None for none, or several."""
+    while isinstance(value, list | Mapping):
+        parts = (
+            value if isinstance(value, list) else [value[key] for key in _WRAPPERS if key in value]
+        )
+        value = parts[0] if len(parts) == 1 else None
+    if isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if DECIMAL_COMMA.fullmatch(text):
+        remedy = f"write {text.replace(',', '.')}"
+        raise InputError(f"{where}: is {quote(text)}, with a decimal comma; {remedy}")
+    return float(text) if NUMERAL.fullmatch(text) else text or None
+
+
+def wide_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
+    """Yield the answers of a table with a row for each item, `item` or `id`, and a column for each rater."""
+    if not columns.raters:
+        raise InputError(
+            "--rater-columns: is missing; name the columns of the raters, such as ann,bo"
+        )
+    for location, row in read_placed(path):
+        key = "id" if "id" in row and "item" not in row else "item"
+        for rater in columns.raters:
+            value = field_of(location, row, rater, "--rater-columns")
+            yield ExportedAnswer(location, rater, row, key, rater, value)

@@ -1,0 +1,75 @@
+"""Label Studio's exports JSON and JSON_MIN: ratings, choices and numbers of annotators.
+
+JSON has a task's annotations with their results; JSON_MIN has a row for each annotation, in which answers stand among
+the fields of the task, so that a choice looks like any text of it.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, JsonValue
+
+from jurygraph.errors import InputError
+from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_placed
+from jurygraph.interchange.rows import ImportedRow, RowKey
+from jurygraph.messages import Problem, validate
+
+_ABOUT_ANNOTATIONS = frozenset(
+    "id annotator annotation_id created_at updated_at lead_time agreement".split()
+)
+
+
+class _Result(ImportedRow):
+    from_name: str | None = None
+    value: JsonValue = None
+
+
+class _Annotation(ImportedRow):
+    completed_by: JsonValue = None
+    result: tuple[_Result, ...] = ()
+    was_cancelled: bool | None = None
+
+    @property
+    def annotator(self) -> Any:
+        """Who annotated: a number, or the email or id of a user who is exported whole."""
+        user = self.completed_by
+        return user.get("email") or user.get("id") if isinstance(user, dict) else user
+
+
+class _AnnotatedTask(ImportedRow):
+    id: RowKey
+    data: dict[str, JsonValue] = Field(default_factory=dict)
+    annotations: tuple[_Annotation, ...]
+
+
+def label_studio_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
+    """Yield the answers of annotators; a question is a `from_name`, and a skipped annotation is left out.
+
+    An item is the task's id, or a field of its data. In JSON_MIN, texts are answers only if the user names their field.
+    """
+    for location, row in read_placed(path):
+        if "annotations" in row:
+            yield from _annotation_answers(location, row, columns)
+            continue
+        for name, value in row.items():
+            is_answer = value is not None and not isinstance(value, str)
+            if name == columns.label or (is_answer and name not in _ABOUT_ANNOTATIONS):
+                yield ExportedAnswer(location, name, row, "id", row.get("annotator"), value, name)
+
+
+def _annotation_answers(
+    location: str, row: Any, columns: ExportColumns
+) -> Iterator[ExportedAnswer]:
+    task = validate(_AnnotatedTask, row)
+    if isinstance(task, Problem):
+        raise InputError(f"{location}, field {task.field}: {task}")
+    fields = task.data if columns.item is not None else {"id": task.id}
+    for number, annotation in enumerate(task.annotations):
+        for result in () if annotation.was_cancelled else annotation.result:
+            field_path = f"annotations[{number}]"
+            name = result.from_name
+            if name is not None:
+                yield ExportedAnswer(
+                    location, field_path, fields, "id", annotation.annotator, result.value, name
+                )

@@ -1,0 +1,35 @@
+"""Qualtrics's CSV: a row for each participant, a column for each question, and three header rows."""
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from jurygraph.errors import InputError
+from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, field_of, read_placed
+
+_QUESTION = re.compile(r'\{"ImportId":"QID\d+(_\d+)*"\}')
+"""The third header of a question with an answer to choose; those of texts, times and orders end with a word."""
+_PREVIEWS = ("Survey Preview", "1")
+
+
+def qualtrics_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
+    """Yield the answers of participants: an item is a question, by the name of its column.
+
+    Who answered is in `PROLIFIC_PID` if the survey has it, else in `ResponseId`. Previews are left out. Raises
+    `InputError` with file, line and column.
+    """
+    rows = read_placed(path)
+    headers = dict(islice(rows, 2)).values()
+    import_ids = list(headers)[-1] if headers else {}
+    questions = [name for name, cell in import_ids.items() if _QUESTION.fullmatch(str(cell))]
+    if not questions:
+        hint = "export as CSV, and leave the three rows of the header as they are"
+        raise InputError(f"{path}, line 3: has no ImportId of a question (QID1); {hint}")
+    person = "PROLIFIC_PID" if "PROLIFIC_PID" in import_ids else "ResponseId"
+    for location, row in rows:
+        annotator = field_of(location, row, columns.annotator or person, "--reviewer-column")
+        for name in () if row.get("Status") in _PREVIEWS else questions:
+            yield ExportedAnswer(
+                location, name, {"question": name}, "question", annotator, row[name], name
+            )

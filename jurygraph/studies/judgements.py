@@ -1,0 +1,277 @@
+"""Judgements of the responses and pairs of runs, by judge, and the questions that people's labels name.
+
+A study of labels asks for these by the id of a response; a judge is a question with its evaluator and model.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
+from statistics import fmean
+from typing import NamedTuple
+
+from jurygraph.display import ProgressCallback
+from jurygraph.errors import InputError
+from jurygraph.messages import did_you_mean, join_names, quote
+from jurygraph.runs.run import Run
+from jurygraph.schema import RecordedVerdict, Trace
+from jurygraph.schema.rating import JudgedLabel
+from jurygraph.schema.verdict import MET_THRESHOLD
+from jurygraph.sources.ratings import FileRows
+from jurygraph.studies.pairs import choice_of, scores_by_order
+from jurygraph.studies.units import unit_of
+
+UNIT = (0.0, 1.0)
+
+JUDGED = "judged"
+REWARD = "reward"
+"""The question whose answers are the rewards of a run; no evaluator asks it."""
+
+
+class Judge(NamedTuple):
+    """Identity of a judge: a question of a run, its evaluator, the model that replied, and for whom it judges.
+
+    Of several judges, `model` is the name among the config's `models`.
+    """
+
+    run: str
+    question: str
+    evaluator: str
+    model: str | None = None
+    reviewer: str | None = None
+
+    @property
+    def is_reward(self) -> bool:
+        """Return whether it is the reward of the run, with which labels are compared only if they name it."""
+        return not self.evaluator
+
+    @property
+    def name(self) -> str:
+        """A short name: question, evaluator, model and reviewer, each where it says something."""
+        parts = [] if self.question.startswith(self.evaluator) else [self.evaluator]
+        parts += [part for part in (self.model, self.reviewer) if part is not None]
+        return f"{self.question} ({', '.join(parts)})" if parts else self.question
+
+
+class Judgement(NamedTuple):
+    """A judge's view of a response, or of a pair: `status` is `judged`, or the reason why there is no score.
+
+    `task` names the task, or the group of tasks that it belongs to: their responses resemble each other. A pair's score
+    is that of its first response, and `native` 1 if both orders prefer it, 0 if both prefer the other
+    one, else 0.5. `is_flipped` if the orders differ; None unless both were judged.
+    """
+
+    task: str
+    status: str
+    score: float | None = None
+    decision: float | None = None
+    native: float | None = None
+    scale: tuple[float, float] | None = None
+    choices: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunJudgements:
+    """All judgements of a run: by judge and response, with the lengths and own labels of the responses."""
+
+    run: str
+    by_judge: Mapping[Judge, Mapping[str, Judgement]]
+    lengths: Mapping[str, int | None]
+    labels: Mapping[str, Mapping[str, object]]
+
+
+def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) -> RunJudgements:
+    """Return the judgements of a run's responses and pairs, and its rewards; `advance` is called with 1 for each task.
+
+    Several samples of a judge are one judgement, by their mean, and so are both orders of a pair; its verdicts on the
+    turns of a response are one, with the value that its reward counts. Verdicts on variants are not read.
+
+    Raises `TraceMismatch` if a record of the run has been changed.
+    """
+    by_judge: dict[Judge, dict[str, Judgement]] = {}
+    lengths: dict[str, int | None] = {}
+    labels: dict[str, Mapping[str, object]] = {}
+    rewards: dict[str, Judgement] = {}
+    for group in run.group_records():
+        scopes = {
+            question.id: question.scope for question in run.survey_outline_of(group.key).questions
+        }
+        pairs: dict[tuple[Judge, str], list[RecordedVerdict]] = {}
+        cluster = unit_of(run, group.key)
+        stored = list(run.group(group))
+        order = {trace.response_id: place for place, (trace, _) in enumerate(stored)}
+        for trace, response in stored:
+            lengths[trace.response_id] = None if response is None else len(response.text)
+            labels[trace.response_id] = trace.labels
+            rewards[trace.response_id] = _reward_judgement(cluster, trace.reward.value)
+            for judge, verdicts in _verdicts_by_judge(run, trace).items():
+                if scopes[judge.question] != "pair":
+                    by_judge.setdefault(judge, {})[trace.response_id] = _summarize(
+                        cluster, verdicts
+                    )
+                    continue
+                for verdict in verdicts:
+                    if verdict.responses:
+                        pair = pair_name(*sorted(verdict.responses, key=order.__getitem__))
+                        pairs.setdefault((judge, pair), []).append(verdict)
+        for (judge, pair), verdicts in pairs.items():
+            by_judge.setdefault(judge, {})[pair] = _summarize_pair(cluster, pair, verdicts)
+        advance(1)
+    _share_unasked(by_judge)
+    if rewards:
+        by_judge[Judge(str(run.folder), REWARD, evaluator="")] = rewards
+    return RunJudgements(str(run.folder), by_judge, lengths, labels)
+
+
+def _reward_judgement(task: str, reward: float | None) -> Judgement:
+    if reward is None:
+        return Judgement(task, "failed")
+    return Judgement(task, JUDGED, reward, float(reward >= MET_THRESHOLD))
+
+
+def pair_name(first: str, second: str) -> str:
+    """Return the name of a pair of responses, from which `responses_of` reads them."""
+    return f"{first}\t{second}"
+
+
+def responses_of(name: str) -> list[str]:
+    """Return the one or two responses of a row's name."""
+    return name.split("\t")
+
+
+def _verdicts_by_judge(run: Run, trace: Trace) -> dict[Judge, list[RecordedVerdict]]:
+    models = {call.id: call.model for call in trace.calls}
+    by_judge: dict[Judge, list[RecordedVerdict]] = {}
+    for verdict in run.verdicts_about(trace, attrgetter("judge")):
+        if verdict.responses in ((), (trace.response_id,)) or len(verdict.responses) == 2:
+            # A failed verdict has no call of its own, but those that were tried.
+            used = [
+                models[call]
+                for call in (verdict.call, *(use.id for use in verdict.calls))
+                if call in models
+            ]
+            name = verdict.judge or (used[0] if used else None)
+            by_judge.setdefault(
+                Judge(str(run.folder), verdict.question, verdict.evaluator, name, verdict.reviewer),
+                [],
+            ).append(verdict)
+    return by_judge
+
+
+def _share_unasked(by_judge: dict[Judge, dict[str, Judgement]]) -> None:
+    """Give judgements without a request to a model, such as those by a gate, to every model of the question."""
+    for judge in [judge for judge in by_judge if judge.model is None]:
+        models = [
+            other
+            for other in by_judge
+            if other.model is not None and other._replace(model=None) == judge
+        ]
+        if models:
+            unasked = by_judge.pop(judge)
+            for other in models:
+                by_judge[other] = unasked | by_judge[other]
+
+
+def _summarize(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
+    judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED]
+    if not judged:
+        return Judgement(task, status_of(verdicts[0]))
+    score = fmean(verdict.score for verdict in judged if verdict.score is not None)
+    decided = [verdict.counts_as_met for verdict in judged]
+    scale = judged[0].scale
+    natives = [
+        float(verdict.native) for verdict in judged if isinstance(verdict.native, int | float)
+    ]
+    native = fmean(natives) if scale is not None and len(natives) == len(judged) else None
+    return Judgement(task, JUDGED, score, float(fmean(decided) >= MET_THRESHOLD), native, scale)
+
+
+def _summarize_pair(task: str, pair: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
+    """Return the judgement of a pair from the side of its first response; an order that failed is no half answer."""
+    first = responses_of(pair)[0]
+    judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED]
+    asked_orders = {verdict.responses[0] for verdict in verdicts}
+    if {verdict.responses[0] for verdict in judged} < asked_orders:
+        return Judgement(
+            task, next(status for status in map(status_of, verdicts) if status != JUDGED)
+        )
+    orders = scores_by_order(first, judged)
+    choice = choice_of(chain(*orders))
+    choices = tuple(map(choice_of, orders)) if len(orders) > 1 else ()
+    return Judgement(task, JUDGED, fmean(map(fmean, orders)), choice, choice, UNIT, choices)
+
+
+def status_of(verdict: RecordedVerdict) -> str:
+    """Return `judged`, or the reason why a verdict has no score that counts."""
+    if verdict.gated_by is not None:
+        return "gated"
+    if verdict.status != "ok":
+        return verdict.status
+    return "unsupported" if verdict.is_worst_case else JUDGED
+
+
+PlacedLabels = Sequence[tuple[str, JudgedLabel]]
+
+
+def refuse_unknown_responses(
+    runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel], chosen: PlacedLabels
+) -> None:
+    responses = {response for run in runs for response in run.lengths}
+    for place, label in chosen:
+        for name, value in (("id", label.id), ("other", label.other)):
+            if value is None or value in responses:
+                continue
+            names = ", ".join(run.run for run in runs)
+            hint = did_you_mean(value, sorted(responses)) or f"name a response of {names}"
+            location = f"{labels.path}, {place}, field {labels.columns[name]}"
+            raise InputError(f"{location}: there is no response {quote(value)}; {hint}")
+
+
+def resolve_questions(
+    runs: Sequence[RunJudgements],
+    labels: FileRows[JudgedLabel],
+    chosen: PlacedLabels,
+    question: str | None,
+) -> PlacedLabels:
+    """Return the labels with the ids of their questions; those that name none are of `question`, if there is one.
+
+    Raises `InputError` for a name that is no question's, or several'.
+    """
+    judges = [judge for run in runs for judge in run.by_judge.items()]
+    question_ids = list(dict.fromkeys(judge.question for judge, _ in judges))
+    resolved = []
+    for place, label in chosen:
+        name = label.question or question
+        if name is not None:
+            fitting: dict[str, None] = {}
+            for judge, judgements in judges:
+                is_asked = label.reviewer is None or judge.reviewer in (None, label.reviewer)
+                if is_asked and label.id in judgements:
+                    fitting[judge.question] = None
+            matching = _questions_named(name, fitting) or _questions_named(name, question_ids)
+            if len(matching) != 1:
+                where = "--question"
+                if label.question is not None:
+                    where = f"{labels.path}, {place}, field {labels.columns['question']}"
+                raise InputError(f"{where}: {_describe_question(name, matching, question_ids)}")
+            label = label.model_copy(update={"question": matching[0]})
+        resolved.append((place, label))
+    return resolved
+
+
+def _questions_named(name: str, questions: Collection[str]) -> list[str]:
+    """Return the question of the name, else those of which it is the last part, with or without a member."""
+    if name in questions:
+        return [name]
+    ends = (f"/{name}", f".{name}")
+    return [
+        full for full in questions if full.endswith(ends) or full.partition("@")[0].endswith(ends)
+    ]
+
+
+def _describe_question(name: str, matching: Sequence[str], questions: Sequence[str]) -> str:
+    if matching:
+        return f"{quote(name)} is the end of several questions; write one of {', '.join(matching)}"
+    ends = [question.rpartition("/")[2] for question in questions]
+    hint = did_you_mean(name, [*questions, *ends]) or f"there are {join_names(questions)}"
+    return f"there is no question {quote(name)}; {hint}"
