@@ -35,7 +35,7 @@ _MOST_CHARACTERS = 180
 
 
 class Findings(NamedTuple):
-    """What a run shows, in three lines, and the response that most of it is about."""
+    """Three lines on what a run shows, and the response that most of it is about."""
 
     lines: list[str]
     response: str
