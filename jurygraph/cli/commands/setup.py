@@ -115,6 +115,7 @@ def _run_checks(config: Path | None) -> Iterator[SetupCheck]:
 
     yield SetupCheck("python", True, platform.python_version())
     yield SetupCheck("jurygraph", True, version("jurygraph"))
+    yield SetupCheck("for agents", True, str(files("jurygraph") / "SKILL.md"))
     yield SetupCheck("models", True, f"{model_forms('and')} (litellm)")
     keys = [name for name, value in os.environ.items() if value and _KEY_PATTERN.fullmatch(name)]
     listed = ", ".join(sorted(keys)) or "no API key in the environment; none is required"
