@@ -5,8 +5,9 @@ a person reads, and are made from the same figures by the same function.
 """
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -69,6 +70,12 @@ class ReportTable:
     def cells(self) -> list[list[str]]:
         """Return the rows that a person is shown, as text."""
         return [[format_cell(cell, self.digits) for cell in row] for row in self.rows[: self.most]]
+
+    def texts(self) -> Iterator[str]:
+        """Yield the titles and the texts that a person is shown."""
+        yield from self.header
+        for row in self.rows[: self.most]:
+            yield from (cell for cell in row if isinstance(cell, str))
 
     @property
     def omission(self) -> list[str]:
@@ -144,6 +151,8 @@ class Report:
     Attributes:
         figures: every figure by name. Named tuples, dataclasses and models are objects in JSON, and NaN is null.
         sections: lines and tables, in the order in which they are read; empty tables are left out.
+        conclusion: what the figures say, in sentences; they come first, and are a figure of their own in JSON.
+        symbols: what each Greek letter means; those that are printed are explained once, below their first use.
         notes: what was omitted, and limits of the figures.
         plots: the panels of the plot; none if there is nothing to draw.
     """
@@ -152,6 +161,8 @@ class Report:
     sections: Sequence[str | ReportTable] = ()
     notes: Sequence[str] = ()
     plots: Sequence[Plot] = ()
+    conclusion: Sequence[str] = ()
+    symbols: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sections = [
@@ -162,13 +173,25 @@ class Report:
     def tables(self) -> list[ReportTable]:
         return [section for section in self.sections if isinstance(section, ReportTable)]
 
+    @property
+    def content(self) -> Iterator[str | ReportTable]:
+        """Yield what a person reads: the conclusion, then the sections, with each symbol explained once."""
+        unexplained = dict(self.symbols)
+        for section in (*self.conclusion, *self.sections):
+            yield section
+            text = section if isinstance(section, str) else " ".join(section.texts())
+            for symbol in [name for name in unexplained if _has_symbol(text, name)]:
+                yield f"{symbol}: {unexplained.pop(symbol)}"
+
     def to_json(self) -> dict[str, Any]:
-        return {name: _to_json_value(value) for name, value in self.figures.items()}
+        """Return the figures, and the conclusion if there is one."""
+        figures = {name: _to_json_value(value) for name, value in self.figures.items()}
+        return figures | ({"conclusion": list(self.conclusion)} if self.conclusion else {})
 
     def to_markdown(self, command: str = "") -> str:
         """Return sections and notes as Markdown, below the command that made them. Texts cannot add markup."""
         blocks = [f"`{escape_hidden(command).replace('`', ' ')}`"] if command else []
-        for section in self.sections:
+        for section in self.content:
             if isinstance(section, str):
                 blocks.append(_escape(section))
             else:
@@ -176,6 +199,11 @@ class Report:
         if self.notes:
             blocks.append("\n".join(f"- {_escape(note)}" for note in self.notes))
         return "\n\n".join(blocks) + "\n"
+
+
+def _has_symbol(text: str, symbol: str) -> bool:
+    # σ is no part of σ²_Sem, which is a symbol of its own.
+    return re.search(rf"(?<!\w){re.escape(symbol)}(?![\w²])", text) is not None
 
 
 def _to_json_value(value: Any) -> Any:
