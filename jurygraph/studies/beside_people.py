@@ -2,9 +2,9 @@
 
 Each person is compared with the judge on the items that others labelled, too: who is nearer to these others? The judge
 beats a person if it is nearer, or as near, in a share of the items that is above the person's share less ε: what a
-judge may be worse because it costs less. The null hypothesis, mean(W_judge) <= mean(W_person) - ε, is tested by a paired
-t-test over tasks, and the p-values are adjusted for any dependence (Benjamini & Yekutieli 2001), because all persons
-are compared on the same items.
+judge may be worse because it costs less. The null hypothesis, mean(W_judge) <= mean(W_person) - ε, is tested by a
+paired t-test over tasks, and the p-values are adjusted for any dependence (Benjamini & Yekutieli 2001), because all
+persons are compared on the same items.
 """
 
 from collections.abc import Iterator, Mapping

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -70,12 +71,6 @@ class ReportTable:
     def cells(self) -> list[list[str]]:
         """Return the rows that a person is shown, as text."""
         return [[format_cell(cell, self.digits) for cell in row] for row in self.rows[: self.most]]
-
-    def texts(self) -> Iterator[str]:
-        """Yield the titles and the texts that a person is shown."""
-        yield from self.header
-        for row in self.rows[: self.most]:
-            yield from (cell for cell in row if isinstance(cell, str))
 
     @property
     def omission(self) -> list[str]:
@@ -177,10 +172,10 @@ class Report:
     def content(self) -> Iterator[str | ReportTable]:
         """Yield what a person reads: the conclusion, then the sections, with each symbol explained once."""
         unexplained = dict(self.symbols)
-        for section in (*self.conclusion, *self.sections):
-            yield section
-            text = section if isinstance(section, str) else " ".join(section.texts())
-            for symbol in [name for name in unexplained if _has_symbol(text, name)]:
+        for part in (self.conclusion, *([section] for section in self.sections)):
+            yield from part
+            printed = " ".join(text for section in part for text in _texts_of(section))
+            for symbol in [name for name in unexplained if _has_symbol(printed, name)]:
                 yield f"{symbol}: {unexplained.pop(symbol)}"
 
     def to_json(self) -> dict[str, Any]:
@@ -199,6 +194,13 @@ class Report:
         if self.notes:
             blocks.append("\n".join(f"- {_escape(note)}" for note in self.notes))
         return "\n\n".join(blocks) + "\n"
+
+
+def _texts_of(section: str | ReportTable) -> list[str]:
+    """Return the line, or the titles and the texts of a table."""
+    if isinstance(section, str):
+        return [section]
+    return [*section.header, *chain.from_iterable(section.cells())]
 
 
 def _has_symbol(text: str, symbol: str) -> bool:

@@ -24,17 +24,14 @@ from jurygraph.studies.judge import (
     Judgement,
     JudgeStudy,
     RunJudgements,
-    _differences,
-    _measure,
     _share_unasked,
     _summarize_pair,
-    gate_values,
     join_labels,
     pair_name,
     read_judgements,
     read_labels,
-    report,
 )
+from jurygraph.studies.judge_report import _differences, _measure, gate_values, report
 from tests.rows import all_rows
 from tests.runs.sample_runs import evaluator_config, make_tasks, score, write_tasks
 from tests.studies.figures import Figures, figures_of
