@@ -13,7 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from jurygraph.arrays import Bools, Floats, Ints
-from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval
+from jurygraph.inference.clusters import (
+    Estimate,
+    jackknife_interval,
+    ratio_interval,
+    unseen_share,
+)
 from jurygraph.inference.sign_flips import ROUNDING, benjamini_yekutieli
 from jurygraph.studies.report import Figures, IntervalCell, as_interval
 
@@ -156,4 +161,8 @@ def _mean_over_persons(wins: Floats, sizes: Floats) -> Estimate:
     if not left.all():  # without a person's only task nothing is left
         return Estimate(value, None, None, None, int(has_any.sum()))
     without = ((wins.sum(axis=1, keepdims=True) - wins[:, has_any]) / left).mean(axis=0)
-    return jackknife_interval(value, without).within(0.0, 1.0)
+    estimate = jackknife_interval(value, without)
+    if estimate.error == 0.0:  # all tasks agree, and those that were not seen may not
+        unseen = unseen_share(estimate.clusters)
+        estimate = estimate._replace(low=value - unseen, high=value + unseen)
+    return estimate.within(0.0, 1.0)

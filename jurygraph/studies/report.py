@@ -7,7 +7,7 @@ a person reads, and are made from the same figures by the same function.
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -18,6 +18,10 @@ from jurygraph.messages import escape_hidden
 from jurygraph.schema import FrozenModel
 
 _MARKDOWN_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|#"})
+
+
+MOST_COLUMNS = 12
+"""Most columns of a table that a person is shown; the others stand in tables below."""
 
 
 def refuse_repeated(sources: Iterable[Path]) -> None:
@@ -71,6 +75,15 @@ class ReportTable:
     def cells(self) -> list[list[str]]:
         """Return the rows that a person is shown, as text."""
         return [[format_cell(cell, self.digits) for cell in row] for row in self.rows[: self.most]]
+
+    def narrow(self) -> Iterator[Self]:
+        """Yield tables of twelve columns at most, each with the columns of text; a single one if it is no wider."""
+        step = MOST_COLUMNS - self.left
+        for start in range(self.left, max(len(self.header), self.left + 1), step):
+            kept = [*range(self.left), *range(start, min(start + step, len(self.header)))]
+            header = [self.header[index] for index in kept]
+            rows = [[row[index] for index in kept] for row in self.rows]
+            yield replace(self, header=header, rows=rows)
 
     @property
     def omission(self) -> list[str]:
@@ -173,7 +186,8 @@ class Report:
         """Yield what a person reads: the conclusion, then the sections, with each symbol explained once."""
         unexplained = dict(self.symbols)
         for part in (self.conclusion, *([section] for section in self.sections)):
-            yield from part
+            for section in part:
+                yield from [section] if isinstance(section, str) else section.narrow()
             printed = " ".join(text for section in part for text in _texts_of(section))
             for symbol in [name for name in unexplained if _has_symbol(printed, name)]:
                 yield f"{symbol}: {unexplained.pop(symbol)}"

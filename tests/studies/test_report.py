@@ -187,11 +187,19 @@ def test_a_greek_letter_that_is_printed_is_explained_once_below_its_first_use() 
     meanings = {"σ²_Sem": "of wordings", "σ": "a deviation", "κ": "agreement", "alpha": "chance"}
     table = ReportTable(("judge", "κ", "σ²_Sem"), [["a", 0.5, 0.1]])
     report = Report({}, ["one", table, "κ = 1", table], conclusion=["a: κ 0.5"], symbols=meanings)
-    first, explained, *rest = [part for part in report.content if part != table]
+    first, explained, *rest = [part for part in report.content if isinstance(part, str)]
     assert (first, explained) == ("a: κ 0.5", "κ: agreement")
     assert rest == ["one", "σ²_Sem: of wordings", "κ = 1"]
     assert report.to_json() == {"conclusion": ["a: κ 0.5"]}
     assert "κ: agreement" in render_study(report, "Made", "jurygraph study made")
+
+
+def test_a_wide_table_goes_on_below_with_the_columns_of_text() -> None:
+    wide = ReportTable(["name", *map(str, range(25))], [["a", *range(25)], ["b", *range(25)]])
+    parts = [part for part in Report({}, [wide]).content if isinstance(part, ReportTable)]
+    assert [part.header[:2] for part in parts] == [["name", "0"], ["name", "11"], ["name", "22"]]
+    assert [len(part.header) for part in parts] == [12, 12, 4]
+    assert [part.rows[1][-1] for part in parts] == [10, 21, 24]
 
 
 GREEK = re.compile(r"[α-ωΑ-Ω]")
