@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from jurygraph.display import format_interval
-from jurygraph.studies.beside_people import STANDS_IN
+from jurygraph.studies.alternative_annotator import STANDS_IN
 from jurygraph.studies.report import Figures, IntervalCell, as_interval
 
 GOOD_AGREEMENT = 0.6
@@ -73,7 +73,7 @@ def describe_agreement(
 
 
 def conclude_judge(judge: Figures, need: float | None) -> list[str]:
-    """Return the conclusion on a judge beside people."""
+    """Return the conclusion on a judge."""
     name = judge["judge"]
     count = judge["n"]
     if not count:
@@ -86,8 +86,8 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
         symbol = "rank correlation" if judge["kappa"] is None else "κ"
         cell = judge["rank_correlation"] if judge["kappa"] is None else judge["kappa"]
         sentences = [describe_agreement(name, symbol, cell, GOOD_AGREEMENT, count, "labels")]
-    sentences += _beside_constant(judge)
-    sentences.append(_beside_people(judge["beside_people"]))
+    sentences += _compare_with_constant(judge)
+    sentences.append(_test_against_people(judge["alternative_annotator"]))
     if need is not None and judge["labels_needed"] is not None:
         sentences.append(
             f"A mean label to ±{need:g} takes {judge['labels_needed']} labels of these responses."
@@ -95,7 +95,7 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
     return sentences
 
 
-def _beside_constant(judge: Figures) -> Iterator[str]:
+def _compare_with_constant(judge: Figures) -> Iterator[str]:
     cell = judge["above_constant"]
     constant = f"always saying {judge['constant']:g}"
     side = compare_with_bound(cell, 0.0)
@@ -108,7 +108,7 @@ def _beside_constant(judge: Figures) -> Iterator[str]:
         yield f"Whether it is nearer to them than {constant} cannot be told ({_show(cell)}); {need}."
 
 
-def _beside_people(test: Figures) -> str:
+def _test_against_people(test: Figures) -> str:
     if test["winning_rate"] is None:
         return f"Whether it is as near to people as a person is was not tested: {test['why']}."
     shown = f"ω {test['winning_rate']:.2f} of {test['persons']} persons"
@@ -121,7 +121,7 @@ def _beside_people(test: Figures) -> str:
 def conclude_reviewers(
     judges: Sequence[Figures], differences: Sequence[Figures], reviewers: Mapping[str, int]
 ) -> list[str]:
-    """Return the conclusion on the judge with the least error in each dimension, beside the next one."""
+    """Return the conclusion on the judge with the least error in each dimension, and the next one."""
     conclusion = []
     for dimension, count in list(reviewers.items())[:MOST_SUBJECTS]:
         ranked = [row for row in judges if (row["dimension"] or "all") == dimension and row["mae"]]
@@ -135,13 +135,13 @@ def conclude_reviewers(
             describe_agreement(subject, "alpha", best["alpha"], TENTATIVE, count, "reviewers")
         ]
         if len(ranked) > 1:
-            sentences.append(_beside_next(best, ranked[1], differences))
-        sentences.append(_beside_people(best["beside_people"]))
+            sentences.append(_compare_with_next(best, ranked[1], differences))
+        sentences.append(_test_against_people(best["alternative_annotator"]))
         conclusion.append(" ".join(sentences))
     return conclusion
 
 
-def _beside_next(best: Figures, other: Figures, differences: Sequence[Figures]) -> str:
+def _compare_with_next(best: Figures, other: Figures, differences: Sequence[Figures]) -> str:
     names = {best["judge"], other["judge"]}
     for row in differences:
         if row["dimension"] == best["dimension"] and {row["first"], row["second"]} == names:

@@ -1,6 +1,6 @@
 """Judges compared with people: judgements of runs and labels of people, joined by response and question.
 
-Several samples of a judge are one judgement, and several labels of a response are one target; what each person said
+Several samples of a judge are one judgement, and several labels of a response are one target; what each person labelled
 stays beside it. The figures are those of `judge_report`.
 """
 
@@ -106,7 +106,7 @@ class JudgeStudy:
         votes: for each response that several people labelled, its task and their labels.
         scale: the lowest and the highest target.
         flips: task, and whether the orders differ, of each pair that was judged in both.
-        beside: the label of each named person, for responses that were judged.
+        person_labels: the label of each named person, for responses that were judged.
         traits: names of responses by what they are of: their `agent`, and the `domain` of their task.
         shares: number of labels between 0 and 1, which are shares of people if the judge decides.
         ceiling: how often a person is expected to give the true label, by the consensus of all; None without one.
@@ -123,7 +123,7 @@ class JudgeStudy:
     flips: Sequence[tuple[str, bool]] = ()
     ceiling: float | None = None
     shares: int = 0
-    beside: Sequence[PersonLabel] = ()
+    person_labels: Sequence[PersonLabel] = ()
     traits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
@@ -426,7 +426,7 @@ def _join(
         name, target = _place_label(label, judgements)
         targets.setdefault(name, []).append(target)
         votes_cast.append((name, label.reviewer or _UNNAMED, target))
-    beside = _labels_by_person(votes_cast, judgements, is_binary)
+    person_labels = _labels_by_person(votes_cast, judgements, is_binary)
     likeliest, ceiling = _fit_consensus(votes_cast) if has_consensus else ({}, None)
     left_out: Counter[str] = Counter()
     rows = []
@@ -472,7 +472,7 @@ def _join(
         ],
         ceiling=ceiling,
         shares=len(shares) if is_binary else 0,
-        beside=beside,
+        person_labels=person_labels,
         traits=run.traits,
     )
 

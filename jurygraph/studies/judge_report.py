@@ -1,4 +1,4 @@
-"""Judges beside people: the figures, tables and plots of `study judge`, and what they say.
+"""Judges compared with people: the figures, tables and plots of `study judge`, and what they say.
 
 A constant and the length of a response are compared as judges, too, and labels and verdicts together estimate the mean
 label. Intervals are over tasks, whose responses resemble each other.
@@ -29,7 +29,7 @@ from jurygraph.inference.corrected import (
 )
 from jurygraph.inference.sign_flips import holm, sign_flip_p
 from jurygraph.studies import symbols
-from jurygraph.studies.beside_people import EPSILON, PersonLabels, compare_with_people
+from jurygraph.studies.alternative_annotator import EPSILON, PersonLabels, compare_with_people
 from jurygraph.studies.conclusions import MOST_SUBJECTS, conclude_judge
 from jurygraph.studies.judge import JudgedRow, JudgeStudy, responses_of
 from jurygraph.studies.report import (
@@ -75,7 +75,7 @@ def report(
     right by their consensus; the paired `differences` of judges, and the `disagreements`, worst first.
 
     `need` is the half-width of an interval of the mean label, to say how many labels would give it, and `epsilon` what
-    a judge may be worse than a person (`beside_people`).
+    a judge may be worse than a person (`alternative_annotator`).
     """
     judges = [_measure(study, need, epsilon) for study in studies]
     figures = {
@@ -138,7 +138,7 @@ def _measure(study: JudgeStudy, need: float | None, epsilon: float = EPSILON) ->
     figures |= _mean_label(study, need)
     figures |= _confusion(study.rows)
     figures["parts"] = list(_parts(study))
-    figures["beside_people"] = _beside_people(study, epsilon)
+    figures["alternative_annotator"] = _test_against_people(study, epsilon)
     figures["constant"] = _commonest_label(study.rows)
     figures["above_constant"] = _above_constant(study.rows, figures["constant"])
     figures["conclusion"] = conclude_judge(figures, need)
@@ -209,8 +209,8 @@ def _length_of_rows(study: JudgeStudy) -> dict[str, str]:
     return thirds
 
 
-def _beside_people(study: JudgeStudy, epsilon: float) -> Figures:
-    rows = study.beside
+def _test_against_people(study: JudgeStudy, epsilon: float) -> Figures:
+    rows = study.person_labels
     names, persons = np.unique([row.person for row in rows], return_inverse=True)
     people = PersonLabels(
         items=np.unique([row.response for row in rows], return_inverse=True)[1],

@@ -42,7 +42,7 @@ from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies import symbols
 from jurygraph.studies.agreement import LEAST_SHARED, ScoredPart, question_codes
-from jurygraph.studies.beside_people import PersonLabels, compare_with_people
+from jurygraph.studies.alternative_annotator import PersonLabels, compare_with_people
 from jurygraph.studies.conclusions import conclude_reviewers
 from jurygraph.studies.judge import JUDGED, status_of
 from jurygraph.studies.report import (
@@ -642,7 +642,7 @@ def report(
     intervals and p-values (Student's t, Holm) over reviewers and items, or groups of items, and for how many reviewers
     the first is nearer or farther; `reviewers`, each with the mean absolute error of every judge; and `reasons`: the
     correlation of agreement with similar reasons, of reviewers or those of a judge for them, over `pairs` of reviewers.
-    `beside_people` of a judge is the alternative-annotator test. Errors are in units of the scores. For alpha a
+    `alternative_annotator` of a judge is the alternative-annotator test. Errors are in units of the scores. For alpha a
     prediction counts as the nearest score that occurs.
     """
     judges: list[Figures] = []
@@ -655,9 +655,9 @@ def report(
     for part, columns in judged:
         best = _most_shots(columns)
         everything = np.ones(len(part.score), dtype=bool)
-        tests = _beside_people(part, best)
+        tests = _test_against_people(part, best)
         for row in _measure(part, everything, None, best, level):
-            judges.append({**row, "beside_people": tests.get(row["judge"])})
+            judges.append({**row, "alternative_annotator": tests.get(row["judge"])})
         sizes[part.dimension or "all"] = len(part.names)
         if len(part.domains) > 1:
             for index, name in enumerate(part.domains):
@@ -778,7 +778,7 @@ def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figur
     return rows
 
 
-def _beside_people(part: ScoredPart, columns: Sequence[Predictions]) -> dict[str, Figures]:
+def _test_against_people(part: ScoredPart, columns: Sequence[Predictions]) -> dict[str, Figures]:
     """Return whether each judge, in a reviewer's place, is as near to the other reviewers as that reviewer is.
 
     Of several seeds their mean is compared. Judges that use the others' scores of the item are near to them by design,

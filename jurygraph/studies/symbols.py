@@ -1,20 +1,20 @@
-"""What the Greek letters of reports mean: each is explained once, below its first use (`Report.symbols`).
+"""Meanings of the Greek letters in reports: each is explained once, below its first use (`Report.symbols`).
 
 A letter has one meaning in a report, and may have another one in the next, as in the papers.
 """
 
 _ALPHA = "agreement beyond chance (Krippendorff); 1 is full agreement, 0 what chance gives"
 AGREEMENT = {"alpha": _ALPHA, "α": _ALPHA}
-BESIDE_PEOPLE = {
+ALTERNATIVE_ANNOTATOR = {
     "ω": "share of the persons whom the judge beats, tested at 5 %",
     "ρ": "chance that the judge is as near to the other people as a person is, or nearer",
     "ε": "what the judge may be worse than a person, in this chance",
 }
-JUDGES = BESIDE_PEOPLE | {
+JUDGES = ALTERNATIVE_ANNOTATOR | {
     "κ": "agreement beyond chance (Cohen); 1 is full agreement, 0 what chance gives",
     "λ": "how far the mean label follows the judge; 0 takes the labels alone",
 }
-REVIEWERS = AGREEMENT | BESIDE_PEOPLE
+REVIEWERS = AGREEMENT | ALTERNATIVE_ANNOTATOR
 CREDIT = {
     "κ": "how strictly a criterion's prerequisites count; 0 is not at all",
     "λ": "what is left of a criterion whose prerequisite is not met",

@@ -198,7 +198,7 @@ def test_a_judge_stands_beside_the_people_who_labelled_the_same_responses() -> N
             rows.append(JudgedLabel(id=f"r{number}", target=bool(is_met), reviewer=person))
     run = judgements({f"r{number}": float(is_met) for number, is_met in enumerate(truth)})
     found = measure(*join_labels([run], labels(*rows)))
-    test = found.judges[0].beside_people
+    test = found.judges[0].alternative_annotator
     assert (test.persons, test["items"], test.winning_rate, test.epsilon) == (3, 200, 1.0, 0.1)
     assert test.advantage.low > 0.8
     assert "may stand in for one: ω 1.00 of 3 persons" in found.conclusion[0]

@@ -1,4 +1,4 @@
-"""A judge beside people: is it as near to them as a person is? The alternative-annotator test (arXiv 2501.10970).
+"""The alternative-annotator test (arXiv 2501.10970): is a judge as near to people as a person is?
 
 Each person is compared with the judge on the items that others labelled, too: who is nearer to these others? The judge
 beats a person if it is nearer, or as near, in a share of the items that is above the person's share less ε: what a

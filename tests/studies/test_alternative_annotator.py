@@ -10,7 +10,7 @@ from scipy import stats
 
 from jurygraph.arrays import Floats
 from jurygraph.inference.sign_flips import benjamini_yekutieli
-from jurygraph.studies.beside_people import PersonLabels, compare_with_people
+from jurygraph.studies.alternative_annotator import PersonLabels, compare_with_people
 
 
 def people_of(
