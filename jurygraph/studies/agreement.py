@@ -23,6 +23,8 @@ from jurygraph.inference.agreement import (
 from jurygraph.messages import join_names
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
+from jurygraph.studies import symbols
+from jurygraph.studies.conclusions import TENTATIVE
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
@@ -45,8 +47,6 @@ __all__ = [
 
 LEAST_SHARED = 10
 """Items that two reviewers must both have rated for their Jaccard similarity (the paper's choice)."""
-TENTATIVE = 0.667
-"""Below this alpha, not even tentative conclusions are drawn (Krippendorff 2004, 11.4.2)."""
 _FEW_ITEMS = 30
 _FEW_CODES = 3
 _MAX_REVIEWERS = 40
@@ -193,14 +193,15 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
     series = PlotSeries.with_intervals("alpha", alphas)
     bars = Plot(title, "bars", [series], y_label="alpha, 95 % interval")
     plots = [bars, *_heat_map(parts)]
-    return Report({"level": level, "parts": parts}, sections, notes, plots)
+    figures = {"level": level, "parts": parts}
+    return Report(figures, sections, notes, plots, symbols=symbols.AGREEMENT)
 
 
 def _sections(
     matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: AlphaLevel
 ) -> Iterator[str | ReportTable]:
     yield (
-        f"agreement of reviewers; alpha is Krippendorff's, {level}, its interval is over {_units(parts)}; Jaccard "
+        f"agreement of reviewers; alpha is {level}, its interval is over {_units(parts)}; Jaccard "
         "compares what two reviewers rate above their own medians"
     )
     rows = []

@@ -15,7 +15,8 @@ from jurygraph.errors import InputError
 from jurygraph.inference.clusters import ratio_interval, share_interval
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import CalibrationMethod, ScoreCalibration
-from jurygraph.studies.judge import JudgeStudy, reliability
+from jurygraph.studies.judge import JudgeStudy
+from jurygraph.studies.judge_report import reliability
 from jurygraph.studies.report import IntervalCell, Report, ReportTable
 
 FOLDS = 5
@@ -178,18 +179,22 @@ def report(
 ) -> tuple[ScoreCalibration, Report]:
     """Fit a question's map to all labels, and report what maps of the other folds gain on each.
 
-    Figures are the squared error (of true and false: the Brier score) and ECE of the scores as they are, calibrated,
-    and of a constant; the `gain` is the first error less the second, over tasks. With `rate` there is a `gate`.
+    Figures are the squared error (of true and false: the Brier score) and, unless all scores are 0 or 1, ECE of the
+    scores as they are, calibrated, and of a constant; the `gain` is the first error less the second, over tasks. With
+    `rate` there is a `gate`.
     """
     calibrated, constant = cross_fit(labelled, method, seed)
     fitted = fit_calibration(labelled.scores, labelled.targets, method)
     values = {"as judged": labelled.scores, "calibrated": calibrated, "constant": constant}
+    gives_shares = not np.isin(labelled.scores, (0.0, 1.0)).all()
     errors: dict[str, Floats] = {}
     rows: dict[str, dict[str, object]] = {}
     for name, scores in values.items():
         errors[name] = (scores - labelled.targets) ** 2
         error = _over_tasks(errors[name], labelled.tasks)
-        ece = reliability(scores, labelled.targets)[0]
+        ece = None
+        if gives_shares:
+            ece = reliability(scores, labelled.targets, labelled.tasks)[0]
         rows[name] = {"error": error, "ece": ece, "mean": float(scores.mean())}
     gain = _over_tasks(errors["as judged"] - errors["calibrated"], labelled.tasks)
     figures: dict[str, Any] = {

@@ -15,8 +15,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.clusters import share_interval
 from jurygraph.messages import shell_quote
 from jurygraph.runs.run import Run
-from jurygraph.studies import credit, reliability
-from jurygraph.studies import judge as judge_study
+from jurygraph.studies import credit, judge_report, reliability, symbols
 from jurygraph.studies.judge import join_labels, read_labels
 from jurygraph.studies.judgements import read_judgements
 from jurygraph.studies.presentations import Presentations, ReadRuns, read_sources
@@ -143,7 +142,11 @@ def certify(
     sections.append(_missing_table([figure for figure in figures if figure.value is None]))
     sentence = _summarize(", ".join(judges) or "Judged by code alone", figures)
     sections.insert(0, f"{sentence} Runs: {named}")
-    return Report({"runs": list(map(str, runs)), "summary": sentence, "figures": figures}, sections)
+    return Report(
+        {"runs": list(map(str, runs)), "summary": sentence, "figures": figures},
+        sections,
+        symbols=symbols.CERTIFICATE,
+    )
 
 
 def _summarize(judges: str, figures: Sequence[CertifiedFigure]) -> str:
@@ -268,7 +271,7 @@ def _people(
         raise InputError("no labels of people are given; name them with --labels")
     judged = read(runs, read_judgements)
     command = f"jurygraph study judge {named} --labels {shell_quote(labels)}"
-    report = judge_study.report(join_labels(judged, read_labels(labels, judged))).figures
+    report = judge_report.report(join_labels(judged, read_labels(labels, judged))).figures
     for judge in report["judges"]:
         for name in ("accuracy", "kappa", "rank_correlation", "corrected"):
             label = "corrected mean label" if name == "corrected" else name.replace("_", " ")

@@ -16,6 +16,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import describe_value, did_you_mean, quote, shorten
 from jurygraph.schema.rating import Label, Vote
 from jurygraph.sources.ratings import NUMERAL, PlacedLabel, VotesFile
+from jurygraph.studies import symbols
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
@@ -438,7 +439,9 @@ def report(fitted: FittedConsensus, advance: ProgressCallback = lambda estimates
         "limits": limits,
     }
     sections = list(_sections(figures, fitted.settings.compare))
-    return Report(figures, sections, [*fitted.warnings, *limits], list(_plots(figures)))
+    return Report(
+        figures, sections, [*fitted.warnings, *limits], list(_plots(figures)), symbols=symbols.VOTES
+    )
 
 
 def _measure_stability(

@@ -40,6 +40,8 @@ from jurygraph.runs.integrity.verification import group_table
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import ComponentSpec, Edge, Rubric, digest_of
 from jurygraph.schema.config import ExactInference
+from jurygraph.studies import symbols
+from jurygraph.studies.conclusions import conclude_credit
 from jurygraph.studies.report import (
     Figures,
     Plot,
@@ -387,7 +389,11 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
         "ablations": _ablations(sheets, cases, flat.rewards, random_graphs),
         "losses": losses(rows, sheets.kappa),
     }
-    return Report(figures, list(_sections(figures)), list(_notes(figures)), list(_plots(figures)))
+    sections = list(_sections(figures))
+    plots = list(_plots(figures))
+    return Report(
+        figures, sections, list(_notes(figures)), plots, conclude_credit(figures), symbols.CREDIT
+    )
 
 
 def _census(sheets: Sheets, cases: Cases) -> Figures:

@@ -15,6 +15,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.clusters import jackknife_interval
 from jurygraph.runs.run import Run
 from jurygraph.schema import ComponentSpec, Trace
+from jurygraph.studies import symbols
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
@@ -202,7 +203,9 @@ def report(runs: Sequence[Samples]) -> Report:
             notes.append(f"{row['run']}: {ties} {halves['cut']:.4g}; ties are split by id")
     if len({row["components"] for row in measured}) > 1:
         notes.append("the runs have different components; choose common ones with --components")
-    return Report({"runs": measured}, sections, notes, list(_plots(measured)))
+    return Report(
+        {"runs": measured}, sections, notes, list(_plots(measured)), symbols=symbols.DISAGREEMENT
+    )
 
 
 def _measure(samples: Samples) -> Figures:

@@ -4,7 +4,7 @@ A study of labels asks for these by the id of a response; a judge is a question 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
 from statistics import fmean
@@ -72,12 +72,13 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True)
 class RunJudgements:
-    """All judgements of a run: by judge and response, with the lengths and own labels of the responses."""
+    """All judgements of a run: by judge and response, with lengths, own labels and traits of the responses."""
 
     run: str
     by_judge: Mapping[Judge, Mapping[str, Judgement]]
     lengths: Mapping[str, int | None]
     labels: Mapping[str, Mapping[str, object]]
+    traits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) -> RunJudgements:
@@ -92,6 +93,7 @@ def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) ->
     lengths: dict[str, int | None] = {}
     labels: dict[str, Mapping[str, object]] = {}
     rewards: dict[str, Judgement] = {}
+    traits: dict[str, dict[str, str]] = {"agent": {}, "domain": {}}
     for group in run.group_records():
         scopes = {
             question.id: question.scope for question in run.survey_outline_of(group.key).questions
@@ -99,6 +101,7 @@ def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) ->
         pairs: dict[tuple[Judge, str], list[RecordedVerdict]] = {}
         cluster = unit_of(run, group.key)
         stored = list(run.group(group))
+        _add_traits(traits, _domain_of(run, group.key), [trace for trace, _ in stored])
         order = {trace.response_id: place for place, (trace, _) in enumerate(stored)}
         for trace, response in stored:
             lengths[trace.response_id] = None if response is None else len(response.text)
@@ -120,7 +123,22 @@ def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) ->
     _share_unasked(by_judge)
     if rewards:
         by_judge[Judge(str(run.folder), REWARD, evaluator="")] = rewards
-    return RunJudgements(str(run.folder), by_judge, lengths, labels)
+    return RunJudgements(str(run.folder), by_judge, lengths, labels, traits)
+
+
+def _domain_of(run: Run, task_id: str) -> str | None:
+    content = run.task_content(task_id)
+    domain = None if content is None else content["task"].get("metadata", {}).get("domain")
+    return None if domain is None else str(domain)
+
+
+def _add_traits(
+    traits: dict[str, dict[str, str]], domain: str | None, traces: Sequence[Trace]
+) -> None:
+    for trace in traces:
+        for name, value in (("agent", trace.agent), ("domain", domain)):
+            if value is not None:
+                traits[name][trace.response_id] = value
 
 
 def _reward_judgement(task: str, reward: float | None) -> Judgement:

@@ -19,6 +19,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel, alpha_estimate
 from jurygraph.inference.clusters import t_quantile
 from jurygraph.inference.crossed import crossed_error
+from jurygraph.studies import symbols
 from jurygraph.studies.agreement import ScoredPart
 from jurygraph.studies.report import (
     Figures,
@@ -91,7 +92,13 @@ class PowerStudy:
             "differences": gaps,
         }
         notes += _notes(parts, alphas, gaps)
-        return Report(figures, list(self._sections(alphas, gaps)), notes, list(self._plots(alphas)))
+        return Report(
+            figures,
+            list(self._sections(alphas, gaps)),
+            notes,
+            list(self._plots(alphas)),
+            symbols=symbols.AGREEMENT,
+        )
 
     def _plan_alpha(self, part: ScoredPart) -> Iterator[Figures]:
         levels, codes = np.unique(part.score, return_inverse=True)

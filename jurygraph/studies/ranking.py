@@ -23,6 +23,7 @@ from jurygraph.runs.workflows.deciding import VerdictTables
 from jurygraph.runs.workflows.rescoring import apply_settings
 from jurygraph.schema import Config
 from jurygraph.schema.plan import Rule
+from jurygraph.studies import symbols
 from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
 from jurygraph.studies.units import SINGULAR, describe_units, name_unit
 
@@ -376,7 +377,7 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
     by_name = {row["name"]: row["mean"] for row in rows}
     series = PlotSeries.with_intervals("mean reward", by_name)
     plots = [Plot("Mean reward of each agent, with its 95 % interval", "points", [series])]
-    return Report(figures, sections, [*_notes(searched)], plots)
+    return Report(figures, sections, [*_notes(searched)], plots, symbols=symbols.RANKING)
 
 
 def _notes(searched: Sequence[str]) -> Iterator[str]:

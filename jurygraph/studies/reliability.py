@@ -15,8 +15,11 @@ from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.inference.variance import reliability, split_variance
 from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
+from jurygraph.studies import symbols
+from jurygraph.studies.conclusions import conclude_reliability
 from jurygraph.studies.report import (
     Figures,
+    IntervalCell,
     Plot,
     PlotSeries,
     Report,
@@ -185,7 +188,9 @@ def report(scores: RunScores) -> Report:
     sections.append(
         ReportTable.of({**columns, "α of all (95 %)": "alpha"}, by_judge, most=_MAX_QUESTIONS)
     )
-    return Report(figures, sections, notes, list(_plots(questions)))
+    cell = IntervalCell(mean.value, mean.low, mean.high)
+    conclusion = conclude_reliability(cell, units, unit_count, questions)
+    return Report(figures, sections, notes, list(_plots(questions)), conclusion, symbols.AGREEMENT)
 
 
 def _plots(questions: Sequence[Figures]) -> Iterator[Plot]:

@@ -5,8 +5,10 @@ a person reads, and are made from the same figures by the same function.
 """
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -16,6 +18,10 @@ from jurygraph.messages import escape_hidden
 from jurygraph.schema import FrozenModel
 
 _MARKDOWN_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|#"})
+
+
+MOST_COLUMNS = 12
+"""Most columns of a table that a person is shown; the others stand in tables below."""
 
 
 def refuse_repeated(sources: Iterable[Path]) -> None:
@@ -69,6 +75,15 @@ class ReportTable:
     def cells(self) -> list[list[str]]:
         """Return the rows that a person is shown, as text."""
         return [[format_cell(cell, self.digits) for cell in row] for row in self.rows[: self.most]]
+
+    def narrow(self) -> Iterator[Self]:
+        """Yield tables of twelve columns at most, each with the columns of text; a single one if it is no wider."""
+        step = MOST_COLUMNS - self.left
+        for start in range(self.left, max(len(self.header), self.left + 1), step):
+            kept = [*range(self.left), *range(start, min(start + step, len(self.header)))]
+            header = [self.header[index] for index in kept]
+            rows = [[row[index] for index in kept] for row in self.rows]
+            yield replace(self, header=header, rows=rows)
 
     @property
     def omission(self) -> list[str]:
@@ -144,6 +159,8 @@ class Report:
     Attributes:
         figures: every figure by name. Named tuples, dataclasses and models are objects in JSON, and NaN is null.
         sections: lines and tables, in the order in which they are read; empty tables are left out.
+        conclusion: what the figures say, in sentences; they come first, and are a figure of their own in JSON.
+        symbols: what each Greek letter means; those that are printed are explained once, below their first use.
         notes: what was omitted, and limits of the figures.
         plots: the panels of the plot; none if there is nothing to draw.
     """
@@ -152,6 +169,8 @@ class Report:
     sections: Sequence[str | ReportTable] = ()
     notes: Sequence[str] = ()
     plots: Sequence[Plot] = ()
+    conclusion: Sequence[str] = ()
+    symbols: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sections = [
@@ -162,13 +181,26 @@ class Report:
     def tables(self) -> list[ReportTable]:
         return [section for section in self.sections if isinstance(section, ReportTable)]
 
+    @property
+    def content(self) -> Iterator[str | ReportTable]:
+        """Yield what a person reads: the conclusion, then the sections, with each symbol explained once."""
+        unexplained = dict(self.symbols)
+        for part in (self.conclusion, *([section] for section in self.sections)):
+            for section in part:
+                yield from [section] if isinstance(section, str) else section.narrow()
+            printed = " ".join(text for section in part for text in _texts_of(section))
+            for symbol in [name for name in unexplained if _has_symbol(printed, name)]:
+                yield f"{symbol}: {unexplained.pop(symbol)}"
+
     def to_json(self) -> dict[str, Any]:
-        return {name: _to_json_value(value) for name, value in self.figures.items()}
+        """Return the figures, and the conclusion if there is one."""
+        figures = {name: _to_json_value(value) for name, value in self.figures.items()}
+        return figures | ({"conclusion": list(self.conclusion)} if self.conclusion else {})
 
     def to_markdown(self, command: str = "") -> str:
         """Return sections and notes as Markdown, below the command that made them. Texts cannot add markup."""
         blocks = [f"`{escape_hidden(command).replace('`', ' ')}`"] if command else []
-        for section in self.sections:
+        for section in self.content:
             if isinstance(section, str):
                 blocks.append(_escape(section))
             else:
@@ -176,6 +208,18 @@ class Report:
         if self.notes:
             blocks.append("\n".join(f"- {_escape(note)}" for note in self.notes))
         return "\n\n".join(blocks) + "\n"
+
+
+def _texts_of(section: str | ReportTable) -> list[str]:
+    """Return the line, or the titles and the texts of a table."""
+    if isinstance(section, str):
+        return [section]
+    return [*section.header, *chain.from_iterable(section.cells())]
+
+
+def _has_symbol(text: str, symbol: str) -> bool:
+    # σ is no part of σ²_Sem, which is a symbol of its own.
+    return re.search(rf"(?<!\w){re.escape(symbol)}(?![\w²])", text) is not None
 
 
 def _to_json_value(value: Any) -> Any:

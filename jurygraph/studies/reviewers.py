@@ -40,7 +40,10 @@ from jurygraph.schema import Config, RecordedVerdict
 from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
+from jurygraph.studies import symbols
 from jurygraph.studies.agreement import LEAST_SHARED, ScoredPart, question_codes
+from jurygraph.studies.alternative_annotator import PersonLabels, compare_with_people
+from jurygraph.studies.conclusions import conclude_reviewers
 from jurygraph.studies.judgements import JUDGED, status_of
 from jurygraph.studies.report import (
     Figures,
@@ -635,11 +638,12 @@ def report(
 
     The figures are `judges`: each with its most examples, for each dimension and each of its domains, with `answered`
     and `coverage` of its ratings, and on the `n` that all answered `alpha`, `rmse` and `mae`; `curve`, the same for
-    each number of examples; `differences` of two judges' absolute and squared errors (`first` less `second`), with
+    each number of examples; `differences` of two judges' absolute errors (`first` less `second`), with
     intervals and p-values (Student's t, Holm) over reviewers and items, or groups of items, and for how many reviewers
     the first is nearer or farther; `reviewers`, each with the mean absolute error of every judge; and `reasons`: the
     correlation of agreement with similar reasons, of reviewers or those of a judge for them, over `pairs` of reviewers.
-    Errors are in units of the scores. For alpha a prediction counts as the nearest score that occurs.
+    `alternative_annotator` of a judge is the alternative-annotator test. Errors are in units of the scores. For alpha a
+    prediction counts as the nearest score that occurs.
     """
     judges: list[Figures] = []
     judges_by_domain: list[Figures] = []
@@ -647,10 +651,14 @@ def report(
     differences: list[Figures] = []
     reasons: list[Figures] = []
     reviewers: list[Figures] = []
+    sizes: dict[str, int] = {}
     for part, columns in judged:
         best = _most_shots(columns)
         everything = np.ones(len(part.score), dtype=bool)
-        judges += _measure(part, everything, None, best, level)
+        tests = _test_against_people(part, best)
+        for row in _measure(part, everything, None, best, level):
+            judges.append({**row, "alternative_annotator": tests.get(row["judge"])})
+        sizes[part.dimension or "all"] = len(part.names)
         if len(part.domains) > 1:
             for index, name in enumerate(part.domains):
                 rows = part.domain == index
@@ -667,7 +675,15 @@ def report(
         "reasons": reasons,
         "reviewers": reviewers,
     }
-    return Report(figures, list(_sections(figures)), list(_notes(judged)), list(_plots(figures)))
+    blind = [row for row in judges if row["judge"] not in PEERS]
+    return Report(
+        figures,
+        list(_sections(figures)),
+        list(_notes(judged)),
+        list(_plots(figures)),
+        conclude_reviewers(blind, differences, sizes),
+        symbols.REVIEWERS,
+    )
 
 
 def _most_shots(columns: Sequence[Predictions]) -> list[Predictions]:
@@ -746,23 +762,44 @@ def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figur
     rows: list[Figures] = []
     for first, second in combinations(columns, 2):
         row: Figures = {"dimension": part.dimension, "first": first.judge, "second": second.judge}
-        for name, power in (("absolute", 1), ("squared", 2)):
-            first_errors = np.abs(first.values - part.score)[:, common] ** power
-            second_errors = np.abs(second.values - part.score)[:, common] ** power
-            gaps = first_errors.mean(axis=0) - second_errors.mean(axis=0)
-            estimate = crossed_interval(gaps, reviewer, part.group[common])
-            row[name] = as_interval(estimate)
-            row[f"{name}_p"] = t_test_p(estimate)
-            if power == 1:
-                sums = np.bincount(reviewer, gaps)
-                row["nearer"] = int((sums < 0).sum())
-                row["farther"] = int((sums > 0).sum())
+        first_errors = np.abs(first.values - part.score)[:, common]
+        second_errors = np.abs(second.values - part.score)[:, common]
+        gaps = first_errors.mean(axis=0) - second_errors.mean(axis=0)
+        estimate = crossed_interval(gaps, reviewer, part.group[common])
+        row["absolute"] = as_interval(estimate)
+        row["absolute_p"] = t_test_p(estimate)
+        sums = np.bincount(reviewer, gaps)
+        row["nearer"] = int((sums < 0).sum())
+        row["farther"] = int((sums > 0).sum())
         rows.append(row)
-    for name in ("absolute_p", "squared_p"):
-        adjusted = holm([row[name] for row in rows])
-        for row, p in zip(rows, adjusted, strict=True):
-            row[name] = p
+    adjusted = holm([row["absolute_p"] for row in rows])
+    for row, p in zip(rows, adjusted, strict=True):
+        row["absolute_p"] = p
     return rows
+
+
+def _test_against_people(part: ScoredPart, columns: Sequence[Predictions]) -> dict[str, Figures]:
+    """Return whether each judge, in a reviewer's place, is as near to the other reviewers as that reviewer is.
+
+    Of several seeds their mean is compared. Judges that use the others' scores of the item are near to them by design,
+    and are left out.
+    """
+    common = _common(columns)
+    tests = {}
+    for prediction in columns:
+        if prediction.judge in PEERS:
+            continue
+        people = PersonLabels(
+            items=part.item[common],
+            tasks=part.group[common],
+            persons=part.reviewer[common],
+            labels=part.score[common],
+            predictions=prediction.values.mean(axis=0)[common],
+            names=part.names,
+            are_classes=False,
+        )
+        tests[prediction.judge] = compare_with_people(people).to_figures()
+    return tests
 
 
 def _relate_reasons(
@@ -794,7 +831,7 @@ def _by_reviewer(part: ScoredPart, columns: Sequence[Predictions]) -> Iterator[F
 def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield (
         "each score is predicted from other ratings (leave-one-out), never from one of the same group; errors are on "
-        f"ratings that all judges predict; alpha is Krippendorff's, {figures['level']}; intervals are over reviewers, "
+        f"ratings that all judges predict; alpha is {figures['level']}; intervals are over reviewers, "
         "and those of differences over reviewers and items (items of one group together)"
     )
     yield _judge_table("judge", [row for row in figures["judges"] if row["judge"] not in PEERS])
@@ -824,8 +861,6 @@ def _difference_table(differences: Sequence[Figures]) -> ReportTable:
         "second",
         "absolute",
         "absolute_p",
-        "squared",
-        "squared_p",
         "nearer",
         "farther",
     )
@@ -835,8 +870,6 @@ def _difference_table(differences: Sequence[Figures]) -> ReportTable:
         "error of",
         "less that of",
         "absolute (95 %)",
-        "p (Holm)",
-        "squared (95 %)",
         "p (Holm)",
         "nearer to",
         "farther from",

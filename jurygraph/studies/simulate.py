@@ -17,6 +17,7 @@ from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import ProgressCallback, format_number
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import NORMAL_QUANTILE
+from jurygraph.studies import symbols
 from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
 from jurygraph.studies.stability import (
     estimate_terms,
@@ -624,7 +625,7 @@ def report(
             cells.append(line)
         sections.append(ReportTable(header, cells, digits=digits))
     sections += decompr_sections(decompr)
-    return Report(figures, sections, plots=list(_plots(rows)))
+    return Report(figures, sections, plots=list(_plots(rows)), symbols=symbols.SIMULATION)
 
 
 def _recovery_rows(

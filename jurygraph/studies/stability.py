@@ -29,6 +29,8 @@ from jurygraph.inference.positive import (
     ratio_of_means,
 )
 from jurygraph.messages import did_you_mean, quote
+from jurygraph.studies import symbols
+from jurygraph.studies.conclusions import conclude_stability
 from jurygraph.studies.presentations import (
     REWARD,
     OwnWeights,
@@ -400,7 +402,9 @@ def measure_stability(
     if missing_weights:
         notes.append(missing_weights)
     plot = _plot(figures["noise"], list(by_protocol), len(sizes))
-    return Report(figures, sections, notes, [plot])
+    tasks = len({unit.cluster for unit in every_unit})
+    conclusion = conclude_stability(figures["ratios"], tasks)
+    return Report(figures, sections, notes, [plot], conclusion, symbols.WORDING)
 
 
 def _check_weights_of_tasks(
@@ -810,7 +814,8 @@ def measure_signal(
     sure = sum((sign or 0.0) >= correct for sign in signs.y)
     title = f"The sign is right with P ≥ {correct:g} in {sure} of {len(groups)} groups"
     plot = Plot(title, "histogram", [signs], "P(correct sign)", "groups", marks=marks)
-    return Report(figures, sections, list(_signal_notes(presentations, groups)), [plot])
+    notes = list(_signal_notes(presentations, groups))
+    return Report(figures, sections, notes, [plot], symbols=symbols.WORDING)
 
 
 def _measure_noise(units: Iterable[SeedUnit]) -> list[float]:

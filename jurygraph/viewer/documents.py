@@ -48,7 +48,7 @@ def render_study(
         pictures: plots as SVG, each below the sentence that says what it shows.
     """
     sections = [
-        section if isinstance(section, str) else draw_table(section) for section in report.sections
+        section if isinstance(section, str) else draw_table(section) for section in report.content
     ]
     encoded = [(sentence, b64encode(picture).decode()) for sentence, picture in pictures]
     context = {

@@ -20,16 +20,14 @@ from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.sources.ratings import FileRows
 from jurygraph.studies.calibration import labelled_scores
+from jurygraph.studies.conclusions import describe_need
 from jurygraph.studies.judge import (
     JudgedRow,
     JudgeStudy,
-    _differences,
-    _measure,
-    gate_values,
     join_labels,
     read_labels,
-    report,
 )
+from jurygraph.studies.judge_report import _differences, _measure, gate_values, report
 from jurygraph.studies.judgements import (
     Judge,
     Judgement,
@@ -39,6 +37,7 @@ from jurygraph.studies.judgements import (
     pair_name,
     read_judgements,
 )
+from jurygraph.studies.report import IntervalCell
 from tests.rows import all_rows
 from tests.runs.sample_runs import evaluator_config, make_tasks, score, write_tasks
 from tests.studies.figures import Figures, figures_of
@@ -204,6 +203,102 @@ def test_calibration_compares_the_scores_of_a_bin_with_what_people_say() -> None
     assert found.ece == pytest.approx(0.2)
     assert found.brier == pytest.approx(0.6 * 0.04 + 0.4 * 0.64)
     assert [(one["n"], one["met"]) for one in found.reliability] == [(10, 0.6)]
+
+
+def test_confusions_and_base_rates_are_counted_and_a_judge_that_decides_has_no_calibration() -> (
+    None
+):
+    pairs = [(1, 1)] * 3 + [(1, 0)] + [(0, 1)] * 2 + [(0, 0)] * 4
+    result = report([binary_study(pairs)])
+    found = figures_of(result).judges[0]
+    assert found.confusion == {"levels": [0.0, 1.0], "counts": [[4, 2], [1, 3]]}
+    assert found.base_rates == {"people": 0.4, "judge": 0.5}
+    assert (found.ece, found.reliability, result.plots) == (None, [], [])
+    (table,) = [table for table in result.tables if table.header[0] == "confusions"]
+    assert [row[2:] for row in table.rows] == [[6, 0.6, 4, 2], [4, 0.4, 1, 3], [10, None, 0.5, 0.5]]
+
+
+def test_accuracy_is_shown_by_agent_domain_and_thirds_of_length_wherever_there_are_several() -> (
+    None
+):
+    study = binary_study([(1, 1), (1, 0), (0, 0), (0, 0), (1, 1), (0, 1)])
+    agents = {f"r{number}": "even" if number % 2 == 0 else "odd" for number in range(6)}
+    traits = {"agent": agents, "domain": dict.fromkeys(agents, "law")}
+    lengths = {f"r{number}": 10 * number for number in range(6)}
+    parts = measure(replace(study, traits=traits, lengths=lengths)).judges[0].parts
+    assert [(part.by, part.name, part.n, part.accuracy.value) for part in parts] == [
+        ("agent", "even", 3, 1.0),
+        ("agent", "odd", 3, pytest.approx(1 / 3)),
+        ("length", "to 10 characters", 2, 0.5),
+        ("length", "to 30 characters", 2, 1.0),
+        ("length", "over 30 characters", 2, 0.5),
+    ]
+
+
+@all_rows(
+    "pairs, beginning",
+    [
+        ([(1, 1), (0, 0)] * 100 + [(1, 0)], "q agrees with people well: κ 0.99"),
+        (
+            [(1, 1), (0, 0), (1, 0)] * 60,
+            "q agrees with people more than guessing would, but not well",
+        ),
+        ([(1, 1), (0, 0), (1, 0)] * 10, "q agrees with people more than guessing would: κ 0.40"),
+        (
+            [(1, 1), (0, 0), (1, 0), (0, 1)] * 9 + [(1, 1)],
+            "q cannot be told apart from guessing: κ 0",
+        ),
+        ([(1, 0), (0, 1)] * 20 + [(1, 1)], "q is further from people than guessing would be: κ -0"),
+        ([(1, 1), (0, 1)] * 20, "q gives all 40 labelled responses one answer"),
+        ([(1, 1)], "q gives all 1 labelled responses one answer"),
+    ],
+)
+def test_a_conclusion_claims_no_more_than_its_interval(
+    pairs: list[tuple[int, int]], beginning: str
+) -> None:
+    (conclusion,) = measure(binary_study(pairs)).conclusion
+    assert conclusion.startswith(beginning)
+    assert "was not tested: 0 of 0 persons share 30 items with others" in conclusion
+
+
+def test_the_labels_that_a_conclusion_asks_for_would_move_the_interval_off_the_bound() -> None:
+    cell = IntervalCell(0.1, -0.1, 0.3)
+    assert describe_need(cell, 0.0, 50, "labels") == "about 150 more labels like these would tell"
+    assert describe_need(cell, 0.4, 50, "labels") == "about 1 more labels like these would tell"
+    none = "no number of labels that one could collect would tell"
+    assert describe_need(IntervalCell(0.01, -0.1, 0.2), 0.0, 50, "labels") == none
+
+
+def test_a_judge_stands_beside_the_people_who_labelled_the_same_responses() -> None:
+    """Three people who err in a fifth of the cases, a judge who does not: it beats each of them."""
+    rng = np.random.default_rng(1)
+    truth = rng.random(200) < 0.5
+    rows = []
+    for person in ("ann", "bob", "cat", None):
+        errors = rng.random(200) < 0.2
+        for number, is_met in enumerate(truth ^ errors):
+            rows.append(JudgedLabel(id=f"r{number}", target=bool(is_met), reviewer=person))
+    run = judgements({f"r{number}": float(is_met) for number, is_met in enumerate(truth)})
+    found = measure(*join_labels([run], labels(*rows)))
+    test = found.judges[0].alternative_annotator
+    assert (test.persons, test["items"], test.winning_rate, test.epsilon) == (3, 200, 1.0, 0.1)
+    assert test.advantage.low > 0.8
+    assert "may stand in for one: ω 1.00 of 3 persons" in found.conclusion[0]
+
+
+def test_a_judge_that_gives_shares_has_a_reliability_diagram() -> None:
+    rows = [
+        JudgedRow(f"r{n}", f"t{n}", float(n % 4 > 0), 1.0, 0.6 + 0.3 * (n % 2)) for n in range(80)
+    ]
+    (plot,) = report([JudgeStudy(Judge("run", "q", "q"), True, rows)]).plots
+    scores, equal = plot.series
+    assert (list(scores.x), list(scores.y)) == (
+        [pytest.approx(0.6), pytest.approx(0.9)],
+        [0.5, 1.0],
+    )
+    assert scores.low[0] < 0.5 < scores.high[0]
+    assert list(equal.x) == list(equal.y)
+    assert "differ by 0.10 on average" in plot.title
 
 
 def test_intervals_are_over_tasks() -> None:

@@ -1,13 +1,17 @@
 """The one renderer of reports: text, JSON, Markdown and the plot."""
 
+import ast
 import math
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
+import jurygraph.studies
 from jurygraph.cli.render.report import METADATA_BY_SUFFIX, ReportOutput, draw_plots, report_lines
 from jurygraph.errors import InputError
+from jurygraph.studies import symbols
 from jurygraph.studies.presentations import read_sources
 from jurygraph.studies.report import (
     IntervalCell,
@@ -20,6 +24,7 @@ from jurygraph.studies.report import (
     describe_range,
 )
 from jurygraph.viewer.documents import render_study
+from tests.rows import all_rows
 
 NAMES = PlotSeries.with_intervals(
     "rate", {"a $x$": IntervalCell(0.5, 0.4, 0.7), "b": IntervalCell(None, None, None)}
@@ -176,3 +181,45 @@ def test_impossible_forms_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_source_that_is_named_twice_is_refused_before_it_is_read() -> None:
     with pytest.raises(InputError, match=r"^scores.csv: is named twice; name each once$"):
         read_sources([Path("./scores.csv"), Path("scores.csv")], lambda folders, read: [])
+
+
+def test_a_greek_letter_that_is_printed_is_explained_once_below_its_first_use() -> None:
+    meanings = {"σ²_Sem": "of wordings", "σ": "a deviation", "κ": "agreement", "alpha": "chance"}
+    table = ReportTable(("judge", "κ", "σ²_Sem"), [["a", 0.5, 0.1]])
+    report = Report({}, ["one", table, "κ = 1", table], conclusion=["a: κ 0.5"], symbols=meanings)
+    first, explained, *rest = [part for part in report.content if isinstance(part, str)]
+    assert (first, explained) == ("a: κ 0.5", "κ: agreement")
+    assert rest == ["one", "σ²_Sem: of wordings", "κ = 1"]
+    assert report.to_json() == {"conclusion": ["a: κ 0.5"]}
+    assert "κ: agreement" in render_study(report, "Made", "jurygraph study made")
+
+
+def test_a_wide_table_goes_on_below_with_the_columns_of_text() -> None:
+    wide = ReportTable(["name", *map(str, range(25))], [["a", *range(25)], ["b", *range(25)]])
+    parts = [part for part in Report({}, [wide]).content if isinstance(part, ReportTable)]
+    assert [part.header[:2] for part in parts] == [["name", "0"], ["name", "11"], ["name", "22"]]
+    assert [len(part.header) for part in parts] == [12, 12, 4]
+    assert [part.rows[1][-1] for part in parts] == [10, 21, 24]
+
+
+GREEK = re.compile(r"[α-ωΑ-Ω]")
+
+
+@all_rows("module", sorted(Path(jurygraph.studies.__file__).parent.glob("*.py")))
+def test_every_greek_letter_that_a_study_writes_has_a_meaning(module: Path) -> None:
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    written = set[str]()
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in statements
+        ):
+            written.update(GREEK.findall(node.value))
+    named = re.findall(r"symbols\.([A-Z_]+)", module.read_text(encoding="utf-8"))
+    meanings = {letter for name in named for key in getattr(symbols, name) for letter in key}
+    # Σ is a sum, and so in no need of words; conclusions are part of reports that explain them.
+    allowed = {"Σ"} | ({*"κωρε"} if module.name == "conclusions.py" else set())
+    is_report = module.name not in ("symbols.py", "presentations.py")
+    assert not is_report or written <= meanings | allowed, written - meanings

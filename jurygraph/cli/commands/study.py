@@ -396,7 +396,17 @@ def judge(
     need: Annotated[
         float | None, option("W", "Half-width of the mean label, to count its labels.", min=1e-6)
     ] = None,
+    epsilon: Annotated[
+        float,
+        typer.Option(
+            metavar="E",
+            help="What a judge may be worse than a person; 0.2 for experts.",
+            min=0,
+            max=1,
+        ),
+    ] = 0.1,
     gate: Conditions = None,
+    plot: PlotFile = None,
     html: HtmlFile = None,
     markdown: AsMarkdown = False,
     json: AsJson = False,
@@ -409,9 +419,11 @@ def judge(
     is better, 0 if `other` is, 0.5 for a tie.
 
     A judge is a question with its evaluator and model; below stand a constant and the length of the response. Then:
-    calibration, the mean label as the judge gives it and corrected (PPI++, Rogan-Gladen), paired differences of judges
-    (Holm), and the disagreements, worst first. Intervals are over tasks. Responses without a judgement are counted,
-    never taken as wrong or right. No request is sent, and nothing is written.
+    confusions, accuracy by agent, domain and length, calibration, the mean label as the judge gives it and corrected
+    (PPI++, Rogan-Gladen), paired differences of judges (Holm), and the disagreements, worst first. Where three persons
+    are named (`reviewer`), it is tested whether the judge is as near to the others as a person is. Intervals are over
+    tasks. Responses without a judgement are counted, never taken as wrong or right. No request is sent, and nothing is
+    written.
 
     --gate takes conditions NAME OP NUMBER, joined by `,` or `and`, that every judge must meet: n, missing, failed,
     abstained, accuracy, tpr, tnr, kappa, rank_correlation, pairwise, bias, flips, strict (of pairs in both orders; each
@@ -425,21 +437,27 @@ def judge(
         jurygraph study judge run --labels label.gold --need 0.02 --gate "tpr>=0.9, tnr>=0.9"
     """
     from jurygraph.studies import judge as judge_study
+    from jurygraph.studies import judge_report
     from jurygraph.studies.judgements import read_judgements
 
     output = ReportOutput(
-        json=json, markdown=markdown, html=html, title="Judges and people", sources=(labels,)
+        json=json,
+        markdown=markdown,
+        plot=plot,
+        html=html,
+        title="Judges and people",
+        sources=(labels,),
     )
-    thresholds = parse_gate(gate, judge_study.GATE_NAMES, _GATE_EXAMPLE)
+    thresholds = parse_gate(gate, judge_report.GATE_NAMES, _GATE_EXAMPLE)
     judged = read_runs(runs, read_judgements)
     columns = named_columns(id=item, target=target, reviewer=reviewer)
     people_labels = judge_study.read_labels(labels, judged, columns, RATING_COLUMN_OPTIONS)
     studies = judge_study.join_labels(judged, people_labels, split, consensus, question)
-    report = judge_study.report(studies, need)
+    report = judge_report.report(studies, need, epsilon)
     output.write(report)
     is_missed = False
     for row in report.figures["judges"]:
-        missed = failed_thresholds(thresholds, judge_study.gate_values(row))
+        missed = failed_thresholds(thresholds, judge_report.gate_values(row))
         print_missed_conditions(missed, row["judge"])
         is_missed = is_missed or bool(missed)
     raise typer.Exit(ExitCode.SOME_FAILED if is_missed else ExitCode.DONE)

@@ -72,7 +72,7 @@ class ReportOutput:
         elif self.markdown:
             print_result(report.to_markdown(command_line.get()).removesuffix("\n"))
         else:
-            print_result_lines(report_lines(report.sections))
+            print_result_lines(report_lines(report.content))
         if not self.markdown:  # a page has its notes
             for note in report.notes:
                 print_message(note)

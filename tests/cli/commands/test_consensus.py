@@ -33,6 +33,8 @@ agent     MV     DS    PEC  Δ(PEC-MV)  items  ranks MV, DS, PEC
 small  0.438  0.500  0.500     +0.062      8        1, 1.5, 1.5
 large  0.375  0.500  0.500     +0.125      4        2, 1.5, 1.5
 
+Δ: difference of an agent's scores
+
 annotator  accuracy   95 % (refits)  leniency  strictness  labels
 ─────────  ────────  ──────────────  ────────  ──────────  ──────
 ada           0.998  0.997 to 0.998     0.500       0.500      12

@@ -18,6 +18,10 @@ def test_the_tables_split_rewards_and_scores(sampled_run: Path, run: Command):
     ended = run("study", "reliability", sampled_run)
     assert ended.code == 0
     lines = [" ".join(line.split()) for line in ended.out.splitlines()]
+    assert lines.pop(0).startswith("The mean reward is 0.69 (0.00 to 1.37), ± 0.681 over 4 tasks")
+    assert lines.pop(0).startswith(
+        "Whether one sample of judge is reliable, 0.8 or more, cannot be"
+    )
     assert lines[0].endswith("run: rewards of 7 responses to 4 tasks")
     assert lines[2] == "variance between units variance share"
     assert "mean reward: 0.6857 (" in ended.out

@@ -25,7 +25,8 @@ def test_the_variance_over_variants_is_on_the_scale_from_1_to_10(tmp_path: Path,
     ended = run("study", "stability", folder)
     assert (ended.code, folder_contents(folder)) == (0, before)
     lines = [" ".join(line.split()) for line in ended.out.splitlines()]
-    assert lines[0] == "1 responses in 2 variants, of 1 families; scores from 1 to 10"
+    assert lines[0].startswith("judge: whether other words move the score more than asking again")
+    assert lines[1] == "1 responses in 2 variants, of 1 families; scores from 1 to 10"
     assert "σ²_Rep and S/R are not measured" in ended.err
     found = json.loads(run("study", "stability", folder, "--json").out)
     assert found["noise"][0]["semantic"]["value"] == pytest.approx(81 * 0.02)

@@ -1,0 +1,168 @@
+"""The alternative-annotator test (arXiv 2501.10970): is a judge as near to people as a person is?
+
+Each person is compared with the judge on the items that others labelled, too: who is nearer to these others? The judge
+beats a person if it is nearer, or as near, in a share of the items that is above the person's share less ε: what a
+judge may be worse because it costs less. The null hypothesis, mean(W_judge) <= mean(W_person) - ε, is tested by a
+paired t-test over tasks, and the p-values are adjusted for any dependence (Benjamini & Yekutieli 2001), because all
+persons are compared on the same items.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.inference.clusters import (
+    Estimate,
+    jackknife_interval,
+    ratio_interval,
+    unseen_share,
+)
+from jurygraph.inference.sign_flips import ROUNDING, benjamini_yekutieli
+from jurygraph.studies.report import Figures, IntervalCell, as_interval
+
+LEAST_PERSONS = 3
+LEAST_ITEMS = 30
+"""Items that a person must share with others to be compared (the paper's choice)."""
+EPSILON = 0.1
+"""What a judge may be worse than a person; the paper takes .2 where people are experts, .1 where they are not."""
+LEVEL = 0.05
+STANDS_IN = 0.5
+"""Winning rate from which the paper lets a judge stand in for people."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonLabels:
+    """Labels of people, one a row: the number of its item, of its task and of its person, [n] each.
+
+    `predictions` [n] are the judge's: of the item, or of this person's label. `are_classes` if a label is near to
+    another by being equal; else by its distance.
+    """
+
+    items: Ints
+    tasks: Ints
+    persons: Ints
+    labels: Floats
+    predictions: Floats
+    names: tuple[str, ...]
+    are_classes: bool
+
+
+@dataclass(frozen=True)
+class AlternativeAnnotator:
+    """The result of the test.
+
+    Attributes:
+        p: adjusted p-value of each person that was compared.
+        items: number of items that were compared.
+        winning_rate: ω, the share of persons whom the judge beats; None if the test was not run.
+        advantage: ρ, the probability that the judge is as near to others as a person, the mean over persons.
+        why: the reason why it was not run; empty if it was.
+    """
+
+    epsilon: float
+    items: int
+    p: Mapping[str, float] = field(default_factory=dict)
+    winning_rate: float | None = None
+    advantage: IntervalCell | None = None
+    why: str = ""
+
+    def to_figures(self) -> Figures:
+        return {**vars(self), "p": dict(self.p), "persons": len(self.p)}
+
+
+def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> AlternativeAnnotator:
+    """Return whether the judge may stand in for people, or why that was not tested.
+
+    Persons with fewer than 30 items that others labelled are compared with nobody, and remain others. Fewer than three
+    who have so many are too few. The interval of ρ is the jackknife's over tasks, for these persons.
+    """
+    judge_gap, person_gap, is_shared = _distances_from_others(people)
+    judge_wins = (judge_gap <= person_gap + ROUNDING).astype(np.float64)
+    person_wins = (person_gap <= judge_gap + ROUNDING).astype(np.float64)
+    tasks = np.unique(people.tasks, return_inverse=True)[1]
+    size = int(tasks.max(initial=-1)) + 1
+    p_values: dict[str, float] = {}
+    compared = np.zeros(len(tasks), dtype=bool)
+    wins = []
+    sizes = []
+    for number, name in enumerate(people.names):
+        rows = is_shared & (people.persons == number)
+        if np.count_nonzero(rows) < LEAST_ITEMS:
+            continue
+        sizes.append(np.bincount(tasks[rows], minlength=size))
+        wins.append(np.bincount(tasks[rows], judge_wins[rows], minlength=size))
+        behind = np.bincount(tasks[rows], (person_wins - judge_wins)[rows], minlength=size)
+        p_values[name] = _p_of_behind(ratio_interval(behind, sizes[-1]), epsilon)
+        compared |= rows
+    items = len(np.unique(people.items[compared]))
+    if len(p_values) < LEAST_PERSONS:
+        found = (
+            f"{len(p_values)} of {len(people.names)} persons share {LEAST_ITEMS} items with others"
+        )
+        return AlternativeAnnotator(
+            epsilon, items, why=f"{found}; it takes {LEAST_PERSONS} who do, by name"
+        )
+    adjusted = benjamini_yekutieli(list(p_values.values()))
+    winning_rate = sum(p <= LEVEL for p in adjusted) / len(adjusted)
+    advantage = as_interval(_mean_over_persons(np.array(wins), np.array(sizes)))
+    by_name = dict(zip(p_values, adjusted, strict=True))
+    return AlternativeAnnotator(epsilon, items, by_name, winning_rate, advantage)
+
+
+def _distances_from_others(people: PersonLabels) -> tuple[Floats, Floats, Bools]:
+    """Return how far the judge, and each label's person, are from the others' labels of the item, [n] each.
+
+    Distances are shares of other labels, or root mean squares of differences; the mask has the labels that have others.
+    """
+    judge_gap, person_gap = np.zeros((2, len(people.labels)))
+    is_shared = np.zeros(len(people.labels), dtype=bool)
+    for rows in _rows_of_items(people.items):
+        if len(rows) < 2:
+            continue
+        is_shared[rows] = True
+        others = 1.0 - np.eye(len(rows))
+        labels = people.labels[rows]
+        for values, gaps in ((people.predictions, judge_gap), (people.labels, person_gap)):
+            differences = values[rows, None] - labels
+            squares = differences != 0.0 if people.are_classes else differences**2
+            gaps[rows] = (squares * others).sum(axis=1) / (len(rows) - 1)
+    if not people.are_classes:
+        judge_gap, person_gap = np.sqrt([judge_gap, person_gap])
+    return judge_gap, person_gap, is_shared
+
+
+def _rows_of_items(items: Ints) -> Iterator[Ints]:
+    order = np.argsort(items, kind="stable")
+    starts = np.flatnonzero(np.diff(items[order])) + 1
+    yield from np.split(order, starts)
+
+
+def _p_of_behind(behind: Estimate | None, epsilon: float) -> float:
+    """Return the p-value of "the judge is behind the person by ε or more"."""
+    from scipy import special
+
+    assert behind is not None, "there are items"
+    if behind.error is None:
+        return 1.0  # a single task shows nothing
+    if behind.error == 0.0:
+        # If all are equal, t has no error: the chance that no task shows what the judge would lose on ε of them.
+        return float((1.0 - epsilon) ** behind.clusters) if behind.value <= 0.0 else 1.0
+    return float(special.stdtr(behind.clusters - 1, (behind.value - epsilon) / behind.error))
+
+
+def _mean_over_persons(wins: Floats, sizes: Floats) -> Estimate:
+    """Return the mean over persons of Σ wins / Σ sizes, of tables [persons, tasks], with its interval over tasks."""
+    total = sizes.sum(axis=1, keepdims=True)
+    value = float((wins.sum(axis=1, keepdims=True) / total).mean())
+    has_any = sizes.any(axis=0)
+    left = total - sizes[:, has_any]
+    if not left.all():  # without a person's only task nothing is left
+        return Estimate(value, None, None, None, int(has_any.sum()))
+    without = ((wins.sum(axis=1, keepdims=True) - wins[:, has_any]) / left).mean(axis=0)
+    estimate = jackknife_interval(value, without)
+    if estimate.error == 0.0:  # all tasks agree, and those that were not seen may not
+        unseen = unseen_share(estimate.clusters)
+        estimate = estimate._replace(low=value - unseen, high=value + unseen)
+    return estimate.within(0.0, 1.0)

@@ -1,0 +1,244 @@
+"""Conclusions of studies in words: may I trust this judge, how sure is that, and what would make it surer?
+
+Every sentence is computed from the figures by the thresholds below, and claims no more than an interval does: what lies
+on both sides of a threshold cannot be told, and the sentence says how much more would tell, if the value stays as it is
+and the width falls with the root of the number.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from jurygraph.display import format_interval
+from jurygraph.studies.alternative_annotator import STANDS_IN
+from jurygraph.studies.report import Figures, IntervalCell, as_interval
+
+GOOD_AGREEMENT = 0.6
+"""κ or a rank correlation that counts as good; "substantial" for Landis & Koch (1977)."""
+TENTATIVE = 0.667
+"""Below this alpha, not even tentative conclusions are drawn (Krippendorff 2004, 11.4.2)."""
+RELIABLE = 0.8
+"""Correlation of repeated values that counts as reliable."""
+MOST_TIMES = 100
+"""How many times as much as there is may be asked for; beyond, nothing that one could collect would tell."""
+MOST_SUBJECTS = 5
+"""Judges, dimensions or questions that a conclusion is about; the figures have all."""
+
+
+def compare_with_bound(cell: object, bound: float) -> int | None:
+    """Return 1 or -1 if an interval lies above or below the bound, 0 on both sides, None if there is none."""
+    estimate = as_interval(cell)
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return None
+    return (estimate.low > bound) - (estimate.high < bound)
+
+
+def describe_need(cell: object, bound: float, count: int, noun: str) -> str:
+    """Return how many more of `count` would move an interval off the bound, as the end of a sentence."""
+    estimate = as_interval(cell)
+    assert estimate is not None
+    assert estimate.value is not None
+    assert estimate.low is not None
+    assert estimate.high is not None
+    gap = abs(estimate.value - bound)
+    reach = estimate.high - estimate.value
+    if estimate.value > bound:
+        reach = estimate.value - estimate.low
+    if reach >= gap * math.sqrt(MOST_TIMES):
+        return f"no number of {noun} that one could collect would tell"
+    needed = max(1, math.ceil(count * ((reach / gap) ** 2 - 1.0)))
+    return f"about {float(f'{needed:.2g}'):,.0f} more {noun} like these would tell"
+
+
+def describe_agreement(
+    subject: str, symbol: str, cell: object, good: float, count: int, noun: str
+) -> str:
+    """Return whether agreement is more than chance, and whether it is good."""
+    side = compare_with_bound(cell, 0.0)
+    if side is None:
+        return f"{subject}: how far it agrees cannot be told, because {count} {noun} give {symbol} no interval."
+    shown = f"{symbol} {_show(cell)}, {count} {noun}"
+    if side < 0:
+        return f"{subject} is further from people than guessing would be: {shown}."
+    if side == 0:
+        need = describe_need(cell, 0.0, count, noun)
+        return f"{subject} cannot be told apart from guessing: {shown}; {need}."
+    grade = compare_with_bound(cell, good)
+    if grade == 1:
+        return f"{subject} agrees with people well: {shown}."
+    better = f"{subject} agrees with people more than guessing would"
+    if grade == -1:
+        return f"{better}, but not well, which takes {good:g}: {shown}."
+    need = describe_need(cell, good, count, noun)
+    return f"{better}: {shown}. Whether it agrees well, {good:g} or more, cannot be told; {need}."
+
+
+def conclude_judge(judge: Figures, need: float | None) -> list[str]:
+    """Return the conclusion on a judge."""
+    name = judge["judge"]
+    count = judge["n"]
+    if not count:
+        return [f"{name}: nothing can be said, because no labelled response has its judgement."]
+    if judge["answers"] == 1:
+        sentences = [
+            f"{name} gives all {count} labelled responses one answer: it tells none apart."
+        ]
+    else:
+        symbol = "rank correlation" if judge["kappa"] is None else "κ"
+        cell = judge["rank_correlation"] if judge["kappa"] is None else judge["kappa"]
+        sentences = [describe_agreement(name, symbol, cell, GOOD_AGREEMENT, count, "labels")]
+    sentences += _compare_with_constant(judge)
+    sentences.append(_test_against_people(judge["alternative_annotator"]))
+    if need is not None and judge["labels_needed"] is not None:
+        sentences.append(
+            f"A mean label to ±{need:g} takes {judge['labels_needed']} labels of these responses."
+        )
+    return sentences
+
+
+def _compare_with_constant(judge: Figures) -> Iterator[str]:
+    cell = judge["above_constant"]
+    constant = f"always saying {judge['constant']:g}"
+    side = compare_with_bound(cell, 0.0)
+    if side == 1:
+        yield f"It is nearer to them than {constant}, by {_show(cell)}."
+    elif side == -1:
+        yield f"It is farther from them than {constant}: {_show(cell)} less near."
+    elif side == 0:
+        need = describe_need(cell, 0.0, judge["n"], "labels")
+        yield f"Whether it is nearer to them than {constant} cannot be told ({_show(cell)}); {need}."
+
+
+def _test_against_people(test: Figures) -> str:
+    if test["winning_rate"] is None:
+        return f"Whether it is as near to people as a person is was not tested: {test['why']}."
+    shown = f"ω {test['winning_rate']:.2f} of {test['persons']} persons"
+    shown += f", ρ {_show(test['advantage'])}, {test['items']} items, ε {test['epsilon']:g}"
+    if test["winning_rate"] >= STANDS_IN:
+        return f"It is as near to people as a person is, and may stand in for one: {shown}."
+    return f"It is not shown to be as near to people as a person is: {shown}."
+
+
+def conclude_reviewers(
+    judges: Sequence[Figures], differences: Sequence[Figures], reviewers: Mapping[str, int]
+) -> list[str]:
+    """Return the conclusion on the judge with the least error in each dimension, and the next one."""
+    conclusion = []
+    for dimension, count in list(reviewers.items())[:MOST_SUBJECTS]:
+        ranked = [row for row in judges if (row["dimension"] or "all") == dimension and row["mae"]]
+        ranked.sort(key=lambda row: float(row["mae"].value))
+        if not ranked:
+            conclusion.append(f"{dimension}: no rating is predicted by every judge.")
+            continue
+        best = ranked[0]
+        subject = f"{dimension}: {best['judge']}"
+        sentences = [
+            describe_agreement(subject, "alpha", best["alpha"], TENTATIVE, count, "reviewers")
+        ]
+        if len(ranked) > 1:
+            sentences.append(_compare_with_next(best, ranked[1], differences))
+        sentences.append(_test_against_people(best["alternative_annotator"]))
+        conclusion.append(" ".join(sentences))
+    return conclusion
+
+
+def _compare_with_next(best: Figures, other: Figures, differences: Sequence[Figures]) -> str:
+    names = {best["judge"], other["judge"]}
+    for row in differences:
+        if row["dimension"] == best["dimension"] and {row["first"], row["second"]} == names:
+            difference = row["absolute"]
+            shown = f"mean difference of errors {_show(difference)}"
+            if compare_with_bound(difference, 0.0) in (-1, 1):
+                return f"It is nearer than {other['judge']}: {shown}."
+            return f"Whether it is nearer than {other['judge']} cannot be told: {shown}."
+    return ""
+
+
+def conclude_reliability(
+    mean: IntervalCell, units: str, count: int, questions: Sequence[Figures]
+) -> list[str]:
+    """Return how sure the mean reward is, and how far judges repeat their scores."""
+    sentences = [f"The mean reward {_show(mean)} has no interval."]
+    if mean.low is not None and mean.high is not None:
+        half_width = (mean.high - mean.low) / 2.0
+        sentences = [
+            f"The mean reward is {_show(mean)}, ± {half_width:.3f} over {count} {units}; "
+            f"about {3 * count} more {units} would halve that."
+        ]
+    sampled = [question for question in questions if question["within_response"]]
+    sentences += [_repeats(question) for question in sampled[:MOST_SUBJECTS]]
+    if not sampled:
+        sentences.append(
+            "How far a judge would repeat its scores cannot be told from single samples; "
+            "`samples: 3` beside `use` would tell."
+        )
+    return sentences
+
+
+def _repeats(question: Figures) -> str:
+    repeated = question["within_response"]
+    side = compare_with_bound(repeated, RELIABLE)
+    shown = f"two samples correlate by {_show(repeated)}"
+    if side == 1:
+        return f"One sample of {question['name']} is reliable: {shown}."
+    correlation = repeated["value"]
+    remedy = "no number of samples would make it reliable"
+    if correlation > 0.0:  # Spearman-Brown, solved for the number of samples
+        needed = math.ceil(RELIABLE * (1.0 - correlation) / (correlation * (1.0 - RELIABLE)))
+        remedy = f"a mean of about {needed} would have {RELIABLE:g}"
+    if side == -1:
+        return f"One sample of {question['name']} is not reliable: {shown}; {remedy}."
+    return f"Whether one sample of {question['name']} is reliable, {RELIABLE:g} or more, cannot be told: {shown}."
+
+
+def conclude_credit(figures: Figures) -> list[str]:
+    """Return whether the graph takes false credit away, and what that costs."""
+    count = figures["census"]["graphs"]
+    difference = figures["differences"]["flat"]
+    sentences = []
+    for name, fewer in (
+        ("leakage", "takes away false credit"),
+        ("preservation", "costs true credit"),
+    ):
+        cell = difference[name]
+        side = compare_with_bound(cell, 0.0)
+        shown = f"{name} changes by {_show(cell)}"
+        if side is None:
+            sentences.append(f"Whether the graph {fewer} cannot be told: {name} has no interval.")
+        elif side == 0:
+            need = describe_need(cell, 0.0, count, "rubrics")
+            sentences.append(f"Whether the graph {fewer} cannot be told: {shown}; {need}.")
+        elif side == -1:
+            sentences.append(f"The graph {fewer}: {shown} from flat, {count} graphs.")
+        else:
+            sentences.append(f"{name.capitalize()} is higher with the graph: {shown} from flat.")
+    return sentences
+
+
+def conclude_stability(ratios: Sequence[Figures], tasks: int) -> list[str]:
+    """Return whether wording moves scores more than asking again does, by judge, of those with all units."""
+    last = {ratio["protocol"]: ratio for ratio in ratios}
+    conclusion = []
+    for protocol, ratio in list(last.items())[:MOST_SUBJECTS]:
+        cell = ratio["semantic_to_repeat"]
+        side = compare_with_bound(cell, 1.0)
+        subject = f"{protocol}: whether other words move the score more than asking again"
+        if cell is None:
+            conclusion.append(f"{subject} cannot be told: more exact repeats would tell.")
+        elif side is None:
+            conclusion.append(f"{subject} cannot be told: S/R {_show(cell)} has no interval.")
+        elif side == 1:
+            conclusion.append(
+                f"{protocol}: other words for the same move the score more than asking again, S/R {_show(cell)}."
+            )
+        elif side == 0:
+            conclusion.append(f"{subject} cannot be told: S/R {_show(cell)} over {tasks} tasks.")
+        else:
+            conclusion.append(
+                f"{protocol}: asking again moves the score more than other words, S/R {_show(cell)}."
+            )
+    return conclusion
+
+
+def _show(cell: object) -> str:
+    estimate = as_interval(cell)
+    return "-" if estimate is None else format_interval(*estimate, 2)
