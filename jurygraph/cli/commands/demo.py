@@ -41,7 +41,7 @@ class Findings(NamedTuple):
     response: str
 
 
-class Example(NamedTuple):
+class DemoExample(NamedTuple):
     """An example of `examples/`: what it is in a sentence, its files, and how its findings are read from its run."""
 
     sentence: str
@@ -96,7 +96,7 @@ def _find_examples(every: bool) -> Path:
     raise InputError(f"{_EXAMPLES[0]}: is missing; install jurygraph again")
 
 
-def _score(examples: Path, example: Example, run: Path) -> "Summary":
+def _score(examples: Path, example: DemoExample, run: Path) -> "Summary":
     """Score an example into a run; what an earlier demo has scored is kept."""
     options = ScoreOptions(
         tasks=str(examples / example.tasks), config=examples / example.config, run=run
@@ -206,19 +206,19 @@ def _read_rubric(run: Run, summary: "Summary") -> Findings:
 
 
 EXAMPLES = {
-    "maths": Example(
+    "maths": DemoExample(
         "400 solutions to maths problems, graded by answer, arithmetic and form",
         "maths/tasks.jsonl",
         "maths/jury.yaml",
         _read_maths,
     ),
-    "trip": Example(
+    "trip": DemoExample(
         "plans for ten group trips, each with one planted fault but the reference",
         "group_trip/tasks.jsonl.gz",
         "group_trip/jury.yaml",
         _read_trip,
     ),
-    "rubric": Example(
+    "rubric": DemoExample(
         "60 texts under rubrics whose criteria depend on each other",
         "rubric/tasks.jsonl.gz",
         "rubric/read.yaml",
