@@ -85,7 +85,7 @@ def test_the_page_is_followed(tmp_path: Path) -> None:
     shown = blocks(PAGE, "json", "python", "yaml", "markdown")
     assert sorted(shown) == sorted(FILES.values())
     followed = follow(PAGE, save(tmp_path), warm_where_sorry)
-    assert len(followed) == 27
+    assert len(followed) == 25
     assert {line for line, typed in followed.items() if typed.code} == {
         line for line in commands(PAGE) if line.endswith("|| true")
     }
