@@ -45,10 +45,6 @@ def warm_where_sorry(body: dict[str, Any], number: int) -> Answer:
         return reply_with(json.dumps({"reason": "It says so.", "yes": QUOTE in text}))
     if "promises" in asked:
         return reply_with(json.dumps({"promises": [PROMISE] if PROMISE in text else []}))
-    if "names_a_day" in asked:
-        return reply_with(
-            json.dumps({"reason": "It names one.", "names_a_day": "Saturday" in text})
-        )
     met = QUOTE in response_in(body)
     reason = "It is sorry about this parcel." if met else "It speaks of customers, not to one."
     return reply_with(warm_reply(reason, *[QUOTE] * met, met=met, probability=0.9 if met else 0.1))
@@ -85,7 +81,7 @@ def test_the_page_is_followed(tmp_path: Path) -> None:
     shown = blocks(PAGE, "json", "python", "yaml", "markdown")
     assert sorted(shown) == sorted(FILES.values())
     followed = follow(PAGE, save(tmp_path), warm_where_sorry)
-    assert len(followed) == 27
+    assert len(followed) == 24
     assert {line for line, typed in followed.items() if typed.code} == {
         line for line in commands(PAGE) if line.endswith("|| true")
     }

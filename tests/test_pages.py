@@ -442,19 +442,13 @@ def test_the_demo_begins_with_the_findings_of_the_readme(tmp_path: Path) -> None
     require_shown(findings, type_line("jurygraph demo", tmp_path).printed)
 
 
-def test_the_scripts_of_the_tour_print_rewards_with_their_reasons(tmp_path: Path) -> None:
+def test_the_script_of_the_tour_prints_stored_rewards_with_their_reasons(tmp_path: Path) -> None:
     for_readme(tmp_path)
     for line in ("jurygraph init my-jury", "jurygraph score my-jury/tasks.jsonl --out my-jury/run"):
         assert line in [*commands(README), *commands(TOUR)]
         assert type_line(line, tmp_path).code == 0
-    judged, stored = (run_block(script, tmp_path) for script in blocks(TOUR, "python"))
-    for shown in (
-        "kind 1.15 ok {'accuracy': 1.0, 'patient': 0.5}",
-        "blunt 0.0 ok {'accuracy': 0.0, 'patient': 0.0}",
-        "Lost 0.15: patient 0.5 of 1, weight 0.3 (steps shown: 1, as in “17 + 25 = 42”).",
-        "accuracy were met 1.0 1.0",
-    ):
-        assert shown in judged
+    (script,) = blocks(TOUR, "python")
+    stored = run_block(script, tmp_path)
     traces = list(
         map(
             json.loads,
