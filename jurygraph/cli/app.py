@@ -83,6 +83,16 @@ COMMANDS = {
     "study": CommandEntry("study", "Apply the measurements of the papers, to runs or simulations."),
 }
 
+HEADINGS = {
+    "Begin": ("demo", "init", "doctor", "preset", "schema", "prompts", "import", "integrate"),
+    "Judge": ("score", "plan", "serve", "profiles", "annotate", "assign"),
+    "Look": ("show", "explain", "view", "report", "export", "graph"),
+    "Decide again, compare": ("rescore", "compare"),
+    "Measure": ("study", "consensus", "watch", "attack", "power"),
+    "Prove": ("verify", "seal", "close", "erase"),
+}
+"""The commands as the help groups them."""
+
 
 class _LazyGroup(TyperGroup):
     """A group that imports a command when it is first needed, and lists all commands without importing them."""
@@ -107,8 +117,9 @@ class _LazyGroup(TyperGroup):
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+        for heading, names in HEADINGS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, COMMANDS[name].summary) for name in names])
 
 
 def _to_click(name: str, target: Any) -> Any:
