@@ -27,7 +27,7 @@ from tests.judges.few_shot.reviewers import examples_shown, prose
 from tests.judges.pairwise.comparisons import Order, judge_script, longest, shown_order
 from tests.judges.protocols.trip import PLAN, find_everything, trip
 from tests.models.judge_scripts import items_of, judge_reply, quotable, response_in
-from tests.models.server import Answer, reply_with, run_server
+from tests.models.server import Answer, Script, reply_with, run_server, status
 from tests.pages import (
     ROOT,
     SERVER,
@@ -633,3 +633,30 @@ def test_the_predictions_are_measured_as_typed(tmp_path: Path) -> None:
     # The last three: zero-shot, then with the other's scores as examples, and with the own ones.
     assert errors["ann"][-3:] == ["3.750", "3.750", "0.250"]
     assert errors["bo"][-3:] == ["0.250", "3.750", "0.250"]
+
+
+PYTEST = read_page("docs/pytest.md")
+
+
+def answer_by_words(body: dict[str, Any], number: int) -> Answer:
+    met = "Late again" not in response_in(body)
+    return judge_reply(body, met=met, probability=0.9 if met else 0.1)
+
+
+@pytest.mark.parametrize(
+    ("script", "outcome"),
+    [
+        (answer_by_words, "2 passed"),
+        (answer_anything, "1 failed, 1 passed"),
+        (lambda body, number: status(404), "2 skipped"),
+    ],
+    ids=["knows", "does-not-know", "outage"],
+)
+@pytest.mark.landing
+def test_a_judge_is_tested_with_pytest(script: Script, outcome: str, tmp_path: Path) -> None:
+    """An outage skips the tests, and passes none of them."""
+    (code,) = blocks(PYTEST, "python")
+    with run_server(script) as server:
+        (tmp_path / "test_judge.py").write_text(code.replace(SERVER, server.url), "utf-8")
+        typed = type_line("python -m pytest -q -p no:cacheprovider test_judge.py", tmp_path)
+    assert outcome in typed.printed, typed.printed
