@@ -32,18 +32,9 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def warm_where_sorry(body: dict[str, Any], number: int) -> Answer:
-    """The model of the page: it finds a letter warm that is sorry, clear, and with the promise of its last sentence."""
+    """The model of the page: it finds a letter warm that is sorry, and with the promise of its last sentence."""
     text = body["messages"][-1]["content"]
-    asked = (
-        body["response_format"]["json_schema"]["schema"]["properties"]
-        if "response_format" in body
-        else {}
-    )
-    if not asked:
-        return reply_with("The parcel is late.")
-    if "yes" in asked:
-        return reply_with(json.dumps({"reason": "It says so.", "yes": QUOTE in text}))
-    if "promises" in asked:
+    if "promises" in body["response_format"]["json_schema"]["schema"]["properties"]:
         return reply_with(json.dumps({"promises": [PROMISE] if PROMISE in text else []}))
     met = QUOTE in response_in(body)
     reason = "It is sorry about this parcel." if met else "It speaks of customers, not to one."
@@ -81,7 +72,7 @@ def test_the_page_is_followed(tmp_path: Path) -> None:
     shown = blocks(PAGE, "json", "python", "yaml", "markdown")
     assert sorted(shown) == sorted(FILES.values())
     followed = follow(PAGE, save(tmp_path), warm_where_sorry)
-    assert len(followed) == 24
+    assert len(followed) == 22
     assert {line for line, typed in followed.items() if typed.code} == {
         line for line in commands(PAGE) if line.endswith("|| true")
     }
