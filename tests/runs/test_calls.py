@@ -469,9 +469,13 @@ class TestRecordings:
 
     def test_calls_of_the_run_are_recorded(self, server: Server, tmp_path: Path):
         tasks, recording = write_tasks(tmp_path, tasks_with_rubrics(3, 1)), tmp_path / "calls.jsonl"
+        one_by_one = {
+            "concurrency": 1
+        }  # or three calls could be one of each task, none of which is scored
         with pytest.raises(BudgetExceeded):
-            run_session(tmp_path / "run", tasks, judge_config(server), max_calls=3)
-        run_session(tmp_path / "run", tasks, judge_config(server, record=str(recording)))
+            run_session(tmp_path / "run", tasks, judge_config(server, **one_by_one), max_calls=3)
+        settings = judge_config(server, record=str(recording), **one_by_one)
+        run_session(tmp_path / "run", tasks, settings)
         assert server.count == 3 * CALLS_EACH
         assert len(recording.read_text().splitlines()) == 2 * CALLS_EACH, (
             "of the two tasks that were not yet scored"
