@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from jurygraph.aggregation import filling_factor
 from jurygraph.aggregation.group_advantages import Normalization
 from jurygraph.errors import InputError, NoRewardError
+from jurygraph.schema import Trace
 
 FailedRule = Literal["none", "mask", "neutral", "raise"] | float
 """`none` and `mask` leave the row without a reward, `neutral` takes the group's mean, a number is taken as it is."""
@@ -56,17 +57,27 @@ class FilledRewards(NamedTuple):
     factor: float | None
 
 
+def describe_failures(traces: Sequence[Trace]) -> str:
+    """Return why the judge failed first of all, as the end of a sentence; nothing where no verdict says it."""
+    for trace in traces:
+        for verdict in trace.verdicts:
+            if verdict.failure is not None:
+                return f": {verdict.failure.message}"
+    return ""
+
+
 def fill_failed(
     rewards: Sequence[float | None],
     rule: FailedRule,
     *,
     normalize: Normalization = "std",
     ddof: int = 1,
+    why: str = "",
 ) -> FilledRewards:
     """Return the rewards of a whole group with the failed ones, which are None, as the rule has them.
 
-    `normalize` and `ddof` are the trainer's, for the factor. Raises `NoRewardError` by the rule `raise`, and where
-    `neutral` has no mean because no member was judged.
+    `normalize` and `ddof` are the trainer's, for the factor; `why` ends the message of an error. Raises
+    `NoRewardError` by the rule `raise`, and where `neutral` has no mean because no member was judged.
     """
     values = list(rewards)
     judged = [value for value in values if value is not None]
@@ -74,13 +85,15 @@ def fill_failed(
     if not failed or rule in ("none", "mask"):
         return FilledRewards(values, 0, 1.0)
     if rule == "raise":
-        raise NoRewardError(f"{failed} of {len(values)} rewards failed, and `failed` is `raise`")
+        raise NoRewardError(
+            f"{failed} of {len(values)} rewards failed, and `failed` is `raise`{why}"
+        )
     if rule == "neutral":
         if not judged:
             problem = (
                 f"none of {len(values)} rewards of a group has a value, so that there is no mean"
             )
-            raise NoRewardError(f"{problem}; see `jurygraph show` for why the judge failed")
+            raise NoRewardError(f"{problem}{why}")
         constant = fsum(judged) / len(judged)
         factor = filling_factor(len(judged), len(values), normalize=normalize, ddof=ddof)
     else:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group
-from jurygraph.integrations.failed_rewards import fill_failed, read_single_rule
+from jurygraph.integrations.failed_rewards import describe_failures, fill_failed, read_single_rule
 from jurygraph.integrations.lazy_jury import LazyJury, compares_responses
 from jurygraph.schema import Response, Task, Trace
 
@@ -28,6 +28,6 @@ def settle_reward(jury: LazyJury, trace: Trace, failed: str | float) -> float:
     rule = read_single_rule(failed)
     rewards = [trace.reward.value]
     jury.outages.observe(rewards)
-    (value,) = fill_failed(rewards, rule).values
+    (value,) = fill_failed(rewards, rule, why=describe_failures([trace])).values
     assert value is not None, "neither rule leaves a reward out"
     return value

@@ -28,6 +28,7 @@ from jurygraph.sources.files import count_levels
 from jurygraph.web_access import is_token, require_origin
 
 log = logging.getLogger(__name__)
+_ALIVE = "/healthz"
 WebHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LONGEST_KEY = 200
 """Characters of an idempotency key."""
@@ -71,7 +72,7 @@ class RewardServer:
             handle = partial(self._handle, protocol(settings, service.plans))
             self.app.router.add_post(protocol.path, handle)
         for path, show in (
-            ("/healthz", self._show_health),
+            (_ALIVE, self._show_health),
             ("/readyz", self._show_readiness),
             ("/metrics", self._show_metrics),
             ("/openapi.json", self._show_description),
@@ -97,7 +98,8 @@ class RewardServer:
             started = self._clock()
             try:
                 require_origin(request, self._hosts, self._token, "jurygraph serve")
-                self._require_token(request)
+                if request.path != _ALIVE:  # a probe has no token
+                    self._require_token(request)
                 response = await handler(request)
             except web.HTTPException as refused:
                 response = _respond(

@@ -14,6 +14,7 @@ from jurygraph.integrations.failed_rewards import (
     MOST_WITHOUT_REWARD,
     FailedRule,
     OutageGuard,
+    describe_failures,
     fill_failed,
 )
 from jurygraph.integrations.lazy_jury import compares_responses
@@ -120,7 +121,8 @@ class RewardService:
                 lambda members: self._score_group(planned, submission, members),
             )
         try:
-            filled = fill_failed([trace.reward.value for trace in joined.traces], rule)
+            rewards = [trace.reward.value for trace in joined.traces]
+            filled = fill_failed(rewards, rule, why=describe_failures(joined.traces))
         except NoRewardError:
             self.cohorts.forget(key, joined.traces)
             raise

@@ -22,8 +22,9 @@ NO_AGENT = "(no agent)"
 """The value of `agent` for responses without one."""
 _GRID_COLUMNS = 40
 _STATUSES = ("ok", "degraded", "failed", "gated")
-_FIXED = ("response", "task", "agent", "status", "reward", "coverage")
-_GRID_FIXED = ("response", "task", "agent", "reward")
+_FIXED = ("response", "reward", "status", "task", "agent", "coverage")
+"""The reward next to its response, so that both are to be seen on a narrow screen."""
+_GRID_FIXED = ("response", "reward", "task", "agent")
 _SOURCES = {
     "response": "responses.name",
     "task": "tasks.name",

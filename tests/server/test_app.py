@@ -141,6 +141,9 @@ def test_on_loopback_only_its_own_names_and_no_other_page_may_ask() -> None:
         async with serving(token="secret") as served:  # such as 0.0.0.0, which has every name
             named = {"Host": "gpu-7:80", "Authorization": "Bearer secret"}
             assert (await served.post("/v1/score", body, **named))[0] == 200
+            for path, status in (("/healthz", 200), ("/readyz", 401)):  # a probe has no token
+                async with served.client.get(path, headers={"Authorization": ""}) as probed:
+                    assert probed.status == status
 
     asyncio.run(ask())
 
@@ -253,6 +256,8 @@ def test_a_failed_judgement_is_a_503_or_what_the_rule_says() -> None:
                 assert "reward_components" not in content  # a failed judgement has none, not 0
                 assert content["_ng_failure_class"] == "judge_failed"
                 assert content["index"] == 7
+            if status == 503:
+                assert ": field criterion_1.probability: is missing" in content["error"]
             if status == 200:
                 found = content
                 if isinstance(content, dict):
