@@ -177,10 +177,16 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 def refuse_other_questions(run: Run, config: Config) -> None:
     settings_in_run = run.config.model_dump(mode="json")
-    for key, _, _ in changes(settings_in_run, config.model_dump(mode="json")):
+    for key, old, new in changes(settings_in_run, config.model_dump(mode="json")):
         section = key.split(".")[0].split("[")[0]
         if section not in DECISION_KEYS and not _FOLD.fullmatch(key):
             hint = f"use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
+            if key == "safety.evidence" and "off" not in (old, new):
+                problem = "changes the verdicts, which re-scoring keeps"
+                remedy = (
+                    "it reads the stored replies again, and sends requests only for what failed"
+                )
+                raise InputError(f"{key} {problem}; {hint}: {remedy}")
             raise InputError(f"{key} changes the questions, and re-scoring keeps them; {hint}")
 
 

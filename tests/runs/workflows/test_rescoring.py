@@ -177,7 +177,11 @@ WRONG_SETTINGS = [
 
 
 WRONG_CRITERIA = [
-    ("criteria.mroe.weight=2", ConfigError, "no rubric has a criterion 'mroe'; did you mean 'more'"),
+    (
+        "criteria.mroe.weight=2",
+        ConfigError,
+        "no rubric has a criterion 'mroe'; did you mean 'more'",
+    ),
     ("criteria.zzz.weight=2", ConfigError, "there are core, more$"),
     ("criteria.more.weight=0", ConfigError, "criteria.more.weight: is 0, so the criterion would"),
     ("criteria.more.weight=-1", PlanError, "'t0'.*: criteria.more.weight is -1 .* another sign"),
