@@ -331,7 +331,7 @@ class RubricConfig(FrozenModel):
 
 
 class CriterionConfig(FrozenModel):
-    """Another size of a criterion's weight than in its rubric; the sign belongs to what is asked, and stays."""
+    """Another size of a criterion's weight than in its rubric; the sign is part of the question, and stays."""
 
     weight: Number
 

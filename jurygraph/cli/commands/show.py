@@ -190,14 +190,14 @@ def explain(
 def export(
     run: RunFolder,
     to: Annotated[
-        Literal["jsonl", "csv", "parquet", "xlsx", "verdicts", "ratings", "audit-bundle"],
+        Literal["jsonl", "csv", "parquet", "xlsx", "verdicts", "ratings", "audit-bundle"] | None,
         option(
             None,
-            "jsonl: the traces; csv, parquet: one row per response; xlsx: a sheet to read, and one with everything; "
-            "verdicts: one row per verdict, as CSV, or Parquet with -o F.parquet; ratings: one row per vote of a "
-            "judge; audit-bundle: a self-verifying zip.",
+            "By default what the ending of -o says. jsonl: the traces; csv, parquet: one row per response; xlsx: a "
+            "sheet to read, and one with everything; verdicts: one row per verdict, as CSV, or Parquet with -o "
+            "F.parquet; ratings: one row per vote of a judge; audit-bundle: a self-verifying zip.",
         ),
-    ],
+    ] = None,
     output: OutFile = None,
     texts: Annotated[
         bool, typer.Option("--texts", help="Add the columns prompt and response to a table.")
@@ -237,12 +237,13 @@ def export(
 
     \b
     Example:
-        jurygraph export run --to csv --questions --reasons -o rewards.csv
-        jurygraph export run --to xlsx --questions -o rewards.xlsx
+        jurygraph export run --questions --reasons -o rewards.csv
+        jurygraph export run --questions -o rewards.xlsx
         jurygraph export run --to verdicts --texts -o verdicts.parquet
         jurygraph export run --to audit-bundle -o run.zip
     """
     output = None if output == "-" else output
+    to = to or _format_of_file(output)
     exporter = _choose_exporter(to, output or "")
     wanted = {
         "texts": texts,
@@ -274,10 +275,29 @@ def export(
             _write(output, content)
 
 
+def _format_of_file(output: str | None) -> str:
+    """Return the first format whose files end like this one. Raises `InputError` where none does."""
+    if output is None:
+        names = ", ".join(EXPORTERS)
+        raise InputError(f"--to: is missing; name one of {names}, or a file with -o")
+    suffix = _suffix_of(output)
+    endings: dict[str, str] = {}
+    for name, (form, *_) in EXPORTERS.items():
+        endings.setdefault(form.suffix, name)
+    if suffix not in endings:
+        listed = ", ".join(endings)
+        raise InputError(f"{output}: its ending names no format; end it in {listed}, or use --to")
+    return endings[suffix]
+
+
+def _suffix_of(output: str) -> str:
+    return Path(output.lower().removesuffix(".gz")).suffix
+
+
 def _choose_exporter(to: str, output: str) -> Exporter:
     """Return the form of a format that the name of a file means. Raises `InputError` for another one's name."""
     forms = EXPORTERS[to]
-    suffix = Path(output.lower().removesuffix(".gz")).suffix
+    suffix = _suffix_of(output)
     for form in forms:
         if form.suffix == suffix:
             return form

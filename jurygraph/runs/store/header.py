@@ -222,7 +222,7 @@ def has_same_requests(
 ) -> bool:
     """Return whether a jury sends the same requests to a model as a run, as far as the run has recorded it.
 
-    Required and preferred quotations are asked for alike; what differs is how a finding counts that has none.
+    Requests for required and preferred quotations are equal; only how a finding without one counts differs.
     """
     settings = model_settings(config, judge)
     if settings is not None and config.safety.evidence != "off" != run.config.safety.evidence:
