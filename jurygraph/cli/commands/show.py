@@ -243,8 +243,8 @@ def export(
         jurygraph export run --to audit-bundle -o run.zip
     """
     output = None if output == "-" else output
-    to = to or _format_of_file(output)
-    exporter = _choose_exporter(to, output or "")
+    form = _format_of_file(output) if to is None else to
+    exporter = _choose_exporter(form, output or "")
     wanted = {
         "texts": texts,
         "questions": questions,
@@ -253,12 +253,12 @@ def export(
     }
     for name, is_wanted in wanted.items():
         if is_wanted and name not in exporter.takes:
-            *others, last = [form for form, forms in EXPORTERS.items() if name in forms[0].takes]
+            *others, last = [other for other, forms in EXPORTERS.items() if name in forms[0].takes]
             lacks = "columns" if name == "texts" else "rows of responses"
             hint = f"use {', '.join(others)} or {last}"
-            raise InputError(f"--{name}: --to {to} has no {lacks} to add to; {hint}")
+            raise InputError(f"--{name}: --to {form} has no {lacks} to add to; {hint}")
     if output is None and exporter.needs_file:
-        raise InputError(f"--to {to}: needs an output file; name one with -o")
+        raise InputError(f"--to {form}: needs an output file; name one with -o")
     if exporter.library is not None:
         import_library(exporter.library)  # before a large run is read
     with Run.open(run) as stored_run:
