@@ -11,6 +11,10 @@ from jurygraph import RecordedVerdict
 from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
+from jurygraph.viewer.index import RunIndex
+from jurygraph.viewer.overview import read_totals
+from jurygraph.viewer.report import report_run
+from tests.cli.conftest import run_command
 from tests.models.judge_scripts import quotable, requested_items, response_in
 from tests.models.server import Answer, reply_with, run_server
 from tests.runs.sample_runs import verify_run, write_tasks
@@ -111,3 +115,22 @@ def test_a_branch_reads_stored_replies_by_another_rule_of_quotations_without_a_r
     verify_run(branch)
     with closing(Run.open(branch)) as opened:
         assert not verify_deep(opened, lambda count: None).transient_failures
+
+
+@pytest.mark.parametrize("is_mostly", [True, False])
+def test_a_run_says_that_most_findings_have_no_quotation(
+    tasks: Path, tmp_path: Path, is_mostly: bool
+) -> None:
+    def misquote_all(body: dict[str, Any], number: int) -> Answer:
+        one = {"reason": "so", "quotes": ["nobody wrote"], "met": True, "probability": 0.75}
+        return reply_with(json.dumps(dict.fromkeys(requested_items(body), one)))
+
+    folder = tmp_path / "run"
+    with run_server(misquote_all if is_mostly else misquoting_judge) as server:
+        run_session(folder, tasks, judge_config(server))
+    warning = "20 of 20 findings had no quotation that is in the response"
+    assert (warning in run_command("show", folder).err) == is_mostly
+    with closing(Run.open(folder)) as run, closing(RunIndex(run, is_temporary=True)) as index:
+        index.update()
+        assert (warning in (read_totals(index)["evidence_warning"] or "")) == is_mostly
+        assert (warning in report_run(run, index, 3, lambda count: None)) == is_mostly
