@@ -1,7 +1,7 @@
 """The recipe: from the config's components, weights and gates to the frozen specs of a decision."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -35,6 +35,7 @@ STAKEHOLDERS = "stakeholders"
 MAX_RESIDUAL = 0.2
 """Maximum share of a stakeholder's residual checklist in the weight of û_i (DecompR)."""
 ROUNDING = 1e-9
+_MAX_LISTED = 8
 
 
 def component_names(config: Config, records: Mapping[str, EvaluatorRecord]) -> list[str]:
@@ -84,6 +85,19 @@ def check_recipe(config: Config, records: Mapping[str, EvaluatorRecord]) -> None
             raise ConfigError(f"gates: there are two of kind {gate.kind!r}; keep one")
         for name in _gate_components(gate):
             _refuse_unknown(f"gates[{index}]", name, names)
+
+
+def refuse_unknown_criteria(names: Iterable[str], criteria: Collection[str]) -> None:
+    """Raise ConfigError for the first of these names in `criteria` that is none of the criteria that are judged."""
+    for name in sorted(names):
+        if name not in criteria:
+            near = nearest_name(name, sorted(criteria))
+            listed = sorted(criteria)[:_MAX_LISTED]
+            more = f" and {len(criteria) - len(listed)} more" if len(criteria) > len(listed) else ""
+            hint = f"there are {', '.join(listed)}{more}" if listed else "no rubric is judged"
+            if near:
+                hint = f"did you mean {near!r}?"
+            raise ConfigError(f"criteria.{name}: no rubric has a criterion {name!r}; {hint}")
 
 
 @np.errstate(over="ignore")
@@ -291,7 +305,24 @@ class _SpecBuilder:
                 )
 
     def _declared_weight(self, question: Question) -> float:
-        return self.records[question.evaluator].shares.get(_subject_root(question), 1.0)
+        name = _subject_root(question)
+        weight = self.records[question.evaluator].shares.get(name, 1.0)
+        if question.evaluator in self.config.criteria_evaluators:
+            return self._criterion_weight(name, weight)
+        return weight
+
+    def _criterion_weight(self, name: str, weight: float) -> float:
+        """Return the weight of a criterion, or the one that the config gives it. Raises PlanError for another sign."""
+        changed = self.config.criteria.get(name)
+        if changed is None:
+            return weight
+        if (changed.weight > 0) != (weight > 0):
+            # its judge was told whether the criterion is a penalty, so its verdicts say something else
+            raise PlanError(
+                f"task {self.task.id!r}: criteria.{name}.weight is {changed.weight:g} and has another sign than "
+                f"{weight:g} in the rubric, which changes the question; keep the sign here, or change the rubric"
+            )
+        return changed.weight
 
     def _evaluator_spec(self, component: str, evaluator_name: str) -> ComponentSpec:
         """Return the component of one evaluator: an input for each reviewer, for each of its shares, or one for all."""
@@ -338,7 +369,10 @@ class _SpecBuilder:
         rubric = self.task.rubric
         settings = self.config.rubric
         assert rubric is not None  # there are questions about its criteria
-        weights = {criterion.id: criterion.weight for criterion in rubric.criteria}
+        weights = {
+            criterion.id: self._criterion_weight(criterion.id, criterion.weight)
+            for criterion in rubric.criteria
+        }
         inputs = self._member_inputs(
             evaluator_names, "rubric.if_skipped", weights, settings.if_skipped
         )

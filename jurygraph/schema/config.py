@@ -24,7 +24,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from jurygraph.messages import describe_value
-from jurygraph.schema.conversation import Sees, is_none
+from jurygraph.schema.conversation import Sees, is_empty, is_none
 from jurygraph.schema.frozen_model import (
     Flag,
     FrozenModel,
@@ -330,6 +330,19 @@ class RubricConfig(FrozenModel):
     if_skipped: SkippedRule | None = None
 
 
+class CriterionConfig(FrozenModel):
+    """Another size of a criterion's weight than in its rubric; the sign is part of the question, and stays."""
+
+    weight: Number
+
+    @field_validator("weight")
+    @classmethod
+    def _refuse_zero(cls, weight: float) -> float:
+        if weight == 0:
+            raise ValueError("is 0, so the criterion would not count; write a small weight")
+        return weight
+
+
 class PanelConfig(FrozenModel):
     """The aggregation of verdicts of reviewers' judges (Aggregate vs. Personalized Judges).
 
@@ -537,8 +550,9 @@ class ModelUse(CodeModel, NamedModel):
 class Config(CodeModel):
     """The config of a jury. Unknown keys are refused; `reward` may be left out if there is one component.
 
-    `models` are further models, by the names that evaluators give in `judges`; all else is for `model`. `calibration`
-    has a map for questions, by their ids, whose scores count calibrated.
+    `models` are further models, by the names that evaluators give in `judges`; all else is for `model`. `criteria` have
+    other weights of criteria, by their ids, in every rubric that has them. `calibration` has a map for questions, by
+    their ids, whose scores count calibrated.
     """
 
     code_field = "model"
@@ -555,6 +569,7 @@ class Config(CodeModel):
     clip: tuple[Number, Number] | None = None
     weights: WeightsConfig = WeightsConfig()
     rubric: RubricConfig = RubricConfig()
+    criteria: dict[Id, CriterionConfig] = Field(default_factory=dict, exclude_if=is_empty)
     task_defaults: TaskDefaults = NO_TASK_DEFAULTS
     panel: PanelConfig = PanelConfig()
     calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict)
@@ -569,6 +584,11 @@ class Config(CodeModel):
         """Return the names of all models that are asked: None for `model`, unless it is none, and those of `models`."""
         default = () if self.model == "none" else (None,)
         return (*default, *self.models)
+
+    @property
+    def criteria_evaluators(self) -> frozenset[str]:
+        """Return the names of the evaluators that have criteria of their own, in place of the task's rubric."""
+        return frozenset(use.known_as for use in self.evaluators if use.params.get("criteria"))
 
     def calls_of(self, judge: str | None) -> CallsConfig:
         """Return the settings of the calls to one of the `models`; None means `model`."""

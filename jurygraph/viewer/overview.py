@@ -9,6 +9,7 @@ import numpy as np
 
 from jurygraph.display import ProgressCallback
 from jurygraph.inference.clusters import Estimate, ratio_interval
+from jurygraph.runs.reports.summary import count_findings
 from jurygraph.runs.run import Run
 from jurygraph.viewer.index import RunIndex
 
@@ -47,11 +48,15 @@ def describe_state(run: Run) -> str:
 
 
 def read_totals(index: RunIndex) -> dict[str, Any]:
-    """Return counts of responses and calls, costs, times in milliseconds, and the mean of each component."""
-    ((responses, failed, degraded, coverage, began, ended),) = index.fetch(
-        "SELECT count(*), total(status = 'failed'), total(status = 'degraded'), avg(coverage), min(at), max(at)"
-        " FROM responses"
+    """Return counts of responses and calls, costs, times in milliseconds, and the mean of each component.
+
+    `evidence_warning` is a sentence where most findings have no quotation; None elsewhere.
+    """
+    ((responses, failed, degraded, coverage, began, ended, unsupported),) = index.fetch(
+        "SELECT count(*), total(status = 'failed'), total(status = 'degraded'), avg(coverage), min(at), max(at),"
+        " total(unsupported) FROM responses"
     )
+    warning = count_findings(index.run).warning if unsupported else None
     ((calls, cached, unpriced, cost),) = index.fetch(
         "SELECT count(*), total(is_cached), total(cost IS NULL), sum(iif(is_cached, 0, cost)) FROM calls"
     )
@@ -62,6 +67,7 @@ def read_totals(index: RunIndex) -> dict[str, Any]:
     return {
         "responses": responses,
         "failed": int(failed),
+        "evidence_warning": warning,
         "degraded": int(degraded),
         "coverage": coverage,
         "calls": calls,

@@ -17,6 +17,7 @@ from jurygraph.messages import quote
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import (
     apply_settings,
+    refuse_new_names,
     refuse_other_questions,
     task_decisions,
 )
@@ -98,6 +99,9 @@ class WhatIf:
         """Return the config of a run with the settings. Raises `ConfigError` and `InputError` as `rescore` does."""
         config = apply_settings(run.config, self.settings)
         refuse_other_questions(run, config)
+        if config.criteria.keys() - run.config.criteria.keys():
+            decisions = [run.decision(record.key) for record in run.ledger.records("decision")]
+            refuse_new_names(run, config, decisions)
         return config
 
 

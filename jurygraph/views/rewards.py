@@ -18,7 +18,7 @@ from jurygraph.runs.tables import to_text
 from jurygraph.schema import Trace
 
 if TYPE_CHECKING:
-    from jurygraph.runs.reports.summary import FailedRewards
+    from jurygraph.runs.reports.summary import FailedRewards, FindingCounts
 
 T = TypeVar("T")
 
@@ -155,13 +155,15 @@ class Selection(NamedTuple):
 class RewardTable:
     """The rewards of the selected responses: a row of values for each, and the reward itself, None where it failed.
 
-    Columns of text come first. `left_out` describes the failed rewards, which the mean leaves out.
+    Columns of text come first. `left_out` describes the failed rewards, which the mean leaves out, and `findings` those
+    of the whole run that need a quotation; without an unsupported one they are not counted.
     """
 
     columns: Sequence[RewardColumn]
     rows: Sequence[Sequence[Any]]
     rewards: Sequence[float | None]
     left_out: "FailedRewards"
+    findings: "FindingCounts"
 
     @property
     def scored(self) -> list[float]:
@@ -178,7 +180,11 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
 
     Raises `InputError` for an unknown column or agent.
     """
-    from jurygraph.runs.reports.summary import JudgedParts  # lazily: it loads LangGraph
+    from jurygraph.runs.reports.summary import (  # lazily: it loads LangGraph
+        FindingCounts,
+        JudgedParts,
+        count_findings,
+    )
 
     if names is None:
         names = [*_FIXED, *_name_components(run)]
@@ -191,11 +197,17 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
     rows = []
     rewards = []
     parts = JudgedParts()
+    is_any_unsupported = False
     for row, outline in selection.select(run, read_row):
         rows.append(row)
         rewards.append(outline.value)
         parts.add(outline.reward, outline.names)
-    return RewardTable(columns=columns, rows=rows, rewards=rewards, left_out=parts.failed)
+        is_any_unsupported |= any("unsupported" in verdict for verdict in outline.body["verdicts"])
+    # a second pass over the verdicts, which most runs do without
+    findings = count_findings(run) if is_any_unsupported else FindingCounts()
+    return RewardTable(
+        columns=columns, rows=rows, rewards=rewards, left_out=parts.failed, findings=findings
+    )
 
 
 def _name_components(run: Run) -> dict[str, str]:

@@ -44,6 +44,26 @@ def test_an_export_replaces_a_file_completely_and_prints_its_name_only(
     assert run("verify", scored_folder).code == 0
 
 
+ENDINGS = [
+    ("X.CSV", "csv"),
+    ("x.csv.gz", "csv"),
+    ("x.jsonl", "jsonl"),
+    ("x.parquet", "parquet"),
+    ("x.xlsx", "xlsx"),
+    ("x.zip", "audit-bundle"),
+]
+
+
+@all_rows("name, form", ENDINGS)
+def test_the_ending_of_a_file_names_its_format(
+    scored_once: Path, run: Command, tmp_path: Path, name: str, form: str
+):
+    (tmp_path / form).mkdir(exist_ok=True)
+    assert run("export", scored_once, "-o", tmp_path / name).code == 0
+    assert run("export", scored_once, "--to", form, "-o", tmp_path / form / name).code == 0
+    assert (tmp_path / name).read_bytes() == (tmp_path / form / name).read_bytes()
+
+
 @all_rows("form, name", FORMS)
 def test_a_failed_export_leaves_the_old_file_and_no_draft(
     scored_once: Path, run: Command, tmp_path: Path, form: str, name: str
@@ -70,6 +90,9 @@ def test_a_name_in_gz_gives_a_compressed_file(scored_once: Path, run: Command, t
     "options, message",
     [
         (["--to", "xml"], "audit-bundle"),
+        ([], "--to: is missing; name one of jsonl, csv, parquet, xlsx, verdicts, ratings"),
+        (["-o", "x.txt"], "x.txt: its ending names no format; end it in .jsonl, .csv, .parquet"),
+        (["-o", "x"], "x: its ending names no format"),
         (
             ["--to", "ratings", "-o", "x.csv"],
             "x.csv: --to ratings writes jsonl; name a file that ends in .jsonl",

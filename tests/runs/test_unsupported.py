@@ -8,13 +8,24 @@ from typing import Any
 import pytest
 
 from jurygraph import RecordedVerdict
-from jurygraph.errors import BudgetExceeded
+from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
+from jurygraph.viewer.index import RunIndex
+from jurygraph.viewer.overview import read_totals
+from jurygraph.viewer.report import report_run
+from tests.cli.conftest import run_command
 from tests.models.judge_scripts import quotable, requested_items, response_in
 from tests.models.server import Answer, reply_with, run_server
 from tests.runs.sample_runs import verify_run, write_tasks
-from tests.runs.test_calls import judge_config, run_session, stored_calls, tasks_with_rubrics
+from tests.runs.test_calls import (
+    judge_config,
+    read_rewards,
+    run_session,
+    stored_calls,
+    tasks_with_rubrics,
+)
+from tests.runs.workflows.test_rescoring import rescore_run
 
 
 def misquoting_judge(body: dict[str, Any], number: int) -> Answer:
@@ -72,3 +83,54 @@ def test_a_run_interrupted_between_two_replies_reuses_the_first(
         run_session(tmp_path / "run", tasks, judge_config(server))
         assert server.count == 2 * whole
     assert read_verdicts(tmp_path / "run") == read_verdicts(tmp_path / "whole")
+
+
+def test_a_branch_reads_stored_replies_by_another_rule_of_quotations_without_a_request(
+    tasks: Path, tmp_path: Path
+) -> None:
+    """A request asks for several criteria: the first lacks a quotation, and the others have one."""
+
+    def misquote_first(body: dict[str, Any], number: int) -> Answer:
+        answers = {}
+        for index, item in enumerate(requested_items(body)):
+            quotes = quotable(response_in(body)) if index else ["what nobody wrote"]
+            answers[item] = {"reason": "so", "quotes": quotes, "met": True, "probability": 0.75}
+        return reply_with(json.dumps(answers))
+
+    run, branch = tmp_path / "run", tmp_path / "branch"
+    setting = "safety.evidence=preferred"
+    with run_server(misquote_first) as server:
+        run_session(run, tasks, judge_config(server))
+        sent = server.count
+        with pytest.raises(InputError, match=f"{run}.*reads the stored replies again"):
+            rescore_run(run, tmp_path / "rescored", setting)
+        config = {**judge_config(server), "safety": {"evidence": "preferred"}}
+        run_session(branch, tasks, config, branch=run)
+        assert server.count == sent
+        run_session(tmp_path / "anew", tasks, config)
+    assert {verdict.score for verdict in read_verdicts(run)} == {0.0, 0.75}
+    assert {verdict.score for verdict in read_verdicts(branch)} == {0.75}
+    assert {verdict.unsupported for verdict in read_verdicts(branch)} == {None, "stands"}
+    assert read_rewards(branch) == read_rewards(tmp_path / "anew")
+    verify_run(branch)
+    with closing(Run.open(branch)) as opened:
+        assert not verify_deep(opened, lambda count: None).transient_failures
+
+
+@pytest.mark.parametrize("is_mostly", [True, False])
+def test_a_run_says_that_most_findings_have_no_quotation(
+    tasks: Path, tmp_path: Path, is_mostly: bool
+) -> None:
+    def misquote_all(body: dict[str, Any], number: int) -> Answer:
+        one = {"reason": "so", "quotes": ["nobody wrote"], "met": True, "probability": 0.75}
+        return reply_with(json.dumps(dict.fromkeys(requested_items(body), one)))
+
+    folder = tmp_path / "run"
+    with run_server(misquote_all if is_mostly else misquoting_judge) as server:
+        run_session(folder, tasks, judge_config(server))
+    warning = "20 of 20 findings had no quotation that is in the response"
+    assert (warning in run_command("show", folder).err) == is_mostly
+    with closing(Run.open(folder)) as run, closing(RunIndex(run, is_temporary=True)) as index:
+        index.update()
+        assert (warning in (read_totals(index)["evidence_warning"] or "")) == is_mostly
+        assert (warning in report_run(run, index, 3, lambda count: None)) == is_mostly

@@ -79,8 +79,9 @@ def rescore(
 ) -> None:
     """Compute a run's rewards again from its verdicts, without a request.
 
-    The new run refers to RUN's verdicts, so keep RUN. You can set weights, rubric, reward, components, panel, gates,
-    scale, clip, failure, and the fold of evaluators (`evaluators.0.fold` is the first one's); values are YAML.
+    The new run refers to RUN's verdicts, so keep RUN. You can set weights, rubric, criteria (`criteria.NAME.weight`),
+    reward, components, panel, gates, scale, clip, failure, and the fold of evaluators (`evaluators.0.fold` is the first
+    one's); values are YAML.
 
     `--learn` fits a consensus of a component's judges to the verdicts of the whole run (docs/consensus.md). If they are
     too few to be distinguished, their majority is used. A later config can name the artifact as `params:
@@ -93,6 +94,7 @@ def rescore(
     \b
     Example:
         jurygraph rescore run --out run2 --set reward.steps=0 --set failure.rule=strict
+        jurygraph rescore run --out run2 --set criteria.accuracy.weight=2
         jurygraph rescore run --out run3 --learn panel --artifact panel.json
         jurygraph rescore run --out run4 --calibrate criteria@kind=people.csv --false-positives 0.05
         jurygraph compare run run2

@@ -190,14 +190,14 @@ def explain(
 def export(
     run: RunFolder,
     to: Annotated[
-        Literal["jsonl", "csv", "parquet", "xlsx", "verdicts", "ratings", "audit-bundle"],
+        Literal["jsonl", "csv", "parquet", "xlsx", "verdicts", "ratings", "audit-bundle"] | None,
         option(
             None,
-            "jsonl: the traces; csv, parquet: one row per response; xlsx: a sheet to read, and one with everything; "
-            "verdicts: one row per verdict, as CSV, or Parquet with -o F.parquet; ratings: one row per vote of a "
-            "judge; audit-bundle: a self-verifying zip.",
+            "By default what the ending of -o says. jsonl: the traces; csv, parquet: one row per response; xlsx: a "
+            "sheet to read, and one with everything; verdicts: one row per verdict, as CSV, or Parquet with -o "
+            "F.parquet; ratings: one row per vote of a judge; audit-bundle: a self-verifying zip.",
         ),
-    ],
+    ] = None,
     output: OutFile = None,
     texts: Annotated[
         bool, typer.Option("--texts", help="Add the columns prompt and response to a table.")
@@ -237,13 +237,14 @@ def export(
 
     \b
     Example:
-        jurygraph export run --to csv --questions --reasons -o rewards.csv
-        jurygraph export run --to xlsx --questions -o rewards.xlsx
+        jurygraph export run --questions --reasons -o rewards.csv
+        jurygraph export run --questions -o rewards.xlsx
         jurygraph export run --to verdicts --texts -o verdicts.parquet
         jurygraph export run --to audit-bundle -o run.zip
     """
     output = None if output == "-" else output
-    exporter = _choose_exporter(to, output or "")
+    form = _format_of_file(output) if to is None else to
+    exporter = _choose_exporter(form, output or "")
     wanted = {
         "texts": texts,
         "questions": questions,
@@ -252,12 +253,12 @@ def export(
     }
     for name, is_wanted in wanted.items():
         if is_wanted and name not in exporter.takes:
-            *others, last = [form for form, forms in EXPORTERS.items() if name in forms[0].takes]
+            *others, last = [other for other, forms in EXPORTERS.items() if name in forms[0].takes]
             lacks = "columns" if name == "texts" else "rows of responses"
             hint = f"use {', '.join(others)} or {last}"
-            raise InputError(f"--{name}: --to {to} has no {lacks} to add to; {hint}")
+            raise InputError(f"--{name}: --to {form} has no {lacks} to add to; {hint}")
     if output is None and exporter.needs_file:
-        raise InputError(f"--to {to}: needs an output file; name one with -o")
+        raise InputError(f"--to {form}: needs an output file; name one with -o")
     if exporter.library is not None:
         import_library(exporter.library)  # before a large run is read
     with Run.open(run) as stored_run:
@@ -274,10 +275,29 @@ def export(
             _write(output, content)
 
 
+def _format_of_file(output: str | None) -> str:
+    """Return the first format whose files end like this one. Raises `InputError` where none does."""
+    if output is None:
+        names = ", ".join(EXPORTERS)
+        raise InputError(f"--to: is missing; name one of {names}, or a file with -o")
+    suffix = _suffix_of(output)
+    endings: dict[str, str] = {}
+    for name, (form, *_) in EXPORTERS.items():
+        endings.setdefault(form.suffix, name)
+    if suffix not in endings:
+        listed = ", ".join(endings)
+        raise InputError(f"{output}: its ending names no format; end it in {listed}, or use --to")
+    return endings[suffix]
+
+
+def _suffix_of(output: str) -> str:
+    return Path(output.lower().removesuffix(".gz")).suffix
+
+
 def _choose_exporter(to: str, output: str) -> Exporter:
     """Return the form of a format that the name of a file means. Raises `InputError` for another one's name."""
     forms = EXPORTERS[to]
-    suffix = Path(output.lower().removesuffix(".gz")).suffix
+    suffix = _suffix_of(output)
     for form in forms:
         if form.suffix == suffix:
             return form

@@ -27,6 +27,8 @@ def print_reward_table(table: RewardTable) -> None:
     print_message(_mean_line(table))
     if None in table.rewards:
         print_left_out(table.left_out)
+    if table.findings.warning is not None:
+        print_message(table.findings.warning)
 
 
 def _format_rows(table: RewardTable) -> Iterator[list[str]]:

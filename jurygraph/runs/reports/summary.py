@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, field
 from math import fsum
 from typing import Any, NamedTuple
 
+from jurygraph.runs.outline import read_groups
 from jurygraph.runs.reports.bill import Bill
+from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import count_discarded, unpack_message
 from jurygraph.schema import Cause, Failure, Question
 from jurygraph.schema.verdict import CODE_LAYERS, GATED_LAYERS
@@ -95,6 +97,35 @@ def _is_quoted_finding(verdict: StoredBody) -> bool:
     if is_plain_no:
         return False
     return any(verified for _, _, _, verified, *_ in verdict.get("evidence", ()))
+
+
+class FindingCounts(NamedTuple):
+    """The numbers of findings of a run that need a quotation, and of those that have none in the response."""
+
+    quotable: int = 0
+    unsupported: int = 0
+
+    @property
+    def warning(self) -> str | None:
+        """Return a sentence where more than half have none; None elsewhere."""
+        if 2 * self.unsupported <= self.quotable:
+            return None
+        return (
+            f"{self.unsupported} of {self.quotable} findings had no quotation that is in the response; see "
+            "`safety.evidence` and the reasons of the verdicts"
+        )
+
+
+def count_findings(run: Run) -> FindingCounts:
+    """Count the findings of a run that need a quotation; this reads every verdict, without its texts."""
+    summary = Summary()
+    for group in read_groups(run):
+        questions = run.source.survey_outline(group.survey).questions
+        for trace in group.traces:
+            for verdict in trace.body["verdicts"]:
+                if not verdict.get("superseded"):
+                    summary.count_finding(verdict, questions[verdict["question"]])
+    return FindingCounts(summary.quotable, summary.unsupported.total())
 
 
 GATE_NAMES = ("responses", "failed", "degraded", "mean", "coverage", "error_rate", "unsupported")
@@ -229,11 +260,7 @@ class Summary:
         self.judged += status == "ok" and not is_gated
         if is_gated:
             self.gated[verdict["gated_by"]] += 1
-        self.quotable += "unsupported" in verdict or (
-            question.layer in GATED_LAYERS and _is_quoted_finding(verdict)
-        )
-        if "unsupported" in verdict:
-            self.unsupported[verdict["unsupported"]] += 1
+        self.count_finding(verdict, question)
         self.abstained += status == "abstained"
         self.failed_verdicts += status == "failed"
         self.not_applicable += status == "not_applicable"
@@ -251,6 +278,14 @@ class Summary:
                 row.response = response
             row.verdicts += 1
             row.evaluators[question.evaluator] = row.evaluators.get(question.evaluator, 0) + 1
+
+    def count_finding(self, verdict: StoredBody, question: Question) -> None:
+        """Count a verdict among the findings that need a quotation, if it is one."""
+        self.quotable += "unsupported" in verdict or (
+            question.layer in GATED_LAYERS and _is_quoted_finding(verdict)
+        )
+        if "unsupported" in verdict:
+            self.unsupported[verdict["unsupported"]] += 1
 
     @property
     def unanswered_tasks(self) -> Counter[str]:

@@ -220,8 +220,14 @@ def model_settings(config: Config, judge: str | None = None) -> dict[str, Any] |
 def has_same_requests(
     run: Header, config: Config, model: ModelIdentity | None, judge: str | None = None
 ) -> bool:
-    """Return whether a jury sends the same requests to a model as a run, as far as the run has recorded it."""
-    if model_settings(run.config, judge) != model_settings(config, judge):
+    """Return whether a jury sends the same requests to a model as a run, as far as the run has recorded it.
+
+    Requests for required and preferred quotations are equal; only how a finding without one counts differs.
+    """
+    settings = model_settings(config, judge)
+    if settings is not None and config.safety.evidence != "off" != run.config.safety.evidence:
+        settings["safety"]["evidence"] = run.config.safety.evidence
+    if model_settings(run.config, judge) != settings:
         return False
     return not list(_model_changes(run.identity_of(judge), model))
 

@@ -43,7 +43,8 @@ class ReusedRun:
     """The run from which verdicts and material are reused.
 
     A verdict is reused where its question with all its inputs and the responses that it is about are unchanged. A
-    verdict with a transient failure is requested again, and conditions (`when`) are evaluated again. Answers of a model
+    verdict with a transient failure is requested again, one whose finding has no quotation is read again from the
+    stored reply if `safety.evidence` has changed, and conditions (`when`) are evaluated again. Answers of a model
     are reused only to a jury that uses the same model in the same way. `reused` and `requested` count the reused and
     the newly requested verdicts of the scored groups.
     """
@@ -57,6 +58,7 @@ class ReusedRun:
         self._asking_model |= {
             name for name, deriver in jury.derivers.items() if deriver.uses_model
         }
+        self._reads_quotations_anew = run.config.safety.evidence != jury.config.safety.evidence
         models = models_of(jury)
         self._changed_models: set[str | None] = set()
         for judge in (None, *jury.config.models):
@@ -85,6 +87,7 @@ class ReusedRun:
         verdicts: dict[VerdictKey, RecordedVerdict] = {}
         material: dict[tuple[str, str], Material] = {}
         calls: dict[str, Call] = {}
+        read_again = self._evaluators_to_read_again(scored)
         for item in scored:
             for verdict in item.trace.verdicts:
                 question = verdict.question
@@ -92,6 +95,7 @@ class ReusedRun:
                     is_reusable(verdict)
                     and changed.isdisjoint((verdict.about, *verdict.responses))
                     and not self._is_requested_again(verdict.evaluator, verdict.judge)
+                    and verdict.evaluator not in read_again
                     and old_digests.questions[question] == new_digests.questions.get(question)
                 ):
                     verdicts[verdict.key] = verdict
@@ -107,6 +111,17 @@ class ReusedRun:
             for call in item.trace.calls:
                 calls[call.id] = call
         return ReusedResults(verdicts, material, calls)
+
+    def _evaluators_to_read_again(self, scored: Iterable[ScoredResponse]) -> set[str]:
+        """Return the evaluators whose replies on a group are read again, because quotations now count otherwise.
+
+        All verdicts of theirs go, not only those without a quotation: a request asks about several criteria at once,
+        and is found among the stored ones only if it is the same.
+        """
+        if not self._reads_quotations_anew:
+            return set()
+        verdicts = chain.from_iterable(item.trace.verdicts for item in scored)
+        return {verdict.evaluator for verdict in verdicts if verdict.unsupported is not None}
 
     def count(self, traces: Iterable[Trace], offered: Container[VerdictKey]) -> None:
         """Count the verdicts of a scored group; `offered` are those that could be reused."""

@@ -164,7 +164,7 @@ class VerdictTables:
         combiners = self._load_combiners(config)
         check_recipe(config, self.run.header.evaluators)
         decisions = [self._decision(batch.task, config, combiners) for batch in self._batches]
-        refuse_new_names(self.run.config, config, decisions)
+        refuse_new_names(self.run, config, decisions)
         pairs = zip(self._batches, decisions, strict=True)
         values = [batch.decide(decision, combiners) for batch, decision in pairs]
         return np.concatenate([np.zeros(0), *values])

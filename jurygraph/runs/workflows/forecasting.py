@@ -45,7 +45,7 @@ class Forecaster:
         Raises as planning does.
         """
         jury = self._job.jury
-        self._job.refuse_unknown_stakeholders()
+        self._job.refuse_unknown_names()
         try:
             with self._open_stored_calls() as calls:
                 estimator = Estimator(jury.gateways, calls, jury.config.only_then)

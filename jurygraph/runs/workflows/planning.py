@@ -79,7 +79,7 @@ class JobPlanning:
         Raises `PlanError`, and for an unreadable profile `ModelError` or `BudgetExceeded`, each with file and line;
         `ConfigError` if `weights.fixed` names a stakeholder that no task of the file has.
         """
-        self.job.refuse_unknown_stakeholders()
+        self.job.refuse_unknown_names()
         run = self.stored.create_run_if_missing()
         gateways = self.job.jury.gateways
         calls = self._open_calls(run)

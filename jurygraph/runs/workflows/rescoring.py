@@ -21,7 +21,13 @@ from jurygraph.agents.checks.spec import find_tensions
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AnnotatorQuality
 from jurygraph.decision.combiners import Combiners
-from jurygraph.decision.recipe import STAKEHOLDERS, build_decision, check_recipe
+from jurygraph.decision.recipe import (
+    RUBRIC,
+    STAKEHOLDERS,
+    build_decision,
+    check_recipe,
+    refuse_unknown_criteria,
+)
 from jurygraph.decision.table import build_table
 from jurygraph.decision.weighting import refuse_unknown_stakeholders, weigh_stakeholders
 from jurygraph.display import ProgressCallback
@@ -61,6 +67,7 @@ DECISION_KEYS = frozenset(
     {
         "weights",
         "rubric",
+        "criteria",
         "panel",
         "calibration",
         "reward",
@@ -106,7 +113,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     try:
         decision_for = task_decisions(run, config, combiners)
         by_task = {group.key: decision_for(group.key) for group in run.group_records()}
-        refuse_new_names(run.config, config, by_task.values())
+        refuse_new_names(run, config, by_task.values())
         rewards = recompute_rewards(
             run, read_groups(run), lambda group: by_task[group.record.key], combiners
         )
@@ -130,14 +137,20 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     )
 
 
-def refuse_new_names(before: Config, config: Config, decisions: Iterable[Decision]) -> None:
-    """Raise ConfigError for a new name in `weights.fixed` that is not a stakeholder of any task of the run."""
-    names = config.weights.fixed.keys() - before.weights.fixed.keys()
-    all_specs = chain.from_iterable(decision.specs for decision in decisions)
-    specs = [spec for spec in all_specs if spec.name == STAKEHOLDERS]
-    if specs:
-        stakeholders = set(chain.from_iterable(spec.inputs for spec in specs))
-        refuse_unknown_stakeholders(sorted(names), stakeholders)
+def refuse_new_names(run: Run, config: Config, decisions: Iterable[Decision]) -> None:
+    """Raise ConfigError for a new name in `weights.fixed` or `criteria` that no task of the run has.
+
+    `decisions` are those of its tasks.
+    """
+    names = config.weights.fixed.keys() - run.config.weights.fixed.keys()
+    members: dict[str, set[str]] = {STAKEHOLDERS: set(), RUBRIC: set()}
+    for spec in chain.from_iterable(decision.specs for decision in decisions):
+        members.get(spec.name, set()).update(spec.inputs)
+    if members[STAKEHOLDERS]:
+        refuse_unknown_stakeholders(sorted(names), members[STAKEHOLDERS])
+    for evaluator in config.criteria_evaluators:
+        members[RUBRIC].update(run.header.evaluators[evaluator].shares)
+    refuse_unknown_criteria(config.criteria.keys() - run.config.criteria.keys(), members[RUBRIC])
 
 
 def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[Draft]:
@@ -164,10 +177,16 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 def refuse_other_questions(run: Run, config: Config) -> None:
     settings_in_run = run.config.model_dump(mode="json")
-    for key, _, _ in changes(settings_in_run, config.model_dump(mode="json")):
+    for key, old, new in changes(settings_in_run, config.model_dump(mode="json")):
         section = key.split(".")[0].split("[")[0]
         if section not in DECISION_KEYS and not _FOLD.fullmatch(key):
             hint = f"use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
+            if key == "safety.evidence" and "off" not in (old, new):
+                problem = "changes the verdicts, which re-scoring keeps"
+                remedy = (
+                    "it reads the stored replies again, and sends requests only for what failed"
+                )
+                raise InputError(f"{key} {problem}; {hint}: {remedy}")
             raise InputError(f"{key} changes the questions, and re-scoring keeps them; {hint}")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from jurygraph.decision.recipe import refuse_unknown_criteria
 from jurygraph.decision.weighting import refuse_unknown_stakeholders
 from jurygraph.errors import BudgetExceeded, ModelError, PlanError
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
@@ -50,8 +51,21 @@ class ScoringJob:
             return NO_REUSED_RESULTS
         return self.branch.find_reusable_results(task, responses, plan)
 
-    def refuse_unknown_stakeholders(self) -> None:
-        """Raise `ConfigError` if `weights.fixed` names a stakeholder that no task of the file has."""
+    def refuse_unknown_names(self) -> None:
+        """Raise `ConfigError` if `weights.fixed` or `criteria` has a name that no task of the file has."""
+        self._refuse_unknown_stakeholders()
+        config = self.jury.config
+        if not config.criteria:
+            return
+        found = set[str]()
+        for task, _ in self.source.pairs():
+            if task.rubric is not None:
+                found.update(criterion.id for criterion in task.rubric.criteria)
+        for evaluator in config.criteria_evaluators:
+            found.update(self.jury.evaluators[evaluator].shares)
+        refuse_unknown_criteria(config.criteria, found)
+
+    def _refuse_unknown_stakeholders(self) -> None:
         names = self.jury.config.weights.fixed.keys()
         found = set[str]()
         if any(evaluator.audience == "stakeholder" for evaluator in self.jury.evaluators.values()):

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.errors import ConfigError, InputError, TraceMismatch
+from jurygraph.errors import ConfigError, InputError, PlanError, TraceMismatch
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.deciding import VerdictTables
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import RescoringResult, apply_settings, rescore
 from jurygraph.sources import read_tasks
+from jurygraph.viewer.what_if import WhatIf, explain_changed
 from tests.rows import all_rows
 from tests.runs.sample_runs import (
     REQUESTED,
@@ -57,6 +59,7 @@ def test_unchanged_settings_give_the_same_bits(request: Any, tmp_path: Path, nam
         ("plain", ["failure.rule=gear", "scale=3", "clip=[0.25, 0.5]"]),
         ("rich", ["components={both: {inputs: {a: place, b: rank}}}", "reward={both: 0.3}"]),
         ("rich", ["rubric.kappa=3", "rubric.aggregation=flat", "reward={rubric: 1, rank: 2}"]),
+        ("rich", ["criteria.more.weight=5", "criteria.core.weight=.5"]),
         ("rich", ["gates=[{kind: format, component: place, below: 0.5}]", "scale=2"]),
     ],
 )
@@ -171,6 +174,44 @@ WRONG_SETTINGS = [
     ("reward.=1", ConfigError, "key|--set"),
     (" =1", ConfigError, "key|--set"),
 ]
+
+
+WRONG_CRITERIA = [
+    (
+        "criteria.mroe.weight=2",
+        ConfigError,
+        "no rubric has a criterion 'mroe'; did you mean 'more'",
+    ),
+    ("criteria.zzz.weight=2", ConfigError, "there are core, more$"),
+    ("criteria.more.weight=0", ConfigError, "criteria.more.weight: is 0, so the criterion would"),
+    ("criteria.more.weight=-1", PlanError, "'t0'.*: criteria.more.weight is -1 .* another sign"),
+]
+
+
+@all_rows("setting, error, message", WRONG_CRITERIA)
+def test_a_weight_of_a_criterion_is_one_of_the_rubrics(
+    rich: Path, tmp_path: Path, setting: str, error: type, message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        rescore_run(rich, tmp_path / "other", setting)
+    with closing(Run.open(rich)) as run, pytest.raises(error, match=message):
+        VerdictTables(run).decide(apply_settings(run.config, [setting]))
+    with closing(Run.open(rich)) as run, pytest.raises(error, match=message):
+        explain_changed(run, "t0/r0", WhatIf(settings=(setting,)))
+
+
+def test_criteria_of_an_evaluator_have_weights_too(tasks: Path, tmp_path: Path) -> None:
+    criteria = {"kind": "It is kind.", "short": {"text": "It is short.", "weight": 3}}
+    use = {"use": "criteria", "params": {"criteria": criteria}}
+    score(tmp_path / "run", tasks, {"evaluators": [use]})
+    rescore_run(tmp_path / "run", tmp_path / "other", "criteria.kind.weight=2")
+    with closing(Run.open(tmp_path / "other")) as run:
+        (spec,) = run.decision_of("t0").specs
+    assert {name: use.input_weight for name, use in spec.inputs.items()} == {"kind": 2, "short": 3}
+    verify_run(tmp_path / "other")
+    config = {"evaluators": [use], "criteria": {"sort": {"weight": 2}}}
+    with pytest.raises(ConfigError, match="no rubric has a criterion 'sort'; did you mean 'short'"):
+        score(tmp_path / "new", tasks, config)
 
 
 @all_rows("setting, error, message", WRONG_SETTINGS)
