@@ -3,6 +3,7 @@
 No pattern here can backtrack: a JSONPath has no `match` and `search`.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from typing import Annotated, Any
@@ -61,10 +62,15 @@ def compile_jsonpath(text: str) -> Any:
 
 
 def jsonpath_of(location: tuple[str | int, ...]) -> str:
-    """Return the JSONPath of a location, normalised as in RFC 9535."""
-    from jsonpath_rfc9535 import JSONPathNode
+    """Return the JSONPath of a location, normalised as in RFC 9535, 2.7."""
+    steps = (f"[{_quote_name(step)}]" if isinstance(step, str) else f"[{step}]" for step in location)
+    return "$" + "".join(steps)
 
-    return JSONPathNode(value=None, location=location, parent=None, root=None).path()
+
+def _quote_name(name: str) -> str:
+    escaped = json.dumps(name, ensure_ascii=False)[1:-1]
+    quoted = escaped.replace('\\"', '"').replace("'", "\\'")
+    return f"'{quoted}'"
 
 
 def location_sort_key(location: Sequence[str | int]) -> tuple[tuple[bool, str | int], ...]:
