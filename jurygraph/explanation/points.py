@@ -142,13 +142,12 @@ def _line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> Poin
 
 
 def _answer(part: _Part) -> str:
-    """Return the judge's own answer if the part has the value of its only verdict."""
-    if len(part.verdicts) != 1:
-        return ""
-    verdict = part.verdicts[0]
-    if verdict.effect == "discarded" or part.value != verdict.score:
-        return ""
-    return verdict.native or ""
+    """Return the judge's own answer if the part has the value of a verdict, and all such verdicts the same answer."""
+    answers = set()
+    for verdict in part.verdicts:
+        if verdict.effect != "discarded" and part.value == verdict.score:
+            answers.add(verdict.native)
+    return (answers.pop() or "") if len(answers) == 1 else ""
 
 
 def _part_lines(component: ExplainedTerm, parts: Sequence[_Part]) -> tuple[PointsLine, ...]:

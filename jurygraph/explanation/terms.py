@@ -128,6 +128,16 @@ class ExplainedVerdict:
         return self.opponent == self.verdict.about
 
     @property
+    def prediction(self) -> str | None:
+        """Return what a reviewer is predicted to give, such as "4 of 1–5"; None of any other verdict."""
+        verdict = self.verdict
+        if verdict.reviewer is None or verdict.status != "ok" or verdict.gated_by is not None:
+            return None
+        if self.native is None or verdict.scale is None:
+            return None
+        return f"{verdict.native:g} of {verdict.scale[0]:g}–{verdict.scale[1]:g}"
+
+    @property
     def native(self) -> str | None:
         """Return the judge's own value on its scale; None without one."""
         value = self.verdict.native
