@@ -303,12 +303,19 @@ def _rule_notes(component: ExplainedTerm) -> Iterator[str]:
 
 
 def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
-    """Return why these verdicts are not at their best, each different reason once, with its count if there are more."""
+    """Return why these verdicts are not at their best, each different reason once, with its count if there are more.
+
+    Of more than fit into a line, the reasons that cost the most are shown, and those come first.
+    """
     labels: dict[str, list[str]] = {}
+    costs: dict[str, float] = {}
     for verdict in verdicts:
         text = _describe_loss(verdict)
         if text:
             labels.setdefault(text, []).append(verdict.label)
+            costs[text] = costs.get(text, 0.0) + verdict.shortfall
+    if len(labels) > _MOST_REASONS:
+        labels = {text: labels[text] for text in sorted(labels, key=lambda text: -costs[text])}
     has_several = len({verdict.label for verdict in verdicts}) > 1
     losses = []
     for text, concerned in labels.items():

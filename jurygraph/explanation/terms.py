@@ -106,6 +106,15 @@ class ExplainedVerdict:
         return "none" if is_best or not self.direction else "deduction"
 
     @property
+    def shortfall(self) -> float:
+        """Return how far the verdict is from its best, in [0, 1]; 1 where it was not judged, or does not count."""
+        if self.effect == "none":
+            return 0.0
+        if self.effect != "deduction" or self.counted is None or self.verdict.is_worst_case:
+            return 1.0
+        return self.counted if self.direction < 0 else 1.0 - self.counted
+
+    @property
     def label(self) -> str:
         """Return the name of the verdict, with its stakeholder or reviewer, its opponent and its turn."""
         turn = self.verdict.turn
