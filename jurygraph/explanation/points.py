@@ -142,13 +142,12 @@ def _line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> Poin
 
 
 def _answer(part: _Part) -> str:
-    """Return the judge's own answer if the part has the value of its only verdict."""
-    if len(part.verdicts) != 1:
-        return ""
-    verdict = part.verdicts[0]
-    if verdict.effect == "discarded" or part.value != verdict.score:
-        return ""
-    return verdict.native or ""
+    """Return the judge's own answer if the part has the value of a verdict, and all such verdicts the same answer."""
+    answers = set()
+    for verdict in part.verdicts:
+        if verdict.effect != "discarded" and part.value == verdict.score:
+            answers.add(verdict.native)
+    return (answers.pop() or "") if len(answers) == 1 else ""
 
 
 def _part_lines(component: ExplainedTerm, parts: Sequence[_Part]) -> tuple[PointsLine, ...]:
@@ -304,12 +303,19 @@ def _rule_notes(component: ExplainedTerm) -> Iterator[str]:
 
 
 def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
-    """Return why these verdicts are not at their best, each different reason once, with its count if there are more."""
+    """Return why these verdicts are not at their best, each different reason once, with its count if there are more.
+
+    Of more than fit into a line, the reasons that cost the most are shown, and those come first.
+    """
     labels: dict[str, list[str]] = {}
+    costs: dict[str, float] = {}
     for verdict in verdicts:
         text = _describe_loss(verdict)
         if text:
             labels.setdefault(text, []).append(verdict.label)
+            costs[text] = costs.get(text, 0.0) + verdict.shortfall
+    if len(labels) > _MOST_REASONS:
+        labels = {text: labels[text] for text in sorted(labels, key=lambda text: -costs[text])}
     has_several = len({verdict.label for verdict in verdicts}) > 1
     losses = []
     for text, concerned in labels.items():

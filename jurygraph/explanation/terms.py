@@ -106,6 +106,15 @@ class ExplainedVerdict:
         return "none" if is_best or not self.direction else "deduction"
 
     @property
+    def shortfall(self) -> float:
+        """Return how far the verdict is from its best, in [0, 1]; 1 where it was not judged, or does not count."""
+        if self.effect == "none":
+            return 0.0
+        if self.effect != "deduction" or self.counted is None or self.verdict.is_worst_case:
+            return 1.0
+        return self.counted if self.direction < 0 else 1.0 - self.counted
+
+    @property
     def label(self) -> str:
         """Return the name of the verdict, with its stakeholder or reviewer, its opponent and its turn."""
         turn = self.verdict.turn
@@ -126,6 +135,16 @@ class ExplainedVerdict:
     def is_mirrored(self) -> bool:
         """Return True if the verdict is about the other response of a pair, so that its score counts as 1 - score."""
         return self.opponent == self.verdict.about
+
+    @property
+    def prediction(self) -> str | None:
+        """Return what a reviewer is predicted to give, such as "4 of 1–5"; None of any other verdict."""
+        verdict = self.verdict
+        if verdict.reviewer is None or verdict.status != "ok" or verdict.gated_by is not None:
+            return None
+        if self.native is None or verdict.scale is None:
+            return None
+        return f"{verdict.native:g} of {verdict.scale[0]:g}–{verdict.scale[1]:g}"
 
     @property
     def native(self) -> str | None:

@@ -105,8 +105,8 @@ class ContrastsView:
         return self.number - len(self.missed)
 
 
-Prediction = float | Literal["unsupported", "discarded", "abstained", "failed", "not_applicable"]
-"""A vote: a score, or why it counts for nothing."""
+Prediction = float | str
+"""A vote: a score, what a reviewer is predicted to give, such as "4 of 1–5", or why it counts for nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,13 +114,15 @@ class VoteView:
     """A majority vote on equal questions: the number of votes by prediction, the most frequent first, and the result.
 
     `outcome` is `majority` with its `value`; `no_majority`, where the failure rule decides; `hopeless`, where no
-    missing vote could make one, so that the worst case counts; or `not_applicable`.
+    missing vote could make one, so that the worst case counts; or `not_applicable`. `majority` is the value, on the
+    scale of the reviewer whose answer is predicted.
     """
 
     labels: Sequence[str]
     predictions: Sequence[tuple[Prediction, int]]
     outcome: Literal["majority", "no_majority", "hopeless", "not_applicable"]
     value: float | None
+    majority: Prediction | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,11 +268,21 @@ def _view_votes(explained: ExplainedTrace, term: ExplainedTerm) -> list[VoteView
             outcome = _outcome_of(columns)
             value = float(columns.value[0, 0]) if outcome == "majority" else None
             predictions = Counter(_predict(verdict, use.has_judges) for verdict in voting)
-            vote = tuple(predictions.most_common()), outcome, value
+            majority: Prediction | None = value
+            for verdict in voting:
+                if verdict.prediction is not None and verdict.score == value:
+                    majority = verdict.prediction
+            vote = tuple(predictions.most_common()), outcome, value, majority
             labels.setdefault(vote, []).append(voting[0].label)
     return [
-        VoteView(labels=names, predictions=predictions, outcome=outcome, value=value)
-        for (predictions, outcome, value), names in labels.items()
+        VoteView(
+            labels=names,
+            predictions=predictions,
+            outcome=outcome,
+            value=value,
+            majority=majority,
+        )
+        for (predictions, outcome, value, majority), names in labels.items()
     ]
 
 
@@ -298,7 +310,7 @@ def _predict(verdict: ExplainedVerdict, has_judges: bool) -> Prediction:
         return "unsupported"
     if has_judges and verdict.verdict.is_binary:
         return float(bool(verdict.verdict.met))
-    return verdict.score
+    return verdict.prediction or verdict.score
 
 
 def _outcome_of(

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +10,8 @@ from jurygraph.agents.registry import load_combiner
 from jurygraph.cli.render.trace import trace_lines
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.explanation import Explanation
-from jurygraph.explanation.points import Change, change_sentences
+from jurygraph.explanation.points import Change, change_sentences, describe_losses
+from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.schema import (
     ComponentInput,
     ComponentSpec,
@@ -642,3 +644,24 @@ def test_a_weight_set_by_a_judge_costs_nothing():
     decision = Decision(specs=(one.model_copy(update={"inputs": inputs}),))
     lines = point_lines(decision, weight, utility)
     assert lines == ["Lost 0.5: adaptive 0.5 of 1, weight 1; ann 0.5 (weight 1) (utility/ann: u)."]
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+def test_of_many_reasons_those_that_cost_the_most_are_shown(direction: int):
+    scores = {"little": 0.9, "half": 0.5, "most": 0.1, "some": 0.7, "all": None, "unfounded": 0.0}
+    verdicts = []
+    for reason, score in scores.items():
+        counted = score
+        if direction < 0 and score:
+            counted = 1.0 - score
+        fields: dict[str, Any] = {"score": counted, "reason": reason}
+        if score is None:
+            fields = {"status": "abstained"}
+        if reason == "unfounded":
+            fields["unsupported"] = "worst-case"
+        explained = ExplainedVerdict(
+            verdict(reason, **fields), counted, counted, None, 0.0, direction
+        )
+        verdicts.append(explained)
+    losses = describe_losses(verdicts)
+    assert losses == "all: not judged; unfounded: unfounded; most: most; and 3 more"

@@ -256,6 +256,21 @@ def test_a_majority_for_exclusion_leaves_the_reviewer_out_and_says_so() -> None:
     )
 
 
+def test_what_a_reviewer_is_predicted_to_give_stands_in_the_reviewers_scale() -> None:
+    fours, three = [
+        Verdict(score=(native - 1) / 4, native=native, scale=(1, 5), confidence=0.9)
+        for native in (4.0, 3.0)
+    ]
+    of = plan("ann")
+    trace = explained_trace(of, {question_id("ann"): (fours, fours, three)})
+    explanation = Explanation(trace, of.decision, ())
+    lines = "\n".join(trace_lines(view_trace(explanation)))
+    assert "quality of ann: 2 × 4 of 1–5, 1 × 3 of 1–5; the majority is 4 of 1–5" in lines
+    assert f"  {question_id('ann')}  4 of 1–5  (" in lines
+    assert f"  {question_id('ann')}, sample 3  3 of 1–5  (" in lines
+    assert any("4 on a scale of 1 to 5 (0.75)" in line for line in explanation.sentences())
+
+
 @pytest.mark.parametrize(
     ("confidence", "value"), [(0.8, 0.5), (0.7999, None), (1.0, 0.5), (0.0, None), (None, 0.5)]
 )

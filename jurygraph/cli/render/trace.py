@@ -197,8 +197,9 @@ def _vote_line(term: str, vote: VoteView) -> str:
     for prediction, number in vote.predictions:
         tally[_format_prediction(prediction)] += number
     votes = [f"{number} × {prediction}" for prediction, number in tally.most_common()]
-    majority = f"the majority is {format_plain(vote.value)}"
-    result = _RESULTS[vote.outcome] if vote.value is None else majority
+    result = _RESULTS.get(vote.outcome, "")
+    if vote.majority is not None:
+        result = f"the majority is {_format_prediction(vote.majority)}"
     return f"{term}: vote on {join_names(vote.labels)}: {', '.join(votes)}; {result}"
 
 
@@ -240,6 +241,7 @@ def _verdict_heading(explained: ExplainedVerdict) -> str:
     if verdict.sample:
         question += f", sample {verdict.sample + 1}"
     answer = format_number(explained.score) if verdict.status == "ok" else verdict.status
+    answer = explained.prediction or answer
     version = verdict.version.replace(" prompt ", ", prompt ", 1)
     evaluator = escape_line(f"{verdict.evaluator}, version {version}")
     return f"  {question}  {answer}  ({evaluator})"
