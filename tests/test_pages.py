@@ -4,6 +4,7 @@ Their commands are typed, page by page, in a folder that holds what the page spe
 """
 
 import gzip
+import inspect
 import json
 import re
 import shutil
@@ -511,7 +512,7 @@ def test_the_page_lists_the_methods_of_a_run_and_every_public_name_once() -> Non
     (row,) = re.findall(r"^\| `Run` \|.*", PYTHON, re.MULTILINE)
     named = re.findall(r"`(\w+)`", row)[1:]
     assert all(
-        hasattr(jg.Run, name) or f"        {name}: " in (jg.Run.__doc__ or "") for name in named
+        hasattr(jg.Run, name) or f"    {name}: " in inspect.getdoc(jg.Run) for name in named
     ), named
     _, _, reference = PYTHON.partition("## API reference")
     classes = {name: value for name, value in vars(jg.testing).items() if isinstance(value, type)}

@@ -213,8 +213,13 @@ def _count_grams(sequence: Gram, users: Mapping[int, Counter[Gram]]) -> WordCoun
 
 
 def _new_share(counts: WordCounts) -> float:
-    shares = [1.0 - shared / total for shared, total in counts if total]
-    return sum(shares) / max(1, len(shares))
+    summed = 0.0  # `sum` compensates from Python 3.12 on, which would be other bits
+    parts = 0
+    for shared, total in counts:
+        if total:
+            summed += 1.0 - shared / total
+            parts += 1
+    return summed / max(1, parts)
 
 
 def _pieces_between_repeats(sequence: Gram) -> Iterator[list[str]]:

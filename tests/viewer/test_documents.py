@@ -173,7 +173,7 @@ def test_what_cannot_be_reported_is_refused_before_work(
 
 
 def test_a_changed_run_is_named_and_nothing_is_written(letters: Path, tmp_path: Path) -> None:
-    with sqlite3.connect(letters / "run.sqlite") as ledger:
+    with closing(sqlite3.connect(letters / "run.sqlite")) as ledger, ledger:
         ledger.execute(
             "UPDATE records SET body = replace(body, '\"value\":0', '\"value\":1') WHERE kind = 'trace'"
         )

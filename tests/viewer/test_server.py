@@ -119,7 +119,7 @@ def test_two_runs_begin_with_their_comparison(
 
 
 def test_a_damaged_run_is_named_and_not_shown(letters: Path, browser: Browser) -> None:
-    with sqlite3.connect(letters / "run.sqlite") as ledger:
+    with closing(sqlite3.connect(letters / "run.sqlite")) as ledger, ledger:
         ledger.execute(
             "UPDATE records SET body = replace(body, '\"value\":0', '\"value\":1') WHERE kind = 'trace'"
         )

@@ -5,6 +5,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def make_ledger(path: Path, records: int = 3) -> Ledger:
 
 
 def execute_sql(path: Path, statement: str, *values: object) -> None:
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(statement, values)
     connection.close()
 
@@ -223,7 +224,7 @@ class TestFile:
             "c.execute('PRAGMA journal_mode = DELETE'); c.execute('PRAGMA cache_size = 1'); c.execute('BEGIN')\n"
             "c.execute('UPDATE records SET body = body || body'); os.kill(os.getpid(), signal.SIGKILL)"
         )
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("PRAGMA journal_mode = DELETE")
         connection.close()
         subprocess.run([sys.executable, "-c", script, str(path)], check=False)

@@ -1,6 +1,7 @@
 """Removed and added content of a ledger is found when it is read."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -140,7 +141,7 @@ class TestCreate:
     def test_an_existing_ledger_is_opened(self, path: Path) -> None:
         make_ledger(path).close()
         assert Ledger.create(path).count == 3
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
         connection.close()
 
@@ -238,7 +239,7 @@ class TestFaults:
     def test_a_changed_table_is_a_fault(self, path: Path, name: str) -> None:
         make_ledger(path).close()
         execute_sql(path, "PRAGMA writable_schema = ON")
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("PRAGMA writable_schema = ON")
             connection.execute("UPDATE sqlite_schema SET sql = sql || ' ' WHERE name = ?", (name,))
         connection.close()
