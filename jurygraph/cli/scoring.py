@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from jurygraph.runs.workflows.stored_work import StoredWork
     from jurygraph.runs.workflows.totals import RunTotals
     from jurygraph.schema import Config
-    from jurygraph.sources import TableColumns
+    from jurygraph.sources import Shard, TableColumns
 
 
 _MIN_PACE_MINUTES = 0.25
@@ -62,6 +62,7 @@ class ScoreOptions:
     max_cost: float | None = field(default=None, metadata=_option_name("--max-cost"))
     max_calls: int | None = field(default=None, metadata=_option_name("--max-calls"))
     branch: Path | None = field(default=None, metadata=_option_name("--branch"))
+    shard: "Shard | None" = field(default=None, metadata=_option_name("--shard"))
     run: Path = field(metadata=_option_name("--out"))
     rewards_from: Sequence[Path] = field(default=(), metadata=_option_name("--rewards-from"))
     allow_files_outside: bool = field(default=False, metadata=_option_name("--allow-files-outside"))
@@ -123,6 +124,7 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
         revise,
         max_cost=options.max_cost,
         max_calls=options.max_calls,
+        shard=options.shard,
     )
     with jury, locate_config_errors(path, options.model):
         # imported after open_jury has disabled LangSmith's tracing, because imports may read the environment
@@ -149,18 +151,19 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
                 columns=columns,
                 allow_files_outside=options.allow_files_outside,
                 defaults=jury.config.task_defaults,
+                shard=options.shard,
             ) as source,
             open_profiles(options.profiles_from, source) as profiles,
         ):
             if source.graphs:
-                task_count, _ = source.extent()
+                task_count, _ = source.file_extent()
                 graphs = f"{source.graphs} of {task_count} tasks take their graph"
                 print_message(f"{graphs} from {options.edges_from}")
             job = ScoringJob(
                 folder=options.run,
                 jury=jury,
                 source=source,
-                limit=options.limit,
+                limit=None if options.limit is None else source.count_first(options.limit),
                 branch=branch,
                 profiles=profiles,
             )

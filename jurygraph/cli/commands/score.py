@@ -87,6 +87,10 @@ def score(
     model: ModelName = None,
     dry_run: DryRun = False,
     limit: Annotated[int | None, option("N", "Score the first N tasks.", min=1)] = None,
+    shard: Annotated[
+        str | None,
+        option("I/N", "Score share I of N of the tasks, with 1/N of the limits; see `merge`."),
+    ] = None,
     branch: Annotated[Path | None, option("OLD", "Reuse unchanged verdicts of run OLD.")] = None,
     rewards_from: RewardsFrom = None,
     max_cost: MaxCost = None,
@@ -123,6 +127,8 @@ def score(
         jurygraph score answers.csv --prompt-column question --response-column answer --out run
         jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run --gate "mean>=0.8, failed<=2"
     """
+    from jurygraph.sources import Shard
+
     columns = choose_columns(
         prompt=prompt_column,
         response=response_column,
@@ -144,6 +150,7 @@ def score(
         edges_from=edges_from,
         model=model,
         limit=limit,
+        shard=None if shard is None else Shard.parse(shard),
         max_cost=max_cost,
         max_calls=max_calls,
         branch=branch,
