@@ -38,7 +38,9 @@ COMMANDS = {
         "annotate", "Annotate which criteria depend on which (GEAR), with a model."
     ),
     "score": CommandEntry("score", "Score responses and store every reward with its full trace."),
-    "merge": CommandEntry("merge", "Merge the shards of a run into one run, in the order of TASKS."),
+    "merge": CommandEntry(
+        "merge", "Merge the shards of a run into one run, in the order of TASKS."
+    ),
     "plan": CommandEntry("plan", "Plan tasks before there are responses, for `serve --tasks`."),
     "serve": CommandEntry("serve", "Serve rewards to trainers over HTTP."),
     "show": CommandEntry(

@@ -346,10 +346,6 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         entry = self._index.get(task_id)
         return None if entry is None else f"{self._tasks.unit} {entry.line}"
 
-    def line_of(self, task_id: str) -> int:
-        """Return the number of a task's line in its file, from 1."""
-        return self._index[task_id].line
-
     def number_of(self, task_id: str) -> int:
         """Return the number of a task in its whole file, from 0."""
         return self._index[task_id].number

@@ -172,9 +172,7 @@ def score(
             raise KeyboardInterrupt
 
     groups = 0
-    with scored_session(
-        folder, tasks, config, branch, limit, shard=shard, report=report
-    ) as scored:
+    with scored_session(folder, tasks, config, branch, limit, shard=shard, report=report) as scored:
         return scored
 
 
@@ -215,7 +213,7 @@ async def plan_and_score(
     job: ScoringJob, stored: StoredWork, report: Callable[[int], None] = lambda count: None
 ) -> RunTotals:
     """Score what is left of a job, as `jurygraph score` does."""
-    totals = RunTotals(job, stored.run)
+    totals = RunTotals(job.jury, job.source.number_of, stored.run)
     if not stored.is_finished:
         scoring = await plan(job, stored, totals)
         await scoring.score(report)

@@ -24,7 +24,9 @@ def test_every_task_is_in_one_shard_and_stays_there(number: int) -> None:
     assert [owner.has_task(f"task-{name}") for name in range(3, 6)] == [True, False, True]
 
 
-@all_rows("number, calls, cost", [(2, 1, 0.1), (3, 100, 1.0), (7, 0, 0.0), (5, 3, 1e-9), (9, 17, 5)])
+@all_rows(
+    "number, calls, cost", [(2, 1, 0.1), (3, 100, 1.0), (7, 0, 0.0), (5, 3, 1e-9), (9, 17, 5)]
+)
 def test_the_shares_of_a_limit_are_within_it(number: int, calls: int, cost: float) -> None:
     assert sum(shard.share_of_calls(calls) or 0 for shard in shards(number)) == calls
     amounts = [Decimal(str(shard.share_of_cost(cost))) for shard in shards(number)]

@@ -64,8 +64,9 @@ class Header(FrozenModel):
     rubrics. `columns` are those of a table that gave tasks and responses. `base` is the run whose verdicts a re-scored
     run refers to, `branch` the run from which verdicts were carried over. `config_file` is the SHA-256 of config.yaml.
     `model` identifies the model behind the config's: None with model none; `models` those behind the config's `models`.
-    A run of one `shard` of the tasks has their extent as `extent`, and that of the whole file as `file_extent`. `merged`
-    are the shards that a run was merged from. `domain` is the domain that an annotator's prompt describes, with the version of its text.
+    A run of one `shard` of the tasks has their extent as `extent`, and that of the whole file as `file_extent`.
+    `merged` are the shards that a run was merged from. `domain` is the domain that an annotator's prompt describes,
+    with the version of its text.
     """
 
     jurygraph: str = Field(default_factory=lambda: version("jurygraph"))

@@ -205,10 +205,11 @@ class Ledger:
         texts: list[Text] = []
         head = self.head
         for seq, (record, record_texts) in enumerate(copies, start=self.count + 1):
-            head = link_of(head, seq, record.kind, record.key, record.at, record.body)
-            records.append(record._replace(seq=seq, link=head))
+            _, kind, key, at, body, _ = record
+            head = link_of(head, seq, kind, key, at, body)
+            records.append(Record(seq, kind, key, at, body, head))
             shift = (seq - record.seq) * MAX_TEXTS
-            texts += [text._replace(id=text.id + shift) for text in record_texts]
+            texts += [Text(number + shift, salt, content) for number, salt, content in record_texts]
         return self._insert(records, texts)
 
     def _insert(self, records: Sequence[Record], texts: Sequence[Text]) -> int:
@@ -427,7 +428,14 @@ class Ledger:
 
         Raises `TraceMismatch` if a text does not match its commitment, or is missing and was not erased.
         """
-        contents: dict[int, dict[int, bytes]] = {seq: {} for seq in commitments}
+        return {
+            seq: {text.id % MAX_TEXTS: text.content for text in texts}
+            for seq, texts in self.salted_texts(commitments).items()
+        }
+
+    def salted_texts(self, commitments: Mapping[int, Sequence[str]]) -> dict[int, list[Text]]:
+        """Return the texts that `texts` returns, with their salts, in order; it raises what `texts` does."""
+        found: dict[int, list[Text]] = {seq: [] for seq in commitments}
         stored = {text.id: text for text in self.stored_texts(min(commitments), max(commitments))}
         for seq, expected in commitments.items():
             for index, digest in enumerate(expected):
@@ -443,11 +451,11 @@ class Ledger:
                 elif commitment(text.salt, text.content) != digest:
                     problem = "differs from what was written"
                 else:
-                    contents[seq][index] = text.content
+                    found[seq].append(text)
                 if problem is not None:
                     label = record_label(self.record_at(seq))
                     raise TraceMismatch(f"{self.path}, text {number} of {label}: {problem}")
-        return contents
+        return found
 
     def texts_of(self, record: Record) -> dict[int, bytes]:
         """Return the texts of a record by place, as `texts` does."""

@@ -2,7 +2,8 @@
 
 Shards are read side by side and written in the order of the tasks file, so that memory does not grow with them. Records
 and texts are copied to the byte, after the chain of each shard has been verified: nothing is judged, decided or packed
-again. All is written in a single transaction: whatever stops the merge, there is no run, and the same command repeats it.
+again. All is written in a single transaction: whatever stops the merge, there is no run, and the same command repeats
+it.
 """
 
 import uuid
@@ -29,6 +30,7 @@ from jurygraph.sources import Shard
 
 _REPLY = 1
 """The place of the reply among the texts of a call."""
+_BATCH = 500
 
 
 def merge_shards(
@@ -92,7 +94,9 @@ def _refuse_unmergeable(run: Run) -> None:
         raise InputError(f"{run.folder}: is not complete: {state}; {hint}")
     if run.ledger.count_records("erasure"):
         hint = f"score it again into another folder with --branch {shell_quote(run.folder)}"
-        raise InputError(f"{run.folder}: texts were erased from it; {hint}, and erase after merging")
+        raise InputError(
+            f"{run.folder}: texts were erased from it; {hint}, and erase after merging"
+        )
 
 
 def _refuse_other_shards(shards: Sequence[Run]) -> None:
@@ -161,11 +165,17 @@ class _ShardTask(NamedTuple):
 class _Merger:
     """Copies the records of shards whose chains are verified."""
 
-    def __init__(self, shards: Sequence[Run], merged: WritableRun, report: ProgressCallback) -> None:
+    def __init__(
+        self, shards: Sequence[Run], merged: WritableRun, report: ProgressCallback
+    ) -> None:
         self._shards = shards
         self._merged = merged.ledger
         self._extent = merged.header.extent
         self._report = report
+        self._copies: list[tuple[Record, Sequence[Text]]] = []
+        """Records that are written together: to write each by itself takes twice as long."""
+        self._parts: set[str] = set()
+        """Digests of the surveys and decisions that were copied; the tasks of a file share few of them."""
 
     def merge(self) -> None:
         """Copy all tasks, then all groups, as scoring writes them, and what calls are left."""
@@ -175,9 +185,18 @@ class _Merger:
             self._copy_group(task)
         for run in self._shards:
             for record in run.ledger.records("call"):
-                if self._merged.find("call", record.key) is None:
+                if self._find_merged("call", record.key) is None:
                     self._copy_call(run, record.key)
+        self._write()
         self._refuse_lost_records()
+
+    def _write(self) -> None:
+        self._merged.append_copies(self._copies)
+        self._copies.clear()
+
+    def _find_merged(self, kind: str, key: str) -> Record | None:
+        self._write()
+        return self._merged.find(kind, key)
 
     def _tasks(self) -> Iterator[_ShardTask]:
         """Yield the tasks in the order of their file. Raises `TraceMismatch` where one is missing, or there twice."""
@@ -200,18 +219,23 @@ class _Merger:
         self._copy_calls(task.run, [task.body])
         for kind in ("survey", "decision"):
             digest = task.body[kind]
-            if self._merged.find(kind, digest) is None:
-                self._merged.append_copies([(task.run.ledger.require(kind, digest), ())])
+            if digest not in self._parts:
+                self._parts.add(digest)
+                self._copies.append((task.run.ledger.require(kind, digest), ()))
         self._copy(task.run, [task.record])
 
     def _copy_group(self, task: _ShardTask) -> None:
         """Copy the group of a task, after the calls that its traces name."""
         ledger = task.run.ledger
-        group = ledger.require("group", task.record.key)
+        group = ledger.find("group", task.record.key)
+        if group is None:
+            raise TraceMismatch(f"{ledger.path}: has no group of task {quote(task.record.key)}")
         last = group.seq + _read_body(task.run, group)["size"]
-        traces = list(ledger.records("trace", after=group.seq, up_to=last))
-        if len(traces) != last - group.seq:
-            raise TraceMismatch(f"{ledger.path}, {record_label(group)}: its traces are not after it")
+        traces = list(ledger.records(after=group.seq, up_to=last))
+        if [trace.kind for trace in traces] != ["trace"] * (last - group.seq):
+            raise TraceMismatch(
+                f"{ledger.path}, {record_label(group)}: its traces are not after it"
+            )
         bodies = [_read_body(task.run, trace) for trace in traces]
         self._copy_calls(task.run, bodies)
         self._copy(task.run, [group, *traces])
@@ -226,7 +250,7 @@ class _Merger:
         for body in bodies:
             for call in body.get("calls", ()):
                 name = call["id"]
-                stored = self._merged.find("call", name)
+                stored = self._find_merged("call", name)
                 if stored is None or not self._has_same_reply(run, name, stored):
                     self._copy_call(run, name)
 
@@ -242,11 +266,11 @@ class _Merger:
 
     def _copy(self, run: Run, records: Sequence[Record]) -> None:
         """Copy records with their texts. Raises `TraceMismatch` where a text differs from its commitment."""
-        copies: list[tuple[Record, list[Text]]] = []
-        for record in records:
-            run.ledger.texts({record.seq: _read_body(run, record).get("texts", ())})
-            copies.append((record, list(run.ledger.stored_texts(record.seq, record.seq))))
-        self._merged.append_copies(copies)
+        commitments = {record.seq: _read_body(run, record).get("texts", ()) for record in records}
+        texts = run.ledger.salted_texts(commitments) if records else {}
+        self._copies += [(record, texts[record.seq]) for record in records]
+        if len(self._copies) > _BATCH:
+            self._write()
 
     def _refuse_lost_records(self) -> None:
         """Raise `TraceMismatch` where a shard has groups or traces that belong to no task."""

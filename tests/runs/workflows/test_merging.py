@@ -175,9 +175,11 @@ def test_a_shard_resumes_as_that_shard_alone(tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path, make_tasks(8))
     score(tmp_path / "run", tasks, shard=Shard(index=1, of=2), limit=1)
     score(tmp_path / "run", tasks, shard=Shard(index=1, of=2))
-    assert {responses[0][:2] for _, responses, _ in REQUESTED} < {f"t{number}" for number in range(8)}
+    assert {responses[0][:2] for _, responses, _ in REQUESTED} < {
+        f"t{number}" for number in range(8)
+    }
     for shard in (Shard(index=2, of=2), Shard(index=1, of=3), None):
-        with pytest.raises(InputError, match="--shard is 1/2 in the run and .* here"):
+        with pytest.raises(InputError, match=r"--shard is 1/2 in the run and .* here"):
             score(tmp_path / "run", tasks, shard=shard)
 
 
