@@ -186,7 +186,7 @@ def test_whatever_is_killed_the_same_command_goes_on(tmp_path: Path, killed: str
     if killed == "interrupted":
         assert "interrupted; finished tasks are kept in run.shards. Run the same command" in err
     scored = count_traces(folder / "run.shards")
-    assert 2 < scored < 80
+    assert 2 < scored <= 80, "at Ctrl-C, the questions in flight are answered"
     code, _, err = finish(*command, cwd=folder)
     assert code == 0, err
     assert run_command("score", project / "tasks.jsonl", "--out", folder / "whole").code == 0
@@ -271,7 +271,7 @@ def test_a_crash_at_each_write_step_loses_and_repeats_nothing(tmp_path: Path) ->
                 code, err, second = score(name, f"{role} {step}")
                 assert code == 0, (name, first, err)
                 assert kept.isdisjoint(identity(received.body) for received in second)
-                assert len(first) <= 40 and len(second) <= 40
+                assert max(len(first), len(second)) <= 40
                 assert digests(tmp_path / name / "run") == whole
                 assert not shards.exists()
                 verify_run(tmp_path / name / "run")
