@@ -22,6 +22,7 @@ NAMES = (
     "store",
     "page",
     "recording",
+    "shards",
     "trainers",
     "sizes",
     "models",

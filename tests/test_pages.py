@@ -6,9 +6,12 @@ Their commands are typed, page by page, in a folder that holds what the page spe
 import gzip
 import inspect
 import json
+import os
 import re
 import shutil
 import statistics
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
 from io import StringIO
@@ -314,6 +317,7 @@ PAGES = [
         for_safety,
         lines_with("docs/safety.md", "max-cost|--gate|--tasks"),
     ),
+    Page("docs/scaling.md", skipped=lines_with("docs/scaling.md", "--engine ray")),
     Page("docs/training.md"),
     Page("docs/viewing.md", for_viewing, is_quick=True),
     Page("docs/watching.md", for_watching, may_fail="jurygraph watch "),
@@ -352,6 +356,25 @@ PAGES = [
 ]
 FOLLOWED_BELOW = {"README.md", "docs/tour.md", "docs/judges.md"}
 COMPOSING = "docs/composing.md"  # test_composing_guide.py
+
+
+@pytest.mark.landing
+def test_the_recipe_for_clusters_runs_here(tmp_path: Path) -> None:
+    copy_examples(tmp_path)
+    tasks = tmp_path / "examples" / "maths" / "tasks.jsonl"
+    tasks.write_text("".join(tasks.read_text("utf-8").splitlines(keepends=True)[:6]), "utf-8")
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["examples/scaling/local.sh", tasks, "run", "3"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "24 rewards" in done.stdout
+    assert run_command("verify", "run", cwd=tmp_path).code == 0
 
 
 def test_every_page_with_commands_is_followed() -> None:

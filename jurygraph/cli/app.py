@@ -38,6 +38,9 @@ COMMANDS = {
         "annotate", "Annotate which criteria depend on which (GEAR), with a model."
     ),
     "score": CommandEntry("score", "Score responses and store every reward with its full trace."),
+    "merge": CommandEntry(
+        "merge", "Merge the shards of a run into one run, in the order of TASKS."
+    ),
     "plan": CommandEntry("plan", "Plan tasks before there are responses, for `serve --tasks`."),
     "serve": CommandEntry("serve", "Serve rewards to trainers over HTTP."),
     "show": CommandEntry(
@@ -85,7 +88,7 @@ COMMANDS = {
 
 HEADINGS = {
     "Begin": ("demo", "init", "doctor", "preset", "schema", "prompts", "import", "integrate"),
-    "Judge": ("score", "plan", "serve", "profiles", "annotate", "assign"),
+    "Judge": ("score", "merge", "plan", "serve", "profiles", "annotate", "assign"),
     "Look": ("show", "explain", "view", "report", "export", "graph"),
     "Decide again, compare": ("rescore", "compare"),
     "Measure": ("study", "consensus", "watch", "attack", "power"),

@@ -12,6 +12,7 @@ from jurygraph.errors import ConfigError
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.schema import Config
+    from jurygraph.sources import Shard
 
 
 def open_jury(
@@ -22,8 +23,11 @@ def open_jury(
     *,
     max_cost: float | None = None,
     max_calls: int | None = None,
+    shard: "Shard | None" = None,
 ) -> "Jury":
     """Return the jury of a config, after `revise` has changed the config. Modules it names may lie in its folder.
+
+    With a `shard`, it keeps to that share of the limits on cost and calls, and of the rates in the config.
 
     A dry run records nothing, and uses the cache only if it exists already. Raises ConfigError that names the file, the
     line and the key.
@@ -45,9 +49,14 @@ def open_jury(
         calls = config.calls.model_copy(update={"record": None, "cache": has_cache})
         config = config.model_copy(update={"calls": calls})
     folder = path.resolve().parent
+    if shard is not None:
+        max_cost = shard.share_of_cost(max_cost)
+        max_calls = shard.share_of_calls(max_calls)
     with locate_config_errors(path, model):
         jury = Jury(config, max_cost=max_cost, max_calls=max_calls, code_folder=folder)
     add_secrets(jury.gateways.secrets)
+    if shard is not None:
+        jury.gateways.divide_rates(shard.of)
     return jury
 
 

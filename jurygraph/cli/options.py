@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import typer
 
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, did_you_mean, shell_quote, validate
+from jurygraph.messages import Problem, did_you_mean, validate
 
 if TYPE_CHECKING:
     from jurygraph.sources import TableColumns
@@ -196,11 +196,12 @@ def choose_columns(**names: str | list[str] | int | None) -> "TableColumns | Non
 
 
 def columns_words(columns: "TableColumns | None") -> list[str]:
+    """Return the options that name the columns of a table, word by word."""
     if columns is None:
         return []
     words = []
     for role, column in columns.by_role:
-        words.append(f"{_COLUMN_OPTIONS[role]} {shell_quote(column)}")
+        words += [_COLUMN_OPTIONS[role], column]
     if columns.response_from is not None:
-        words.append(f"--response-from {columns.response_from}")
+        words += ["--response-from", str(columns.response_from)]
     return words

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import typer
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from jurygraph.graphs.events import Event
+    from jurygraph.jury import Jury
     from jurygraph.models.gateway import Gateways
     from jurygraph.runs.reports.bill import CallCosts
     from jurygraph.runs.reports.estimate import Forecast
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from jurygraph.runs.workflows.stored_work import StoredWork
     from jurygraph.runs.workflows.totals import RunTotals
     from jurygraph.schema import Config
-    from jurygraph.sources import TableColumns
+    from jurygraph.sources import Shard, TableColumns
 
 
 _MIN_PACE_MINUTES = 0.25
@@ -62,6 +63,11 @@ class ScoreOptions:
     max_cost: float | None = field(default=None, metadata=_option_name("--max-cost"))
     max_calls: int | None = field(default=None, metadata=_option_name("--max-calls"))
     branch: Path | None = field(default=None, metadata=_option_name("--branch"))
+    shard: "Shard | None" = field(default=None, metadata=_option_name("--shard"))
+    processes: int | None = field(default=None, metadata=_option_name("--processes"))
+    engine: Literal["ray"] | None = field(default=None, metadata=_option_name("--engine"))
+    address: str | None = field(default=None, metadata=_option_name("--address"))
+    shards: int | None = field(default=None, metadata=_option_name("--shards"))
     run: Path = field(metadata=_option_name("--out"))
     rewards_from: Sequence[Path] = field(default=(), metadata=_option_name("--rewards-from"))
     allow_files_outside: bool = field(default=False, metadata=_option_name("--allow-files-outside"))
@@ -74,27 +80,38 @@ class ScoreOptions:
         run = self.run if self.run.name not in ("", "..") else self.run.resolve()
         numbered = (run.with_name(f"{run.name}-{number}") for number in count(2))
         unused = next(folder for folder in numbered if not folder.exists())
-        return replace(self, branch=self.run, run=unused)._command
+        arguments = replace(self, branch=self.run, run=unused).arguments
+        return " ".join(["jurygraph score", *map(shell_quote, arguments)])
 
     @property
-    def _command(self) -> str:
-        words = ["jurygraph score", shell_quote(self.tasks), *columns_words(self.columns)]
+    def arguments(self) -> list[str]:
+        """The words after `jurygraph score`."""
+        words = [self.tasks, *columns_words(self.columns)]
         for option_field in fields(self):
             option = option_field.metadata.get("option")
             if option is not None:
                 words += _option_words(option, getattr(self, option_field.name))
-        return " ".join(words)
+        return words
+
+    @property
+    def shard_count(self) -> int | None:
+        """The number of shards that are scored at once, if it is given."""
+        return self.processes if self.engine is None else self.shards
+
+    @property
+    def is_sharded(self) -> bool:
+        return self.processes is not None or self.engine is not None
 
 
 def _option_words(option: str, value: object) -> Iterator[str]:
-    """Yield an option with its value as a shell takes it, once for each value of a list; none if it is not given."""
+    """Yield the words of an option with its value, once for each value of a list; none if it is not given."""
     if value is True:
         yield option
     elif isinstance(value, list | tuple):
         for item in value:
-            yield f"{option} {shell_quote(item)}"
+            yield from (option, str(item))
     elif value is not None and value is not False:
-        yield f"{option} {shell_quote(value)}"
+        yield from (option, str(value))
 
 
 class OpenedJob(NamedTuple):
@@ -106,11 +123,8 @@ class OpenedJob(NamedTuple):
 
 
 @contextmanager
-def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator[OpenedJob]:
-    """Open the jury, the files and the run; print notes of evaluators, and what is taken from other files and runs.
-
-    Notes that are in `printed` are not repeated, and the others are added to it.
-    """
+def open_scoring_jury(options: ScoreOptions, printed: set[str] | None = None) -> "Iterator[Jury]":
+    """Open the jury, and print the notes of its evaluators; those in `printed` are not repeated, and others added."""
     printed = set() if printed is None else printed
     path = options.config or find_config(options.tasks)
     revise = options.revise
@@ -123,8 +137,23 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
         revise,
         max_cost=options.max_cost,
         max_calls=options.max_calls,
+        shard=options.shard,
     )
     with jury, locate_config_errors(path, options.model):
+        for note in jury_notes(jury):
+            if note not in printed:
+                print_message(note)
+                printed.add(note)
+        yield jury
+
+
+@contextmanager
+def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator[OpenedJob]:
+    """Open the jury, the files and the run; print what is taken from other files and runs.
+
+    Notes of evaluators are printed as `open_scoring_jury` does.
+    """
+    with open_scoring_jury(options, printed) as jury:
         # imported after open_jury has disabled LangSmith's tracing, because imports may read the environment
         from jurygraph.runs.workflows.branch import open_reused_run
         from jurygraph.runs.workflows.scoring_job import ScoringJob
@@ -133,10 +162,6 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
         from jurygraph.sources import open_tasks
         from jurygraph.sources.tasks import open_profiles
 
-        for note in jury_notes(jury):
-            if note not in printed:
-                print_message(note)
-                printed.add(note)
         columns = options.columns
         if columns is None and options.responses is None:
             columns = columns_of_older_chats(options.tasks, options.run)
@@ -149,23 +174,24 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
                 columns=columns,
                 allow_files_outside=options.allow_files_outside,
                 defaults=jury.config.task_defaults,
+                shard=options.shard,
             ) as source,
             open_profiles(options.profiles_from, source) as profiles,
         ):
             if source.graphs:
-                task_count, _ = source.extent()
+                task_count, _ = source.file_extent()
                 graphs = f"{source.graphs} of {task_count} tasks take their graph"
                 print_message(f"{graphs} from {options.edges_from}")
             job = ScoringJob(
                 folder=options.run,
                 jury=jury,
                 source=source,
-                limit=options.limit,
+                limit=None if options.limit is None else source.count_first(options.limit),
                 branch=branch,
                 profiles=profiles,
             )
             with StoredWork(job) as stored:
-                yield OpenedJob(job, stored, RunTotals(job, stored.run))
+                yield OpenedJob(job, stored, RunTotals(jury, source.number_of, stored.run))
         if branch is not None and not options.dry_run:
             reused = f"{branch.reused} reused from {options.branch}"
             print_message(f"verdicts: {reused}, {branch.requested} requested")
@@ -187,6 +213,29 @@ def _as_evaluation(runs: Sequence[Path], config: "Config") -> "Config":
         "same_judge": config.purpose.same_judge,
     }
     return config.model_copy(update={"purpose": PurposeConfig.model_validate(purpose)})
+
+
+class ScoredWork(NamedTuple):
+    """What a command has scored: the jury and the totals of its run, the requests sent, and the tasks of the file."""
+
+    jury: "Jury"
+    totals: "RunTotals"
+    requests: "CallCosts | None"
+    task_count: int
+
+
+def score_tasks(options: ScoreOptions) -> ScoredWork:
+    """Score what is left of a file of tasks in this process."""
+    import asyncio
+
+    from jurygraph.concurrency import new_event_loop
+    from jurygraph.runs.reports.bill import count_requests
+
+    runner = asyncio.Runner(loop_factory=new_event_loop)
+    with open_job(options) as opened, runner:
+        score_remaining(opened, runner)
+        jury = opened.job.jury
+        return ScoredWork(jury, opened.totals, count_requests(jury), opened.job.task_count)
 
 
 def forecast_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> "WorkForecast":

@@ -561,6 +561,11 @@ class Gateways(dict[str | None, Gateway]):
         """Return the budget of all. Raises StopIteration without any model."""
         return next(iter(self.values())).budget
 
+    def divide_rates(self, number: int) -> None:
+        """Keep 1 / `number` of all rates; so many processes send to the same servers."""
+        for gateway in self.values():
+            gateway._limiter.divide_rates(number)
+
     @property
     def is_recording(self) -> bool:
         """True if there are models and every one is a recording, so that nothing is sent."""

@@ -140,6 +140,11 @@ class Limiter:
                 self._twins[loop] = twin
             return self._twins[loop]
 
+    def divide_rates(self, number: int) -> None:
+        """Keep the rates for one of so many limiters that send to the same server; before any request."""
+        self._requests.divide(number)
+        self._tokens.divide(number)
+
     def _enter(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Begin in an event loop; turns of an earlier loop ended with it."""
         self._loop = loop
@@ -373,6 +378,9 @@ class _RateLimit:
     def __init__(self, per_minute: float | None) -> None:
         self._seconds_per_unit = 0.0 if per_minute is None else 60.0 / per_minute
         self._full_at = -inf
+
+    def divide(self, number: int) -> None:
+        self._seconds_per_unit *= number
 
     def time_for(self, amount: int) -> float:
         """Return the time from which this amount may be charged."""

@@ -29,11 +29,13 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
     Raises `TraceMismatch` if a stored text is not the one that was written.
     """
     by_id = {call.id: call for call in trace.calls}
+    record = run.source.ledger.find("trace", trace.response_id)
+    last = None if record is None else record.seq
     calls: dict[str, RecordedCall] = {}
     for use in _named_uses(run.survey_outline_of(trace.task_id), trace, verdicts):
         call = by_id.get(use.id)
         if call is not None and use.id not in calls:
-            request, reply = _find_texts(run.source, call)
+            request, reply = _find_texts(run.source, call, last)
             reply = reply if call.fault is None else "none"  # one that came too late does not count
             calls[use.id] = RecordedCall(use.purpose, call, request, reply)
     return list(calls.values())
@@ -62,10 +64,15 @@ def _named_uses(
         yield from verdict.named_calls
 
 
-def _find_texts(run: Run, call: Call) -> tuple[Any, Any]:
-    """Return the request and the reply of a call, from the run or the one from which it was branched."""
-    if run.ledger.find("call", call.id) is not None:
-        texts = run.ledger.texts_of(run.ledger.require("call", call.id))
+def _find_texts(run: Run, call: Call, last: int | None = None) -> tuple[Any, Any]:
+    """Return the request and the reply of a call, from the run or the one from which it was branched.
+
+    `last` is the record that needed it: of the replies that shards got to one request, the last one before counts.
+    """
+    record = run.ledger.find("call", call.id, last)
+    if record is not None:
+        (verified,) = run.ledger.verified_records(record.seq, record.seq)
+        texts = run.ledger.texts_of(verified)
         request = json.loads(texts[0]) if 0 in texts else ERASED
         reply = json.loads(texts[1]) if 1 in texts else ERASED
         return request, reply

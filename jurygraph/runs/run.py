@@ -141,7 +141,7 @@ class Run(Displayed):
             for run in runs:
                 if run.header.base is not None:
                     raise InputError(f"{run.folder}: is a re-scored run; read it by itself")
-                found = next(differences(first, run.header), None)
+                found = next(differences(first.without_shard(), run.header.without_shard()), None)
                 if found is not None:
                     problem = f"has other settings than {runs[0].folder}: {found}"
                     raise InputError(f"{run.folder}: {problem}; read it by itself")
@@ -150,7 +150,8 @@ class Run(Displayed):
             if repeated is not None:
                 raise InputError(f"{folder}: two of its runs have a response {quote(repeated)}")
             opening.pop_all()  # closed with the ledger that joins them
-        return cls(folder, ledger, first.model_copy(update=_relocated(first, members[0], folder)))
+        header = first.without_shard().model_copy(update=relocate(first, members[0], folder))
+        return cls(folder, ledger, header)
 
     @classmethod
     def open_if_closed(cls, folder: Path) -> "Run | None":
@@ -629,8 +630,8 @@ class Run(Displayed):
         )
 
 
-def _relocated(header: Header, member: Path, folder: Path) -> dict[str, Any]:
-    """Return the fields of a member's header that name other folders, relative to the folder of its set."""
+def relocate(header: Header, member: Path, folder: Path) -> dict[str, Any]:
+    """Return the fields of a member's header that name other folders, relative to another folder, such as its set's."""
 
     def move(path: str) -> str:
         return os.path.relpath(member.resolve() / path, folder.resolve())

@@ -42,13 +42,16 @@ class CallStore:
         self._writer = writer
         self.hidden: frozenset[str] = frozenset()
         """Ids of calls that are not found, because their replies came too late to count."""
+        self.last_record: int | None = None
+        """The last record of the first ledger that is read; shards may have got other replies to a request later."""
 
     def find(self, key: str) -> AnsweredCall | None:
         """Return the call whose request has this digest; None where it has no reply, or where its texts were erased."""
         if key in self.hidden:
             return None
         for ledger, keys in zip(self._ledgers, self._keys, strict=True):
-            record = ledger.find("call", key) if hash(key) in keys else None
+            last = self.last_record if ledger is self._ledgers[0] else None
+            record = ledger.find("call", key, last) if hash(key) in keys else None
             if record is None:
                 continue
             reply_text = ledger.texts_of(record).get(1)
@@ -194,8 +197,13 @@ class WritableRun(Run):
         return run
 
     @classmethod
-    def create(cls, folder: Path, header: Header, run_id: str) -> "WritableRun":
-        """Create and lock a new run. It exists once it is committed; closed before, it leaves nothing behind."""
+    def create(
+        cls, folder: Path, header: Header, run_id: str, *, at_once: bool = False
+    ) -> "WritableRun":
+        """Create and lock a new run. It exists once it is committed; closed before, it leaves nothing behind.
+
+        One that is committed `at_once` is written without a log.
+        """
         folder = folder.resolve()
         created = run_folder.create_folder(folder)
         run_folder.refuse_links(folder)
@@ -215,6 +223,8 @@ class WritableRun(Run):
                     f"{folder}: another process made a run there first; start again to go on with it"
                 )
             write_atomically(folder / run_folder.CONFIG, text)
+            if at_once:
+                run.ledger.write_at_once()
             run.ledger.append(header_draft(header, run_id))
         return run
 
@@ -232,8 +242,11 @@ class WritableRun(Run):
         """Remove the run when it is closed: it has no result and no call that is of use."""
         self._is_discarded = True
 
-    def plan_drafts(self, task: Task, plan: Plan) -> list[Draft]:
-        """Return the record of a task's plan, after those of its survey and decision unless these are stored."""
+    def plan_drafts(self, task: Task, plan: Plan, number: int | None = None) -> list[Draft]:
+        """Return the record of a task's plan, after those of its survey and decision unless these are stored.
+
+        `number` is that of the task in the whole file, which a shard stores.
+        """
         drafts: list[Draft] = []
         body: Body = {}
         for kind, part in (("survey", plan.survey.outline), ("decision", plan.decision)):
@@ -241,6 +254,8 @@ class WritableRun(Run):
             if part.digest not in self._parts and self.ledger.find(kind, part.digest) is None:
                 drafts.append(Draft(kind, part.digest, part.model_dump(mode="json")))
             self._parts.add(part.digest)
+        if number is not None:
+            body["number"] = number
         if plan.calls:
             body["calls"] = [call.model_dump(mode="json") for call in plan.calls]
         return [*drafts, Draft("task", task.id, body, [task_text(task, plan)])]

@@ -4,6 +4,7 @@ from jurygraph.sources.config import line_of_key as line_of_key
 from jurygraph.sources.config import parse_config as parse_config
 from jurygraph.sources.config import read_config as read_config
 from jurygraph.sources.files import FileDigest as FileDigest
+from jurygraph.sources.shards import Shard as Shard
 from jurygraph.sources.task_tables import TableColumns as TableColumns
 from jurygraph.sources.tasks import TaskSource as TaskSource
 from jurygraph.sources.tasks import open_tasks as open_tasks

@@ -27,6 +27,7 @@ from jurygraph.sources.files import (
     require_temporary_space,
     reread_line,
 )
+from jurygraph.sources.shards import Shard
 from jurygraph.sources.task_tables import (
     TableColumns,
     check_table_files,
@@ -41,9 +42,10 @@ from jurygraph.sources.task_tables import (
 class _TaskPlace:
     """The line of a task, the number of its responses, and their places in a file of their own.
 
-    `pair` is its content, if that is kept in memory.
+    `number` counts the tasks of the file, from 0. `pair` is its content, if that is kept in memory.
     """
 
+    number: int
     line: int
     span: ByteRange
     responses: int
@@ -171,7 +173,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
 
     `tasks_file`, `responses_file` and `edges_file` are the digests of the source files, which stay open until `close`;
     `columns` are those of a table, whose digest is that of the tasks. `graphs` is the number of tasks with a line in
-    the `edges` file.
+    the `edges` file. With a `shard`, the whole files are validated, and the other tasks are left out.
     """
 
     def __init__(
@@ -183,10 +185,12 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         columns: TableColumns | None,
         folder: Path | None,
         defaults: TaskDefaults,
+        shard: Shard | None = None,
     ) -> None:
         """Open the files, and validate every line; tasks may name files below `folder`."""
         self._folder = folder
         self._defaults = defaults
+        self.shard = shard
         with ExitStack() as resources, require_temporary_space():
             enter = resources.enter_context
             self._responses: TextFile | None
@@ -210,7 +214,12 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             self._index: dict[str, _TaskPlace] = {}
             self._response_lines: dict[str, int] = {}
             self._validate()
-            self._ordered = list(self._index.values())
+            self._all = list(self._index.values())
+            self._ordered = self._all
+            if shard is not None:
+                self._ordered = [
+                    entry for name, entry in self._index.items() if shard.has_task(name)
+                ]
             self._resources = resources.pop_all()
 
     def _validate(self) -> None:
@@ -239,7 +248,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         if task.id in self._index:
             yield _repeated_id("task", task.id, self._index[task.id].line, ("id",))
         span = line.place
-        entry = _TaskPlace(line.number, span, len(task.responses))
+        entry = _TaskPlace(len(self._index), line.number, span, len(task.responses))
         self._index[task.id] = entry
         if self._responses is None and span.offset + span.length <= _MAX_KEPT:
             entry.pair = task.split()
@@ -286,6 +295,14 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         counted = [entry.responses for entry in self._entries(start, stop, skipped)]
         return len(counted), sum(counted)
 
+    def file_extent(self) -> tuple[int, int]:
+        """Count all tasks of the file, those of other shards too, and the responses to them."""
+        return len(self._all), sum(entry.responses for entry in self._all)
+
+    def count_first(self, limit: int) -> int:
+        """Return how many of the first tasks of the file, up to `limit`, are in the shard."""
+        return sum(entry.number < limit for entry in self._ordered)
+
     def _entries(
         self, start: int, stop: int | None, skipped: Collection[int]
     ) -> Iterator[_TaskPlace]:
@@ -300,7 +317,14 @@ class TaskSource(AbstractContextManager["TaskSource"]):
 
         Raises `InputError` if a file was changed since it was validated, or if a reviewed graph does not fit its task.
         """
-        for entry in self._entries(start, stop, skipped):
+        return self._read(self._entries(start, stop, skipped))
+
+    def file_pairs(self) -> Iterator[Pair]:
+        """Yield all tasks of the file, those of other shards too, as `pairs` does."""
+        return self._read(self._all)
+
+    def _read(self, entries: Iterable[_TaskPlace]) -> Iterator[Pair]:
+        for entry in entries:
             if entry.pair is None:
                 task, responses = reread_line(self._tasks, entry.span, TaskLine).split()
             else:
@@ -322,9 +346,9 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         entry = self._index.get(task_id)
         return None if entry is None else f"{self._tasks.unit} {entry.line}"
 
-    def line_of(self, task_id: str) -> int:
-        """Return the number of a task's line in its file, from 1."""
-        return self._index[task_id].line
+    def number_of(self, task_id: str) -> int:
+        """Return the number of a task in its whole file, from 0."""
+        return self._index[task_id].number
 
     def close(self) -> None:
         self._resources.close()
@@ -360,12 +384,13 @@ def open_tasks(
     columns: TableColumns | None = None,
     allow_files_outside: bool = False,
     defaults: TaskDefaults = NO_TASK_DEFAULTS,
+    shard: Shard | None = None,
 ) -> TaskSource:
     """Read files as `read_tasks` does, but of any size: every line is validated here, and read again when needed.
 
     A file whose first line is `{"messages": […]}` is read as a table of conversations (see `TableColumns`).
     `edges` names a TASKS file whose rubric graphs are used. A task gets the `defaults` for parts that it lacks; their
-    table files must be below the same folder.
+    table files must be below the same folder. With a `shard`, the tasks of the others are left out.
     """
     if edges is not None and str(edges) == "-":
         raise InputError("reviewed graphs are read from a file; name it")
@@ -386,7 +411,9 @@ def open_tasks(
     outside = check_table_files(defaults.facts, folder)
     if outside is not None:
         raise ConfigError(f"task_defaults.{outside.field}: {outside}")
-    return TaskSource(path, responses, edges, columns=columns, folder=folder, defaults=defaults)
+    return TaskSource(
+        path, responses, edges, columns=columns, folder=folder, defaults=defaults, shard=shard
+    )
 
 
 def _repeated_id(kind: str, name: str, earlier: int, path: FieldPath) -> Problem:

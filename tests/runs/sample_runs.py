@@ -23,7 +23,7 @@ from jurygraph.runs.workflows.scoring_job import ScoringJob, StopSwitch
 from jurygraph.runs.workflows.stored_work import StoredWork
 from jurygraph.runs.workflows.totals import RunTotals
 from jurygraph.schema import Trace
-from jurygraph.sources import open_tasks
+from jurygraph.sources import Shard, open_tasks
 from jurygraph.sources.tasks import open_profiles
 from tests.graphs.scripted import ScriptedEvaluator
 
@@ -161,6 +161,7 @@ def score(
     limit: int | None = None,
     branch: Path | None = None,
     stop_after: int | None = None,
+    shard: Shard | None = None,
 ) -> ScoredWork:
     """Score a file of tasks into a run; `stop_after` interrupts it after that number of groups."""
 
@@ -171,7 +172,7 @@ def score(
             raise KeyboardInterrupt
 
     groups = 0
-    with scored_session(folder, tasks, config, branch, limit, report=report) as scored:
+    with scored_session(folder, tasks, config, branch, limit, shard=shard, report=report) as scored:
         return scored
 
 
@@ -183,12 +184,13 @@ def open_job(
     branch: Path | None = None,
     limit: int | None = None,
     profiles: Path | None = None,
+    shard: Shard | None = None,
     **limits: Any,
 ) -> Iterator[tuple[ScoringJob, StoredWork]]:
     """Open a file of tasks and the run in a folder; `limits` are those of the jury."""
     with (
         jg.Jury.from_config(config, **limits) as jury,
-        open_tasks(tasks, defaults=jury.config.task_defaults) as source,
+        open_tasks(tasks, defaults=jury.config.task_defaults, shard=shard) as source,
         open_profiles(profiles, source) as by_hand,
         open_reused_run(branch, jury) as reused,
     ):
@@ -211,7 +213,7 @@ async def plan_and_score(
     job: ScoringJob, stored: StoredWork, report: Callable[[int], None] = lambda count: None
 ) -> RunTotals:
     """Score what is left of a job, as `jurygraph score` does."""
-    totals = RunTotals(job, stored.run)
+    totals = RunTotals(job.jury, job.source.number_of, stored.run)
     if not stored.is_finished:
         scoring = await plan(job, stored, totals)
         await scoring.score(report)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -42,7 +42,13 @@ from jurygraph.cli.render.summary import (
     result_lines,
 )
 from jurygraph.cli.render.text import print_message, print_report
-from jurygraph.cli.scoring import ScoreOptions, forecast_remaining, open_job, score_remaining
+from jurygraph.cli.scoring import (
+    ScoredWork,
+    ScoreOptions,
+    forecast_remaining,
+    open_job,
+    score_tasks,
+)
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote, shorten
@@ -87,6 +93,22 @@ def score(
     model: ModelName = None,
     dry_run: DryRun = False,
     limit: Annotated[int | None, option("N", "Score the first N tasks.", min=1)] = None,
+    shard: Annotated[
+        str | None,
+        option("I/N", "Score share I of N of the tasks, with 1/N of the limits; see `merge`."),
+    ] = None,
+    processes: Annotated[
+        int | None, option("N", "Score in N processes of this machine.", min=1)
+    ] = None,
+    engine: Annotated[
+        Literal["ray"] | None, option(None, "Score on a cluster of Ray (extra `ray`).")
+    ] = None,
+    address: Annotated[
+        str | None, option("A", "Address of the cluster.", show_default="one on this machine")
+    ] = None,
+    shards: Annotated[
+        int | None, option("N", "Tasks of Ray.", show_default="its cores", min=1)
+    ] = None,
     branch: Annotated[Path | None, option("OLD", "Reuse unchanged verdicts of run OLD.")] = None,
     rewards_from: RewardsFrom = None,
     max_cost: MaxCost = None,
@@ -108,6 +130,11 @@ def score(
     With --rewards-from the run is an evaluation, like `purpose` in the config: a judge that gave the training rewards
     is refused, unless `purpose.same_judge` is `allow`.
 
+    --processes N scores N shards at once, in processes of their own, and merges them into RUN: the rewards are those of
+    one process. --engine ray does so on a cluster whose machines share the folders of TASKS and RUN. --shard I/N scores
+    one of N shards into a run of its own, for a batch system; `jurygraph merge` makes one run of them. Limits and rates
+    are divided by N.
+
     --gate takes conditions on the counts responses, failed and degraded, on mean, and on the shares coverage,
     error_rate and unsupported, joined by `,` or `and`. Failed rewards do not pass without a condition on `failed`.
 
@@ -123,6 +150,8 @@ def score(
         jurygraph score answers.csv --prompt-column question --response-column answer --out run
         jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run --gate "mean>=0.8, failed<=2"
     """
+    from jurygraph.sources import Shard
+
     columns = choose_columns(
         prompt=prompt_column,
         response=response_column,
@@ -144,6 +173,11 @@ def score(
         edges_from=edges_from,
         model=model,
         limit=limit,
+        processes=processes,
+        engine=engine,
+        address=address,
+        shards=shards,
+        shard=None if shard is None else Shard.parse(shard),
         max_cost=max_cost,
         max_calls=max_calls,
         branch=branch,
@@ -168,39 +202,59 @@ def _choose_unused_folder(dry_run: bool) -> Path:
 
 
 def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> ExitCode:
-    import asyncio
-
-    from jurygraph.concurrency import new_event_loop
-    from jurygraph.runs.reports.bill import count_requests
     from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
     from jurygraph.runs.reports.summary import GATE_NAMES
 
     thresholds = parse_gate(gate, GATE_NAMES, _GATE_EXAMPLE)
-    runner = asyncio.Runner(loop_factory=new_event_loop)
-    with redirect_stdout_to_stderr(), open_job(options) as opened, runner:
-        if options.dry_run:
-            work = forecast_remaining(opened, runner)
-        else:
-            score_remaining(opened, runner)
-        jury = opened.job.jury
-        summary = opened.totals.summary
-        possible_rewards = opened.totals.possible_rewards
-        requests = count_requests(jury)
-        task_count = opened.job.task_count
+    _refuse_engines(options)
     if options.dry_run:
-        print_forecast(work.forecast, work.tasks_needing_model, as_json)
-        return ExitCode.DONE
+        return _forecast(options, as_json)
+    with redirect_stdout_to_stderr():
+        work = _score_or_merge(options)
+    summary = work.totals.summary
+    possible_rewards = work.totals.possible_rewards
     possible = possible_reward_line(possible_rewards.limits(), possible_rewards.has_more)
-    _print_result(options, summary, requests, task_count, possible, as_json)
-    code = _exit_code(options, summary, jury)
+    _print_result(options, summary, work.requests, work.task_count, possible, as_json)
+    code = _exit_code(options, summary, work.jury)
     if thresholds and code in (ExitCode.DONE, ExitCode.SOME_FAILED):
         missed = failed_thresholds(thresholds, summary.figures)
         print_missed_conditions(missed)
         decides_on_failed = any(threshold.name == "failed" for threshold in thresholds)
         are_too_many = summary.failed > 0 and not decides_on_failed
         code = ExitCode.SOME_FAILED if missed or are_too_many else ExitCode.DONE
-    print_unsupported(summary, jury.config.safety.evidence)
+    print_unsupported(summary, work.jury.config.safety.evidence)
     return code
+
+
+def _forecast(options: ScoreOptions, as_json: bool) -> ExitCode:
+    import asyncio
+
+    from jurygraph.concurrency import new_event_loop
+
+    runner = asyncio.Runner(loop_factory=new_event_loop)
+    with redirect_stdout_to_stderr(), open_job(options) as opened, runner:
+        work = forecast_remaining(opened, runner)
+    print_forecast(work.forecast, work.tasks_needing_model, as_json)
+    return ExitCode.DONE
+
+
+def _refuse_engines(options: ScoreOptions) -> None:
+    """Raise `InputError` for options that do not go together."""
+    if options.engine is None and (options.address or options.shards):
+        raise InputError("--address and --shards: are of --engine ray; use --processes N")
+    if options.engine is not None and options.processes is not None:
+        raise InputError("--processes: is of this machine; leave it out, or leave out --engine")
+
+
+def _score_or_merge(options: ScoreOptions) -> ScoredWork:
+    """Score in this process, or in shards that are merged where that is asked for and not done yet."""
+    from jurygraph.cli.sharded_scoring import is_merged, refuse_begun_shards, score_in_shards
+
+    if not options.is_sharded:
+        refuse_begun_shards(options)
+    elif not is_merged(options):
+        return score_in_shards(options)
+    return score_tasks(options)
 
 
 _GATE_EXAMPLE = '"mean>=0.8, failed<=2"'

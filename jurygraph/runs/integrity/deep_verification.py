@@ -175,6 +175,7 @@ class _Verifier:
         self._unanswered = frozenset(call.id for call in calls if call.fault is not None)
         external = self._external_material(stored)
         self._calls.hidden = self._unanswered
+        self._calls.last_record = group.seq
         results = ReusedResults(recalled, external)
         traces = await self._jury.ascore(task, responses, plan, results, self._calls)
         if traces[0].group != stored[0].group:

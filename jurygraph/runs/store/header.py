@@ -15,7 +15,7 @@ from jurygraph.runs.store.ledger import Draft, Ledger
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
 from jurygraph.schema.frozen_model import Count
-from jurygraph.sources import FileDigest, TableColumns
+from jurygraph.sources import FileDigest, Shard, TableColumns
 
 
 class Extent(FrozenModel):
@@ -64,7 +64,9 @@ class Header(FrozenModel):
     rubrics. `columns` are those of a table that gave tasks and responses. `base` is the run whose verdicts a re-scored
     run refers to, `branch` the run from which verdicts were carried over. `config_file` is the SHA-256 of config.yaml.
     `model` identifies the model behind the config's: None with model none; `models` those behind the config's `models`.
-    `domain` is the domain that an annotator's prompt describes, with the version of its text.
+    A run of one `shard` of the tasks has their extent as `extent`, and that of the whole file as `file_extent`.
+    `merged` are the shards that a run was merged from. `domain` is the domain that an annotator's prompt describes,
+    with the version of its text.
     """
 
     jurygraph: str = Field(default_factory=lambda: version("jurygraph"))
@@ -85,6 +87,9 @@ class Header(FrozenModel):
     extent: Extent = Extent()
     base: Origin | None = None
     branch: Origin | None = None
+    shard: Shard | None = None
+    file_extent: Extent | None = None
+    merged: tuple[Origin, ...] = ()
 
     @property
     def is_open_ended(self) -> bool:
@@ -93,6 +98,11 @@ class Header(FrozenModel):
     @property
     def identities(self) -> list[ModelIdentity]:
         return [*(() if self.model is None else (self.model,)), *self.models.values()]
+
+    def without_shard(self) -> "Header":
+        """Return the header of a run of all shards, of which this is one."""
+        extent = self.extent if self.file_extent is None else self.file_extent
+        return self.model_copy(update={"shard": None, "file_extent": None, "extent": extent})
 
     def identity_of(self, judge: str | None) -> ModelIdentity | None:
         """Return the identity of one of `models`, or for None of the `model`."""
@@ -111,6 +121,8 @@ _FILES = {
 def differences(run: Header, current: Header) -> Iterator[str]:
     """Yield the differences between a run and the current inputs, one sentence each."""
     yield from _file_differences(run, current)
+    if run.shard != current.shard:
+        yield f"{_describe_shard(run)} in the run and {_describe_shard(current)} here"
     settings_in_run = _judging_settings(run.config)
     settings = _judging_settings(current.config)
     for key, in_run, value in changes(settings_in_run, settings):
@@ -128,6 +140,10 @@ def differences(run: Header, current: Header) -> Iterator[str]:
     if (run.branch and run.branch.run) != (current.branch and current.branch.run):
         branched = f"the run was branched {_describe_branch(run)}"
         yield f"{branched}, and this one would be branched {_describe_branch(current)}"
+
+
+def _describe_shard(header: Header) -> str:
+    return "no --shard is set" if header.shard is None else f"--shard is {header.shard}"
 
 
 def _describe_branch(header: Header) -> str:

@@ -77,19 +77,22 @@ class JoinedLedger(Ledger):
             for record in ledger.verified_records(before + 1, final):
                 yield _renumber(record, start)
 
-    def find(self, kind: str, key: str) -> Record | None:
+    def find(self, kind: str, key: str, up_to: int | None = None) -> Record | None:
         """Return the last record of a kind with this key; a close record only if every ledger has one."""
         if kind == "close" and any(ledger.find(kind, key) is None for ledger in self._ledgers):
             return None
-        return self._last(ledger.find(kind, key) for ledger in self._ledgers)
+        found: Record | None = None
+        for start, ledger, _, final in self._parts(0, up_to):
+            record = ledger.find(kind, key, final)
+            found = found if record is None else _renumber(record, start)
+        return found
 
     def find_verified(self, kind: str, key: str) -> Record | None:
-        return self._last(ledger.find_verified(kind, key) for ledger in self._ledgers)
-
-    def _last(self, found: Iterator[Record | None]) -> Record | None:
-        pairs = zip(found, self._starts, strict=True)
-        renumbered = [_renumber(record, start) for record, start in pairs if record is not None]
-        return renumbered[-1] if renumbered else None
+        found: Record | None = None
+        for start, ledger in zip(self._starts, self._ledgers, strict=True):
+            record = ledger.find_verified(kind, key)
+            found = found if record is None else _renumber(record, start)
+        return found
 
     def find_all(self, kind: str, key: str) -> list[Record]:
         found: list[Record] = []

@@ -193,14 +193,36 @@ class Ledger:
             head = record.link
             records.append(record)
             texts += new_texts
+        return self._insert(records, texts)
+
+    def append_copies(self, copies: Iterable[tuple[Record, Iterable[Text]]]) -> int:
+        """Append records of another ledger with their texts, to the byte; only their numbers and links are new.
+
+        Times and salts are kept, so that no body changes: a body holds the commitments to salted texts, and no number
+        of a record.
+        """
+        records: list[Record] = []
+        texts: list[Text] = []
+        head = self.head
+        for seq, (record, record_texts) in enumerate(copies, start=self.count + 1):
+            _, kind, key, at, body, _ = record
+            head = link_of(head, seq, kind, key, at, body)
+            records.append(Record(seq, kind, key, at, body, head))
+            shift = (seq - record.seq) * MAX_TEXTS
+            texts += [Text(number + shift, salt, content) for number, salt, content in record_texts]
+        return self._insert(records, texts)
+
+    def _insert(self, records: Sequence[Record], texts: Sequence[Text]) -> int:
+        """Write records that follow the head, and their texts; return the number of the last."""
         with _translate_errors(self.path):
             if not self._connection.in_transaction:
                 self.make_durable()  # only now, so that reading leaves the file unchanged
                 self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", records)
             self._connection.executemany("INSERT INTO texts VALUES (?, ?, ?)", texts)
-        self.count = self.count + len(records)
-        self.head = head
+        if records:
+            self.count = records[-1].seq
+            self.head = records[-1].link
         return self.count
 
     def make_durable(self) -> None:
@@ -210,6 +232,15 @@ class Ledger:
         with _translate_errors(self.path):
             for setting in _DURABLE:
                 self._connection.execute(f"PRAGMA {setting}")
+        self._durable = True
+
+    def write_at_once(self) -> None:
+        """Prepare a new file to be filled in a single transaction, without the log that batches need.
+
+        Each page is then written once: with a log, all of it would be written twice, and take twice the space.
+        """
+        with _translate_errors(self.path):
+            self._connection.execute("PRAGMA synchronous = FULL")
         self._durable = True
 
     def commit(self) -> None:
@@ -330,17 +361,17 @@ class Ledger:
             problem = "differs from what was written, or does not follow the one before it"
             raise TraceMismatch(f"{self.path}, {record_label(record)}: {problem}")
 
-    def find(self, kind: str, key: str) -> Record | None:
-        """Return the last record of a kind with this key; None if there is none."""
-        rows = self._find_rows(_SELECT_LAST, kind, key)
+    def find(self, kind: str, key: str, up_to: int | None = None) -> Record | None:
+        """Return the last record of a kind with this key, up to the one numbered `up_to`; None if there is none."""
+        rows = self._find_rows(_SELECT_LAST, kind, key, up_to)
         return Record._make(rows[0]) if rows else None
 
-    def _find_rows(self, query: str, kind: str, key: str) -> list[Any]:
+    def _find_rows(self, query: str, kind: str, key: str, up_to: int | None = None) -> list[Any]:
         try:
             key.encode()
         except UnicodeEncodeError:
             return []  # a lone surrogate, which no key contains
-        return self._rows(query, kind, key, self.count)
+        return self._rows(query, kind, key, self.count if up_to is None else up_to)
 
     def find_all(self, kind: str, key: str) -> list[Record]:
         query = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq"
@@ -397,7 +428,14 @@ class Ledger:
 
         Raises `TraceMismatch` if a text does not match its commitment, or is missing and was not erased.
         """
-        contents: dict[int, dict[int, bytes]] = {seq: {} for seq in commitments}
+        return {
+            seq: {text.id % MAX_TEXTS: text.content for text in texts}
+            for seq, texts in self.salted_texts(commitments).items()
+        }
+
+    def salted_texts(self, commitments: Mapping[int, Sequence[str]]) -> dict[int, list[Text]]:
+        """Return the texts that `texts` returns, with their salts, in order; it raises what `texts` does."""
+        found: dict[int, list[Text]] = {seq: [] for seq in commitments}
         stored = {text.id: text for text in self.stored_texts(min(commitments), max(commitments))}
         for seq, expected in commitments.items():
             for index, digest in enumerate(expected):
@@ -413,11 +451,11 @@ class Ledger:
                 elif commitment(text.salt, text.content) != digest:
                     problem = "differs from what was written"
                 else:
-                    contents[seq][index] = text.content
+                    found[seq].append(text)
                 if problem is not None:
                     label = record_label(self.record_at(seq))
                     raise TraceMismatch(f"{self.path}, text {number} of {label}: {problem}")
-        return contents
+        return found
 
     def texts_of(self, record: Record) -> dict[int, bytes]:
         """Return the texts of a record by place, as `texts` does."""

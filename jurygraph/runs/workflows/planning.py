@@ -114,13 +114,18 @@ class JobPlanning:
         with self.job.locate_errors(started):
             async for plan in self.job.jury.aprepare_many(self._start_tasks(run, started), sink):
                 task = started.popleft()
-                run.ledger.append(*run.plan_drafts(task, plan))
+                run.ledger.append(*run.plan_drafts(task, plan, self._number_in_file(task)))
                 planned.add(task, plan)
                 self.totals.add_calls(run, plan.calls)
                 report(1)
         self.switch.raise_if_cut_short()
         run.ledger.commit()
         return planned
+
+    def _number_in_file(self, task: Task) -> int | None:
+        """Return the number by which `merge` orders the tasks of shards; a run of the whole file needs none."""
+        source = self.job.source
+        return None if source.shard is None else source.number_of(task.id)
 
     def _start_tasks(
         self, run: WritableRun, started: deque[Task]

@@ -205,6 +205,9 @@ def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) 
             "extent": extent,
             "base": base,
             "branch": None,
+            "shard": None,
+            "file_extent": None,
+            "merged": (),
         }
     )
 

@@ -38,7 +38,7 @@ class ScoringJob:
 
     @property
     def task_count(self) -> int:
-        """The number of tasks in the file, whatever the limit."""
+        """The number of tasks in the file, or in its shard, whatever the limit."""
         return self.source.extent()[0]
 
     def profile_line(self, task: Task) -> ProfilesLine | None:
@@ -69,7 +69,7 @@ class ScoringJob:
         names = self.jury.config.weights.fixed.keys()
         found = set[str]()
         if any(evaluator.audience == "stakeholder" for evaluator in self.jury.evaluators.values()):
-            pairs = self.source.pairs()
+            pairs = self.source.file_pairs()  # a shard may have none with that stakeholder
             while not names <= found:  # most files need not be read to their end
                 pair = next(pairs, None)
                 if pair is None:

@@ -86,6 +86,10 @@ class StoredWork(AbstractContextManager["StoredWork"]):
         job = self._job
         source = job.source
         tasks, responses = source.extent()
+        file_extent = None
+        if source.shard is not None:
+            file_tasks, file_responses = source.file_extent()
+            file_extent = Extent(tasks=file_tasks, responses=file_responses)
         profiles = None if job.profiles is None else job.profiles.file_digest
         branch = None if job.branch is None else job.branch.run.origin(job.folder)
         return build_header(
@@ -98,6 +102,8 @@ class StoredWork(AbstractContextManager["StoredWork"]):
             columns=source.columns,
             extent=Extent(tasks=tasks, responses=responses),
             branch=branch,
+            shard=source.shard,
+            file_extent=file_extent,
         )
 
     def remaining_pairs(self) -> Iterator[tuple[Task, tuple[Response, ...]]]:

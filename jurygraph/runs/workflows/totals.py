@@ -1,18 +1,18 @@
 """Sum up a run while it is scored: what was stored before, and each group that comes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
 
 from jurygraph.decision.decide import GroupVerdicts, PossibleRewards
 from jurygraph.graphs.groups import Group
+from jurygraph.jury import Jury
 from jurygraph.runs.outline import group_verdicts, read_groups
 from jurygraph.runs.reports.bill import ReplySource
 from jurygraph.runs.reports.summary import ReadTexts, Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Draft
 from jurygraph.runs.store.packing import skipped_questions
-from jurygraph.runs.workflows.scoring_job import ScoringJob
 from jurygraph.schema import Call, Plan, Trace
 
 _MAX_PLANS = 100
@@ -25,12 +25,12 @@ class RunTotals:
     `possible_rewards` has the first 100 plans where there are more.
     """
 
-    def __init__(self, job: ScoringJob, stored: Run | None) -> None:
-        """Count what is stored, if there is a run."""
+    def __init__(self, jury: Jury, number_of: Callable[[str], int], stored: Run | None) -> None:
+        """Count what is stored, if there is a run; `number_of` returns numbers of tasks, in the order of their file."""
         self.summary = Summary()
-        self.possible_rewards = PossibleRewards(job.jury.combiners, _MAX_PLANS)
-        self._gateways = job.jury.gateways
-        self._source = job.source
+        self.possible_rewards = PossibleRewards(jury.combiners, _MAX_PLANS)
+        self._gateways = jury.gateways
+        self._number_of = number_of
         if stored is not None:
             self.add_calls(stored, stored.planning_calls())
             self._add_stored_groups(stored)
@@ -39,7 +39,7 @@ class RunTotals:
         for group in read_groups(run):
             task = group.record.key
             read_verdicts = partial(group_verdicts, run, group, run.decision(group.decision))
-            self.possible_rewards.add(self._source.line_of(task), group.plan, read_verdicts)
+            self.possible_rewards.add(self._number_of(task), group.plan, read_verdicts)
             questions = run.source.survey_outline(group.survey).questions
             for trace in group.traces:
                 name = trace.response_id
@@ -57,7 +57,7 @@ class RunTotals:
         skipped = frozenset(skipped_questions(draft.body) for draft in drafts)
         key = plan.survey.outline.digest, plan.decision.digest, skipped
         self.possible_rewards.add(
-            self._source.line_of(plan.task_id), key, partial(_group_verdicts, plan, traces)
+            self._number_of(plan.task_id), key, partial(_group_verdicts, plan, traces)
         )
         questions = plan.survey.questions
         components = [spec.name for spec in plan.decision.specs]

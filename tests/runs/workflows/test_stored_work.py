@@ -92,7 +92,9 @@ def test_of_two_concurrent_sessions_one_creates_the_run(
         open_job(tmp_path / "run", tasks) as first,
         open_job(tmp_path / "run", tasks) as second,
     ):
-        scoring = asyncio.run(plan(*first, RunTotals(first[0], None)))
+        scoring = asyncio.run(
+            plan(*first, RunTotals(first[0].jury, first[0].source.number_of, None))
+        )
         with pytest.raises(InputError, match="is being written by process"):
             asyncio.run(plan_and_score(*second))
         asyncio.run(scoring.score(lambda count: None))

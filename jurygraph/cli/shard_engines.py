@@ -1,0 +1,222 @@
+"""Run the shards of a command: as processes of this machine, or as tasks of Ray on many machines.
+
+A shard is the command `jurygraph score --shard I/N` in a folder of its own, which resumes by itself. So an engine
+starts commands and tells how they ended; nothing else passes between them and this process.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from jurygraph.cli.streams import ExitCode
+from jurygraph.errors import InputError
+
+_SECONDS_TO_STOP = 12.0
+"""A command that was interrupted ends within 8 seconds by itself."""
+_CLUSTER_ATTEMPTS = 2
+_CLUSTER_SECONDS = 150.0
+"""Time for both attempts; Ray's own limit on one is a minute, and a start that hangs has none."""
+_RETRIES = 3
+_LONGEST_FOLDER = 60
+"""Ray puts sockets into its folder, whose paths may have 107 bytes."""
+
+
+class ShardCommand(NamedTuple):
+    """A command, and the files that get its output and its messages."""
+
+    arguments: Sequence[str]
+    output: Path
+    messages: Path
+
+
+class Engine(Protocol):
+    """Runs commands, which are numbered from 0 in the order of `start`."""
+
+    def start(self, commands: Sequence[ShardCommand]) -> None: ...
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until a command ends, at most so many seconds; return whether any still runs."""
+
+    def interrupt(self) -> None:
+        """Let all commands end in good order, as Ctrl-C does, and wait for that."""
+
+    def close(self) -> None:
+        """End whatever still runs."""
+
+    def codes(self) -> Mapping[int, int]:
+        """Return the exit code of each command that has ended; one that was killed has a negative one."""
+
+
+def _start_process(command: ShardCommand, folder: str | None = None) -> subprocess.Popen[bytes]:
+    """Start a command that ends when this process does, in a group of its own, which Ctrl-C does not reach."""
+    arguments = [sys.executable, "-m", "jurygraph.cli.shard_worker", *command.arguments]
+    with command.output.open("wb") as output, command.messages.open("wb") as messages:
+        return subprocess.Popen(
+            arguments,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=messages,
+            cwd=folder,
+            process_group=0,
+        )
+
+
+def _interrupt(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        process.send_signal(signal.SIGINT)
+    for process in processes:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_SECONDS_TO_STOP)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None, "it is the pipe that tells of this process"
+    process.stdin.close()
+    process.kill()
+    process.wait()
+
+
+class LocalProcesses:
+    """Runs each command in a process of this machine, all at once."""
+
+    def __init__(self) -> None:
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, commands: Sequence[ShardCommand]) -> None:
+        for command in commands:
+            self._processes.append(_start_process(command))
+
+    def wait(self, seconds: float) -> bool:
+        running = [process for process in self._processes if process.poll() is None]
+        if running:
+            with suppress(subprocess.TimeoutExpired):
+                running[0].wait(seconds)
+        return bool(running)
+
+    def interrupt(self) -> None:
+        _interrupt([process for process in self._processes if process.poll() is None])
+
+    def close(self) -> None:
+        for process in self._processes:
+            _end(process)
+
+    def codes(self) -> Mapping[int, int]:
+        ended = ((number, process.poll()) for number, process in enumerate(self._processes))
+        return {number: code for number, code in ended if code is not None}
+
+
+def run_command(arguments: Sequence[str], output: str, messages: str, folder: str) -> int:
+    """Run a command in a worker of Ray, and return its exit code. Cancelled, it ends in good order."""
+    process = _start_process(ShardCommand(arguments, Path(output), Path(messages)), folder)
+    try:
+        return process.wait()
+    except BaseException:
+        _interrupt([process])
+        raise
+    finally:
+        _end(process)
+
+
+class RayTasks:
+    """Runs each command as a task of Ray, on the machines of a cluster that share the folders of this one.
+
+    A task whose worker or machine is lost is repeated elsewhere, where its run resumes; but none is with `has_limits`,
+    because a repeated command would have the whole of its limits again.
+    """
+
+    def __init__(self, address: str | None, has_limits: bool) -> None:
+        """Connect to the cluster at an address, or start one on this machine. Raises `InputError` if that fails."""
+        try:
+            import ray
+        except ImportError:
+            hint = "install it: pip install 'jurygraph[ray]'"
+            raise InputError(f"--engine ray: Ray is not installed; {hint}") from None
+        self._ray: Any = ray
+        self._retries = 0 if has_limits else _RETRIES
+        self._tasks: list[Any] = []
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._connect(address)
+
+    @property
+    def cores(self) -> int:
+        return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    def _connect(self, address: str | None) -> None:
+        settings: dict[str, Any] = {"address": address}
+        if address is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="jg", dir=_short_folder())
+            settings = {"address": "local", "_temp_dir": self._folder.name}
+            settings["include_dashboard"] = False
+        problem = ""
+        # A machine that is too busy may start half a cluster and wait for the rest: then nothing else ends the command.
+        watchdog = threading.Timer(_CLUSTER_SECONDS, _give_up)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            for _ in range(_CLUSTER_ATTEMPTS):
+                try:
+                    self._ray.init(log_to_driver=False, logging_level="error", **settings)
+                    return
+                except Exception as error:  # noqa: BLE001 - whatever Ray raises, there is no cluster
+                    problem = f"{type(error).__name__}: {error}".splitlines()[0]
+                    self._ray.shutdown()
+        finally:
+            watchdog.cancel()
+        where = "start a cluster on this machine" if address is None else f"connect to {address}"
+        self.close()
+        hint = "look after the cluster, or use --processes N"
+        raise InputError(f"--engine ray: Ray cannot {where} ({problem}); {hint}")
+
+    def start(self, commands: Sequence[ShardCommand]) -> None:
+        run = self._ray.remote(num_cpus=1, max_retries=self._retries)(run_command)
+        folder = os.getcwd()
+        for command in commands:
+            output = str(command.output.absolute())
+            messages = str(command.messages.absolute())
+            task = run.remote(list(command.arguments), output, messages, folder)
+            self._tasks.append(task)
+
+    def wait(self, seconds: float) -> bool:
+        _, running = self._ray.wait(self._tasks, num_returns=len(self._tasks), timeout=seconds)
+        return bool(running)
+
+    def interrupt(self) -> None:
+        for task in self._tasks:
+            self._ray.cancel(task)
+        self._ray.wait(self._tasks, num_returns=len(self._tasks), timeout=_SECONDS_TO_STOP)
+
+    def close(self) -> None:
+        self._ray.shutdown()
+        if self._folder is not None:
+            with suppress(OSError):  # a process of the cluster may still write its log
+                self._folder.cleanup()
+
+    def codes(self) -> Mapping[int, int]:
+        codes: dict[int, int] = {}
+        for number, task in enumerate(self._tasks):
+            ended, _ = self._ray.wait([task], timeout=0)
+            if ended:
+                try:
+                    codes[number] = self._ray.get(task)
+                except self._ray.exceptions.RayError:
+                    codes[number] = -signal.SIGKILL  # its worker was lost, each time
+        return codes
+
+
+def _short_folder() -> str:
+    """Return a folder for temporary files whose path is short enough for Ray."""
+    folder = tempfile.gettempdir()
+    return folder if len(folder) < _LONGEST_FOLDER - len("/jg12345678") else "/tmp"
+
+
+def _give_up() -> None:
+    line = "error: --engine ray: Ray did not start within 150 s; use --processes N, or a less busy machine\n"
+    os.write(2, line.encode())
+    os._exit(ExitCode.WRONG_INPUT)
