@@ -216,7 +216,7 @@ def _as_evaluation(runs: Sequence[Path], config: "Config") -> "Config":
 
 
 class ScoredWork(NamedTuple):
-    """What a command has scored: the jury and the totals of its run, the requests sent, and the tasks of the file."""
+    """The work of a command: the jury and the totals of its run, the requests sent, and the tasks of the file."""
 
     jury: "Jury"
     totals: "RunTotals"

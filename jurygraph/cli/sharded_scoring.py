@@ -177,7 +177,7 @@ def _open_begun(folder: Path) -> "Run | None":
 
 
 class _Progress(NamedTuple):
-    """What the shards have recorded, and the responses in the whole file: 0 until a shard has counted them."""
+    """Counts of the records of the shards; `responses` are those of the file, 0 until a shard has counted them."""
 
     scored: int = 0
     calls: int = 0
