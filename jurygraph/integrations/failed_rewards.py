@@ -125,15 +125,18 @@ class OutageGuard:
         self._most = most
         self._in_a_row = 0
 
-    def observe(self, rewards: Sequence[float | None]) -> None:
-        """Take in a group's rewards before failed ones are filled in. Raises `NoRewardError` for one too many."""
+    def observe(self, rewards: Sequence[float | None], why: str = "") -> None:
+        """Take in a group's rewards before failed ones are filled in. Raises `NoRewardError` for one too many.
+
+        `why` follows the problem in its message.
+        """
         if any(reward is not None for reward in rewards):
             self._in_a_row = 0
             return
         self._in_a_row += 1
         if self._in_a_row >= self._most:
             problem = (
-                f"{self._in_a_row} groups in a row got no reward at all: the judge does not work"
+                f"{self._in_a_row} groups in a row got no reward at all, the judge does not work{why}"
             )
             raise NoRewardError(
                 f"{problem}; `jurygraph doctor` tests it, and `show` says why, of what `record` stored"

@@ -5,6 +5,7 @@ jury's own event loop, because some trainers begin a new loop at every step, and
 """
 
 import asyncio
+import atexit
 import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -55,6 +56,9 @@ class LazyJury:
         with self._guard:
             if self._jury is None:
                 self._jury = Jury.from_config(self._config, record=self._record)
+                # A trainer that ends says nothing to its reward functions. This runs before the connections say that
+                # nobody closed them, because they registered earlier.
+                atexit.register(self.close)
             return self._jury
 
     async def score(self, groups: Sequence[Group]) -> list[list[Trace]]:
@@ -69,7 +73,10 @@ class LazyJury:
         return [traces async for traces in self.open().ascore_many(groups)]
 
     def close(self) -> None:
-        """Close the jury of this process; it is opened again when it is needed."""
+        """Close the jury of this process, as its end does, too; it is opened again when it is needed."""
+        atexit.unregister(self.close)
+        if self._process != os.getpid():
+            self._reset()  # after a fork, whose end must not close what the parent uses
         with self._guard:
             jury = self._jury
             self._jury = None

@@ -27,7 +27,8 @@ def settle_reward(jury: LazyJury, trace: Trace, failed: str | float) -> float:
     """Return the reward of a sample, or what a failed one becomes. Raises `NoRewardError` by the rule `raise`."""
     rule = read_single_rule(failed)
     rewards = [trace.reward.value]
-    jury.outages.observe(rewards)
-    (value,) = fill_failed(rewards, rule, why=describe_failures([trace])).values
+    why = describe_failures([trace])
+    jury.outages.observe(rewards, why)
+    (value,) = fill_failed(rewards, rule, why=why).values
     assert value is not None, "neither rule leaves a reward out"
     return value

@@ -25,6 +25,7 @@ from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import (
     FailedRule,
     FilledRewards,
+    describe_failures,
     fill_failed,
     read_failed_rule,
 )
@@ -155,6 +156,7 @@ class JuryScorer:
         self._guard = Lock()
         self._calls: list[_SharedCall] = []
         self._has_warned = False
+        self._has_warned_of_failure = False
 
     def __getstate__(self) -> dict[str, Any]:
         names = ("jury", "_columns", "_failed", "_group_size", "_others")
@@ -301,8 +303,10 @@ class JuryScorer:
         factors: list[float | None] = [None] * size
         for members, group in zip(batch.members, scored, strict=True):
             rewards = [trace.reward.value for trace in group]
-            self.jury.outages.observe(rewards)
-            filled = self._fill(rewards, batch)
+            why = describe_failures(group)
+            self._warn_of_failure(rewards, why)
+            self.jury.outages.observe(rewards, why)
+            filled = self._fill(rewards, batch, why)
             for index, trace, value in zip(members, group, filled.values, strict=True):
                 traces[index] = trace
                 values[index] = value
@@ -312,9 +316,19 @@ class JuryScorer:
         _log_columns(columns.get("log_extra"), all_traces, factors)
         return ScoredBatch(values, [trace.reward.value is not None for trace in all_traces])
 
-    def _fill(self, rewards: RewardValues, batch: "_Batch") -> FilledRewards:
+    def _warn_of_failure(self, rewards: RewardValues, why: str) -> None:
+        """Log the first failed rewards: what the trainer logs of later ones does not say why."""
+        failed = rewards.count(None)
+        if failed and not self._has_warned_of_failure:
+            self._has_warned_of_failure = True
+            log.warning(
+                "%d of the %d rewards of a group failed%s (said once; jury/failed has the share of all)",
+                *(failed, len(rewards), why),
+            )
+
+    def _fill(self, rewards: RewardValues, batch: "_Batch", why: str) -> FilledRewards:
         normalize = batch.trainer.normalize
-        filled = fill_failed(rewards, batch.rule, normalize=normalize or "std")
+        filled = fill_failed(rewards, batch.rule, normalize=normalize or "std", why=why)
         is_sum = batch.trainer.functions not in (None, 1)
         if filled.filled and (normalize is None or is_sum):
             return filled._replace(factor=None)  # it depends on other groups, or other functions

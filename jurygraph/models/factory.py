@@ -67,6 +67,7 @@ def open_gateway(
         config.tokens_per_minute,
         after=_NEVER if backend.slots else config.outage.after,
         wait=config.outage.wait,
+        first=config.outage.first,
     )
     retries = RetryPolicy(config.attempts)
     limits = RequestLimits(config.timeout, config.deadline, config.max_tokens, retries)

@@ -92,7 +92,8 @@ class Limiter:
     `after` consecutive faults that suggest an outage begin one. Then one turn at a time is granted as a probe, after
     0.5, 1, 2, … and at most 30 seconds, and the other requests wait. Any answer of the server ends the outage, and so
     does a new event loop. `wait` seconds after its begin, or once the server refused the key, the model or all first
-    requests, requests fail at once, except for an occasional probe.
+    requests, requests fail at once, except for an occasional probe. If it never answered, and there is no connection,
+    `first` replaces `wait`: a server that was not started, or a wrong URL, is no outage that ends by itself.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class Limiter:
         *,
         after: int = 8,
         wait: float = 300.0,
+        first: float = 5.0,
     ) -> None:
         self._window = concurrency
         self._max_window = concurrency
@@ -115,6 +117,8 @@ class Limiter:
         self._granted = 0
         self._failures_of_outage = after
         self._longest_outage = wait
+        self._longest_first_outage = min(first, wait)
+        self._has_answered = False
         self.outages = 0
         self._twins: WeakKeyDictionary[asyncio.AbstractEventLoop, Limiter] = WeakKeyDictionary()
         self._choice = threading.Lock()
@@ -133,8 +137,12 @@ class Limiter:
                 return self
             if loop not in self._twins:
                 twin = Limiter(
-                    self._max_window, after=self._failures_of_outage, wait=self._longest_outage
+                    self._max_window,
+                    after=self._failures_of_outage,
+                    wait=self._longest_outage,
+                    first=self._longest_first_outage,
                 )
+                twin._has_answered = self._has_answered
                 twin._requests = self._requests
                 twin._tokens = self._tokens
                 self._twins[loop] = twin
@@ -158,6 +166,7 @@ class Limiter:
 
     def _end_outage(self) -> None:
         self._is_away = False
+        self._was_never_there = False
         self._failures = 0
         self._since = 0.0
         self._problem = ""
@@ -307,6 +316,7 @@ class Limiter:
 
     def _note_answer(self, turn: LimiterTurn) -> None:
         """End an outage, except by an answer to a request that was sent before the server's refusal."""
+        self._has_answered = True
         if self._refusal is not None and not turn.is_probe:
             return
         if self._is_announced:
@@ -320,7 +330,11 @@ class Limiter:
         self._failures += 1
         if self._failures >= self._failures_of_outage:
             self._is_away = True
-            self._gives_up_at = _now() + self._longest_outage
+            self._was_never_there = fault.is_unsent and not self._has_answered
+            longest = self._longest_outage
+            if self._was_never_there:
+                longest = self._longest_first_outage
+            self._gives_up_at = _now() + longest
             self.outages += 1
             self._plan_probe(fault)
 
@@ -357,10 +371,10 @@ class Limiter:
     def _outage_fault(self) -> Fault:
         if self._refusal is not None:
             return Fault(self._refusal.kind, str(self._refusal))
-        return Fault(
-            "outage",
-            f"{self._describe_outage()}; check the server; calls.outage.wait sets the maximum wait",
-        )
+        hint = "check the server; calls.outage.wait sets the maximum wait"
+        if self._was_never_there:
+            hint = "is it started, and is its URL right? calls.outage.first sets the maximum wait"
+        return Fault("outage", f"{self._describe_outage()}; {hint}")
 
     def _describe_outage(self) -> str:
         return (

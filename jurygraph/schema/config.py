@@ -455,11 +455,13 @@ class OutageConfig(FrozenModel):
     """When requests wait for a model server that does not answer, and for how long.
 
     `after` is the number of failures in a row (no connection, no answer in time, 5xx) that count as an outage, `wait`
-    the seconds for which requests wait in one outage before they fail.
+    the seconds for which requests wait in one outage before they fail, and `first` those for a server that never
+    answered and takes no connection.
     """
 
     after: PositiveInt = 8
     wait: Positive = 300.0
+    first: Positive = 5.0
 
 
 class CallsConfig(FrozenModel):

@@ -168,7 +168,7 @@ class RewardService:
         self.counts.failed += rewards.count(None)
         guard = self._single_guard if len(rewards) == 1 else self._group_guard
         try:
-            guard.observe(rewards)
+            guard.observe(rewards, describe_failures(traces))
         except NoRewardError as error:
             self.outage = str(error)
             raise

@@ -66,6 +66,7 @@ _DECISIONS: Mapping[str, bool | None] = {
     "": None,
 }
 """How people write a decision in a cell."""
+TARGET_HINT = "write true or false, yes or no, or a number"
 NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
@@ -275,7 +276,7 @@ def read_models(
     file_columns = list(dict.fromkeys(chain.from_iterable(column_of)))
     for column in columns.values():
         if column not in file_columns:
-            raise missing_column_error(str(path), (column,), file_columns)
+            raise _missing_column(str(path), (column,), file_columns)
     used: dict[str, str] = {}
     used_columns: set[str] = set()
     for matches in column_of.values():
@@ -338,8 +339,20 @@ def _match_columns(
             if elsewhere:
                 column_of[name] = elsewhere[0]
                 continue
-            raise missing_column_error(location, candidates, present, options.get(name))
+            raise _missing_column(location, candidates, present, options.get(name))
     return column_of
+
+
+def _missing_column(
+    location: str, columns: Sequence[str], present: Sequence[str], option: str | None = None
+) -> InputError:
+    """Return the error that a column is missing; where several are named as one, say how to read them all."""
+    raters = [part.strip() for part in columns[0].split(",")]
+    if len(raters) > 1 and set(raters) <= set(present):
+        problem = f"{location}: has no column {quote(columns[0])}, but each of these as one"
+        command = f"jurygraph import wide … --rater-columns {','.join(raters)}"
+        return InputError(f"{problem}; name one, or make a label of each by `{command}`")
+    return missing_column_error(location, columns, present, option)
 
 
 def _to_model(
@@ -366,14 +379,14 @@ def _describe_target(problem: Problem, text: str) -> Problem:
     if DECIMAL_COMMA.fullmatch(text):
         described = f"is {quote(text)}, with a decimal comma"
         return replace(problem, problem=described, remedy=f"write {text.replace(',', '.')}")
-    return replace(problem, remedy="write true or false, yes or no, or a number")
+    return replace(problem, remedy=TARGET_HINT)
 
 
 def _parse_cells(fields: dict[str, Any], json_columns: Iterable[str]) -> None:
     """Parse numbers and JSON in the cells of a CSV file, and undo the escaping of exported tables in its texts."""
     for name in ("score", "target"):
         if isinstance(fields.get(name), str):
-            fields[name] = _parse_number(fields[name])
+            fields[name] = parse_target(fields[name])
     for name in json_columns:
         if name in fields:
             fields[name] = _parse_json(fields[name])
@@ -397,7 +410,7 @@ def _normalize(name: str, value: Any) -> Any:
     return "" if isinstance(value, str) and not value.strip() else value
 
 
-def _parse_number(text: str) -> float | bool | str | None:
+def parse_target(text: str) -> float | bool | str | None:
     """Return the value of a cell; a text that is no number and no decision remains, so that its field refuses it."""
     word = text.strip().casefold()
     if word in _DECISIONS:

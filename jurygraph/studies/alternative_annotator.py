@@ -85,11 +85,14 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
     size = int(tasks.max(initial=-1)) + 1
     p_values: dict[str, float] = {}
     compared = np.zeros(len(tasks), dtype=bool)
+    most_shared = 0
     wins = []
     sizes = []
     for number, name in enumerate(people.names):
         rows = is_shared & (people.persons == number)
-        if np.count_nonzero(rows) < LEAST_ITEMS:
+        shared = int(np.count_nonzero(rows))
+        most_shared = max(most_shared, shared)
+        if shared < LEAST_ITEMS:
             continue
         sizes.append(np.bincount(tasks[rows], minlength=size))
         wins.append(np.bincount(tasks[rows], judge_wins[rows], minlength=size))
@@ -98,12 +101,11 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
         compared |= rows
     items = len(np.unique(people.items[compared]))
     if len(p_values) < LEAST_PERSONS:
-        found = (
-            f"{len(p_values)} of {len(people.names)} persons share {LEAST_ITEMS} items with others"
-        )
-        return AlternativeAnnotator(
-            epsilon, items, why=f"{found}; it takes {LEAST_PERSONS} who do, by name"
-        )
+        need = f"it takes {LEAST_PERSONS} persons who share {LEAST_ITEMS} items with others"
+        found = "no label has the name of its reviewer"
+        if people.names:
+            found = f"{len(p_values)} of {len(people.names)} do, and the most is {most_shared} items"
+        return AlternativeAnnotator(epsilon, items, why=f"{need}, by name; {found}")
     adjusted = benjamini_yekutieli(list(p_values.values()))
     winning_rate = sum(p <= LEVEL for p in adjusted) / len(adjusted)
     advantage = as_interval(_mean_over_persons(np.array(wins), np.array(sizes)))

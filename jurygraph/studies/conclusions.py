@@ -61,7 +61,8 @@ def describe_agreement(
         return f"{subject} is further from people than guessing would be: {shown}."
     if side == 0:
         need = describe_need(cell, 0.0, count, noun)
-        return f"{subject} cannot be told apart from guessing: {shown}; {need}."
+        finding = f"{symbol} {_show(cell)}, but with {count} {noun} its interval contains 0"
+        return f"{subject}: {finding}, so that guessing is not ruled out; {need}."
     grade = compare_with_bound(cell, good)
     if grade == 1:
         return f"{subject} agrees with people well: {shown}."

@@ -15,7 +15,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
-from jurygraph.sources.ratings import FileRows, read_judged_labels
+from jurygraph.sources.ratings import TARGET_HINT, FileRows, parse_target, read_judged_labels
 from jurygraph.studies.judgements import (
     UNIT,
     Judge,
@@ -129,10 +129,11 @@ def read_labels(
             where = f"{run.run}: label {quote(name)} of response {quote(response)} is {quote(str(target))}"
             if target is None:
                 continue
-            if not isinstance(target, bool | int | float):
-                raise InputError(f"{where}; a target is a number, true or false")
+            value = parse_target(target) if isinstance(target, str) else target
+            if not isinstance(value, bool | int | float):
+                raise InputError(f"{where}; {TARGET_HINT}")
             label = JudgedLabel(
-                id=response, target=target if isinstance(target, bool) else float(target)
+                id=response, target=value if isinstance(value, bool) else float(value)
             )
             if by_response.setdefault(response, (f"response {response}", label))[1] != label:
                 raise InputError(

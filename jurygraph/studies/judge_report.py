@@ -30,7 +30,12 @@ from jurygraph.inference.corrected import (
 )
 from jurygraph.inference.sign_flips import holm, sign_flip_p
 from jurygraph.studies import symbols
-from jurygraph.studies.alternative_annotator import EPSILON, PersonLabels, compare_with_people
+from jurygraph.studies.alternative_annotator import (
+    EPSILON,
+    AlternativeAnnotator,
+    PersonLabels,
+    compare_with_people,
+)
 from jurygraph.studies.conclusions import MOST_SUBJECTS, conclude_judge
 from jurygraph.studies.judge import JudgedRow, JudgeStudy
 from jurygraph.studies.judgements import responses_of
@@ -221,6 +226,9 @@ def _length_of_rows(study: JudgeStudy) -> dict[str, str]:
 
 
 def _test_against_people(study: JudgeStudy, epsilon: float) -> Figures:
+    if study.is_ranked:
+        why = "labels and judge are on different scales, on which no label is near to another"
+        return AlternativeAnnotator(epsilon, 0, why=why).to_figures()
     rows = study.person_labels
     names, persons = np.unique([row.person for row in rows], return_inverse=True)
     people = PersonLabels(

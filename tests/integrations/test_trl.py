@@ -14,6 +14,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError, NoRewardError
+from jurygraph.integrations import lazy_jury
 from jurygraph.integrations.trl import JuryReward, read_trainer, reward_function, reward_functions
 from tests.command import run_command
 from tests.integrations.trainers import CONFIG, PAIRS, QUESTIONS, Trainer, texts
@@ -46,6 +47,29 @@ def test_every_version_of_trl_takes_it_for_asynchronous_and_it_pickles(
     assert sent.__name__ == sent.func.__name__
     assert call(function, ["2 + 2?"] * 4, texts(REWARDS)) == REWARDS
     assert call(sent, ["2 + 2?"] * 4, texts(REWARDS)) == REWARDS
+
+
+def test_the_end_of_the_process_closes_the_jury_but_not_that_of_the_parent(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    at_exit: list[Any] = []
+    monkeypatch.setattr(lazy_jury.atexit, "register", at_exit.append)
+    function = reward_function(CONFIG)
+    assert call(function, ["2 + 2?"] * 2, texts([None, 1.0])) == [None, 1.0]
+    call(function, ["2 + 2?"] * 2, texts([None, 1.0]))
+    warning = "1 of the 2 rewards of a group failed: there is no number (said once;"
+    assert [record.message[: len(warning)] for record in caplog.records] == [warning]
+    jury = function.scorer.jury.open()
+    with monkeypatch.context() as child:
+        child.setattr(lazy_jury.os, "getpid", lambda: -1)
+        at_exit[0]()
+    assert not jury._closed
+    call(function, ["2 + 2?"] * 2, texts([None, 1.0]))
+    assert function.scorer.jury.open() is not jury
+    jury.close()
+    jury = function.scorer.jury.open()
+    at_exit[-1]()
+    assert jury._closed
 
 
 def test_rewards_are_those_of_the_jury_and_what_is_logged_names_them(

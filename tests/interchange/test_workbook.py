@@ -36,7 +36,10 @@ def test_the_first_sheet_can_be_read_by_somebody_who_does_not_know_jurygraph(fol
     head, *rows = sheet.iter_rows(values_only=True)
     assert head == ("Response", "Agent", "Reward", "Judged", "What cost most")
     with closing(Run.open(folder)) as run:
-        rewards = {trace.response_id: trace.reward.value for trace in run.traces()}
+        rewards = {
+            trace.response_id: trace.reward.value and round(trace.reward.value, 4)
+            for trace in run.traces()
+        }
     assert {row[0]: row[2] for row in rows} == rewards
     values = [row[2] for row in rows if row[2] is not None]
     assert values == sorted(values)

@@ -288,6 +288,29 @@ class TestGivingUp:
         assert "outage" in kinds(early)
         assert kinds(late) == set()
 
+    def test_a_server_that_was_never_there_fails_fast_and_one_that_answered_is_waited_for(
+        self,
+    ) -> None:
+        def unconnected() -> Fault:
+            fault = Fault("connection", "refused")
+            fault.is_unsent = True
+            return fault
+
+        server = Server((0.0, FOREVER), fault=unconnected)
+        results = run(ask_all(gateway_to(server), 40))
+        hint = "is it started, and is its URL right? calls.outage.first sets the maximum wait"
+        assert "outage" in kinds(results)
+        assert max(server.sent) < 10.0
+        assert any(isinstance(result, Fault) and hint in str(result) for result in results)
+
+        async def answered_first() -> list[AnsweredCall | Fault]:
+            gateway = gateway_to(Server((1.0, 100.0), fault=unconnected))
+            await ask_all(gateway, 1)
+            await asyncio.sleep(2.0)
+            return await ask_all(gateway, 40)
+
+        assert kinds(run(answered_first())) == set()
+
     def test_a_probe_respects_retry_after(self) -> None:
         server = Server((0.0, 50.0), fault=lambda: Fault("server", "503", 7.0))
         run(ask_all(gateway_to(server, concurrency=4), 40))

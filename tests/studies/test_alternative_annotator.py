@@ -122,13 +122,16 @@ def test_judges_who_repeat_people_win_by_as_much_as_their_items_can_show() -> No
 
 def test_too_few_persons_or_items_are_not_tested_and_it_says_why() -> None:
     table, judge = drawn(0, 0.1, are_classes=True)
-    cases = {"2 of 2": table[:2], "0 of 5": table[:, :20], "0 of 0": np.full((0, 60), np.nan)}
-    for counts, labels in cases.items():
+    cases = {
+        "2 of 2 do, and the most is 37 items": table[:2],
+        "0 of 5 do, and the most is 17 items": table[:, :20],
+        "no label has the name of its reviewer": np.full((0, 60), np.nan),
+    }
+    need = "it takes 3 persons who share 30 items with others, by name"
+    for reason, labels in cases.items():
         found = compare_with_people(people_of(labels, judge))
         assert (found.winning_rate, found.advantage) == (None, None)
-        assert (
-            found.why == f"{counts} persons share 30 items with others; it takes 3 who do, by name"
-        )
+        assert found.why == f"{need}; {reason}"
 
 
 def test_benjamini_yekutieli_adjusts_as_scipy_does() -> None:

@@ -246,7 +246,7 @@ def test_accuracy_is_shown_by_agent_domain_and_thirds_of_length_wherever_there_a
         ([(1, 1), (0, 0), (1, 0)] * 10, "q agrees with people more than guessing would: κ 0.40"),
         (
             [(1, 1), (0, 0), (1, 0), (0, 1)] * 9 + [(1, 1)],
-            "q cannot be told apart from guessing: κ 0",
+            "q: κ 0.03 (-0.30 to 0.35), but with 37 labels its interval contains 0, so that guessing is",
         ),
         ([(1, 0), (0, 1)] * 20 + [(1, 1)], "q is further from people than guessing would be: κ -0"),
         ([(1, 1), (0, 1)] * 20, "q gives all 40 labelled responses one answer"),
@@ -258,7 +258,7 @@ def test_a_conclusion_claims_no_more_than_its_interval(
 ) -> None:
     (conclusion,) = measure(binary_study(pairs)).conclusion
     assert conclusion.startswith(beginning)
-    assert "was not tested: 0 of 0 persons share 30 items with others" in conclusion
+    assert "was not tested: it takes 3 persons who share 30 items with others, by name; no label" in conclusion
 
 
 def test_the_labels_that_a_conclusion_asks_for_would_move_the_interval_off_the_bound() -> None:
@@ -546,11 +546,17 @@ def labelled_run(name: str, **targets: object) -> RunJudgements:
 
 def test_labels_of_the_responses_themselves_are_read_from_the_runs() -> None:
     found = read_labels(
-        "label.gold", [labelled_run("one", a=True, b=None), labelled_run("two", a=True, c=3)]
+        "label.gold",
+        [
+            labelled_run("one", a=True, b=None),
+            labelled_run("two", a="yes", c=3, d=" Not met ", e="0.5"),
+        ],
     )
     assert [row for _, row in found.rows] == [
         JudgedLabel(id="a", target=True),
         JudgedLabel(id="c", target=3.0),
+        JudgedLabel(id="d", target=False),
+        JudgedLabel(id="e", target=0.5),
     ]
 
 
@@ -565,7 +571,7 @@ def test_labels_of_the_responses_themselves_are_read_from_the_runs() -> None:
         (
             "label.gold",
             ["good", True],
-            "one: label 'gold' of response 'a' is 'good'; a target is a number, true or f",
+            "one: label 'gold' of response 'a' is 'good'; write true or false, yes or no, or",
         ),
         (
             "label.gold",

@@ -231,8 +231,8 @@ def export(
     audit-bundle contains the ledger with all texts and `verify.py`, a small file that verifies it with Python alone.
     audit-bundle, parquet and xlsx need `-o`. A name that ends in .gz is compressed.
 
-    The first sheet of xlsx has response, agent, reward, judged share and what cost most in words, the lowest reward
-    first; the second has the columns of csv. A text is never a formula there, whatever it begins with; control
+    The first sheet of xlsx has response, agent, reward, judged share (both to four decimals) and what cost most in
+    words, the lowest reward first; the second has the columns of csv. A text is never a formula there, whatever it begins with; control
     characters are escaped, and texts are cut at 32,767 characters.
 
     \b
@@ -294,6 +294,10 @@ def _suffix_of(output: str) -> str:
     return Path(output.lower().removesuffix(".gz")).suffix
 
 
+_OTHER_SUFFIXES = {".json", ".tsv", ".xls", ".ods", ".html", ".md", ".yaml", ".yml"}
+"""Endings of formats that no export writes: a program that goes by the ending could not read the file."""
+
+
 def _choose_exporter(to: str, output: str) -> Exporter:
     """Return the form of a format that the name of a file means. Raises `InputError` for another one's name."""
     forms = EXPORTERS[to]
@@ -301,7 +305,8 @@ def _choose_exporter(to: str, output: str) -> Exporter:
     for form in forms:
         if form.suffix == suffix:
             return form
-    if suffix in {form.suffix for form in chain.from_iterable(EXPORTERS.values())}:
+    written_suffixes = {form.suffix for form in chain.from_iterable(EXPORTERS.values())}
+    if suffix in written_suffixes | _OTHER_SUFFIXES:
         written = f"--to {to} writes {forms[0].suffix.removeprefix('.')}"
         raise InputError(f"{output}: {written}; name a file that ends in {forms[0].suffix}")
     return forms[0]

@@ -32,6 +32,7 @@ from jurygraph.decision.table import build_table
 from jurygraph.decision.weighting import refuse_unknown_stakeholders, weigh_stakeholders
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import ConfigError, InputError
+from jurygraph.inference.sign_flips import ROUNDING
 from jurygraph.judges.panel import (
     ConsensusOfJudges,
     judge_name,
@@ -129,7 +130,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     after = [new for _, new in values]
     return RescoringResult(
         responses=len(values),
-        changed=sum(old != new for old, new in values),
+        changed=sum(_is_changed(old, new) for old, new in values),
         mean_before=_mean(before),
         mean_after=_mean(after),
         failed_before=before.count(None),
@@ -168,6 +169,13 @@ def _trace_drafts(
     for trace, reward in rewards:
         values.append((trace.reward["value"], reward["value"]))
         yield Draft("trace", trace.response_id, {"base": trace.record.seq, "reward": reward})
+
+
+def _is_changed(old: float | None, new: float | None) -> bool:
+    """Return whether a reward is another one now, as a comparison of both runs would say it."""
+    if old is None or new is None:
+        return old is not new
+    return abs(new - old) >= ROUNDING
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

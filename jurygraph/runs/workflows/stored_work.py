@@ -71,6 +71,8 @@ class StoredWork(AbstractContextManager["StoredWork"]):
         found = list(describe_differences(run, self._build_header(), self._job.source))
         if found:
             hint = "use another --out, or --branch to request only what changed"
+            if not run.tasks_scored:
+                hint = f"no task of it is scored yet: `rm -r {shell_quote(folder)}`, or {hint}"
             raise InputError(
                 f"{folder}: was started with other settings: {'; '.join(found)}; {hint}"
             )

@@ -70,6 +70,9 @@ def test_options_name_the_columns_of_labels(
     command = ("study", "judge", scored_folder, "--labels", labels, "--json")
     ended = run(*command, "--id-column", "row", "--target-column", "gold")
     assert json.loads(ended.out)["judges"][0]["n"] == 4
+    ended = run(*command, "--id-column", "row", "--target-column", "gold,row")
+    hint = "name one, or make a label of each by `jurygraph import wide … --rater-columns gold,row`"
+    assert f"has no column 'gold,row', but each of these as one; {hint}" in ended.err
     ended = run(*command, "--id-column", "row")
     assert (
         "has no column 'label' or 'target'; name one that is there with --target-column"

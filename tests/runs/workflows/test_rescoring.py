@@ -49,6 +49,15 @@ def test_unchanged_settings_give_the_same_bits(request: Any, tmp_path: Path, nam
     assert REQUESTED == []
 
 
+def test_a_reward_that_differs_in_its_last_bits_has_not_changed(
+    plain: Path, tmp_path: Path
+) -> None:
+    result = rescore_run(plain, tmp_path / "other", "scale=1.0000000000000002")
+    assert read_rewards(tmp_path / "other") != read_rewards(plain)
+    assert result.changed == 0
+    assert rescore_run(plain, tmp_path / "third", "scale=1.00001").changed > 0
+
+
 @pytest.mark.landing
 @pytest.mark.parametrize(
     ("name", "settings"),
