@@ -436,7 +436,7 @@ def test_the_readme_is_followed(tmp_path: Path) -> None:
 
     followed = follow(page, tmp_path, answer)
     (estimated,) = (line for line in commands(README) if "--dry-run" in line)
-    assert re.findall(r"^calls +(\d+)", followed[estimated].printed, re.MULTILINE) == ["3"]
+    assert re.findall(r"^calls +(\d+)", followed[estimated].printed, re.MULTILINE) == ["6"]
     assert len([item for item in asked if item != "score"]) == 6 * 3, "the dry run sends nothing"
     shown = type_line("jurygraph show run --json", tmp_path).printed.splitlines()
     traces = {

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 TIPS: Mapping[str, str] = {
-    "abstained": "the judge gave no verdict: it could not tell, or no quotation bore its finding out",
+    "abstained": "the judge gave no verdict: it could not tell",
     "component": "one named part of a reward, with a signed weight",
     "coverage": "the share of a reward's weight that was judged, between 0 and 1",
     "degraded": "the status of a reward with missing verdicts that still has a value",
