@@ -135,9 +135,7 @@ class OutageGuard:
             return
         self._in_a_row += 1
         if self._in_a_row >= self._most:
-            problem = (
-                f"{self._in_a_row} groups in a row got no reward at all, the judge does not work{why}"
-            )
+            problem = f"{self._in_a_row} groups in a row got no reward at all, the judge does not work{why}"
             raise NoRewardError(
                 f"{problem}; `jurygraph doctor` tests it, and `show` says why, of what `record` stored"
             )

@@ -458,6 +458,15 @@ def _parse_value(text: str) -> Any:
 
 
 def _describe_invalid(error: json.JSONDecodeError) -> Problem:
+    read, rest = error.doc[: error.pos].rstrip(), error.doc[error.pos :].strip()
+    follows_comma = read.endswith(",") and rest[:1] in ("}", "]")
+    if (
+        follows_comma
+        or "trailing comma" in error.msg
+        or (error.msg == "Extra data" and rest == ",")
+    ):
+        column = len(read) if follows_comma else error.colno
+        return Problem((), f"has a trailing comma at column {column}", "take it away")
     if error.msg == "Extra data":
         problem = f"goes on at column {error.colno} after its JSON object"
         return Problem((), problem, "put each object on a line of its own")

@@ -104,7 +104,9 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
         need = f"it takes {LEAST_PERSONS} persons who share {LEAST_ITEMS} items with others"
         found = "no label has the name of its reviewer"
         if people.names:
-            found = f"{len(p_values)} of {len(people.names)} do, and the most is {most_shared} items"
+            found = (
+                f"{len(p_values)} of {len(people.names)} do, and the most is {most_shared} items"
+            )
         return AlternativeAnnotator(epsilon, items, why=f"{need}, by name; {found}")
     adjusted = benjamini_yekutieli(list(p_values.values()))
     winning_rate = sum(p <= LEVEL for p in adjusted) / len(adjusted)

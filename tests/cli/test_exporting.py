@@ -101,7 +101,10 @@ def test_a_name_in_gz_gives_a_compressed_file(scored_once: Path, run: Command, t
             ["--to", "csv", "-o", "x.parquet"],
             "x.parquet: --to csv writes csv; name a file that ends in .csv",
         ),
-        (["--to", "csv", "-o", "x.json"], "x.json: --to csv writes csv; name a file that ends in .csv"),
+        (
+            ["--to", "csv", "-o", "x.json"],
+            "x.json: --to csv writes csv; name a file that ends in .csv",
+        ),
         (["--to", "jsonl", "-o", "x.json.gz"], "x.json.gz: --to jsonl writes jsonl"),
         (["--to", "parquet"], "--to parquet: needs an output file; name one with -o"),
         (["--to", "xlsx"], "--to xlsx: needs an output file; name one with -o"),
@@ -169,7 +172,9 @@ def test_an_export_never_overwrites_a_file_of_the_run(
     ]
     for output in (*(scored_folder / name for name in own), tmp_path / "link"):
         ended = run("export", scored_folder, "--to", "csv", "-o", output)
-        refusal = "--to csv writes csv" if output.suffix in (".json", ".yaml") else "a file of the run;"
+        refusal = (
+            "--to csv writes csv" if output.suffix in (".json", ".yaml") else "a file of the run;"
+        )
         assert (ended.code, refusal in ended.err) == (2, True)
     assert folder_contents(scored_folder) == before
 

@@ -258,7 +258,10 @@ def test_a_conclusion_claims_no_more_than_its_interval(
 ) -> None:
     (conclusion,) = measure(binary_study(pairs)).conclusion
     assert conclusion.startswith(beginning)
-    assert "was not tested: it takes 3 persons who share 30 items with others, by name; no label" in conclusion
+    assert (
+        "was not tested: it takes 3 persons who share 30 items with others, by name; no label"
+        in conclusion
+    )
 
 
 def test_the_labels_that_a_conclusion_asks_for_would_move_the_interval_off_the_bound() -> None:

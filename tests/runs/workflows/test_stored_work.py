@@ -36,7 +36,7 @@ class TestChangedInputs:
     def test_a_run_without_a_scored_task_may_be_removed(self, tmp_path: Path, tasks: Path) -> None:
         with open_job(tmp_path / "run", tasks) as (job, stored):
             asyncio.run(plan(job, stored, RunTotals(job, stored.run)))
-        with pytest.raises(InputError, match="no task of it is scored yet: `rm -r .*run`, or use"):
+        with pytest.raises(InputError, match=r"no task of it is scored yet: `rm -r .*run`, or use"):
             open_stored_work(tmp_path / "run", tasks, {**SIMPLE_CONFIG, "scale": 3.0})
 
     def test_another_version_of_an_evaluator_is_reported(
