@@ -465,8 +465,7 @@ def _describe_invalid(error: json.JSONDecodeError) -> Problem:
         or "trailing comma" in error.msg
         or (error.msg == "Extra data" and rest == ",")
     ):
-        column = len(read) if follows_comma else error.colno
-        return Problem((), f"has a trailing comma at column {column}", "take it away")
+        return Problem((), f"has a trailing comma near column {error.colno}", "take it away")
     if error.msg == "Extra data":
         problem = f"goes on at column {error.colno} after its JSON object"
         return Problem((), problem, "put each object on a line of its own")
