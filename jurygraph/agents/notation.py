@@ -63,7 +63,9 @@ def compile_jsonpath(text: str) -> Any:
 
 def jsonpath_of(location: tuple[str | int, ...]) -> str:
     """Return the JSONPath of a location, normalised as in RFC 9535, 2.7."""
-    steps = (f"[{_quote_name(step)}]" if isinstance(step, str) else f"[{step}]" for step in location)
+    steps = (
+        f"[{_quote_name(step)}]" if isinstance(step, str) else f"[{step}]" for step in location
+    )
     return "$" + "".join(steps)
 
 
