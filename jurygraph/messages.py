@@ -204,6 +204,8 @@ def format_factor(value: float) -> str:
     return f"{value + 0.0:.{digits}f}".rstrip("0").rstrip(".")
 
 
+_NOT_FINITE = re.compile(r"\s*[-+]?\.?(nan|inf|infinity)\s*", re.IGNORECASE)
+
 _EXPECTED = {
     "string_type": "text, in quotes",
     "float_type": "a number, without quotes",
@@ -273,6 +275,8 @@ def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[Bas
     if kind.startswith("float") and isinstance(value, str) and DECIMAL_COMMA.fullmatch(value):
         problem = f"is {quote(value)}, with a decimal comma"
         return Problem(path, problem, f"write {value.replace(',', '.')}")
+    if kind.startswith("float") and isinstance(value, str) and _NOT_FINITE.fullmatch(value):
+        return Problem(path, f"is {quote(value)}, not a finite number", "write one")
     if kind in _EXPECTED:
         return Problem(path, f"is {describe_value(value)}", f"write {_EXPECTED[kind]}")
     if kind in _TEMPLATES:

@@ -117,6 +117,8 @@ class _LazyGroup(TyperGroup):
             return super().invoke(ctx)
         except typer.BadParameter as error:
             error.message = error.message.removeprefix("Value error, ")
+            if error.message.endswith("unable to parse string as a number"):
+                error.message = "is no number; write one such as 1.5, with a decimal point"
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

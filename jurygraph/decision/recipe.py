@@ -230,6 +230,13 @@ class _SpecBuilder:
         self._refuse_absent({spec.name for spec in specs})
         return tuple(sorted(specs, key=lambda spec: spec.name))
 
+    def _predicts_reviewers(self, name: str) -> bool:
+        """Return whether a component is the default one of an evaluator that predicts reviewers."""
+        return any(
+            record.audience == "reviewer" and default_component(evaluator, "reviewer") == name
+            for evaluator, record in self.records.items()
+        )
+
     def _refuse_absent(self, present: set[str]) -> None:
         counted = [name for name, weight in self.weight.items() if weight]
         for gate in self.config.gates:
@@ -240,6 +247,11 @@ class _SpecBuilder:
                 remedy = "complete the task"
                 if name == RUBRIC:
                     remedy = "write one in the task, for all tasks in `task_defaults`, or in a column (--rubric-column)"
+                if self._predicts_reviewers(name):
+                    remedy = (
+                        "name whom it predicts in the task, or for all tasks in the config, "
+                        "`task_defaults: {reviewers: [ann]}`"
+                    )
                 raise PlanError(
                     f"task {self.task.id!r}: the reward counts component {name!r}, but the task has no {kind} for it; "
                     f"{remedy}; or leave the component out of `reward` and `gates`"

@@ -27,7 +27,6 @@ from jurygraph.views.trace import describe_loss
 MAX_ROWS = 1_048_576
 _MAX_COLUMNS = 16_384
 _MAX_TEXT = 32_767  # UTF-16 units in a cell
-_DECIMALS = 4
 _MAX_INTEGER = 2**53  # whole numbers above are rounded, which an id must not be
 _NO_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
 _ESCAPE_LIKE = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
@@ -67,8 +66,8 @@ def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]
         reward = trace.reward
         loss = describe_loss(explanation)
         # This sheet is for reading: the other one has all digits, such as those of 0.48000000000000004.
-        value = None if reward.value is None else round(reward.value, _DECIMALS)
-        cells = (trace.response_id, trace.agent, value, round(reward.coverage, _DECIMALS), loss)
+        value = None if reward.value is None else round(reward.value, 4)
+        cells = (trace.response_id, trace.agent, value, round(reward.coverage, 4), loss)
         rows.append((reward.value, cells))
         report(1)
     rows.sort(key=lambda row: (row[0] is None, row[0] or 0.0))

@@ -34,6 +34,7 @@ _NEVER = sys.maxsize  # an engine in this process may be slow, and is never away
 # most requests that a gguf model processes in parallel: each needs memory for its context
 _SLOTS = 4
 
+_BARE_NAME = re.compile(r"\w[\w.-]*")
 PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
 
 
@@ -153,6 +154,10 @@ def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) ->
     prefix = name.partition("://")[0]  # the rest may contain a key
     nearest = did_you_mean(kind, ("none", *BACKENDS)) if ":" in name else None
     hint = f"write {model_forms('or')}"
+    if kind in ("http", "https"):
+        hint = f"write openai-compatible:{kind}://…/v1#NAME, or {hint.removeprefix('write ')}"
+    elif _BARE_NAME.fullmatch(name):
+        hint = f"write provider/name, as openai/{name} for one of OpenAI; or {hint.removeprefix('write ')}"
     if nearest:
         hint = f"{nearest} {hint}"
     raise ConfigError(f"model: {prefix!r} is not a model; {hint}")

@@ -458,6 +458,14 @@ def _parse_value(text: str) -> Any:
 
 
 def _describe_invalid(error: json.JSONDecodeError) -> Problem:
+    read, rest = error.doc[: error.pos].rstrip(), error.doc[error.pos :].strip()
+    follows_comma = read.endswith(",") and rest[:1] in ("}", "]")
+    if (
+        follows_comma
+        or "trailing comma" in error.msg
+        or (error.msg == "Extra data" and rest == ",")
+    ):
+        return Problem((), f"has a trailing comma near column {error.colno}", "take it away")
     if error.msg == "Extra data":
         problem = f"goes on at column {error.colno} after its JSON object"
         return Problem((), problem, "put each object on a line of its own")

@@ -452,7 +452,8 @@ class TableColumns(FrozenModel):
             for role in ("prompt", "response"):
                 if not getattr(self, role):
                     hint = (
-                        "a table needs a column of prompts and one of responses, or one of messages"
+                        "a table needs a column of prompts and one of responses, or one of messages; "
+                        "without one, make one, of a constant text if need be"
                     )
                     raise ValueError(f"`{role}` is missing; {hint}")
         elif self.prompt or self.response:

@@ -405,6 +405,11 @@ def open_tasks(
     if columns is None and is_table(path):
         hint = "name its columns with --prompt-column and --response-column"
         raise InputError(f"{Path(path).name}: is a table; {hint}")
+    if str(path).lower().endswith((".yaml", ".yml")):
+        problem = f"{Path(path).name}: is YAML, as a config is, and not tasks"
+        raise InputError(
+            f"{problem}; name a file of JSON lines, or a table, and give a config with --config"
+        )
     if columns is None and responses is None:
         columns = columns_of_chats(path)
     folder = None if allow_files_outside else folder_of_tasks(path)

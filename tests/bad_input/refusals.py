@@ -52,8 +52,8 @@ STORED = {
     "config_key_twice": Refusal("jury.yaml, line 12, key evaluators", "keep one of them"),
     "config_model_of_an_unknown_kind": Refusal(
         "jury.yaml, line 12, key model",
-        "write none, openai-compatible:URL#model, gguf:PATH, replay:PATH, langchain:package.module.name or "
-        "provider/model",
+        "write provider/name, as openai/gpt-5 for one of OpenAI; or none, openai-compatible:URL#model, gguf:PATH, "
+        "replay:PATH, langchain:package.module.name or provider/model",
     ),
     "config_not_a_number": Refusal("jury.yaml, line 9, key reward.brief", "write one"),
     "config_number_as_a_text": Refusal(

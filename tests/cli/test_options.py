@@ -66,3 +66,9 @@ def test_missing_tasks_are_reported_even_without_a_config(
     ended = run(command, "tasks.jsonl", "--out", "out")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("error: tasks.jsonl: there is no such file; ")
+
+
+def test_an_option_with_a_decimal_comma_is_refused_with_an_example(run: Command):
+    ended = run("score", "tasks.jsonl", "--max-cost", "1,5")
+    problem = "'--max-cost': is no number; write one such as 1.5, with a decimal point"
+    assert (ended.code, problem in ended.err) == (2, True)

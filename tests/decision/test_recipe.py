@@ -244,6 +244,21 @@ def test_a_component_that_counts_and_that_the_task_does_not_have_is_refused(
         make_plan(config, task())
 
 
+class Predicts(ScriptedEvaluator):
+    """Asks about the reviewers of a task."""
+
+    audience = "reviewer"
+
+
+def test_a_task_without_the_reviewers_that_a_judge_predicts_names_their_key() -> None:
+    config = {
+        "evaluators": [{"use": f"{__name__}:Predicts", "name": "people"}],
+        "reward": {"people": 1},
+    }
+    with pytest.raises(PlanError, match=r"`task_defaults: \{reviewers: \[ann\]\}`"):
+        make_plan(config, task())
+
+
 class Silent(ScriptedEvaluator):
     """Asks about nobody but `a`."""
 

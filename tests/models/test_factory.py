@@ -164,9 +164,9 @@ def test_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 
 WRONG = {
     "": "is not a model; write none, openai-compatible:URL#model, gguf:PATH,",
-    "gpt-5-mini": "'gpt-5-mini' is not a model; write none, .* or provider/model",
+    "gpt-5-mini": "'gpt-5-mini' is not a model; write provider/name, as openai/gpt-5-mini for one of OpenAI;",
     "opnai-compatible:http://h/v1#m": "is not a model; did you mean openai-compatible. write none",
-    "http://127.0.0.1:8000/v1#qwen": "'http' is not a model; write none, openai-compatible:URL#model",
+    "http://127.0.0.1:8000/v1#qwen": "is not a model; write openai-compatible:http://…/v1#NAME, or none,",
     "./judge.gguf": "'./judge.gguf' is not a model; write none, .* gguf:PATH",
     "openai/": "'openai/' is not a model; write none, .* provider/model",
     "openai-compatible:": "is followed by URL#model, such as http://127.0.0.1:8000/v1#qwen",

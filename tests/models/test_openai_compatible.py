@@ -226,6 +226,15 @@ def test_a_request_beyond_the_context_is_a_fault_of_the_response(error: dict[str
         assert (fault.kind, fault.cause) == ("overflowed", "response")
 
 
+def test_a_url_with_the_path_of_the_requests_says_what_to_drop() -> None:
+    with run_server(lambda body, number: status(404)) as server:
+        backend = OpenAICompatible(f"{server.url}/chat/completions", "tiny")
+        with pytest.raises(
+            Fault, match="; drop /chat/completions from the URL, as it is added to it"
+        ):
+            with_backend(backend, lambda one: one.complete(request(), 5.0))
+
+
 def test_an_error_with_status_200_is_an_error() -> None:
     error = {"code": 400, "type": "exceed_context_size_error", "message": "too much"}
     assert fault_of(raw_body(json.dumps({"error": error}))).kind == "overflowed"

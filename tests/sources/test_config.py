@@ -78,6 +78,7 @@ BAD = [
         "evaluators: [a]\nlangsmith: yes",
         "line 2, key langsmith: is the text 'yes'; write true or false, without",
     ),
+    ("evaluators: [a]\nreward: {a: NaN}", "key reward.a: is 'NaN', not a finite number; write one"),
     ("evaluators: [a]\nreward: {a: .nan}", "line 2, key reward.a: .nan is not a finite number"),
     (
         f"evaluators: [a]\nscale: {'9' * 400}",

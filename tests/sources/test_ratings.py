@@ -256,7 +256,7 @@ SAME = "has the columns 'label' and 'score', which say the same; keep one, or sa
         (
             "r.csv",
             "item,annotator,label\na,b,nan\n",
-            "line 2, field label: is the text 'nan'; write",
+            "line 2, field label: is 'nan', not a finite number; write one",
         ),
         (
             "r.csv",

@@ -443,6 +443,8 @@ def test_a_table_without_named_columns_and_one_with_separate_responses_are_refus
         match=r"t\.csv: is a table; name its columns with --prompt-column and --response",
     ):
         read_tasks(path)
+    with pytest.raises(InputError, match=r"ok\.yaml: is YAML, as a config is, and not tasks; name"):
+        read_tasks(tmp_path / "ok.yaml")
     with pytest.raises(
         InputError, match="a table holds the responses to its tasks; leave out --responses"
     ):

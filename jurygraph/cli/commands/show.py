@@ -165,7 +165,7 @@ def _show_question(run: Run, response: str, question: str, has_calls: bool, json
 
 def explain(
     run: RunFolder,
-    response: Annotated[str, option("ID", "Explain this response.")],
+    response: Annotated[str | None, option("ID", "Explain this response.")] = None,
     what_if: Annotated[
         bool, option(None, "Show the single changes that would raise the reward.")
     ] = False,
@@ -181,6 +181,9 @@ def explain(
         jurygraph explain run --response task-1/a
         jurygraph explain run --response task-1/a --what-if
     """
+    if response is None:
+        hint = f"name one with --response ID; `jurygraph show {shell_quote(run)}` lists them"
+        raise InputError(f"--response: is missing; {hint}")
     with Run.open(run) as stored_run:
         explanation = stored_run.explain(response)
         content = explanation.to_dict(what_if) if json else {}

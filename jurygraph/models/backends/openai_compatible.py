@@ -271,6 +271,8 @@ class OpenAICompatible(Backend):
         message = f"{status}: {error.message}"
         if kind == "unknown-model" and not urlsplit(self.endpoint).path:
             message += "; most servers want /v1 at the end of the URL"
+        if status in (404, 405) and self.endpoint.endswith("/chat/completions"):
+            message += "; drop /chat/completions from the URL, as it is added to it"
         fault = self.fault(kind, message, headers)
         fault.code = f"{status} {error.code}" if error.code else None
         return fault

@@ -149,7 +149,7 @@ ONE = ("show", "--response", "salt/a")
             ("explain", "--response", "salt/aa"),
             "there is no response 'salt/aa'; did you mean salt/a?",
         ),
-        (("explain",), "Missing option '--response'"),
+        (("explain",), "--response: is missing; name one with --response ID; `jurygraph show "),
         (("show", "--response", "\udcff"), "there is no response"),
         (("erase", "--task", "\udcff"), "there is no task"),
         (
