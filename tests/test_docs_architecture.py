@@ -78,12 +78,10 @@ def test_a_detour_takes_the_place_of_a_direct_import() -> None:
 
 
 @pytest.mark.landing
-def test_every_room_is_drawn_and_described() -> None:
+def test_every_room_is_drawn() -> None:
     imports = imports_of_rooms()
     assert len(imports) == 30
-    page = PAGE.read_text(encoding="utf-8")
     assert [room for room in imports if room not in draw_rooms()] == []
-    assert [room for room in imports if f"`{room}`" not in page] == []
 
 
 @pytest.mark.parametrize("place", range(3))

@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from jurygraph import schema
 from jurygraph.schema import FrozenModel, ParamsModel
 from jurygraph.schema.conversation import ChatMessage
+from jurygraph.schema.config import CriterionConfig
 from jurygraph.schema.plan import Escalation
 
 Strategy = st.SearchStrategy[Any]
@@ -228,6 +229,8 @@ def fitting_fields(draw: Any, model: type[FrozenModel]) -> dict[str, Any]:
             "fixed": fixed,
             "method": "fixed" if fixed else draw(st.sampled_from(["calibrated", "uniform"])),
         }
+    if model is CriterionConfig:
+        return {"weight": draw(st.floats(0.1, 9.0) | st.floats(-9.0, -0.1))}
     if model is Escalation:
         names = draw(st.lists(ids, min_size=2, max_size=3, unique=True))
         return {"first": tuple(names[1:]), "then": names[0]}
