@@ -16,8 +16,8 @@ from pydantic.fields import FieldInfo
 
 from jurygraph import schema
 from jurygraph.schema import FrozenModel, ParamsModel
-from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.config import CriterionConfig
+from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.plan import Escalation
 
 Strategy = st.SearchStrategy[Any]
