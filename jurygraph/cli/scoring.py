@@ -48,6 +48,11 @@ def _option_name(option: str) -> dict[str, str]:
     return {"option": option}
 
 
+def with_its_name(folder: Path) -> Path:
+    """Return a folder by a path that ends in its name, as `.` and `..` do not."""
+    return folder if folder.name not in ("", "..") else folder.resolve()
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions:
     """The arguments and options of one `jurygraph score`, as typed; `revise` is how a study changes the config."""
@@ -77,7 +82,7 @@ class ScoreOptions:
     @cached_property
     def retry_command(self) -> str:
         """Return the command that scores into a new run, and carries over from this one all that did not fail."""
-        run = self.run if self.run.name not in ("", "..") else self.run.resolve()
+        run = with_its_name(self.run)
         numbered = (run.with_name(f"{run.name}-{number}") for number in count(2))
         unused = next(folder for folder in numbered if not folder.exists())
         arguments = replace(self, branch=self.run, run=unused).arguments

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from jurygraph.cli.render.text import print_message, progress
-from jurygraph.cli.scoring import ScoredWork, ScoreOptions, open_scoring_jury
+from jurygraph.cli.scoring import ScoredWork, ScoreOptions, open_scoring_jury, with_its_name
 from jurygraph.cli.shard_engines import Engine, LocalProcesses, RayTasks, ShardCommand
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
@@ -39,7 +39,7 @@ _GRAVEST_FIRST = (
 
 def shards_folder(run: Path) -> Path:
     """Return the folder of the shards of a run, until they are merged."""
-    run = run if run.name not in ("", "..") else run.resolve()
+    run = with_its_name(run)
     return run.with_name(f"{run.name}.shards")
 
 

@@ -5,7 +5,7 @@ that punishes nobody: the filled row has advantage 0, and the others keep order 
 factor that is recorded (`aggregation.filling_factor`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import fsum, isfinite
 from typing import Literal, NamedTuple
 
@@ -57,13 +57,19 @@ class FilledRewards(NamedTuple):
     factor: float | None
 
 
-def describe_failures(traces: Sequence[Trace]) -> str:
-    """Return why the judge failed first of all, as the end of a sentence; nothing where no verdict says it."""
+def first_failure(traces: Iterable[Trace]) -> str | None:
+    """Return why the judge failed first of all; None where no verdict says it."""
     for trace in traces:
         for verdict in trace.verdicts:
             if verdict.failure is not None:
-                return f": {verdict.failure.message}"
-    return ""
+                return verdict.failure.message
+    return None
+
+
+def describe_failures(traces: Iterable[Trace]) -> str:
+    """Return the first failure as the end of a sentence."""
+    failure = first_failure(traces)
+    return "" if failure is None else f": {failure}"
 
 
 def fill_failed(

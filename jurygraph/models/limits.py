@@ -331,8 +331,9 @@ class Limiter:
         if self._failures >= self._failures_of_outage:
             self._is_away = True
             self._was_never_there = fault.is_unsent and not self._has_answered
-            is_first = self._was_never_there
-            longest = self._longest_first_outage if is_first else self._longest_outage
+            longest = self._longest_outage
+            if self._was_never_there:
+                longest = self._longest_first_outage
             self._gives_up_at = _now() + longest
             self.outages += 1
             self._plan_probe(fault)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from pydantic import ConfigDict, Field, JsonValue
 
-from jurygraph.integrations.failed_rewards import FailedRule
+from jurygraph.integrations.failed_rewards import FailedRule, first_failure
 from jurygraph.integrations.samples import read_label, read_response, read_task
 from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.messages import Problem, describe_value, validate
@@ -259,10 +259,7 @@ class GymProtocol(Protocol):
         if trace.reward.value is not None:
             reply["reward_components"] = components
         if trace.reward.value is None:
-            failures = [
-                verdict.failure for verdict in trace.verdicts if verdict.failure is not None
-            ]
-            reason = failures[0].message if failures else "the judge gave no reward"
+            reason = first_failure([trace]) or "the judge gave no reward"
             reply["failure_reason"] = reason
             reply["_ng_failure_class"] = "judge_failed"
             reply["_ng_failure_judge_error"] = reason

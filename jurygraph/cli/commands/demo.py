@@ -1,6 +1,5 @@
 """`jurygraph demo`: three examples, scored here, in three findings each; and the page of one low reward."""
 
-import asyncio
 import os
 import subprocess
 import sys
@@ -15,9 +14,8 @@ import typer
 from jurygraph.cli.options import argument
 from jurygraph.cli.output_files import write_output
 from jurygraph.cli.render.text import escape_line, print_message, print_result, progress
-from jurygraph.cli.scoring import ScoreOptions, open_job, score_remaining
+from jurygraph.cli.scoring import ScoreOptions, score_tasks
 from jurygraph.cli.streams import redirect_stdout_to_stderr
-from jurygraph.concurrency import new_event_loop
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote, shorten
 from jurygraph.runs.integrity.verification import verify
@@ -71,9 +69,12 @@ def demo(
     found = {}
     for name, example in EXAMPLES.items():
         run = folder / name
-        summary = _score(examples, example, run)
+        tasks = examples / example.tasks
+        options = ScoreOptions(tasks=str(tasks), config=examples / example.config, run=run)
+        with redirect_stdout_to_stderr():
+            scored = score_tasks(options)
         with closing(Run.open(run)) as stored_run:
-            found[name] = example.read_findings(stored_run, summary)
+            found[name] = example.read_findings(stored_run, scored.totals.summary)
         print_result(f"{name}: {example.sentence}")
         for line in found[name].lines:
             print_result(f"  → {escape_line(shorten(line, _MOST_CHARACTERS))}")
@@ -94,18 +95,6 @@ def _find_examples(every: bool) -> Path:
     if every:
         raise InputError("--all: needs the examples of the repository; run it in a checkout of it")
     raise InputError(f"{_EXAMPLES[0]}: is missing; install jurygraph again")
-
-
-def _score(examples: Path, example: DemoExample, run: Path) -> "Summary":
-    """Score an example into a run; what an earlier demo has scored is kept."""
-    options = ScoreOptions(
-        tasks=str(examples / example.tasks), config=examples / example.config, run=run
-    )
-    runner = asyncio.Runner(loop_factory=new_event_loop)
-    with redirect_stdout_to_stderr(), open_job(options) as opened, runner:
-        if not opened.stored.is_finished:
-            score_remaining(opened, runner)
-        return opened.totals.summary
 
 
 def _write_page(folder: Path, response: str) -> Path:

@@ -1,7 +1,7 @@
 """A file of tasks that a jury scores into a folder, and the switch that stops the planning and the scoring."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,30 +53,29 @@ class ScoringJob:
 
     def refuse_unknown_names(self) -> None:
         """Raise `ConfigError` if `weights.fixed` or `criteria` has a name that no task of the file has."""
-        self._refuse_unknown_stakeholders()
         config = self.jury.config
-        if not config.criteria:
-            return
-        found = set[str]()
-        for task, _ in self.source.pairs():
-            if task.rubric is not None:
-                found.update(criterion.id for criterion in task.rubric.criteria)
-        for evaluator in config.criteria_evaluators:
-            found.update(self.jury.evaluators[evaluator].shares)
-        refuse_unknown_criteria(config.criteria, found)
+        evaluators = self.jury.evaluators
+        if any(evaluator.audience == "stakeholder" for evaluator in evaluators.values()):
+            fixed = config.weights.fixed.keys()
+            refuse_unknown_stakeholders(fixed, self._find_names(fixed, set(), _stakeholder_ids))
+        own_criteria: set[str] = set()
+        for name in config.criteria_evaluators:
+            own_criteria.update(evaluators[name].shares)
+        criteria = config.criteria.keys()
+        refuse_unknown_criteria(criteria, self._find_names(criteria, own_criteria, _criterion_ids))
 
-    def _refuse_unknown_stakeholders(self) -> None:
-        names = self.jury.config.weights.fixed.keys()
-        found = set[str]()
-        if any(evaluator.audience == "stakeholder" for evaluator in self.jury.evaluators.values()):
-            pairs = self.source.file_pairs()  # a shard may have none with that stakeholder
-            while not names <= found:  # most files need not be read to their end
-                pair = next(pairs, None)
-                if pair is None:
-                    break
-                task, _ = pair
-                found.update(person.id for person in task.stakeholders)
-            refuse_unknown_stakeholders(names, found)
+    def _find_names(
+        self, names: Set[str], found: set[str], read: Callable[[Task], Iterable[str]]
+    ) -> set[str]:
+        """Add the names that tasks have to those that were found, up to the task by which all are."""
+        pairs = self.source.file_pairs()  # a shard may have no task with a name
+        while not names <= found:  # most files need not be read to their end
+            pair = next(pairs, None)
+            if pair is None:
+                break
+            task, _ = pair
+            found.update(read(task))
+        return found
 
     @contextmanager
     def locate_errors(self, tasks: Sequence[Task]) -> Iterator[None]:
@@ -92,6 +91,14 @@ class ScoringJob:
             # changed in place, to keep its class and attributes, such as the cycle of a GraphCycleError
             error.args = (f"{location}: {error}{hint}",)
             raise
+
+
+def _stakeholder_ids(task: Task) -> Iterator[str]:
+    return (person.id for person in task.stakeholders)
+
+
+def _criterion_ids(task: Task) -> Iterator[str]:
+    return (criterion.id for criterion in (task.rubric.criteria if task.rubric else ()))
 
 
 class StopSwitch:
