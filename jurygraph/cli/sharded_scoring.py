@@ -126,8 +126,8 @@ def _refuse_unshardable(options: ScoreOptions) -> None:
             raise InputError(f"{option}: each shard reads it, so name a file, not standard input")
 
 
-def is_merged(options: ScoreOptions) -> bool:
-    """Return whether the run is there; its shards may be left where the command was killed. Raises `InputError`."""
+def open_merged(options: ScoreOptions) -> "Run | None":
+    """Open the run if it is closed, so that nothing is left to score in shards. Raises `InputError`."""
     from jurygraph.runs.run import Run
     from jurygraph.runs.writable_run import WritableRun
 
@@ -140,13 +140,15 @@ def is_merged(options: ScoreOptions) -> bool:
             begun.close()
             hint = "go on without --processes"
             raise InputError(f"{run}: was begun by one process; {hint}, or name another --out")
-        return False
-    with closing(merged):
-        folder = shards_folder(run)
-        sources = {merged.folder_of(origin).parent for origin in merged.header.merged}
+    return merged
+
+
+def remove_merged_shards(merged: "Run") -> None:
+    """Remove the shards that a run was merged from, where the command was killed before it did."""
+    folder = shards_folder(merged.folder)
+    sources = {merged.folder_of(origin).parent for origin in merged.header.merged}
     if sources == {folder.resolve()} and folder.is_dir():
         shutil.rmtree(folder)
-    return True
 
 
 def _begun_number(folder: Path) -> int | None:

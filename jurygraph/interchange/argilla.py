@@ -5,10 +5,9 @@ from pathlib import Path
 
 from pydantic import Field, JsonValue
 
-from jurygraph.errors import InputError
 from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_placed
 from jurygraph.interchange.rows import ImportedRow, RowKey
-from jurygraph.messages import Problem, validate
+from jurygraph.sources.files import validate_at
 
 _SUBMITTED = (None, "submitted")
 
@@ -29,9 +28,7 @@ class _Record(ImportedRow):
 def argilla_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
     """Yield the submitted responses; an item is the record's id, or one of its fields or metadata."""
     for location, row in read_placed(path):
-        record = validate(_Record, row)
-        if isinstance(record, Problem):
-            raise InputError(f"{location}, field {record.field}: {record}")
+        record = validate_at(location, _Record, row)
         fields: dict[str, JsonValue] = {"id": record.id}
         if columns.item is not None:
             fields = {**record.fields, **record.metadata}

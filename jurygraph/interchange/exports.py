@@ -15,9 +15,6 @@ from jurygraph.schema.rating import Vote
 from jurygraph.sources.ratings import NUMERAL
 from jurygraph.sources.task_tables import TableRow, missing_column_error, read_rows
 
-_WRAPPERS = ("rating", "number", "choices", "selected")
-"""The keys under which Label Studio has the value of a result."""
-
 
 class ExportColumns(NamedTuple):
     """The fields of an export that a user names: of what was rated, the question, who answered, and each rater."""
@@ -97,12 +94,11 @@ def field_of(location: str, row: Mapping[str, Any], name: str, option: str) -> A
 
 
 def _parse_label(where: str, value: Any) -> Any:
-    """Return the one number or word in an answer, out of lists and objects; None for none, or several."""
-    while isinstance(value, list | Mapping):
-        parts = (
-            value if isinstance(value, list) else [value[key] for key in _WRAPPERS if key in value]
-        )
-        value = parts[0] if len(parts) == 1 else None
+    """Return the one number or word in an answer, out of a list; None for none, or several, or an object."""
+    if isinstance(value, list):
+        value = value[0] if len(value) == 1 else None
+    if isinstance(value, list | Mapping):
+        return None
     if isinstance(value, bool):
         return float(value)
     if not isinstance(value, str):

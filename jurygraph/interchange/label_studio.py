@@ -4,17 +4,18 @@ JSON has a task's annotations with their results; JSON_MIN has a row for each an
 the fields of the task, so that a choice looks like any text of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, JsonValue
 
-from jurygraph.errors import InputError
 from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_placed
 from jurygraph.interchange.rows import ImportedRow, RowKey
-from jurygraph.messages import Problem, validate
+from jurygraph.sources.files import validate_at
 
+_WRAPPERS = ("rating", "number", "choices", "selected")
+"""The keys under which a result has its value."""
 _ABOUT_ANNOTATIONS = frozenset(
     "id annotator annotation_id created_at updated_at lead_time agreement".split()
 )
@@ -55,21 +56,33 @@ def label_studio_answers(path: Path, columns: ExportColumns) -> Iterator[Exporte
         for name, value in row.items():
             is_answer = value is not None and not isinstance(value, str)
             if name == columns.label or (is_answer and name not in _ABOUT_ANNOTATIONS):
-                yield ExportedAnswer(location, name, row, "id", row.get("annotator"), value, name)
+                answer = _unwrap(value)
+                yield ExportedAnswer(location, name, row, "id", row.get("annotator"), answer, name)
 
 
 def _annotation_answers(
     location: str, row: Any, columns: ExportColumns
 ) -> Iterator[ExportedAnswer]:
-    task = validate(_AnnotatedTask, row)
-    if isinstance(task, Problem):
-        raise InputError(f"{location}, field {task.field}: {task}")
+    task = validate_at(location, _AnnotatedTask, row)
     fields = task.data if columns.item is not None else {"id": task.id}
     for number, annotation in enumerate(task.annotations):
         for result in () if annotation.was_cancelled else annotation.result:
             field_path = f"annotations[{number}]"
             name = result.from_name
             if name is not None:
+                answer = _unwrap(result.value)
                 yield ExportedAnswer(
-                    location, field_path, fields, "id", annotation.annotator, result.value, name
+                    location, field_path, fields, "id", annotation.annotator, answer, name
                 )
+
+
+def _unwrap(value: Any) -> Any:
+    """Return the values in a result, out of lists and objects, as a list if there are none or several."""
+    while isinstance(value, list | Mapping):
+        parts = (
+            value if isinstance(value, list) else [value[key] for key in _WRAPPERS if key in value]
+        )
+        if len(parts) != 1:
+            return parts
+        value = parts[0]
+    return value

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, did_you_mean, quote, validate
+from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import TaskLine
 from jurygraph.schema.rating import RatedText, Rating, Vote
+from jurygraph.sources.files import validate_at
 from jurygraph.sources.ratings import read_rated_texts, read_texts
 
 COLUMNS = (*RatedText.model_fields, "reviewer", "score", "prompt")
@@ -79,7 +80,4 @@ def item_to_task(
         "metadata": {} if first.domain is None else {"domain": first.domain},
         "responses": responses,
     }
-    task = validate(TaskLine, content)
-    if isinstance(task, Problem):
-        raise InputError(f"{path}, item {quote(item)}, field {task.field}: {task}")
-    return task
+    return validate_at(f"{path}, item {quote(item)}", TaskLine, content)

@@ -335,6 +335,18 @@ def validate_line(name: str, line: int, model: type[N], content: Any) -> N:
     return entry
 
 
+def validate_at(location: str, model: type[N], content: Any) -> N:
+    """Return the content at a location as a model. Raises `InputError` with location and field."""
+    entry = validate(model, content)
+    if isinstance(entry, Problem):
+        raise_field_error(location, entry)
+    return entry
+
+
+def raise_field_error(location: str, problem: Problem) -> NoReturn:
+    raise InputError(f"{location}, field {problem.field}: {problem}")
+
+
 def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
     raise InputError(describe_line_error(name, line, problem))
 

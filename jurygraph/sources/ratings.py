@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic_core import from_json
 
@@ -37,7 +37,7 @@ from jurygraph.schema.rating import (
     Rating,
     Vote,
 )
-from jurygraph.sources.files import TextFile
+from jurygraph.sources.files import TextFile, raise_field_error, validate_at
 from jurygraph.sources.task_tables import TableRow, is_csv, missing_column_error, read_rows
 
 N = TypeVar("N", bound=FrozenModel)
@@ -155,7 +155,7 @@ def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
             column = file.columns["label"]
             problem = f"is {quote(str(vote.label))}"
             hint = "write a finite number"
-            _refuse(f"{file.path}, {position}", Problem((column,), problem, hint))
+            raise_field_error(f"{file.path}, {position}", Problem((column,), problem, hint))
         rows.append((position, vote.model_copy(update={"label": number})))
     return replace(file, rows=tuple(rows))
 
@@ -173,7 +173,9 @@ def _refuse_decimal_commas(file: FileRows[V]) -> None:
         position, text = with_comma[0]
         problem = f"is {quote(text)}, with a decimal comma"
         hint = f"write {text.replace(',', '.')}"
-        _refuse(f"{file.path}, {position}", Problem((file.columns["label"],), problem, hint))
+        raise_field_error(
+            f"{file.path}, {position}", Problem((file.columns["label"],), problem, hint)
+        )
 
 
 def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str, PlacedLabel]:
@@ -208,7 +210,7 @@ def read_judged_labels(
             problem = f"{quote(row.id)} has a label in {first} already"
             hint = "keep one, or name who gave each in `reviewer`"
             column = file.columns["id"]
-            _refuse(f"{path}, {position}", Problem((column,), problem, hint))
+            raise_field_error(f"{path}, {position}", Problem((column,), problem, hint))
     return file
 
 
@@ -242,7 +244,7 @@ def _one_value_each(file: FileRows[T], name: str) -> dict[str, tuple[Any, str]]:
             column = file.columns[name]
             problem = f"is not the {name} that item {quote(row.key)} has in {first_position}"
             hint = f"give each item one {name}"
-            _refuse(f"{file.path}, {position}", Problem((column,), problem, hint))
+            raise_field_error(f"{file.path}, {position}", Problem((column,), problem, hint))
     return found
 
 
@@ -371,7 +373,7 @@ def _to_model(
         value = nonempty.get(str(field_name))
         if field_name == "target" and isinstance(value, str):
             entry = _describe_target(entry, value)
-        _refuse(location, replace(entry, path=(columns[str(field_name)], *inner)))
+        raise_field_error(location, replace(entry, path=(columns[str(field_name)], *inner)))
     return entry
 
 
@@ -426,10 +428,6 @@ def _parse_json(text: str) -> Any:
         return text
 
 
-def _refuse(location: str, problem: Problem) -> NoReturn:
-    raise InputError(f"{location}, field {problem.field}: {problem}")
-
-
 QUOTED_CHARACTERS = "\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029;"
 """Characters that a reader may take for the end of a cell, which has to be quoted: line breaks, tabs and semicolons."""
 
@@ -470,9 +468,7 @@ def read_confusions(path: str | Path) -> Confusions:
     digest = content.pop("digest", None)
     if digest is None:
         raise InputError(f"{path}, field digest: is missing; {_REWRITE_HINT}")
-    confusions = validate(Confusions, content)
-    if isinstance(confusions, Problem):
-        _refuse(str(path), confusions)
+    confusions = validate_at(str(path), Confusions, content)
     if digest != confusions.digest:
         raise InputError(
             f"{path}, field digest: is not that of the rest, which was changed; {_REWRITE_HINT}"
