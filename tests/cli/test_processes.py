@@ -42,7 +42,7 @@ import jurygraph as jg
 
 @jg.evaluator
 def slow(task, response):
-    time.sleep(0.02)
+    time.sleep(0.05)
     return len(response.text) / 100
 """
 
