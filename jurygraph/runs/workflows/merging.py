@@ -222,7 +222,7 @@ class _Merger:
             if digest not in self._parts:
                 self._parts.add(digest)
                 self._copies.append((task.run.ledger.require(kind, digest), ()))
-        self._copy(task.run, [task.record])
+        self._copy(task.run, [(task.record, task.body)])
 
     def _copy_group(self, task: _ShardTask) -> None:
         """Copy the group of a task, after the calls that its traces name."""
@@ -230,7 +230,8 @@ class _Merger:
         group = ledger.find("group", task.record.key)
         if group is None:
             raise TraceMismatch(f"{ledger.path}: has no group of task {quote(task.record.key)}")
-        last = group.seq + _read_body(task.run, group)["size"]
+        group_body = _read_body(task.run, group)
+        last = group.seq + group_body["size"]
         traces = list(ledger.records(after=group.seq, up_to=last))
         if [trace.kind for trace in traces] != ["trace"] * (last - group.seq):
             raise TraceMismatch(
@@ -238,7 +239,7 @@ class _Merger:
             )
         bodies = [_read_body(task.run, trace) for trace in traces]
         self._copy_calls(task.run, bodies)
-        self._copy(task.run, [group, *traces])
+        self._copy(task.run, [(group, group_body), *zip(traces, bodies, strict=True)])
         self._report(len(traces))
 
     def _copy_calls(self, run: Run, bodies: Sequence[Body]) -> None:
@@ -262,13 +263,14 @@ class _Merger:
         return reply == self._merged.texts_of(stored).get(_REPLY)
 
     def _copy_call(self, run: Run, name: str) -> None:
-        self._copy(run, run.ledger.find_all("call", name))
+        records = run.ledger.find_all("call", name)
+        self._copy(run, [(record, _read_body(run, record)) for record in records])
 
-    def _copy(self, run: Run, records: Sequence[Record]) -> None:
+    def _copy(self, run: Run, records: Sequence[tuple[Record, Body]]) -> None:
         """Copy records with their texts. Raises `TraceMismatch` where a text differs from its commitment."""
-        commitments = {record.seq: _read_body(run, record).get("texts", ()) for record in records}
+        commitments = {record.seq: body.get("texts", ()) for record, body in records}
         texts = run.ledger.salted_texts(commitments) if records else {}
-        self._copies += [(record, texts[record.seq]) for record in records]
+        self._copies += [(record, texts[record.seq]) for record, _ in records]
         if len(self._copies) > _BATCH:
             self._write()
 
