@@ -230,17 +230,17 @@ class _Shards:
                 return
             state = self._read_progress()
         label = f"scoring in {self._number} shards"
-        shown = 0
+        reported = 0
         calls = state.calls
         with progress(label, state.responses, "responses", lambda: _describe(calls)) as report:
             is_running = True
             while is_running:
-                report(state.scored - shown)
-                shown = state.scored
+                report(state.scored - reported)
+                reported = state.scored
                 is_running = engine.wait(_POLL_SECONDS)
                 state = self._read_progress()
                 calls = state.calls
-            report(state.scored - shown)
+            report(state.scored - reported)
 
     def _read_progress(self) -> _Progress:
         state = _Progress()

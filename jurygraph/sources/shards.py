@@ -47,8 +47,8 @@ class Shard(FrozenModel):
         """Return this shard's part of an amount, rounded down: a float that is `of` times within the amount."""
         if limit is None or not 0 <= limit < math.inf:  # a wrong limit is refused where it is used
             return limit
-        whole = Fraction(Decimal(str(limit)))
-        share = float(whole / self.of)
-        while Fraction(Decimal(str(share))) * self.of > whole:
+        amount = Fraction(Decimal(str(limit)))
+        share = float(amount / self.of)
+        while Fraction(Decimal(str(share))) * self.of > amount:
             share = math.nextafter(share, 0.0)
         return share

@@ -56,21 +56,21 @@ def describe_agreement(
     side = compare_with_bound(cell, 0.0)
     if side is None:
         return f"{subject}: how far it agrees cannot be told, because {count} {noun} give {symbol} no interval."
-    shown = f"{symbol} {_show(cell)}, {count} {noun}"
+    detail = f"{symbol} {_show(cell)}, {count} {noun}"
     if side < 0:
-        return f"{subject} is further from people than guessing would be: {shown}."
+        return f"{subject} is further from people than guessing would be: {detail}."
     if side == 0:
         need = describe_need(cell, 0.0, count, noun)
         finding = f"{symbol} {_show(cell)}, but with {count} {noun} its interval contains 0"
         return f"{subject}: {finding}, so that guessing is not ruled out; {need}."
     grade = compare_with_bound(cell, good)
     if grade == 1:
-        return f"{subject} agrees with people well: {shown}."
+        return f"{subject} agrees with people well: {detail}."
     better = f"{subject} agrees with people more than guessing would"
     if grade == -1:
-        return f"{better}, but not well, which takes {good:g}: {shown}."
+        return f"{better}, but not well, which takes {good:g}: {detail}."
     need = describe_need(cell, good, count, noun)
-    return f"{better}: {shown}. Whether it agrees well, {good:g} or more, cannot be told; {need}."
+    return f"{better}: {detail}. Whether it agrees well, {good:g} or more, cannot be told; {need}."
 
 
 def conclude_judge(judge: Figures, need: float | None) -> list[str]:
@@ -112,11 +112,11 @@ def _compare_with_constant(judge: Figures) -> Iterator[str]:
 def _test_against_people(test: Figures) -> str:
     if test["winning_rate"] is None:
         return f"Whether it is as near to people as a person is was not tested: {test['why']}."
-    shown = f"ω {test['winning_rate']:.2f} of {test['persons']} persons"
-    shown += f", ρ {_show(test['advantage'])}, {test['items']} items, ε {test['epsilon']:g}"
+    detail = f"ω {test['winning_rate']:.2f} of {test['persons']} persons"
+    detail += f", ρ {_show(test['advantage'])}, {test['items']} items, ε {test['epsilon']:g}"
     if test["winning_rate"] >= STANDS_IN:
-        return f"It is as near to people as a person is, and may stand in for one: {shown}."
-    return f"It is not shown to be as near to people as a person is: {shown}."
+        return f"It is as near to people as a person is, and may stand in for one: {detail}."
+    return f"It is not shown to be as near to people as a person is: {detail}."
 
 
 def conclude_reviewers(
@@ -147,10 +147,10 @@ def _compare_with_next(best: Figures, other: Figures, differences: Sequence[Figu
     for row in differences:
         if row["dimension"] == best["dimension"] and {row["first"], row["second"]} == names:
             difference = row["absolute"]
-            shown = f"mean difference of errors {_show(difference)}"
+            detail = f"mean difference of errors {_show(difference)}"
             if compare_with_bound(difference, 0.0) in (-1, 1):
-                return f"It is nearer than {other['judge']}: {shown}."
-            return f"Whether it is nearer than {other['judge']} cannot be told: {shown}."
+                return f"It is nearer than {other['judge']}: {detail}."
+            return f"Whether it is nearer than {other['judge']} cannot be told: {detail}."
     return ""
 
 
@@ -178,17 +178,17 @@ def conclude_reliability(
 def _repeats(question: Figures) -> str:
     repeated = question["within_response"]
     side = compare_with_bound(repeated, RELIABLE)
-    shown = f"two samples correlate by {_show(repeated)}"
+    detail = f"two samples correlate by {_show(repeated)}"
     if side == 1:
-        return f"One sample of {question['name']} is reliable: {shown}."
+        return f"One sample of {question['name']} is reliable: {detail}."
     correlation = repeated["value"]
     remedy = "no number of samples would make it reliable"
     if correlation > 0.0:  # Spearman-Brown, solved for the number of samples
         needed = math.ceil(RELIABLE * (1.0 - correlation) / (correlation * (1.0 - RELIABLE)))
         remedy = f"a mean of about {needed} would have {RELIABLE:g}"
     if side == -1:
-        return f"One sample of {question['name']} is not reliable: {shown}; {remedy}."
-    return f"Whether one sample of {question['name']} is reliable, {RELIABLE:g} or more, cannot be told: {shown}."
+        return f"One sample of {question['name']} is not reliable: {detail}; {remedy}."
+    return f"Whether one sample of {question['name']} is reliable, {RELIABLE:g} or more, cannot be told: {detail}."
 
 
 def conclude_credit(figures: Figures) -> list[str]:
@@ -202,16 +202,16 @@ def conclude_credit(figures: Figures) -> list[str]:
     ):
         cell = difference[name]
         side = compare_with_bound(cell, 0.0)
-        shown = f"{name} changes by {_show(cell)}"
+        detail = f"{name} changes by {_show(cell)}"
         if side is None:
             sentences.append(f"Whether the graph {fewer} cannot be told: {name} has no interval.")
         elif side == 0:
             need = describe_need(cell, 0.0, count, "rubrics")
-            sentences.append(f"Whether the graph {fewer} cannot be told: {shown}; {need}.")
+            sentences.append(f"Whether the graph {fewer} cannot be told: {detail}; {need}.")
         elif side == -1:
-            sentences.append(f"The graph {fewer}: {shown} from flat, {count} graphs.")
+            sentences.append(f"The graph {fewer}: {detail} from flat, {count} graphs.")
         else:
-            sentences.append(f"{name.capitalize()} is higher with the graph: {shown} from flat.")
+            sentences.append(f"{name.capitalize()} is higher with the graph: {detail} from flat.")
     return sentences
 
 

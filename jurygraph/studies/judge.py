@@ -140,10 +140,11 @@ def read_labels(
                     f"{where}, and another run has {by_response[response][1].target}; give one as a file"
                 )
     if not by_response:
-        known = dict.fromkeys(
+        label_names = dict.fromkeys(
             label for run in runs for labels in run.labels.values() for label in labels
         )
-        hint = did_you_mean(name, known) or f"there are {', '.join(known) or 'none'}"
+        listed = ", ".join(label_names) or "none"
+        hint = did_you_mean(name, label_names) or f"there are {listed}"
         raise InputError(
             f"{', '.join(run.run for run in runs)}: no response has the label {quote(name)}; {hint}"
         )
@@ -172,7 +173,9 @@ def join_labels(
     label, a target off the judge's scale, or too few labels for a consensus.
     """
     chosen: PlacedLabels = [
-        (place, label) for place, label in labels.rows if split is None or label.split == split
+        (position, label)
+        for position, label in labels.rows
+        if split is None or label.split == split
     ]
     if not chosen:
         raise InputError(
@@ -184,16 +187,16 @@ def join_labels(
     for run in runs:
         for judge, judgements in run.by_judge.items():
             is_of_pairs = len(responses_of(next(iter(judgements)))) == 2
-            own = [
-                (place, label)
-                for place, label in chosen
+            matching = [
+                (position, label)
+                for position, label in chosen
                 if (label.question or judge.question) == judge.question
                 and not (judge.is_reward and label.question is None)
                 and (label.other is not None) == is_of_pairs
                 and (judge.reviewer is None or label.reviewer in (None, judge.reviewer))
             ]
-            if own:
-                studies.append(_join(run, judge, judgements, labels, own, has_consensus))
+            if matching:
+                studies.append(_join(run, judge, judgements, labels, matching, has_consensus))
     if not studies:
         hint = "name the reviewers as the runs do, and pairs by `id` and `other`"
         raise InputError(f"{labels.path}: no judge is of a reviewer who gave a label; {hint}")
@@ -201,7 +204,7 @@ def join_labels(
 
 
 def _has_other_scale(
-    judgements: Mapping[str, Judgement], own: PlacedLabels, scale: tuple[float, float]
+    judgements: Mapping[str, Judgement], matching: PlacedLabels, scale: tuple[float, float]
 ) -> bool:
     """Return whether labels and judge are on different scales, so that only their order can be compared.
 
@@ -209,7 +212,7 @@ def _has_other_scale(
     unit interval, on which decisions are.
     """
     low, high = scale
-    if len({label.target for _, label in own if not low <= label.target <= high}) > 1:
+    if len({label.target for _, label in matching if not low <= label.target <= high}) > 1:
         return True
     return scale == UNIT and any(
         not 0.0 <= judged.score <= 1.0 for judged in judgements.values() if judged.score is not None
@@ -218,7 +221,7 @@ def _has_other_scale(
 
 def _is_of_two_values(
     judgements: Mapping[str, Judgement],
-    own: Sequence[tuple[str, JudgedLabel]],
+    matching: PlacedLabels,
     scale: tuple[float, float],
     has_shares: bool,
 ) -> bool:
@@ -226,9 +229,9 @@ def _is_of_two_values(
 
     A label between 0 and 1 is, for a judge that gives nothing else than 0 and 1, a share of people, or a tie.
     """
-    if all(isinstance(label.target, bool) for _, label in own):
+    if all(isinstance(label.target, bool) for _, label in matching):
         return True
-    if scale != UNIT or not all(0.0 <= label.target <= 1.0 for _, label in own):
+    if scale != UNIT or not all(0.0 <= label.target <= 1.0 for _, label in matching):
         return False
     decides = all(
         judged.score in UNIT for judged in judgements.values() if judged.score is not None
@@ -241,27 +244,27 @@ def _join(
     judge: Judge,
     judgements: Mapping[str, Judgement],
     labels: FileRows[JudgedLabel],
-    own: Sequence[tuple[str, JudgedLabel]],
+    matching: PlacedLabels,
     has_consensus: bool,
 ) -> JudgeStudy:
     scale = (
         next((judged.scale for judged in judgements.values() if judged.native is not None), None)
         or UNIT
     )
-    is_of_pairs = own[0][1].other is not None
-    shares = [label.target for _, label in own if 0.0 < label.target < 1.0]
-    is_binary = not is_of_pairs and _is_of_two_values(judgements, own, scale, bool(shares))
+    is_of_pairs = matching[0][1].other is not None
+    shares = [label.target for _, label in matching if 0.0 < label.target < 1.0]
+    is_binary = not is_of_pairs and _is_of_two_values(judgements, matching, scale, bool(shares))
     low, high = UNIT if is_binary else scale
-    is_ranked = not is_of_pairs and _has_other_scale(judgements, own, (low, high))
+    is_ranked = not is_of_pairs and _has_other_scale(judgements, matching, (low, high))
     if is_ranked:
         is_binary = False
-        values = [float(label.target) for _, label in own]
+        values = [float(label.target) for _, label in matching]
         low, high = min(values), max(values)
     targets: dict[str, list[float]] = {}
     votes_cast = []
-    for place, label in own:
+    for position, label in matching:
         if not low <= label.target <= high:
-            location = f"{labels.path}, {place}, field {labels.columns['target']}"
+            location = f"{labels.path}, {position}, field {labels.columns['target']}"
             raise InputError(
                 f"{location}: is {label.target:g}; {quote(judge.question)} goes from {low:g} to {high:g}"
             )
@@ -272,8 +275,8 @@ def _join(
     likeliest, ceiling = _fit_consensus(votes_cast) if has_consensus else ({}, None)
     left_out: Counter[str] = Counter()
     rows = []
-    for response, given in targets.items():
-        target = likeliest.get(response, _majority(given) if is_of_pairs else fmean(given))
+    for response, values in targets.items():
+        target = likeliest.get(response, _majority(values) if is_of_pairs else fmean(values))
         judgement = judgements.get(response)
         if is_binary and target == MET_THRESHOLD:
             left_out["tied"] += 1
@@ -293,9 +296,9 @@ def _join(
         if response not in targets and judged.score is not None
     ]
     votes = [
-        (judgements[name].task, given)
-        for name, given in targets.items()
-        if len(given) > 1 and name in judgements
+        (judgements[name].task, values)
+        for name, values in targets.items()
+        if len(values) > 1 and name in judgements
     ]
     lengths = {name: _length_of(name, run.lengths) for name in targets}
     return JudgeStudy(
@@ -353,17 +356,21 @@ def _place_label(label: JudgedLabel, judgements: Mapping[str, Judgement]) -> tup
     )
 
 
-def _majority(given: Sequence[float]) -> float:
+def _majority(values: Sequence[float]) -> float:
     """Return what most people say of a pair, else a tie."""
-    ((value, votes),) = Counter(given).most_common(1)
-    return value if 2 * votes > len(given) else 0.5
+    ((value, votes),) = Counter(values).most_common(1)
+    return value if 2 * votes > len(values) else 0.5
 
 
 def _length_of(name: str, lengths: Mapping[str, int | None]) -> int | None:
     """Return the characters of a response; of a pair, how many more the first has."""
-    own = [lengths.get(response) for response in responses_of(name)]
-    known = [length for length in own if length is not None]
-    return None if len(known) < len(own) else known[0] - sum(known[1:])
+    characters = []
+    for response in responses_of(name):
+        length = lengths.get(response)
+        if length is None:
+            return None
+        characters.append(length)
+    return characters[0] - sum(characters[1:])
 
 
 def _fit_consensus(votes: Sequence[tuple[str, str, float]]) -> tuple[dict[str, float], float]:
@@ -371,8 +378,8 @@ def _fit_consensus(votes: Sequence[tuple[str, str, float]]) -> tuple[dict[str, f
 
     `votes` have an item, a reviewer and a label. Raises InputError where there are too few of them.
     """
-    items, reviewers, given = zip(*votes, strict=True)
-    fitted = consensus.fit(items, reviewers, given)
+    items, reviewers, values = zip(*votes, strict=True)
+    fitted = consensus.fit(items, reviewers, values)
     reason = consensus.too_small(fitted.votes)
     if reason is not None:
         raise InputError(

@@ -340,11 +340,11 @@ def _pairwise(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | Non
     hits = []
     sizes = []
     for size in np.unique(counts).tolist():
-        own = order[counts[tasks[order]] == size].reshape(
+        members = order[counts[tasks[order]] == size].reshape(
             -1, size
         )  # the responses of each task of this size
-        better = np.sign(targets[own][:, :, None] - targets[own][:, None, :])
-        alike = better * np.sign(ranks[own][:, :, None] - ranks[own][:, None, :])
+        better = np.sign(targets[members][:, :, None] - targets[members][:, None, :])
+        alike = better * np.sign(ranks[members][:, :, None] - ranks[members][:, None, :])
         differ = better > 0.0  # each pair once, from the side of the better one
         hits += (((alike + 1.0) / 2.0) * differ).sum(axis=(1, 2)).tolist()
         sizes += differ.sum(axis=(1, 2)).tolist()
@@ -456,9 +456,9 @@ def _ceiling(study: JudgeStudy) -> Figures | None:
         return {"question": study.judge.question, "value": study.ceiling, "low": None, "high": None}
     hits: Counter[str] = Counter()
     pairs: Counter[str] = Counter()
-    for task, given in study.votes:
-        hits[task] += sum(first == second for first, second in combinations(given, 2))
-        pairs[task] += len(given) * (len(given) - 1) // 2
+    for task, values in study.votes:
+        hits[task] += sum(first == second for first, second in combinations(values, 2))
+        pairs[task] += len(values) * (len(values) - 1) // 2
     share = as_interval(share_interval([hits[task] for task in pairs], list(pairs.values())))
     return None if share is None else {"question": study.judge.question} | share._asdict()
 
@@ -475,7 +475,7 @@ def _differences(studies: Sequence[JudgeStudy]) -> list[Figures]:
     tasks: dict[str, int] = {}
     sides = [_distances(study, names, tasks) for study in studies]
     has_runs = len({study.judge.run for study in studies}) > 1
-    shown = [
+    named = [
         f"{study.judge.run}: {study.judge.name}" if has_runs else study.judge.name
         for study in studies
     ]
@@ -488,7 +488,7 @@ def _differences(studies: Sequence[JudgeStudy]) -> list[Figures]:
             continue
         own_tasks = np.unique(of_first[1][left], return_inverse=True)[1]
         sums = np.bincount(own_tasks, of_first[3][left] - of_second[3][right])
-        pair = {"first": shown[first], "second": shown[second]}
+        pair = {"first": named[first], "second": named[second]}
         estimate = ratio_interval(sums, np.bincount(own_tasks))
         rows.append(
             pair | {"n": len(common), "difference": as_interval(estimate), "p": sign_flip_p(sums)}
@@ -502,7 +502,7 @@ def _distances(
     study: JudgeStudy, names: dict[str, int], tasks: dict[str, int]
 ) -> tuple[Ints, Ints, Floats, Floats]:
     """Return the numbers of responses and tasks, the targets, and their distances to predictions, [n] each."""
-    places = np.array(
+    numbers = np.array(
         [names.setdefault(row.response, len(names)) for row in study.rows], dtype=np.int64
     )
     of_tasks = np.array(
@@ -510,7 +510,7 @@ def _distances(
     )
     targets = np.array([row.target for row in study.rows])
     return (
-        places,
+        numbers,
         of_tasks,
         targets,
         np.abs(np.array([row.prediction for row in study.rows]) - targets),
@@ -553,15 +553,15 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     has_runs = len({judge["run"] for judge in judges}) > 1
     rows: list[list[object]] = []
     ranks: list[list[object]] = []
-    shown: list[Figures] = []
+    printed: list[Figures] = []
     for judge, constant, length in zip(judges, figures["constant"], figures["length"], strict=True):
         names = [f"{judge['run']}: {judge['judge']}" if has_runs else judge["judge"]]
         lines = [judge]
         others = [row | {"question": None} for row in (constant, length)]
-        if others != shown:  # judges of the same responses share these lines
+        if others != printed:  # judges of the same responses share these lines
             names += [f"  always {constant['value']:g}", "  length"]
             lines += others
-            shown = others
+            printed = others
         for name, row in zip(names, lines, strict=True):
             counts = [judge[count] if row is judge else None for count in ("tasks", *COUNTS)]
             rows.append([name, *counts, *(row[rate] for rate in RATES[:4])])

@@ -102,7 +102,7 @@ def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) ->
         cluster = unit_of(run, group.key)
         stored = list(run.group(group))
         _add_traits(traits, _domain_of(run, group.key), [trace for trace, _ in stored])
-        order = {trace.response_id: place for place, (trace, _) in enumerate(stored)}
+        order = {trace.response_id: position for position, (trace, _) in enumerate(stored)}
         for trace, response in stored:
             lengths[trace.response_id] = None if response is None else len(response.text)
             labels[trace.response_id] = trace.labels
@@ -235,13 +235,13 @@ def refuse_unknown_responses(
     runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel], chosen: PlacedLabels
 ) -> None:
     responses = {response for run in runs for response in run.lengths}
-    for place, label in chosen:
+    for position, label in chosen:
         for name, value in (("id", label.id), ("other", label.other)):
             if value is None or value in responses:
                 continue
             names = ", ".join(run.run for run in runs)
             hint = did_you_mean(value, sorted(responses)) or f"name a response of {names}"
-            location = f"{labels.path}, {place}, field {labels.columns[name]}"
+            location = f"{labels.path}, {position}, field {labels.columns[name]}"
             raise InputError(f"{location}: there is no response {quote(value)}; {hint}")
 
 
@@ -258,7 +258,7 @@ def resolve_questions(
     judges = [judge for run in runs for judge in run.by_judge.items()]
     question_ids = list(dict.fromkeys(judge.question for judge, _ in judges))
     resolved = []
-    for place, label in chosen:
+    for position, label in chosen:
         name = label.question or question
         if name is not None:
             fitting: dict[str, None] = {}
@@ -270,10 +270,10 @@ def resolve_questions(
             if len(matching) != 1:
                 where = "--question"
                 if label.question is not None:
-                    where = f"{labels.path}, {place}, field {labels.columns['question']}"
+                    where = f"{labels.path}, {position}, field {labels.columns['question']}"
                 raise InputError(f"{where}: {_describe_question(name, matching, question_ids)}")
             label = label.model_copy(update={"question": matching[0]})
-        resolved.append((place, label))
+        resolved.append((position, label))
     return resolved
 
 
