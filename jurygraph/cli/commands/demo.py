@@ -66,6 +66,8 @@ def demo(
         jurygraph demo my-demo
     """
     examples = _find_examples(every)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; name a folder for the runs")
     found = {}
     for name, example in EXAMPLES.items():
         run = folder / name

@@ -40,3 +40,12 @@ def test_missing_examples_are_named(
     typed = run_command("demo", *arguments, cwd=tmp_path)
     assert (typed.code, typed.err.strip()) == (2, f"error: {problem}")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_file_is_no_folder_for_the_runs(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("mine", encoding="utf-8")
+    typed = run_command("demo", "notes", cwd=tmp_path)
+    assert (typed.code, typed.err.strip()) == (
+        2,
+        "error: notes: is a file; name a folder for the runs",
+    )
