@@ -96,6 +96,18 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
     return sentences
 
 
+def join_conclusions(judges: Sequence[Figures]) -> list[str]:
+    """Return a paragraph on each judge; what is true of all of several is last, and there once."""
+    conclusions = [judge["conclusion"] for judge in judges]
+    common: list[str] = []
+    if len(conclusions) > 1:
+        common = [text for text in conclusions[0] if all(text in other for other in conclusions)]
+    paragraphs = []
+    for conclusion in conclusions[:MOST_SUBJECTS]:
+        paragraphs.append(" ".join(text for text in conclusion if text not in common))
+    return [*paragraphs, *common]
+
+
 def _compare_with_constant(judge: Figures) -> Iterator[str]:
     cell = judge["above_constant"]
     constant = f"always saying {judge['constant']:g}"
@@ -103,7 +115,12 @@ def _compare_with_constant(judge: Figures) -> Iterator[str]:
     if side == 1:
         yield f"It is nearer to them than {constant}, by {_show(cell)}."
     elif side == -1:
-        yield f"It is farther from them than {constant}: {_show(cell)} less near."
+        lead = as_interval(cell)
+        assert lead is not None
+        distance = [
+            None if value is None else -value for value in (lead.value, lead.high, lead.low)
+        ]
+        yield f"It is farther from them than {constant}, by {_show(IntervalCell(*distance))}."
     elif side == 0:
         need = describe_need(cell, 0.0, judge["n"], "labels")
         yield f"Whether it is nearer to them than {constant} cannot be told ({_show(cell)}); {need}."
@@ -111,7 +128,7 @@ def _compare_with_constant(judge: Figures) -> Iterator[str]:
 
 def _test_against_people(test: Figures) -> str:
     if test["winning_rate"] is None:
-        return f"Whether it is as near to people as a person is was not tested: {test['why']}."
+        return f"Whether a judge is as near to people as a person is was not tested: {test['why']}."
     detail = f"ω {test['winning_rate']:.2f} of {test['persons']} persons"
     detail += f", ρ {_show(test['advantage'])}, {test['items']} items, ε {test['epsilon']:g}"
     if test["winning_rate"] >= STANDS_IN:

@@ -36,7 +36,7 @@ from jurygraph.studies.alternative_annotator import (
     PersonLabels,
     compare_with_people,
 )
-from jurygraph.studies.conclusions import MOST_SUBJECTS, conclude_judge
+from jurygraph.studies.conclusions import conclude_judge, join_conclusions
 from jurygraph.studies.judge import JudgedRow, JudgeStudy
 from jurygraph.studies.judgements import responses_of
 from jurygraph.studies.report import (
@@ -95,13 +95,12 @@ def report(
         "differences": _differences(studies),
         "disagreements": _disagreements(studies),
     }
-    conclusion = [" ".join(judge["conclusion"]) for judge in judges[:MOST_SUBJECTS]]
     return Report(
         figures,
         list(_sections(figures, need)),
         list(_notes(judges)),
         [_reliability_diagram(judge) for judge in judges if judge["reliability"]],
-        conclusion,
+        join_conclusions(judges),
         symbols.JUDGES,
     )
 
