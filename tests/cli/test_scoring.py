@@ -14,7 +14,8 @@ from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.runs.run import Run
 from jurygraph.schema import Config
 from jurygraph.sources import TableColumns
-from tests.cli.conftest import folder_contents
+from tests.cli.conftest import folder_contents, write_project
+from tests.command import run_command
 from tests.models.judge_scripts import requested_items
 from tests.models.server import Answer, reply_with, run_server
 from tests.runs.judge import judge_by_request
@@ -115,3 +116,26 @@ def test_the_cost_comes_first_and_what_is_scored_is_kept(
             assert run.is_closed
     with pytest.raises(InputError, match=r"two\.jsonl: holds other tasks; name another --out"):
         score_study(tmp_path / "out", [StudyRun("two", lines("x"), as_it_is)], options)
+
+
+def test_a_shard_knows_the_criteria_of_the_whole_file(tmp_path: Path) -> None:
+    """`criteria` weighs a criterion that only a task of another shard has: no name is unknown for that."""
+    evaluator = (
+        "import jurygraph as jg\n\n@jg.evaluator(audience='criterion')\n"
+        "def met(task, response):\n    return jg.Verdict(score=1.0)\n"
+    )
+    tasks = [
+        {
+            "id": name,
+            "query": "q",
+            "rubric": {"criteria": [{"id": f"of-{name}", "text": "It is.", "weight": 1.0}]},
+            "responses": [{"id": f"{name}/a", "text": "Dear Ann"}],
+        }
+        for name in ("task-3", "task-4")  # of shards 2 and 1
+    ]
+    config = "evaluators: [manners.met]\ncriteria: {of-task-3: {weight: 2}}\n"
+    folder = write_project(tmp_path / "project", tasks, config, evaluator)
+    for index in (1, 2):
+        out = tmp_path / str(index)
+        typed = run_command("score", folder / "tasks.jsonl", "--shard", f"{index}/2", "--out", out)
+        assert typed.code == 0, typed.err
