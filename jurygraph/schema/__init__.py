@@ -16,6 +16,7 @@ from jurygraph.schema.config import PurposeConfig as PurposeConfig
 from jurygraph.schema.config import ReplyRule as ReplyRule
 from jurygraph.schema.config import RubricConfig as RubricConfig
 from jurygraph.schema.config import SafetyConfig as SafetyConfig
+from jurygraph.schema.config import ToolUse as ToolUse
 from jurygraph.schema.config import WeightsConfig as WeightsConfig
 from jurygraph.schema.conversation import ChatMessage as ChatMessage
 from jurygraph.schema.conversation import FunctionCall as FunctionCall
@@ -24,6 +25,8 @@ from jurygraph.schema.frozen_model import FrozenModel as FrozenModel
 from jurygraph.schema.frozen_model import ParamsModel as ParamsModel
 from jurygraph.schema.frozen_model import canonical_json as canonical_json
 from jurygraph.schema.frozen_model import digest_of as digest_of
+from jurygraph.schema.lookup import Lookup as Lookup
+from jurygraph.schema.lookup import ToolSpec as ToolSpec
 from jurygraph.schema.plan import Branch as Branch
 from jurygraph.schema.plan import ComponentInput as ComponentInput
 from jurygraph.schema.plan import ComponentSpec as ComponentSpec

@@ -36,6 +36,7 @@ from jurygraph.schema.frozen_model import (
     Unit,
     iter_parts,
 )
+from jurygraph.schema.lookup import ToolName
 from jurygraph.schema.plan import (
     Condition,
     Escalation,
@@ -165,11 +166,26 @@ class NamedModel(FrozenModel):
         return {"anyOf": [{"type": "string", "minLength": 1}, handler(core)]}
 
 
+class ToolUse(CodeModel, NamedModel):
+    """A tool of a judge, by name or dotted path; a bare name means `{use: name}`.
+
+    `deterministic` says of a tool of your own that equal arguments give equal results, so that its calls are made again
+    by `verify --deep`; otherwise they are only recorded. `timeout` is its limit in seconds.
+    """
+
+    code_field = "use"
+    use: Id
+    name: ToolName | None = None
+    params: dict[str, JsonValue] = Field(default_factory=dict)
+    deterministic: Flag | None = None
+    timeout: Positive | None = None
+
+
 class _PluginUse(CodeModel, NamedModel):
     """An evaluator or deriver of the config; a bare name means `{use: name}`.
 
     `timeout` is the time limit of a call in seconds. It is no part of a question, because it decides if there is a
-    verdict, not which one.
+    verdict, not which one. `tools` are those that its model may call before it answers, in at most `max_steps` requests.
     """
 
     code_field = "use"
@@ -177,6 +193,16 @@ class _PluginUse(CodeModel, NamedModel):
     name: Id | None = None
     params: dict[str, JsonValue] = Field(default_factory=dict)
     timeout: Positive | None = None
+    tools: tuple[ToolUse, ...] = Field(default=(), exclude_if=is_empty)
+    max_steps: Annotated[int, Field(strict=True, ge=2, le=100)] | None = Field(
+        default=None, exclude_if=is_none
+    )
+
+    @model_validator(mode="after")
+    def _require_tools(self) -> Self:
+        if self.max_steps is not None and not self.tools:
+            raise ValueError("`max_steps` is for `tools`, and there are none; add some, or leave it out")
+        return self
 
     @property
     def known_as(self) -> str:
@@ -554,7 +580,7 @@ class Config(CodeModel):
 
     `models` are further models, by the names that evaluators give in `judges`; all else is for `model`. `criteria` have
     other weights of criteria, by their ids, in every rubric that has them. `calibration` has a map for questions, by
-    their ids, whose scores count calibrated.
+    their ids, whose scores count calibrated. `workspaces` is the folder of the responses' files.
     """
 
     code_field = "model"
@@ -580,6 +606,7 @@ class Config(CodeModel):
     calls: CallsConfig = CallsConfig()
     safety: SafetyConfig = SafetyConfig()
     langsmith: Flag = False
+    workspaces: Id | None = Field(default=None, exclude_if=is_none)
 
     @property
     def judges(self) -> tuple[str | None, ...]:

@@ -26,6 +26,7 @@ from jurygraph.schema.frozen_model import (
     Unit,
     digest_of,
 )
+from jurygraph.schema.lookup import ToolSpec
 from jurygraph.schema.task import Audience, Profiles, Rubric, Task, TaskView, with_profiles
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
@@ -101,7 +102,8 @@ class Question(FrozenModel):
     pair once, whose verdict then counts as s for the first response and 1 - s for the second. A `standby` question is
     used only if no other question covers the same member of its audience and the same subject. `judges` are the models
     that each answer it, by their sorted names; none means the config's `model`. With `escalate` only some of them
-    answer first. `sees` is the part of a conversation that is shown; None is the default of the layer.
+    answer first. `sees` is the part of a conversation that is shown; None is the default of the layer. `tools` are
+    those that the model may call, in at most `max_steps` requests, before its verdict.
     """
 
     id: LongId
@@ -122,6 +124,8 @@ class Question(FrozenModel):
     judges: tuple[Id, ...] = ()
     escalate: Escalation | None = None
     sees: Sees | None = Field(default=None, exclude_if=is_none)
+    tools: tuple[ToolSpec, ...] = Field(default=(), exclude_if=is_empty)
+    max_steps: PositiveInt | None = Field(default=None, exclude_if=is_none)
 
     @property
     def shown_part(self) -> Sees:
@@ -157,6 +161,8 @@ class Derivation(FrozenModel):
     view: str
     needs: tuple[Id, ...] = ()
     params: dict[str, JsonValue] = Field(default_factory=dict)
+    tools: tuple[ToolSpec, ...] = Field(default=(), exclude_if=is_empty)
+    max_steps: PositiveInt | None = Field(default=None, exclude_if=is_none)
 
 
 class Wave(FrozenModel):

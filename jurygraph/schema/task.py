@@ -495,7 +495,8 @@ class Response(FrozenModel):
     The text of messages is their rendering, of the version in `rendering`; `turns` says whose its characters are.
     An `id` that is left out comes from the task and the position in its group; files name theirs.
     `labels` and `metadata` are facts about the response. They and the agent's name are not shown to evaluators: put
-    everything that evaluators judge into `text`, `messages` or `data`.
+    everything that evaluators judge into `text`, `messages` or `data`. `workspace` is the folder or archive of the files
+    that belong to it, below the config's `workspaces`; judges read them by tools.
     """
 
     model_config = ConfigDict(json_schema_extra=_allow_messages)
@@ -509,6 +510,7 @@ class Response(FrozenModel):
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     messages: AnsweredMessages | None = Field(default=None, min_length=1, exclude_if=is_none)
     rendering: Literal[1] | None = Field(default=None, exclude_if=is_none)
+    workspace: Id | None = Field(default=None, exclude_if=is_none)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -551,6 +553,7 @@ class Response(FrozenModel):
             metadata={},
             messages=self.messages,
             rendering=self.rendering,
+            workspace=self.workspace,
         )
 
     @property
@@ -592,11 +595,13 @@ class Response(FrozenModel):
 
     @cached_property
     def content_digest(self) -> str:
-        """Digest of what is judged, text or messages, and data: equal for equal answers of different agents."""
-        if self.messages is None or is_one_reply(self.messages):
-            return digest_of([self.text, self.data])
-        messages = [message.model_dump(mode="json") for message in self.messages]
-        return digest_of([{"messages": messages, "rendering": self.rendering}, self.data])
+        """Digest of what is judged, text or messages, data and workspace: equal for equal answers of different agents."""
+        words: Any = self.text
+        if self.messages is not None and not is_one_reply(self.messages):
+            messages = [message.model_dump(mode="json") for message in self.messages]
+            words = {"messages": messages, "rendering": self.rendering}
+        files = [] if self.workspace is None else [self.workspace]
+        return digest_of([words, self.data, *files])
 
 
 class TaskLine(Task):

@@ -1,0 +1,53 @@
+"""Tools that a judge may call while it judges, and the record of each call of one."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, StringConstraints
+
+from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, Number
+
+ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
+"""A name that every provider accepts for a function."""
+LookupOutcome = Literal[
+    "ok", "cut", "unknown-tool", "invalid-arguments", "refused", "error", "time-limit"
+]
+"""What became of a call of a tool: its result, whole or `cut` at its limit, or why there is none.
+
+A tool that was asked for and is not there (`unknown-tool`), arguments that are not those of its schema
+(`invalid-arguments`), a call that the tool `refused` with a message, one that raised an exception (`error`), and one
+that ran past its `time-limit`.
+"""
+
+
+class ToolSpec(FrozenModel):
+    """A tool as a plan records it: `parameters` is the JSON schema of its arguments."""
+
+    name: ToolName
+    version: str
+    description: str
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    deterministic: Flag = True
+
+
+class Lookup(FrozenModel):
+    """A call of a tool, made for a verdict or material. Its arguments and its result are texts beside it.
+
+    `id` is the digest of the request whose reply asked for it, its index among the calls of that reply, and the tool.
+    `call` is the model call that asked. `result` is the SHA-256 of the result's text, `length` its characters; a result
+    that is `cut` has those of the part that was shown. `duration` is in seconds, and in no digest.
+    """
+
+    id: Id
+    call: Id
+    tool: str
+    version: str = ""
+    deterministic: Flag = True
+    outcome: LookupOutcome = "ok"
+    result: str
+    length: Count
+    duration: Number | None = None
+
+    @property
+    def has_result(self) -> bool:
+        """True if the tool gave a result that may be quoted."""
+        return self.outcome in ("ok", "cut")

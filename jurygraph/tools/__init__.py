@@ -1,0 +1,1 @@
+"""Tools of judges: what a judge may look up while it judges. They read, and change nothing."""
