@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from jurygraph.agents.roles import (
     Deriver,
@@ -43,9 +44,15 @@ from jurygraph.schema import (
     Material,
     Question,
     RecordedVerdict,
+    Response,
     Survey,
+    TaskView,
     Verdict,
 )
+from jurygraph.tools.tool import ToolSet
+
+if TYPE_CHECKING:
+    from jurygraph.graphs.investigate_graph import ToolInvestigator
 
 ReadAnswer = Callable[[Redactor], list[RecordedVerdict]]
 """Returns the verdicts of an answer that has arrived."""
@@ -312,7 +319,15 @@ def _derivation(
         return Calls(lambda _: failed, [()], limits, runs_inline=True)
     client: Any = UndeclaredClient(deriver.name)
     if deriver.uses_model:
-        client = context.judge_client and context.judge_client.logging_to(call_log, purpose=DERIVE)
+        investigator = _investigator(
+            context.deriver_tools.get(deriver.name),
+            survey.views[task.derivation.view],
+            (task.response,),
+            context,
+        )
+        client = context.judge_client and context.judge_client.logging_to(
+            call_log, purpose=DERIVE, investigator=investigator
+        )
     deriver_input = DeriverInput(
         survey.views[task.derivation.view], task.response, task.material, client
     )
@@ -330,21 +345,47 @@ def _make_inputs(
     uses_model = context.evaluators[name].uses_model
     judge_client = context.clients.get(judge)
     undeclared = UndeclaredClient(name)
+    tools = context.evaluator_tools.get(name)
     call_log = CallLog()
     inputs = []
     for task in evaluator_tasks:
         client: Any = undeclared
-        if uses_model:
-            call_log = CallLog()
-            client = judge_client and judge_client.logging_to(call_log)
         question = task.question
         view = survey.views[question.view]
+        if uses_model:
+            call_log = CallLog()
+            investigator = _investigator(tools, view, task.responses, context)
+            client = judge_client and judge_client.logging_to(call_log, investigator=investigator)
         inputs.append(
             EvaluatorInput(
                 question, view, task.responses, task.material, task.sample, client, call_log
             )
         )
     return inputs
+
+
+def _investigator(
+    toolset: ToolSet | None, view: TaskView, responses: tuple[Response, ...], context: RunContext
+) -> "ToolInvestigator | None":
+    """Return what lets the model look things up for one judgement; None without tools."""
+    if toolset is None:
+        return None
+    # Imported lazily: few judges have tools, and the module imports this one.
+    from jurygraph.graphs.investigate_graph import MAX_STEPS, MAX_TOKENS, ToolInvestigator
+    from jurygraph.graphs.lookups import Toolbox
+
+    config = context.config
+    toolbox = Toolbox(
+        toolset.tools,
+        view,
+        responses,
+        None if config.workspaces is None else Path(config.workspaces),
+        context.threads,
+        config.langsmith,
+    )
+    return ToolInvestigator(
+        toolbox, toolset.max_steps or MAX_STEPS, toolset.max_tokens or MAX_TOKENS
+    )
 
 
 def _calls_of(

@@ -18,6 +18,7 @@ from jurygraph.schema import (
     CallsConfig,
     Config,
     Decision,
+    Lookup,
     RecordedVerdict,
     SurveyOutline,
 )
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from jurygraph.models.gateway import Gateways
     from jurygraph.models.judge_client import JudgeClient
 from jurygraph.graphs.time_limits import CallThreads
+from jurygraph.tools.tool import ToolSet
 
 T = TypeVar("T")
 
@@ -74,6 +76,8 @@ class SharedParts(dict[Hashable, T]):
 class RunContext(Displayed):
     """The context of the graphs: evaluators, derivers and combiners by name, and the config.
 
+    `evaluator_tools` and `deriver_tools` are the tools of those that have any.
+
     `clients` are those of the models: of the config's `model` under None, and of `models` by their names; `settings`
     are those of their calls, and `judges` the names under which providers know them. `secrets` are known in addition
     to those of the environment. Plain functions of evaluators and derivers run in `threads`. `first_answers` stops a
@@ -85,6 +89,8 @@ class RunContext(Displayed):
     evaluators: Mapping[str, Evaluator]
     derivers: Mapping[str, Deriver]
     combiners: Mapping[str, Combiner]
+    evaluator_tools: Mapping[str, ToolSet] = field(default_factory=dict)
+    deriver_tools: Mapping[str, ToolSet] = field(default_factory=dict)
     clients: "Mapping[str | None, JudgeClient]" = field(default_factory=dict)
     settings: Mapping[str | None, CallsConfig] = field(default_factory=dict)
     judges: tuple[str, ...] = ()
@@ -106,6 +112,7 @@ class RunContext(Displayed):
         )  # imported lazily: only needed with a model
 
         calls: dict[str, Call] = {}
+        lookups: dict[str, Lookup] = {}
         safety = self.config.safety
         key = project_key()
         clients = {
@@ -116,6 +123,7 @@ class RunContext(Displayed):
                 key,
                 sink,
                 calls,
+                lookups,
                 self.settings[name],
             )
             for name, gateway in gateways.items()
@@ -146,6 +154,11 @@ class RunContext(Displayed):
     def calls(self) -> Mapping[str, Call]:
         """Return all calls of the graph run so far, by id."""
         return next((client.calls for client in self.clients.values()), {})
+
+    @property
+    def lookups(self) -> Mapping[str, Lookup]:
+        """Return all calls of tools of the graph run so far, by id."""
+        return next((client.lookups for client in self.clients.values()), {})
 
     @property
     def redactor(self) -> Redactor:

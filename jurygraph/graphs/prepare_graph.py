@@ -163,7 +163,7 @@ def _question(planning: TaskPlanning, context: RunContext) -> PlanningUpdate:
 def _survey_of(planning: TaskPlanning, context: RunContext) -> Survey:
     views = view_task(planning["task"], ["task", *_audiences(context)])
     task_view = next(view for view in views if view.audience == "task")
-    derivations = list_derivations(context.derivers, task_view)
+    derivations = list_derivations(context.derivers, task_view, context.deriver_tools)
     listed = ask_evaluators(context.evaluators, views)
     key = outline_key(views, derivations, listed)
     outline = context.outlines.get(key)
@@ -172,7 +172,9 @@ def _survey_of(planning: TaskPlanning, context: RunContext) -> Survey:
     else:
         uses = {use.known_as: use for use in context.config.evaluators}
         materials = [derivation.gives for derivation in derivations]
-        questions = configure_questions(listed, context.evaluators, uses, materials)
+        questions = configure_questions(
+            listed, context.evaluators, uses, materials, context.evaluator_tools
+        )
         survey = build_survey(views, derivations, questions, context.config.safety.gates)
         context.outlines.keep(key, survey.outline)
     for question in survey.questions:

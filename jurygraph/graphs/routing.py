@@ -21,6 +21,7 @@ from jurygraph.schema import (
     Criterion,
     Derivation,
     Failure,
+    Lookup,
     Material,
     Question,
     RecordedVerdict,
@@ -97,7 +98,8 @@ _PASSES: Mapping[str, Callable[[float, float], bool]] = {">=": ge, ">": gt, "<="
 
 @dataclass(frozen=True, slots=True)
 class ReusedResults:
-    """Reusable results of a group from earlier scoring: verdicts, material by (name, response id), calls by id.
+    """Reusable results of a group from earlier scoring: verdicts, material by (name, response id), calls by id, and
+    those of tools.
 
     Only verdicts on responses that were shown are reused: those settled without a judgement are settled again. A
     verdict or material that depends on other material is reused only if that material is still the same.
@@ -106,6 +108,7 @@ class ReusedResults:
     verdicts: Mapping[VerdictKey, RecordedVerdict]
     material: Mapping[tuple[str, str], Material]
     calls: Mapping[str, Call] = field(default_factory=dict)
+    lookups: Mapping[str, Lookup] = field(default_factory=dict)
 
 
 NO_REUSED_RESULTS = ReusedResults({}, {})

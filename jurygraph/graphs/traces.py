@@ -35,6 +35,7 @@ def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunConte
     plan = group.plan
     questions = plan.survey.questions
     calls = {**group.reused_results.calls, **context.calls}
+    lookups = {**group.reused_results.lookups, **context.lookups}
     counting = [verdict for verdict in findings.verdicts if not verdict.superseded]
     scores = ((verdict.question, verdict.score) for verdict in counting)
     statistics = group_statistics(questions, scores)
@@ -51,6 +52,10 @@ def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunConte
         verdicts = tuple(by_response[response.id])
         material = tuple(sorted(material_of[response.id], key=lambda item: item.name))
         referenced = _referenced_calls(calls, (*verdicts, *material))
+        names = {
+            *chain.from_iterable(verdict.lookups for verdict in verdicts),
+            *chain.from_iterable(item.lookups for item in material),
+        }
         served = [call.served for call in referenced if call.served]
         made = Trace(
             task_id=plan.task_id,
@@ -62,6 +67,7 @@ def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunConte
             reward=reward_of[response.id],
             verdicts=verdicts,
             calls=referenced,
+            lookups=tuple(lookups[name] for name in sorted(names)),
             material=material,
             statistics=statistics,
             purpose=permitted_purpose(context.config.purpose, context.judges, served),

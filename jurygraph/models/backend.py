@@ -3,7 +3,7 @@
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar
@@ -17,6 +17,7 @@ from jurygraph.models.request import (
     Reply,
     Request,
     SchemaMode,
+    StoredLookup,
 )
 from jurygraph.safety.gates import MARK_LENGTH
 from jurygraph.safety.redaction import process_redactor
@@ -28,6 +29,7 @@ _SETTINGS = {
     "temperature": "calls.parameters: {temperature: null}",
     "logprobs": "calls.parameters: {logprobs: false}",
     "json_schema|response_format": "calls.form: instructed",
+    r"(?i:\btools?\b|tool[_ -](?:choice|call|use)|function call)": "calls.tools: instructed",
     r"(?i:system role|\bsystem (?:message|prompt)|does not support 'system'|got system\b)": "calls.system: joined",
     r"(?i:role[: ]+['\"]?system\b|invalid value: 'system'|only user and assistant roles)": "calls.system: joined",
     "(?i:developer instruction|roles must alternate)": "calls.system: joined",  # Google of Gemma, old Mistral
@@ -41,11 +43,13 @@ class Capabilities:
     `instructed` if it has none, so that the judge client describes the schema in the prompt.
 
     `logprobs`: it returns log probabilities of the tokens of a reply, with up to `top_logprobs` alternatives each.
+    `tools`: it takes tools, and calls them; else the judge client describes them in the prompt.
     """
 
     form: SchemaMode
     logprobs: bool = False
     top_logprobs: int = 20
+    tools: bool = False
 
 
 class Backend(ABC):
@@ -58,12 +62,14 @@ class Backend(ABC):
     What is special about a backend is said here: it `costs_nothing`; its replies are not worth a cache, or no request
     contains all settings that they depend on (`is_cached` is false); it gives the replies of an earlier run
     (`is_recording`); `calls.form` cannot be set, because of `fixed_form`; the marks of its fences have `mark_length`
-    digits, which no request's digest depends on.
+    digits, which no request's digest depends on; no tool is called for it, only recorded calls count (`runs_tools` is
+    false).
     """
 
     costs_nothing: ClassVar[bool] = False
     is_cached: ClassVar[bool] = True
     is_recording: ClassVar[bool] = False
+    runs_tools: ClassVar[bool] = True
     fixed_form: ClassVar[str] = ""
     mark_length: ClassVar[int] = MARK_LENGTH
 
@@ -79,6 +85,15 @@ class Backend(ABC):
     @abstractmethod
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Return the reply, within `timeout` seconds. Raises `Fault`, and no other exception but cancellation."""
+
+    def find_lookup(self, key: str) -> StoredLookup | None:
+        """Return the recorded call of a tool of this id; None for a model that is no recording."""
+        return None
+
+    async def check_lookup(
+        self, stored: StoredLookup, make: Callable[[], Awaitable[StoredLookup]]
+    ) -> None:
+        """Compare a stored call of a tool with one made now, where a run is verified."""
 
     async def close(self) -> None:
         """Release connections; may be called more than once, and the backend may be used again afterwards."""

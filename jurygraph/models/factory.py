@@ -11,6 +11,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -54,6 +55,11 @@ def open_gateway(
         )
     if config.form is not None and backend.fixed_form:
         raise ConfigError(f"calls.form: {backend.fixed_form}, so leave the form out")
+    if config.tools is not None and not backend.is_recording:
+        if config.tools == "native" and backend.fixed_form:
+            raise ConfigError("calls.tools: this model takes no tools, so leave it out")
+        has_tools = config.tools == "native"
+        backend.capabilities = replace(backend.capabilities, tools=has_tools)
     price: Price | None = _FREE_PRICE
     if not backend.costs_nothing:
         price = price_of(backend.model, config.prices) or backend.list_price()

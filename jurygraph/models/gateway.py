@@ -7,7 +7,7 @@ sink → cache → limiter → budget → backend, retried as a whole → sink �
 
 import asyncio
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from time import monotonic
@@ -39,6 +39,7 @@ from jurygraph.models.request import (
     Fault,
     Reply,
     Request,
+    StoredLookup,
     deadline_at,
     deadline_fault,
 )
@@ -112,6 +113,9 @@ class Gateway:
             tuple[asyncio.AbstractEventLoop, str, int], asyncio.Task[AnsweredCall]
         ] = {}
         self._uncached: dict[str, CachedReply] = {}
+        self._pending_lookups: dict[
+            tuple[asyncio.AbstractEventLoop, str, int], asyncio.Task[StoredLookup]
+        ] = {}
         self._store_errors: WeakKeyDictionary[CallSink, Exception] = WeakKeyDictionary()
 
     @property
@@ -150,6 +154,44 @@ class Gateway:
         task = self._pending[key] = asyncio.create_task(self._resolve(request, until, sink))
         task.add_done_callback(forget)
         return await asyncio.shield(task)
+
+    async def look_up(
+        self,
+        key: str,
+        make: Callable[[], Awaitable[StoredLookup]],
+        sink: CallSink | None = None,
+    ) -> StoredLookup:
+        """Return the call of a tool that the sink or a recording has, else the one that `make` makes.
+
+        It is kept in `sink` before it is returned. Equal concurrent ones are made once: a tool may give another result
+        each time, and all that is asked later rests on this one.
+        """
+        identity = asyncio.get_running_loop(), key, id(sink)
+        pending = self._pending_lookups.get(identity)
+        if pending is None:
+            pending = asyncio.create_task(self._make_lookup(key, make, sink))
+            self._pending_lookups[identity] = pending
+            pending.add_done_callback(lambda _: self._pending_lookups.pop(identity))
+        return await asyncio.shield(pending)
+
+    async def _make_lookup(
+        self, key: str, make: Callable[[], Awaitable[StoredLookup]], sink: CallSink | None
+    ) -> StoredLookup:
+        stored = None if sink is None else sink.find_lookup(key)
+        if stored is not None:
+            await self.backend.check_lookup(stored, make)
+        else:
+            stored = self.backend.find_lookup(key)
+            if stored is None and not self.backend.runs_tools:
+                raise Fault(
+                    "unrecorded", "no result of this tool is recorded, and it is not called"
+                )
+            stored = stored or await make()
+            if sink is not None:
+                await sink.store_lookup(stored)
+        if self._recorder is not None:
+            self._recorder.add_lookup(stored)
+        return stored
 
     def reply_source(
         self, request: Request, sink: CallSink | None = None
@@ -479,6 +521,7 @@ class DryRunBackend(Backend):
     """
 
     is_recording = True  # all that it gives are stored replies
+    runs_tools = False
 
     def __init__(self, gateway: Gateway, sink: CallSink | None) -> None:
         other = gateway.backend
@@ -498,6 +541,9 @@ class DryRunBackend(Backend):
             return reply
         self.lacks_reply = True
         raise Fault("unrecorded", "the request was noted and not sent")
+
+    def find_lookup(self, key: str) -> StoredLookup | None:
+        return None if self._sink is None else self._sink.find_lookup(key)
 
 
 def call_for(request: Request, **fields: Any) -> Call:
@@ -528,8 +574,12 @@ def _texts_of_tokens(reply: Reply) -> Iterator[str]:
 
 def request_size(request: Request) -> int:
     """Return the bytes of all that the model reads: its messages, and a schema that a provider may add to them."""
-    schema = request.answer if request.form == "native" else None
-    return size_of_messages(request) + (0 if schema is None else len(canonical_json(schema)))
+    size = size_of_messages(request)
+    if request.form == "native" and request.answer is not None:
+        size += len(canonical_json(request.answer))
+    if request.investigation is not None:
+        size += len(canonical_json(request.investigation.to_chat()))
+    return size
 
 
 def size_of_messages(request: Request) -> int:

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from jurygraph.messages import Problem, describe_validation_error, quote, shorten
+from jurygraph.models.backend import Capabilities
 from jurygraph.models.gateway import Gateway, call_for
 from jurygraph.models.request import (
     JUDGE,
@@ -33,16 +34,19 @@ from jurygraph.models.request import (
     Fault,
     Reply,
     Request,
+    StoredLookup,
     Token,
+    ToolResult,
     double_wrong_backslashes,
     encode_json,
     find_json,
     has_thought_tag,
     is_quoted_from,
 )
-from jurygraph.prompts import Prompt, RenderOptions
+from jurygraph.prompts import Prompt, RenderedPrompt, RenderOptions
 from jurygraph.safety.gates import Fence
-from jurygraph.schema import Call, CallsConfig, CallUse, Message, SafetyConfig
+from jurygraph.safety.redaction import Redactor
+from jurygraph.schema import Call, CallsConfig, CallUse, Lookup, Message, SafetyConfig
 from jurygraph.schema.frozen_model import ConstantObject, decode_strictly
 
 if TYPE_CHECKING:
@@ -272,7 +276,7 @@ def refuse_unfinished(reply: Reply) -> None:
         raise Fault("refused", f"the model refused: {quote(reply.refusal)}")
     if finish in _WITHHELD:
         raise Fault("refused", f"the provider's filter withheld the reply (finish {quote(finish)})")
-    if not reply.text.strip():
+    if not reply.text.strip() and not reply.tool_calls:
         raise Fault("empty", f"the reply has no text{_describe_other_field(reply.other_field)}")
 
 
@@ -538,6 +542,24 @@ def _is_word_start(text: str, word: str) -> bool:
     return text.startswith(word) and not text[len(word) :][:1].isalnum()
 
 
+class Investigated(NamedTuple):
+    """What an investigation ends with: the reply, the request for a verdict alone, with which to repair it, and the
+    results that the reply may quote."""
+
+    request: Request
+    answered: AnsweredCall
+    results: tuple[ToolResult, ...]
+
+
+class Investigator(Protocol):
+    """Lets the model look things up before it answers a request (`graphs.investigate_graph`)."""
+
+    async def investigate(
+        self, client: "JudgeClient", request: Request, purpose: str | None
+    ) -> Investigated:
+        """Return the reply with which the model ends its investigation. Raises `Fault`."""
+
+
 ReplyCheck = Callable[[T], str | Awaitable[str | None] | None]
 """A check of a reply: returns a message about an error in it, or None if it is valid."""
 
@@ -561,8 +583,8 @@ class ParsedReply(Generic[T]):
 
 
 class JudgeClient:
-    """The requests of one group, or one task, to a model. `calls` are all calls, new or cached, by id; the clients of
-    several models share them.
+    """The requests of one group, or one task, to a model. `calls` are all calls, new or cached, by id, and `lookups`
+    those of tools; the clients of several models share them.
 
     `safety` selects the defences; `key` is the project's, for the marks of fences. Replies are kept in `sink`. Of the
     `settings` of calls, a client itself follows `reply` and `system`; the others are the gateway's. The client of an
@@ -577,9 +599,11 @@ class JudgeClient:
         key: bytes = b"",
         sink: CallSink | None = None,
         calls: dict[str, Call] | None = None,
+        lookups: dict[str, Lookup] | None = None,
         settings: CallsConfig = DEFAULT_CALLS,
     ) -> None:
         self.calls: dict[str, Call] = {} if calls is None else calls
+        self.lookups: dict[str, Lookup] = {} if lookups is None else lookups
         self.safety = safety
         self._render_options = RenderOptions(
             safety.fence, safety.reminder, key, gateway.backend.mark_length
@@ -594,14 +618,21 @@ class JudgeClient:
         self.loop: asyncio.AbstractEventLoop | None = None
         self._logs: tuple[CallLog, ...] = ()
         self._purpose = JUDGE
+        self._investigator: Investigator | None = None
 
-    def logging_to(self, *logs: CallLog, purpose: str = JUDGE) -> "JudgeClient":
-        """Return a client of the same group, for the running event loop, that lists its calls in these logs."""
+    def logging_to(
+        self, *logs: CallLog, purpose: str = JUDGE, investigator: Investigator | None = None
+    ) -> "JudgeClient":
+        """Return a client of the same group, for the running event loop, that lists its calls in these logs.
+
+        With an `investigator` the model may look things up before it answers.
+        """
         # one for every input, and `copy.copy` is several times slower
         client = object.__new__(JudgeClient)
         client.__dict__.update(self.__dict__)
         client._logs = logs
         client._purpose = purpose
+        client._investigator = investigator or self._investigator
         client.loop = asyncio.get_running_loop()
         client.__dict__.pop("fence", None)  # a fence lists the marks of its own messages alone
         return client
@@ -714,7 +745,10 @@ class JudgeClient:
 
         Raises `Fault`, also for a cut-off, refused or empty reply, and the errors that end a run.
         """
-        answered = await self._send(request, purpose)
+        if self._investigator is None:
+            answered = await self._send(request, purpose)
+        else:
+            _, answered, _ = await self._investigator.investigate(self, request, purpose)
         refuse_unfinished(answered.reply)
         self._accept(answered.call.id, answered.call.id)
         return answered
@@ -726,16 +760,23 @@ class JudgeClient:
         check: "ReplyCheck[T] | None" = None,
         purpose: str | None = None,
         find_problem: ProblemFinder[T] | None = None,
+        note_results: "Callable[[Sequence[ToolResult]], object] | None" = None,
     ) -> ParsedReply[T]:
         """Return the reply parsed as `reply_model`; a malformed reply is sent back to the model once for repair.
 
         One in which `find_problem` finds a problem is malformed. A reply for which `check` returns a message is sent
         back, too; if its repair is malformed, the first reply counts. A slow `check` is a coroutine function, so that
-        the event loop continues.
+        the event loop continues. `note_results` gets the results of tools that the reply may quote, before it is read.
 
         Raises `Fault`, whose `call` is the call with the malformed reply, and the errors that end a run.
         """
-        first = await self._send(request, purpose)
+        if self._investigator is None:
+            first = await self._send(request, purpose)
+        else:
+            investigated = await self._investigator.investigate(self, request, purpose)
+            request, first, results = investigated
+            if note_results is not None:
+                note_results(results)
         parsed = None
         try:
             parsed = self._read_reply(first, reply_model, request, find_problem)
@@ -788,13 +829,45 @@ class JudgeClient:
         self._accept(request.digest, call.id)
         return ParsedReply(value, unwrap_reply(answered.reply, among_words=among_words), call)
 
+    def render(self, prompt: Prompt, **variables: Any) -> RenderedPrompt:
+        """Return the messages of a prompt, with this project's fences."""
+        return prompt.render(self._render_options, **variables)
+
+    async def send_step(
+        self, request: Request, purpose: str | None, after: str | None
+    ) -> AnsweredCall:
+        """Send a request of an investigation, which goes on from the call `after`. Its reply may ask for tools.
+
+        Raises `Fault`, and the errors that end a run.
+        """
+        answered = await self._send(request, purpose, after)
+        if answered.reply.tool_calls:  # it can be used: no sign of wrong settings
+            self._gateway.first_replies.note(answered, None)
+        return answered
+
+    async def look_up(self, key: str, make: Callable[[], Awaitable[StoredLookup]]) -> StoredLookup:
+        """Return the stored call of a tool, or the one that `make` makes; it is then durable, and listed."""
+        stored = await self._gateway.look_up(key, make, self._sink)
+        self.lookups[key] = stored.lookup
+        for log in self._open_logs:
+            log.add_lookup(stored.lookup)
+        return stored
+
+    @property
+    def redactor(self) -> Redactor:
+        return self._gateway.redactor
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._gateway.backend.capabilities
+
     async def _send(
-        self, request: Request, purpose: str | None, repaired: str | None = None
+        self, request: Request, purpose: str | None, after: str | None = None
     ) -> AnsweredCall:
         """Send a request; its place in the logs is that of its start, which does not depend on the time of a reply."""
         use = CallUse(id=request.digest, purpose=purpose or self._purpose)
         for log in self._open_logs:
-            log.add(use, repaired)
+            log.add(use, after)
             log.waiting[request.digest] = request
         group = self._group
         limit = self._gateway.limits.deadline

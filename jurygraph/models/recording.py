@@ -6,6 +6,7 @@ In a replay, equal requests get equal replies, without a model, a network or a b
 import json
 import logging
 import os
+import re
 from collections import Counter, defaultdict
 from contextlib import closing, suppress
 from functools import cached_property
@@ -15,12 +16,12 @@ from typing import IO, Any, NamedTuple
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Problem
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.request import Fault, Reply, Request
+from jurygraph.models.request import Fault, Reply, Request, StoredLookup
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import FrozenModel, canonical_json
+from jurygraph.schema import FrozenModel, Lookup, canonical_json
 from jurygraph.schema.frozen_model import Id
 from jurygraph.schema.task import NonNegative
-from jurygraph.sources.files import GZIP, ByteRange, TextFile, raise_line_error, read_lines
+from jurygraph.sources.files import GZIP, ByteRange, TextFile, raise_line_error, read_line
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,7 @@ _CHANGED_LINE = Problem(
 _START = b'{"key":'
 """Start of each recorded line: a file that begins otherwise is not a recording, and is never truncated."""
 
+_LOOKUP_LINE = re.compile(r'\{"key":"[^"]*","lookup":')
 _MAX_LINE = 256 << 20  # most bytes of a line
 
 
@@ -42,10 +44,23 @@ class RecordedCallLine(FrozenModel):
     cost: NonNegative | None = None
 
 
+class RecordedLookupLine(FrozenModel):
+    """One call of a tool, with its arguments as JSON and its result; `key` is its id."""
+
+    key: Id
+    lookup: Lookup
+    arguments: str
+    result: str
+
+    def to_stored(self) -> StoredLookup:
+        return StoredLookup(self.lookup, self.arguments, self.result)
+
+
 class Recording(NamedTuple):
-    """The content of a file: calls by key, and the size in bytes of their lines. A torn line follows these."""
+    """The content of a file: calls and lookups by key, and the size in bytes of their lines. A torn line follows."""
 
     calls: dict[str, RecordedCallLine]
+    lookups: dict[str, StoredLookup]
     size: int
     torn: bool
 
@@ -56,19 +71,28 @@ def read_recording(path: str | Path) -> Recording:
     A last line without an end that is not valid JSON is torn: the writing process was killed.
     """
     calls: dict[str, RecordedCallLine] = {}
+    lookups: dict[str, StoredLookup] = {}
     size = 0
     with closing(TextFile(path)) as file:
         try:
-            for line, call in read_lines(file, RecordedCallLine):
-                if call.key != call.request.digest:
+            for line in file.lines():
+                if _LOOKUP_LINE.match(line.text):
+                    recorded = read_line(file, line, RecordedLookupLine)
+                    lookup = recorded.to_stored()
+                    is_unchanged = recorded.key == lookup.lookup.id
+                    lookups.setdefault(recorded.key, lookup)
+                else:
+                    call = read_line(file, line, RecordedCallLine)
+                    is_unchanged = call.key == call.request.digest
+                    calls.setdefault(call.key, call)
+                if not is_unchanged:
                     raise_line_error(file.name, line.number, _CHANGED_LINE)
-                calls.setdefault(call.key, call)
                 size = sum(line.place)
         except InputError:
             if not _is_torn(file.read(ByteRange(size, _MAX_LINE))):
                 raise
-            return Recording(calls, size, torn=True)
-    return Recording(calls, size, torn=False)
+            return Recording(calls, lookups, size, torn=True)
+    return Recording(calls, lookups, size, torn=False)
 
 
 def _is_torn(rest: bytes) -> bool:
@@ -93,8 +117,10 @@ class Recorder:
     def __init__(self, path: str | Path, redactor: Redactor) -> None:
         self._path = Path(path)
         self._redactor = redactor
-        recording = read_recording(path) if self._path.exists() else Recording({}, 0, torn=False)
-        self._keys = set(recording.calls)
+        recording = (
+            read_recording(path) if self._path.exists() else Recording({}, {}, 0, torn=False)
+        )
+        self._keys = {*recording.calls, *recording.lookups}
         try:
             self._file = _open_for_append(self._path)
             self._file.seek(0)
@@ -118,16 +144,31 @@ class Recorder:
         request = Request.model_validate(redacted[0])
         reply = Reply.model_validate(redacted[1])
         call = RecordedCallLine(key=request.digest, request=request, reply=reply, cost=cost)
-        if call.key in self._keys:
+        self._add_line(call)
+
+    def add_lookup(self, stored: StoredLookup) -> None:
+        redact = self._redactor.redact_text
+        lookup = stored.lookup
+        self._add_line(
+            RecordedLookupLine(
+                key=lookup.id,
+                lookup=lookup,
+                arguments=redact(stored.arguments),
+                result=redact(stored.result),
+            )
+        )
+
+    def _add_line(self, line: RecordedCallLine | RecordedLookupLine) -> None:
+        if line.key in self._keys:
             return
         try:
             if self._file.closed:
                 self._file = _open_for_append(self._path)
-            self._file.write(call.model_dump_json().encode() + b"\n")
+            self._file.write(line.model_dump_json().encode() + b"\n")
             self._file.flush()
         except OSError as error:
             raise self._write_error(error) from None
-        self._keys.add(call.key)
+        self._keys.add(line.key)
 
     def close(self) -> None:
         """Close the file until the next call is added; may be called more than once."""
@@ -164,6 +205,7 @@ class Replay(Backend):
             raise InputError(f"{path}: holds no call; record some first (calls.record)")
         self._path = Path(path)
         self._calls = recording.calls
+        self._lookups = recording.lookups
         by_model: dict[str, list[Request]] = defaultdict(list)
         for call in recording.calls.values():
             by_model[_model_id(call.request)].append(call.request)
@@ -187,6 +229,9 @@ class Replay(Backend):
             difference = f"it differs in {', '.join(differing)}"
         problem = f"{self._path.name} holds no reply to this request: {difference}"
         raise Fault("unrecorded", f"{problem}; use the recorded settings, or record again")
+
+    def find_lookup(self, key: str) -> StoredLookup | None:
+        return self._lookups.get(key)
 
     @cached_property
     def _by_question(self) -> dict[str, list[Request]]:
@@ -217,7 +262,9 @@ def _choose_model(path: Path, names: list[str], which: str | None) -> str:
 
 def _most_used_capabilities(requests: list[Request]) -> Capabilities:
     """Return the capabilities that most requests used: with another form or other parameters they would not match."""
-    forms = Counter(request.form for request in requests if request.answer is not None)
+    # the steps of an investigation are instructed, whatever the form of the verdict
+    verdicts = [request for request in requests if request.asks_for_verdict]
+    forms = Counter(request.form for request in verdicts or requests if request.answer is not None)
     tops = Counter(
         request.parameters.get("top_logprobs")
         for request in requests
@@ -226,7 +273,8 @@ def _most_used_capabilities(requests: list[Request]) -> Capabilities:
     most_common = tops.most_common(1)[0][0] if tops else None
     top_logprobs = most_common if isinstance(most_common, int) else 0
     form = forms.most_common(1)[0][0] if forms else "text"
-    return Capabilities(form, logprobs=bool(tops), top_logprobs=top_logprobs)
+    has_tools = any(request.offers_tools for request in requests)
+    return Capabilities(form, logprobs=bool(tops), top_logprobs=top_logprobs, tools=has_tools)
 
 
 def _differing_names(parts: dict[str, bytes], others: dict[str, bytes]) -> list[str]:

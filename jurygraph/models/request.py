@@ -58,12 +58,17 @@ from jurygraph.schema import (
     Cause,
     Failure,
     FrozenModel,
+    Lookup,
     Material,
     Message,
     RecordedVerdict,
     Step,
+    ToolCall,
+    ToolSpec,
+    canonical_json,
 )
-from jurygraph.schema.frozen_model import Count, Id, Number, digest_of
+from jurygraph.schema.conversation import is_empty, is_none
+from jurygraph.schema.frozen_model import Count, Flag, Id, Number, digest_of
 from jurygraph.schema.task import NonNegative
 
 R = TypeVar("R", RecordedVerdict, Material)
@@ -275,12 +280,42 @@ def error_kind(status: int, error: ServerError) -> str:
     return "unauthorised" if _KEY_MESSAGES.match(error.message) else "rejected"
 
 
+class Investigation(FrozenModel):
+    """What a request lets the model look up before its verdict: `tools`, in as many further requests as `steps_left`.
+
+    With 0 it asks for the verdict. The tools are `native` if the endpoint takes them as such; else the messages describe
+    them. `tokens_left` bounds what further results may add, a token taken for four bytes.
+    """
+
+    tools: tuple[ToolSpec, ...]
+    native: Flag
+    steps_left: Count
+    tokens_left: Count
+
+    def to_chat(self) -> dict[str, Any]:
+        """Return the fields of OpenAI's chat completions; with no step left, no tool may be called.
+
+        The tools stay: some providers refuse messages with calls of tools that a request does not list.
+        """
+        if not self.native:
+            return {}
+        functions: list[dict[str, Any]] = []
+        for tool in self.tools:
+            function = {"name": tool.name, "description": tool.description}
+            functions.append(
+                {"type": "function", "function": {**function, "parameters": tool.parameters}}
+            )
+        chat: dict[str, Any] = {"tools": functions}
+        return chat if self.steps_left else {**chat, "tool_choice": "none"}
+
+
 class Request(FrozenModel):
     """One request to a model. Its `digest` is its identity: the key of cache, resume, trace and replay.
 
     `parameters` are all settings for the provider besides the messages (temperature, max_tokens, logprobs, seed, …).
     `answer` is the full JSON schema of the reply, or None for free text. `sample` distinguishes repetitions. `marks`
     are those of the fences in the messages; they depend on the project's key, while the identity of a request does not.
+    An `investigation` says what the model may look up.
     """
 
     provider: Id
@@ -293,7 +328,19 @@ class Request(FrozenModel):
     prompt: str | None = None
     prompt_version: str | None = None
     sample: Count = 0
-    marks: tuple[Id, ...] = Field(default=(), exclude_if=lambda marks: not marks)
+    marks: tuple[Id, ...] = Field(default=(), exclude_if=is_empty)
+    investigation: Investigation | None = Field(default=None, exclude_if=is_none)
+
+    @property
+    def asks_for_verdict(self) -> bool:
+        """True if no tool may be called before the answer."""
+        return self.investigation is None or self.investigation.steps_left == 0
+
+    @property
+    def offers_tools(self) -> bool:
+        """True if the endpoint is given tools that the model may call."""
+        investigation = self.investigation
+        return investigation is not None and investigation.native and investigation.steps_left > 0
 
     @cached_property
     def digest(self) -> str:
@@ -301,9 +348,10 @@ class Request(FrozenModel):
         return digest_of(self.to_identity())
 
     def to_chat(self) -> dict[str, Any]:
-        """Return the messages, and the schema if the endpoint enforces it, as in OpenAI's chat completions."""
-        messages = [{"role": message.role, "content": message.content} for message in self.messages]
-        chat: dict[str, Any] = {"messages": messages}
+        """Return the messages, the tools, and the schema if the endpoint enforces it, as in OpenAI's chat completions."""
+        chat: dict[str, Any] = {"messages": [_plain_message(message) for message in self.messages]}
+        if self.investigation is not None:
+            chat |= self.investigation.to_chat()
         if self.form == "native" and self.answer is not None:
             schema = {"name": "verdict", "strict": True, "schema": self.answer}
             chat["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -321,12 +369,26 @@ class Request(FrozenModel):
     def to_dict(self) -> dict[str, Any]:
         """Return the same as `model_dump(mode="json")`, without its visit to each part of the schema in Python."""
         fields = {name: getattr(self, name) for name in Request.model_fields}
-        fields["messages"] = self.to_chat()["messages"]
+        fields["messages"] = [_plain_message(message) for message in self.messages]
         if self.marks:
             fields["marks"] = list(self.marks)
         else:
             del fields["marks"]
+        if self.investigation is not None:
+            fields["investigation"] = self.investigation.model_dump(mode="json")
+        else:
+            del fields["investigation"]
         return fields
+
+
+def _plain_message(message: Message) -> dict[str, Any]:
+    """Return a message as JSON, without pydantic's visit to those that call no tool and answer none."""
+    plain: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        plain["tool_calls"] = [call.model_dump(mode="json") for call in message.tool_calls]
+    if message.tool_call_id is not None:
+        plain["tool_call_id"] = message.tool_call_id
+    return plain
 
 
 def encode_json(value: Any) -> bytes:
@@ -385,7 +447,8 @@ class Reply(FrozenModel):
 
     `refusal` is the text of a refusal. `served` is the model version that answered. `tokens` are present if log
     probabilities were requested and returned. Token counts are None if the provider does not report them. A reply
-    without text may have something else: `other_field` is the name of that field, such as `tool_calls`.
+    without text may have something else: `other_field` is the name of that field, such as `tool_calls`. The reply to a
+    request that offers tools has its `tool_calls`.
     """
 
     text: str
@@ -396,7 +459,28 @@ class Reply(FrozenModel):
     tokens_out: Count | None = None
     tokens: tuple[Token, ...] = ()
     # older replies keep their bytes
-    other_field: str | None = Field(default=None, exclude_if=lambda name: name is None)
+    other_field: str | None = Field(default=None, exclude_if=is_none)
+    tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=is_empty)
+
+
+def read_tool_calls(value: Any) -> tuple[ToolCall, ...]:
+    """Return the calls of tools in a message of a reply, in OpenAI's form; one that is malformed is left out.
+
+    A call without an id gets one that every provider accepts.
+    """
+    calls: list[ToolCall] = []
+    for number, entry in enumerate(value if isinstance(value, list) else ()):
+        function = entry.get("function") if isinstance(entry, Mapping) else None
+        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+            continue
+        arguments = function.get("arguments")
+        if not isinstance(arguments, str):  # some servers parse them
+            arguments = canonical_json(arguments or {}).decode()
+        identity = entry.get("id")
+        name = identity if isinstance(identity, str) and identity else f"call{number:05}"
+        plain = {"id": name, "function": {"name": function["name"], "arguments": arguments}}
+        calls.append(ToolCall.model_validate(plain))
+    return tuple(calls)
 
 
 def find_other_field(message: Mapping[str, Any]) -> str | None:
@@ -519,6 +603,22 @@ class AnsweredCall(NamedTuple):
         return format_line("AnsweredCall", self._asdict().items())
 
 
+class ToolResult(NamedTuple):
+    """A result of a tool in one conversation, counted from 1; `is_of_response` if its words are those of a response."""
+
+    number: int
+    text: str
+    is_of_response: bool
+
+
+class StoredLookup(NamedTuple):
+    """A call of a tool, with its arguments as JSON and the result that the model was shown."""
+
+    lookup: Lookup
+    arguments: str
+    result: str
+
+
 class CachedReply(NamedTuple):
     """A reply, and its cost in US dollars when it was billed; None if that is not known."""
 
@@ -530,6 +630,8 @@ class CachedReply(NamedTuple):
 class CallLog:
     """The calls made for one verdict or one piece of material, until its answer is final: then the log `is_closed`.
 
+    `lookups` are the ids of calls of tools, by the call that asked for them.
+
     `uses` are its requests, each once, in the order in which they were made, but a repair after what it repairs.
     `accepted` are the calls with valid replies, by the first call of each: the call itself, or its repair. `waiting`
     are the requests without a reply so far, by id.
@@ -538,14 +640,21 @@ class CallLog:
     uses: list[CallUse] = field(default_factory=list)
     accepted: dict[str, str] = field(default_factory=dict)
     waiting: dict[str, Request] = field(default_factory=dict)
+    lookups: dict[str, list[str]] = field(default_factory=dict)
     is_closed: bool = False
 
-    def add(self, use: CallUse, repaired: str | None = None) -> None:
-        """Add a request, unless it is there already; `repaired` is the id of the call that it repairs."""
+    def add(self, use: CallUse, after: str | None = None) -> None:
+        """Add a request, unless it is there already; `after` is the id of the call that it repairs or goes on from."""
         ids = [earlier.id for earlier in self.uses]
         if use.id not in ids:
-            index = len(ids) if repaired is None else ids.index(repaired) + 1
+            index = len(ids) if after is None else ids.index(after) + 1
             self.uses.insert(index, use)
+
+    def add_lookup(self, lookup: Lookup) -> None:
+        """Add a call of a tool, unless it is there already."""
+        made = self.lookups.setdefault(lookup.call, [])
+        if lookup.id not in made:
+            made.append(lookup.id)
 
     def add_to(self, result: R, sent_calls: Container[str], steps: Sequence[Step] = ()) -> R:
         """Return a result with its steps and its `calls`: those among the `sent_calls`, and the one that it names.
@@ -561,6 +670,9 @@ class CallLog:
         fields: dict[str, Any] = {}
         if calls:
             fields |= {"call": named, "calls": tuple(calls)}
+        lookups = [name for use in calls for name in self.lookups.get(use.id, ())]
+        if lookups:
+            fields["lookups"] = tuple(lookups)
         if steps:
             fields["steps"] = tuple(steps)
         return result.model_copy(update=fields) if fields else result
@@ -577,3 +689,9 @@ class CallSink(Protocol):
 
     def store_unanswered(self, request: Request, call: Call) -> None:
         """Store a call without a reply, unless the request is stored already."""
+
+    def find_lookup(self, key: str) -> StoredLookup | None:
+        """Return the stored call of a tool of this id, if there is one."""
+
+    async def store_lookup(self, stored: StoredLookup) -> None:
+        """Store a call of a tool; it is durable when this returns."""

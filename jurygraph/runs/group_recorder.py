@@ -25,7 +25,7 @@ from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_r
 from jurygraph.runs.run import ScoredResponse, is_reusable
 from jurygraph.runs.store.ledger import Draft, Record
 from jurygraph.runs.writable_run import append_close_record
-from jurygraph.schema import Call, Material, Plan, RecordedVerdict, Response, Task, Trace
+from jurygraph.schema import Call, Lookup, Material, Plan, RecordedVerdict, Response, Task, Trace
 from jurygraph.schema.verdict import VerdictKey
 
 _KEPT_PLANS = 1024
@@ -283,6 +283,7 @@ def _reusable_results(traces: Iterable[Trace]) -> ReusedResults:
     verdicts: dict[VerdictKey, RecordedVerdict] = {}
     material: dict[tuple[str, str], Material] = {}
     calls: dict[str, Call] = {}
+    lookups: dict[str, Lookup] = {}
     for trace in traces:
         for verdict in trace.verdicts:
             if is_reusable(verdict):
@@ -292,7 +293,9 @@ def _reusable_results(traces: Iterable[Trace]) -> ReusedResults:
                 material[item.name, item.response] = item
         for call in trace.calls:
             calls[call.id] = call
-    return ReusedResults(verdicts, material, calls)
+        for lookup in trace.lookups:
+            lookups[lookup.id] = lookup
+    return ReusedResults(verdicts, material, calls, lookups)
 
 
 def _refuse_other_responses(group: Group, scored: dict[str, ScoredResponse]) -> None:

@@ -35,7 +35,11 @@ class RecordedJury(Protocol):
 
 
 def models_of(jury: RecordedJury) -> dict[str | None, ModelIdentity]:
-    return {name: ModelIdentity.of(gateway.backend) for name, gateway in jury.gateways.items()}
+    has_tools = jury.config.has_tools
+    return {
+        name: ModelIdentity.of(gateway.backend, has_tools=has_tools)
+        for name, gateway in jury.gateways.items()
+    }
 
 
 def build_header(jury: RecordedJury, folder: Path, **inputs: Any) -> Header:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import IO, Any, NamedTuple
 
 from jurygraph.errors import InputError
-from jurygraph.models.request import AnsweredCall, Reply, Request, encode_json
+from jurygraph.models.request import AnsweredCall, Reply, Request, StoredLookup, encode_json
 from jurygraph.runs.run import Run, open_ledger
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import write_atomically
@@ -26,7 +26,7 @@ from jurygraph.runs.store.packing import (
     pack_trace,
     task_text,
 )
-from jurygraph.schema import Call, Plan, Response, Task, Trace
+from jurygraph.schema import Call, Lookup, Plan, Response, Task, Trace
 from jurygraph.sources.files import close_on_error
 
 
@@ -72,10 +72,32 @@ class CallStore:
         if self._writer is not None and hash(call.id) not in self._keys[0]:
             self._writer.append([_draft(request, call)])
 
+    def find_lookup(self, key: str) -> StoredLookup | None:
+        """Return the call of a tool of this id; None where there is none, or where its texts were erased."""
+        for ledger in self._ledgers:
+            last = self.last_record if ledger is self._ledgers[0] else None
+            record = ledger.find("lookup", key, last)
+            texts = {} if record is None else ledger.texts_of(record)
+            if record is not None and len(texts) == _LOOKUP_TEXTS:
+                lookup = Lookup.model_validate(record.content["lookup"])
+                return StoredLookup(lookup, texts[0].decode(), texts[1].decode())
+        return None
+
+    async def store_lookup(self, stored: StoredLookup) -> None:
+        """Store a call of a tool; it is durable when this returns."""
+        if self._writer is not None:
+            body = {"lookup": stored.lookup.model_dump(mode="json")}
+            texts = [stored.arguments.encode(), stored.result.encode()]
+            await self._writer.append_durably([Draft("lookup", stored.lookup.id, body, texts)])
+
     @cached_property
     def _keys(self) -> list[set[int]]:
         """Hashes of the digests of all calls: most requests are new, and a lookup in the file costs more."""
         return [set(map(hash, ledger.keys("call"))) for ledger in self._ledgers]
+
+
+_LOOKUP_TEXTS = 2
+"""The texts of a call of a tool: its arguments, and its result."""
 
 
 def _draft(request: Request, call: Call, *reply: Reply) -> Draft:

@@ -185,7 +185,8 @@ class _PluginUse(CodeModel, NamedModel):
     """An evaluator or deriver of the config; a bare name means `{use: name}`.
 
     `timeout` is the time limit of a call in seconds. It is no part of a question, because it decides if there is a
-    verdict, not which one. `tools` are those that its model may call before it answers, in at most `max_steps` requests.
+    verdict, not which one. `tools` are those that its model may call before it answers, in at most `max_steps` requests
+    (default 8), with results of `max_tokens` together (16,000).
     """
 
     code_field = "use"
@@ -197,11 +198,14 @@ class _PluginUse(CodeModel, NamedModel):
     max_steps: Annotated[int, Field(strict=True, ge=2, le=100)] | None = Field(
         default=None, exclude_if=is_none
     )
+    max_tokens: PositiveInt | None = Field(default=None, exclude_if=is_none)
 
     @model_validator(mode="after")
     def _require_tools(self) -> Self:
-        if self.max_steps is not None and not self.tools:
-            raise ValueError("`max_steps` is for `tools`, and there are none; add some, or leave it out")
+        for name in ("max_steps", "max_tokens"):
+            if getattr(self, name) is not None and not self.tools:
+                problem = f"`{name}` is for `tools`, and there are none"
+                raise ValueError(f"{problem}; add some, or leave it out")
         return self
 
     @property
@@ -494,7 +498,7 @@ class CallsConfig(FrozenModel):
     """Settings of the calls to a model: parameters, limits and prices; times are in seconds.
 
     `parameters` go to the provider unchanged (temperature is 0 unless given). `form` sets how replies are held to their
-    schema where the endpoint differs from the usual. `timeout` applies to each of at most `attempts`, `deadline` to
+    schema where the endpoint differs from the usual, and `tools` how it is given those of a judge. `timeout` applies to each of at most `attempts`, `deadline` to
     everything that a group of responses needs. `context` is the number of tokens that a gguf model reads and writes for
     one request. `key` names the environment variable with the key of an OpenAI-compatible server. `cache` keeps replies
     for other runs; `record` is a file for `replay:`. `reply` says what counts: the whole reply (`strict`), or also the
@@ -505,6 +509,7 @@ class CallsConfig(FrozenModel):
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     max_tokens: PositiveInt = 1024
     form: Literal["native", "instructed"] | None = None
+    tools: Literal["native", "instructed"] | None = Field(default=None, exclude_if=is_none)
     reply: ReplyRule = "strict"
     system: Literal["separate", "joined"] = "separate"
     timeout: Positive = 60.0
@@ -613,6 +618,11 @@ class Config(CodeModel):
         """Return the names of all models that are asked: None for `model`, unless it is none, and those of `models`."""
         default = () if self.model == "none" else (None,)
         return (*default, *self.models)
+
+    @property
+    def has_tools(self) -> bool:
+        """True if a judge or a reader of responses may look things up."""
+        return any(use.tools for use in (*self.evaluators, *self.derivers))
 
     @property
     def criteria_evaluators(self) -> frozenset[str]:

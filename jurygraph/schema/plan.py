@@ -103,7 +103,7 @@ class Question(FrozenModel):
     used only if no other question covers the same member of its audience and the same subject. `judges` are the models
     that each answer it, by their sorted names; none means the config's `model`. With `escalate` only some of them
     answer first. `sees` is the part of a conversation that is shown; None is the default of the layer. `tools` are
-    those that the model may call, in at most `max_steps` requests, before its verdict.
+    those that the model may call, in at most `max_steps` requests with results of `max_tokens`, before its verdict.
     """
 
     id: LongId
@@ -126,6 +126,7 @@ class Question(FrozenModel):
     sees: Sees | None = Field(default=None, exclude_if=is_none)
     tools: tuple[ToolSpec, ...] = Field(default=(), exclude_if=is_empty)
     max_steps: PositiveInt | None = Field(default=None, exclude_if=is_none)
+    max_tokens: PositiveInt | None = Field(default=None, exclude_if=is_none)
 
     @property
     def shown_part(self) -> Sees:
@@ -163,6 +164,7 @@ class Derivation(FrozenModel):
     params: dict[str, JsonValue] = Field(default_factory=dict)
     tools: tuple[ToolSpec, ...] = Field(default=(), exclude_if=is_empty)
     max_steps: PositiveInt | None = Field(default=None, exclude_if=is_none)
+    max_tokens: PositiveInt | None = Field(default=None, exclude_if=is_none)
 
 
 class Wave(FrozenModel):

@@ -22,8 +22,10 @@ from jurygraph.schema.conversation import (
     ChatMessage,
     RenderedText,
     Sees,
+    ToolCall,
     Turn,
     assistant_turns,
+    is_empty,
     is_none,
     is_one_reply,
     render,
@@ -206,10 +208,12 @@ NonNegative = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 
 
 class Message(FrozenModel):
-    """One message to a model."""
+    """One message to a model. In a chat with tools an assistant calls some, and a message of a tool answers a call."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
+    tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=is_empty)
+    tool_call_id: str | None = Field(default=None, exclude_if=is_none)
 
 
 Messages = Annotated[tuple[ChatMessage, ...], BeforeValidator(read_messages)]

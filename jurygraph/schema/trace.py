@@ -11,7 +11,9 @@ from pydantic import Field, JsonValue, computed_field, model_validator
 from jurygraph.display import format_value, html_table, is_filled_in
 from jurygraph.errors import ConfigError, TraceMismatch
 from jurygraph.schema.config import PurposeConfig, PurposeKind
+from jurygraph.schema.conversation import is_empty
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit, digest_of
+from jurygraph.schema.lookup import Lookup
 from jurygraph.schema.plan import Plan, Question
 from jurygraph.schema.verdict import Call, Material, RecordedVerdict
 
@@ -155,7 +157,7 @@ class Trace(FrozenModel):
     """The reward of one response, and everything that led to it. `purpose` is set if it is not for training.
 
     `group` is the digest of the ids and contents of the group's responses. `digest` covers all fields except
-    `previous`, which chains the records of a run, the latencies of calls and the durations of steps. A trace with a
+    `previous`, which chains the records of a run, the latencies of calls and the durations of steps and lookups. A trace with a
     digest that does not match its content is refused with `TraceMismatch`.
     """
 
@@ -168,6 +170,7 @@ class Trace(FrozenModel):
     reward: Reward
     verdicts: tuple[RecordedVerdict, ...]
     calls: tuple[Call, ...] = ()
+    lookups: tuple[Lookup, ...] = Field(default=(), exclude_if=is_empty)
     material: tuple[Material, ...] = ()
     statistics: dict[str, JsonValue] = Field(default_factory=dict)
     purpose: Purpose | None = None
@@ -203,6 +206,8 @@ class Trace(FrozenModel):
         content = self.model_dump(mode="json", exclude={"digest", "previous"})
         for call in content["calls"]:
             del call["latency"]
+        for lookup in content.get("lookups", ()):
+            del lookup["duration"]
         for verdict in content["verdicts"]:
             for step in verdict["steps"]:
                 del step["duration"]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 
 from pydantic import Field, JsonValue, ModelWrapValidatorHandler, StringConstraints, model_validator
 
-from jurygraph.schema.conversation import is_none
+from jurygraph.schema.conversation import is_empty, is_none
 from jurygraph.schema.frozen_model import (
     Count,
     Flag,
@@ -331,13 +331,15 @@ class RecordedVerdict(Verdict, VerdictIdentity):
     `group-of-one` where a comparison has no second response, or `no-variant` and `no-turn` where there is no variant or
     turn to judge. A
     `superseded` verdict does not count, because another judge answered after it (`Escalation`). `calls` are all model
-    calls made for it, in the order of their requests, and `steps` those of a graph.
+    calls made for it, in the order of their requests, `steps` those of a graph, and `lookups` the ids of its calls of
+    tools: evidence from the third has the source `tool:3`.
     """
 
     gated_by: str | None = None
     superseded: Flag = False
     calls: tuple[CallUse, ...] = ()
     steps: tuple[Step, ...] = ()
+    lookups: tuple[Id, ...] = Field(default=(), exclude_if=is_empty)
 
     @property
     def named_calls(self) -> list[CallUse]:
@@ -367,7 +369,7 @@ class Variant(FrozenModel):
 class Material(FrozenModel):
     """The result of a deriver for one response: structured data or variants. Never a score.
 
-    `note` says how it was made, for example what was left out. jurygraph sets `calls`, as for a verdict.
+    `note` says how it was made, for example what was left out. jurygraph sets `calls` and `lookups`, as for a verdict.
     """
 
     name: Id
@@ -380,6 +382,7 @@ class Material(FrozenModel):
     note: str = ""
     call: str | None = None
     calls: tuple[CallUse, ...] = ()
+    lookups: tuple[Id, ...] = Field(default=(), exclude_if=is_empty)
 
     @model_validator(mode="after")
     def _require_failure_exactly_when_failed(self) -> Self:

@@ -312,10 +312,16 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def read_lines(file: TextFile, model: type[N]) -> Iterator[tuple[TextLine, N]]:
     """Yield every line of the file as a model. Raises `InputError` with file, line and field."""
-    for line, entry in parse_lines(file, model):
-        if isinstance(entry, Problem):
-            raise_line_error(file.name, line.number, entry)
-        yield line, entry
+    for line in file.lines():
+        yield line, read_line(file, line, model)
+
+
+def read_line(file: TextFile, line: TextLine, model: type[N]) -> N:
+    """Return a line of the file as a model. Raises `InputError` with file, line and field."""
+    entry = parse_line(line.text, model)
+    if isinstance(entry, Problem):
+        raise_line_error(file.name, line.number, entry)
+    return entry
 
 
 def parse_lines(file: TextFile, model: type[N]) -> Iterator[tuple[TextLine, N | Problem]]:

@@ -19,7 +19,7 @@ from jurygraph.graphs.survey import build_survey, list_derivations, list_questio
 from jurygraph.graphs.time_limits import fresh_context
 from jurygraph.inference.clusters import share_interval
 from jurygraph.jury import Jury
-from jurygraph.models.request import AnsweredCall, Request
+from jurygraph.models.request import AnsweredCall, Request, StoredLookup
 from jurygraph.planner import Planner
 from jurygraph.runs.reports.estimate import CallEstimate, Estimator
 from jurygraph.safety.attacks import Attack, attack_response, attack_text
@@ -267,12 +267,19 @@ class AttackStudy:
 class _InMemorySink:
     def __init__(self) -> None:
         self._calls: dict[str, AnsweredCall] = {}
+        self._lookups: dict[str, StoredLookup] = {}
 
     def find(self, key: str) -> AnsweredCall | None:
         return self._calls.get(key)
 
     async def store(self, request: Request, answered: AnsweredCall) -> None:
         self._calls[request.digest] = answered
+
+    def find_lookup(self, key: str) -> StoredLookup | None:
+        return self._lookups.get(key)
+
+    async def store_lookup(self, stored: StoredLookup) -> None:
+        self._lookups[stored.lookup.id] = stored
 
     def store_unanswered(self, request: Request, call: Call) -> None:
         """Store nothing: no prompt of a study is shown."""
@@ -447,8 +454,10 @@ def _attacked_survey(jury: Jury, task: Task) -> Survey:
     uses = {use.known_as: use for use in jury.config.evaluators}
     materials = [deriver.gives for deriver in jury.derivers.values()]
     task_view = next(view for view in views if view.audience == "task")
-    derivations = list_derivations(jury.derivers, task_view)
-    all_questions = list_questions(jury.evaluators, uses, views, materials)
+    derivations = list_derivations(jury.derivers, task_view, jury.context.deriver_tools)
+    all_questions = list_questions(
+        jury.evaluators, uses, views, materials, jury.context.evaluator_tools
+    )
     survey = build_survey(views, derivations, all_questions)
     predecessors = {q.id: () if q.when is None else (q.when.question,) for q in survey.questions}
     ids = _reachable((q.id for q in survey.questions if _is_attacked(q)), predecessors)

@@ -5,7 +5,7 @@ that hangs and a result that is too long are outcomes, too, and none of them end
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,6 +37,23 @@ class ToolInput(Displayed):
     task: TaskView
     responses: tuple[Response, ...]
     workspaces: "tuple[Workspace | None, ...]" = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSet:
+    """The tools of one evaluator or deriver, by name, and the limits of an investigation; None is the default."""
+
+    tools: "Mapping[str, Tool]"
+    max_steps: int | None = None
+    max_tokens: int | None = None
+
+    def to_fields(self) -> dict[str, Any]:
+        """Return the fields of a question or derivation that a plan fixes."""
+        return {
+            "tools": tuple(tool.spec for tool in self.tools.values()),
+            "max_steps": self.max_steps,
+            "max_tokens": self.max_tokens,
+        }
 
 
 class Tool(Displayed, ABC):

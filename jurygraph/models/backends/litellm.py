@@ -39,6 +39,7 @@ from jurygraph.models.request import (
     find_other_field,
     kind_of_status,
     parse_error,
+    read_tool_calls,
 )
 from jurygraph.safety.redaction import find_secrets
 from jurygraph.schema.frozen_model import iter_strings
@@ -266,7 +267,7 @@ class LiteLLM(Backend):
         )
         if FIXED_SAMPLING.search(model):
             self._dropped_parameters |= {"logprobs", "top_logprobs", "temperature", "top_p"}
-            capabilities = Capabilities(capabilities.form)
+            capabilities = replace(capabilities, logprobs=False)
         self.capabilities = capabilities if form is None else replace(capabilities, form=form)
 
     def list_price(self) -> Price | None:
@@ -309,7 +310,7 @@ class LiteLLM(Backend):
             async with asyncio.timeout(timeout):
                 answer = await self._ask(call, arguments)
             exchange.require_reply()
-            return _reply(self.model, answer, exchange.reply)
+            return _reply(request, answer, exchange.reply)
         except TimeoutError:
             raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
         except Fault as fault:
@@ -438,7 +439,7 @@ def _kind(error: Exception, exchange: _Exchange) -> str:
     return kind_of_status(status) if isinstance(status, int) else "unreadable"
 
 
-def _reply(model: str, answer: Any, sent: Any) -> Reply:
+def _reply(request: Request, answer: Any, sent: Any) -> Reply:
     if not answer.choices:
         raise Fault("unreadable", "the reply has no choices")
     choice = answer.choices[0]
@@ -447,7 +448,7 @@ def _reply(model: str, answer: Any, sent: Any) -> Reply:
         raise Fault("server", f"the server broke the reply off (finish_reason {sent_finish!r})")
     special = choice.message.provider_specific_fields or {}
     finish = choice.finish_reason
-    if model.startswith(_OLLAMA_PREFIXES):
+    if request.model.startswith(_OLLAMA_PREFIXES):
         # litellm reports "stop" for each of its reasons, and for a reply that did not end
         if not isinstance(sent, dict) or sent.get("done") is not True:
             raise Fault("unreadable", "the reply does not say that it is done")
@@ -458,7 +459,9 @@ def _reply(model: str, answer: Any, sent: Any) -> Reply:
     tokens = read_tokens(logprobs.model_dump() if logprobs else None, text)
     # the latter from litellm 1.108 on
     refusal = special.get("refusal") or getattr(choice.message, "refusal", None)
-    other_field = None if text.strip() else find_other_field(dict(choice.message))
+    message = choice.message.model_dump()
+    tool_calls = read_tool_calls(message.get("tool_calls")) if request.offers_tools else ()
+    other_field = None if text.strip() or tool_calls else find_other_field(message)
     return Reply(
         text=text,
         finish=finish,
@@ -468,6 +471,7 @@ def _reply(model: str, answer: Any, sent: Any) -> Reply:
         tokens_out=answer.usage.completion_tokens or None,
         tokens=tokens,
         other_field=other_field,
+        tool_calls=tool_calls,
     )
 
 

@@ -33,6 +33,7 @@ from jurygraph.models.request import (
     find_other_field,
     kind_of_status,
     parse_error,
+    read_tool_calls,
 )
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ class OpenAICompatible(Backend):
         self.model = model
         self.key_variable = key_variable
         self.secrets = () if key is None else (key,)
-        self.capabilities = Capabilities(form, logprobs=True)
+        self.capabilities = Capabilities(form, logprobs=True, tools=True)
         headers = {"Content-Type": "application/json", "User-Agent": "jurygraph"}
         if key is not None:
             headers["Authorization"] = f"Bearer {key}"
@@ -223,7 +224,7 @@ class OpenAICompatible(Backend):
         """Return the reply, within `timeout` seconds from now to its last byte. Raises `Fault`."""
         body = {**request.parameters, "model": request.model, **request.to_chat()}
         http_reply = await self.post("chat/completions", body, timeout)
-        reply = read_reply(self.parse(http_reply, _ENVELOPE))
+        reply = read_reply(self.parse(http_reply, _ENVELOPE), request)
         if reply.finish in ABORTED:
             raise self.fault(
                 "server", f"the server broke the reply off (finish_reason {reply.finish!r})"
@@ -294,8 +295,8 @@ def _endpoint(url: str) -> str:
     return url.strip().rstrip("/")
 
 
-def read_reply(envelope: _Envelope) -> Reply:
-    """Return the reply in an envelope, from its first choice."""
+def read_reply(envelope: _Envelope, request: Request | None = None) -> Reply:
+    """Return the reply in an envelope, from its first choice; with its calls of tools if the request offers some."""
     choice = envelope["choices"][0]
     message = choice["message"]
     usage = envelope.get("usage")
@@ -305,6 +306,8 @@ def read_reply(envelope: _Envelope) -> Reply:
         content = "".join(text for text in texts if isinstance(text, str))
     read = _read_count(usage, "prompt_tokens")
     written = _read_count(usage, "completion_tokens")
+    offers_tools = request is not None and request.offers_tools
+    tool_calls = read_tool_calls(message.get("tool_calls")) if offers_tools else ()
     total = _read_count(usage, "total_tokens")
     if read is not None and written is not None and total is not None:
         written = max(written, total - read)  # hidden reasoning, if the total alone includes it
@@ -316,7 +319,8 @@ def read_reply(envelope: _Envelope) -> Reply:
         tokens_in=read,
         tokens_out=written,
         tokens=read_tokens(choice.get("logprobs"), content),
-        other_field=None if content.strip() else find_other_field(message),
+        other_field=None if content.strip() or tool_calls else find_other_field(message),
+        tool_calls=tool_calls,
     )
 
 

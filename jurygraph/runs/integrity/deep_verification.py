@@ -124,13 +124,15 @@ def _jury_without_models(run: Run) -> Jury:
 class OfflineBackend(Backend):
     """An offline backend: requests have the identity of the model that it replaces, and no request gets a reply."""
 
+    runs_tools = False
+
     def __init__(self, identity: ModelIdentity) -> None:
         self.provider = identity.provider
         self.endpoint = identity.endpoint
         self.model = identity.model
         top = identity.top_logprobs
         self.capabilities = Capabilities(
-            identity.form, logprobs=top is not None, top_logprobs=top or 0
+            identity.form, logprobs=top is not None, top_logprobs=top or 0, tools=identity.tools
         )
 
     async def complete(self, request: Request, timeout: float) -> Reply:

@@ -14,7 +14,8 @@ from jurygraph.models.request import SchemaMode
 from jurygraph.runs.store.ledger import Draft, Ledger
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
-from jurygraph.schema.frozen_model import Count
+from jurygraph.schema.conversation import is_empty
+from jurygraph.schema.frozen_model import Count, Flag
 from jurygraph.sources import FileDigest, Shard, TableColumns
 
 
@@ -35,7 +36,8 @@ class Origin(FrozenModel):
 class ModelIdentity(FrozenModel):
     """A model as requests name it, and how it replies: with another identity, the same questions are other requests.
 
-    `top_logprobs` is the number of alternatives that it returns to each token; None without log probabilities.
+    `top_logprobs` is the number of alternatives that it returns to each token; None without log probabilities. `tools`
+    says that it is given the tools of judges as such, in a run that has any.
     """
 
     provider: str
@@ -43,9 +45,10 @@ class ModelIdentity(FrozenModel):
     model: str
     form: SchemaMode = "text"
     top_logprobs: Count | None = None
+    tools: Flag = Field(default=False, exclude_if=is_empty)
 
     @classmethod
-    def of(cls, backend: Backend) -> "ModelIdentity":
+    def of(cls, backend: Backend, *, has_tools: bool) -> "ModelIdentity":
         capabilities = backend.capabilities
         return cls(
             provider=backend.provider,
@@ -53,6 +56,7 @@ class ModelIdentity(FrozenModel):
             model=backend.model,
             form=capabilities.form,
             top_logprobs=capabilities.top_logprobs if capabilities.logprobs else None,
+            tools=has_tools and capabilities.tools,
         )
 
 

@@ -15,6 +15,7 @@ from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import (
     Call,
     FrozenModel,
+    Lookup,
     Material,
     Plan,
     RecordedVerdict,
@@ -87,6 +88,7 @@ class ReusedRun:
         verdicts: dict[VerdictKey, RecordedVerdict] = {}
         material: dict[tuple[str, str], Material] = {}
         calls: dict[str, Call] = {}
+        lookups: dict[str, Lookup] = {}
         read_again = self._evaluators_to_read_again(scored)
         for item in scored:
             for verdict in item.trace.verdicts:
@@ -110,7 +112,9 @@ class ReusedRun:
                     material[name, result.response] = result
             for call in item.trace.calls:
                 calls[call.id] = call
-        return ReusedResults(verdicts, material, calls)
+            for lookup in item.trace.lookups:
+                lookups[lookup.id] = lookup
+        return ReusedResults(verdicts, material, calls, lookups)
 
     def _evaluators_to_read_again(self, scored: Iterable[ScoredResponse]) -> set[str]:
         """Return the evaluators whose replies on a group are read again, because quotations now count otherwise.

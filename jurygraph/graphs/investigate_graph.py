@@ -1,0 +1,392 @@
+"""The investigate graph: a judge looks things up by tools, step by step, and then gives its verdict.
+
+ask → look up → ask → … → conclude → ask. Each step is an ordinary call, whose request has the conversation so far, and
+each result is stored before it is shown, so that a run that was killed goes on where it stopped. An investigation
+concludes after `max_steps` requests, after results of `max_tokens`, and when a model only repeats itself; the request
+for the verdict lets it call no tool. What is asked, and how the answer counts, is as without tools.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from time import monotonic
+from typing import Any, Literal, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+from pydantic import JsonValue
+
+from jurygraph.graphs.lookups import Toolbox, ToolOutcome
+from jurygraph.messages import shorten
+from jurygraph.models.judge_client import Investigated, JudgeClient, with_instructions
+from jurygraph.models.request import (
+    AnsweredCall,
+    Investigation,
+    Reply,
+    Request,
+    StoredLookup,
+    ToolResult,
+    double_wrong_backslashes,
+    find_json,
+)
+from jurygraph.prompts import RenderedPrompt, load_prompt
+from jurygraph.schema import FunctionCall, Lookup, Message, ToolCall, ToolSpec, digest_of
+from jurygraph.schema.conversation import format_arguments
+from jurygraph.tools.tool import ToolInput
+
+MAX_STEPS = 8
+"""Requests of an investigation, unless an evaluator sets `max_steps`."""
+MAX_TOKENS = 16_000
+"""Tokens of all results of an investigation, unless an evaluator sets `max_tokens`."""
+MAX_CALLS_AT_ONCE = 8
+_BYTES_PER_TOKEN = 4  # as the gateway estimates
+_LOOK_UP = "look_up"  # the key of calls where the prompt describes the tools
+_MAX_SHOWN_CALL = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Investigating:
+    """The context of one investigation: who asks, what may be looked up, and the request before any step."""
+
+    client: JudgeClient
+    toolbox: Toolbox
+    inputs: ToolInput
+    purpose: str | None
+    question: Request
+
+
+class InvestigateState(TypedDict):
+    """The state of an investigation: the next request, the last reply, and the results so far.
+
+    `calls` are what the last reply asks for. `made` has the numbers of the calls that were made, by tool and arguments.
+    """
+
+    request: Request
+    answered: AnsweredCall | None
+    calls: Sequence[ToolCall]
+    results: Sequence[ToolResult]
+    made: Mapping[str, int]
+    steps: int
+    is_repeating: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInvestigator:
+    """Lets a model call the tools of a toolbox before it answers, within its limits of requests and tokens."""
+
+    toolbox: Toolbox
+    max_steps: int = MAX_STEPS
+    max_tokens: int = MAX_TOKENS
+
+    async def investigate(
+        self, client: JudgeClient, request: Request, purpose: str | None
+    ) -> Investigated:
+        """Return the reply with which the model ends its investigation. Raises `Fault`."""
+        inputs = await self.toolbox.open()
+        context = _Investigating(client, self.toolbox, inputs, purpose, request)
+        start: InvestigateState = {
+            "request": self._open(request, client),
+            "answered": None,
+            "calls": (),
+            "results": (),
+            "made": {},
+            "steps": 0,
+            "is_repeating": False,
+        }
+        config: Any = {"recursion_limit": 3 * self.max_steps + 4}
+        end = await build().ainvoke(start, config, context=context)
+        last = end["request"]
+        if not last.asks_for_verdict:
+            last = _ask_for_verdict(last, request)
+        return Investigated(last, end["answered"], tuple(end["results"]))
+
+    def _open(self, request: Request, client: JudgeClient) -> Request:
+        """Return the first request: with the schema of the answer in words, since the model may also call tools."""
+        native = client.capabilities.tools
+        specs = tuple(tool.spec for tool in self.toolbox.tools.values())
+        if request.form == "native":
+            request = with_instructions(request)
+        described = [
+            {"name": spec.name, "description": spec.description, "schema": _in_json(spec)}
+            for spec in specs
+        ]
+        guidance = load_prompt("investigate").render(
+            tools=described, rounds=self.max_steps - 1, native=native
+        )
+        *earlier, last = request.messages
+        content = f"{last.content}\n\n{guidance.messages[0].content.strip()}"
+        first = last.model_copy(update={"content": content})
+        fields: dict[str, Any] = {
+            "messages": (*earlier, first),
+            "investigation": Investigation(
+                tools=specs,
+                native=native,
+                steps_left=self.max_steps - 1,
+                tokens_left=self.max_tokens,
+            ),
+        }
+        if request.answer is not None and not native:
+            fields["answer"] = {"anyOf": [_calls_schema(specs), request.answer]}
+        return request.model_copy(update=fields)
+
+
+def _in_json(spec: ToolSpec) -> str:
+    return json.dumps(spec.parameters, ensure_ascii=False, separators=(",", ":"))
+
+
+def _calls_schema(specs: Sequence[ToolSpec]) -> dict[str, JsonValue]:
+    """Return the schema of a reply that calls tools, where the endpoint has no form of its own for it."""
+    alternatives: list[JsonValue] = []
+    for spec in specs:
+        parameters: Any = spec.parameters
+        if "$defs" in parameters:  # no grammar resolves them inside another schema
+            parameters = {"type": "object"}
+        alternatives.append(
+            {
+                "type": "object",
+                "properties": {"tool": {"enum": [spec.name]}, "arguments": parameters},
+                "required": ["tool", "arguments"],
+                "additionalProperties": False,
+            }
+        )
+    calls: dict[str, JsonValue] = {
+        "type": "array",
+        "items": {"anyOf": alternatives},
+        "minItems": 1,
+        "maxItems": MAX_CALLS_AT_ONCE,
+    }
+    return {
+        "type": "object",
+        "properties": {_LOOK_UP: calls},
+        "required": [_LOOK_UP],
+        "additionalProperties": False,
+    }
+
+
+def _ask_for_verdict(request: Request, question: Request) -> Request:
+    """Return a request that goes on from a conversation, and lets the model do nothing but answer."""
+    assert request.investigation is not None
+    investigation = request.investigation.model_copy(update={"steps_left": 0})
+    return request.model_copy(
+        update={
+            "investigation": investigation,
+            "answer": question.answer,
+            "form": question.form,
+        }
+    )
+
+
+async def _ask(state: InvestigateState, runtime: Runtime[_Investigating]) -> dict[str, Any]:
+    context = runtime.context
+    request = state["request"]
+    before = state["answered"]
+    steps = state["steps"] + 1
+    purpose = context.purpose if before is None else f"step {steps}"
+    after = None if before is None else before.call.id
+    answered = await context.client.send_step(request, purpose, after)
+    calls: Sequence[ToolCall] = ()
+    if not request.asks_for_verdict:
+        calls = _calls_in(request, answered.reply)
+    return {"answered": answered, "calls": calls, "steps": steps}
+
+
+def _calls_in(request: Request, reply: Reply) -> Sequence[ToolCall]:
+    """Return the tools that a reply calls; none if it is an answer, or neither."""
+    assert request.investigation is not None
+    if request.investigation.native:
+        return reply.tool_calls
+    try:
+        value = json.loads(double_wrong_backslashes(find_json(reply.text, among_words=True).text))
+    except (ValueError, RecursionError):
+        return ()
+    listed = value.get(_LOOK_UP) if isinstance(value, dict) and len(value) == 1 else None
+    calls: list[ToolCall] = []
+    for entry in listed if isinstance(listed, list) else ():
+        if isinstance(entry, dict):
+            arguments = json.dumps(entry.get("arguments", {}), ensure_ascii=False)
+            function = FunctionCall(name=str(entry.get("tool", "")), arguments=arguments)
+            calls.append(ToolCall(function=function))
+    return calls
+
+
+def _after_reply(state: InvestigateState) -> Literal["look_up", "conclude", "end"]:
+    """Return what follows a reply: a reply without words and calls is asked for its verdict, too."""
+    answered = state["answered"]
+    assert answered is not None
+    if state["calls"]:
+        return "look_up"
+    is_blank = not answered.reply.text.strip() and answered.reply.refusal is None
+    is_open = not state["request"].asks_for_verdict
+    return "conclude" if is_blank and is_open and answered.reply.finish != "length" else "end"
+
+
+async def _look_up(state: InvestigateState, runtime: Runtime[_Investigating]) -> dict[str, Any]:
+    """Make the calls that the reply asks for, one after another, and show their results in the next request."""
+    context = runtime.context
+    request = state["request"]
+    answered = state["answered"]
+    assert answered is not None and request.investigation is not None
+    results = list(state["results"])
+    made = dict(state["made"])
+    tokens_left = request.investigation.tokens_left
+    marks = dict.fromkeys(request.marks)
+    shown: list[str] = []
+    outcomes: set[str] = set()
+    for index, call in enumerate(state["calls"]):
+        stored = await _make_call(context, answered.call.id, index, call, made)
+        results.append(_to_result(context, call, stored, number=len(results) + 1))
+        made.setdefault(_words_of(call), len(results))
+        outcomes.add(stored.lookup.outcome)
+        tokens_left -= len(stored.result.encode()) // _BYTES_PER_TOKEN
+        rendered = _render_result(context.client, len(results), call, stored)
+        marks.update(dict.fromkeys(rendered.marks))
+        shown.append(rendered.messages[0].content.strip())
+    limits = {
+        "steps_left": request.investigation.steps_left - 1,
+        "tokens_left": max(0, tokens_left),
+    }
+    fields = {
+        "messages": (*request.messages, *_reply_messages(request, answered.reply, state, shown)),
+        "marks": tuple(marks),
+        "investigation": request.investigation.model_copy(update=limits),
+    }
+    return {
+        "request": request.model_copy(update=fields),
+        "results": results,
+        "made": made,
+        "is_repeating": outcomes == {"repeated"},
+    }
+
+
+async def _make_call(
+    context: _Investigating, asked_by: str, index: int, call: ToolCall, made: Mapping[str, int]
+) -> StoredLookup:
+    """Return what becomes of a call, as it is stored: a recorded one is not made again."""
+    tool = context.toolbox.tools.get(call.name)
+    version = "" if tool is None else tool.version
+    arguments = call.function.arguments
+    key = digest_of([asked_by, index, call.name, version, arguments])
+
+    async def make() -> StoredLookup:
+        start = monotonic()
+        outcome = await _run_unless_made(context, index, call, made)
+        lookup = Lookup(
+            id=key,
+            call=asked_by,
+            tool=call.name,
+            version=version,
+            deterministic=tool is None or tool.deterministic,
+            outcome=outcome.outcome,
+            result=sha256(outcome.text.encode()).hexdigest(),
+            length=outcome.length,
+            duration=monotonic() - start,
+        )
+        return StoredLookup(lookup, context.client.redactor.redact_text(arguments), outcome.text)
+
+    return await context.client.look_up(key, make)
+
+
+async def _run_unless_made(
+    context: _Investigating, index: int, call: ToolCall, made: Mapping[str, int]
+) -> ToolOutcome:
+    earlier = made.get(_words_of(call))
+    if earlier is not None:
+        text = f"it was made before, as call {earlier}, and its result stands there"
+        return ToolOutcome("repeated", text, len(text))
+    if index >= MAX_CALLS_AT_ONCE:
+        text = f"at most {MAX_CALLS_AT_ONCE} tools are called at once; call it again by itself"
+        return ToolOutcome("refused", text, len(text))
+    return await context.toolbox.run(call, context.inputs, context.client.redactor)
+
+
+def _words_of(call: ToolCall) -> str:
+    """Return the tool and the arguments of a call, equal for equal ones."""
+    return f"{call.name}({format_arguments(call.function.arguments)})"
+
+
+def _to_result(
+    context: _Investigating, call: ToolCall, stored: StoredLookup, number: int
+) -> ToolResult:
+    """Return a result as it may be quoted; a call without a result gives nothing to quote."""
+    tool = context.toolbox.tools.get(call.name)
+    is_of_response = tool is not None and tool.reads_response
+    text = stored.result if stored.lookup.has_result else ""
+    return ToolResult(number, text, is_of_response)
+
+
+def _render_result(
+    client: JudgeClient, number: int, call: ToolCall, stored: StoredLookup
+) -> RenderedPrompt:
+    note = ""
+    if stored.lookup.outcome == "cut":
+        length = f"{len(stored.result):,} of {stored.lookup.length:,} characters"
+        note = f"These are the first {length}: ask for less to see other parts."
+    return client.render(
+        load_prompt("result"),
+        number=number,
+        call=shorten(_words_of(call), _MAX_SHOWN_CALL),
+        outcome=stored.lookup.outcome,
+        note=note,
+        result=stored.result,
+    )
+
+
+def _reply_messages(
+    request: Request, reply: Reply, state: InvestigateState, shown: Sequence[str]
+) -> tuple[Message, ...]:
+    """Return the messages of a reply that calls tools and of their results."""
+    assert request.investigation is not None
+    if not request.investigation.native:
+        results = "\n\n".join(shown)
+        return (
+            Message(role="assistant", content=reply.text),
+            Message(role="user", content=results),
+        )
+    calling = Message(role="assistant", content=reply.text, tool_calls=tuple(state["calls"]))
+    results_by_call = zip(state["calls"], shown, strict=True)
+    answers = [
+        Message(role="tool", content=text, tool_call_id=call.id) for call, text in results_by_call
+    ]
+    return (calling, *answers)
+
+
+def _after_lookups(state: InvestigateState) -> Literal["ask", "conclude"]:
+    investigation = state["request"].investigation
+    assert investigation is not None
+    is_over = investigation.steps_left == 0 or investigation.tokens_left == 0
+    return "conclude" if is_over or state["is_repeating"] else "ask"
+
+
+async def _conclude(state: InvestigateState, runtime: Runtime[_Investigating]) -> dict[str, Any]:
+    """Ask for the verdict, after the results and not in their place."""
+    request = _ask_for_verdict(state["request"], runtime.context.question)
+    (message,) = load_prompt("conclude").render().messages
+    asking = Message(role="user", content=message.content.strip())
+    *earlier, last = request.messages
+    if last.role == "user":  # many chat templates refuse two messages of a role in a row
+        content = f"{last.content}\n\n{asking.content}"
+        messages = (*earlier, last.model_copy(update={"content": content}))
+    else:
+        messages = (*request.messages, asking)
+    return {"request": request.model_copy(update={"messages": messages})}
+
+
+@cache
+def build() -> CompiledStateGraph[
+    InvestigateState, _Investigating, InvestigateState, InvestigateState
+]:
+    """Return the compiled graph: ask → look_up → ask → … → conclude → ask."""
+    graph = StateGraph(InvestigateState, context_schema=_Investigating)
+    graph.add_node("ask", _ask)
+    graph.add_node("look_up", _look_up)
+    graph.add_node("conclude", _conclude)
+    graph.add_edge(START, "ask")
+    graph.add_conditional_edges(
+        "ask", _after_reply, {"look_up": "look_up", "conclude": "conclude", "end": END}
+    )
+    graph.add_conditional_edges("look_up", _after_lookups, {"ask": "ask", "conclude": "conclude"})
+    graph.add_edge("conclude", "ask")
+    return graph.compile(name="investigate")

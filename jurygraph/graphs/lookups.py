@@ -1,0 +1,117 @@
+"""Calls of tools that a judge makes: what each becomes, whatever the judge asks for and whatever the tool does.
+
+A tool that hangs is given up, one that raises has failed, a long result is cut. Each is an outcome that the judge is
+told, and none ends the judging or gives credit.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jurygraph.errors import RUN_ENDING, InputError, TimeLimitExceeded
+from jurygraph.graphs.calls import Calls
+from jurygraph.graphs.time_limits import CallLimits, CallThreads, fresh_context
+from jurygraph.messages import Problem, did_you_mean, validate
+from jurygraph.models.request import Fault
+from jurygraph.safety.redaction import Redactor
+from jurygraph.schema import Response, TaskView, ToolCall
+from jurygraph.schema.lookup import LookupOutcome
+from jurygraph.tools.tool import Tool, ToolError, ToolInput
+
+MAX_RESULT = 8_000
+"""The most characters of a result that a judge is shown."""
+_MAX_MESSAGE = 500
+_MAX_REDACTED = 2 * MAX_RESULT  # a secret may begin before the cut
+
+
+class ToolOutcome(NamedTuple):
+    """What became of a call: the text that is shown, and the number of characters of the whole result."""
+
+    outcome: LookupOutcome
+    text: str
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class _ToolRun:
+    """The input of a tool as `Calls` needs it: it has no access to the model."""
+
+    client: None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """The tools of one judgement, by name, and what they may see: its view of the task, and its responses.
+
+    Workspaces lie below `root`, without one below the current folder.
+    """
+
+    tools: Mapping[str, Tool]
+    task: TaskView
+    responses: tuple[Response, ...]
+    root: Path | None
+    threads: CallThreads
+    langsmith: bool
+
+    async def open(self) -> ToolInput:
+        """Return the input of all tools. Raises `Fault` for a workspace that is not there."""
+        try:
+            workspaces = await asyncio.to_thread(self._open_workspaces)
+        except InputError as error:
+            raise Fault("workspace", str(error)) from None
+        return ToolInput(self.task, self.responses, workspaces)
+
+    def _open_workspaces(self) -> tuple[Any, ...]:
+        from jurygraph.tools.workspace import open_workspace  # few judges need it
+
+        return tuple(
+            None if response.workspace is None else open_workspace(self.root, response.workspace)
+            for response in self.responses
+        )
+
+    async def run(self, call: ToolCall, inputs: ToolInput, redactor: Redactor) -> ToolOutcome:
+        """Return what becomes of a call. Raises the errors that end a run."""
+        outcome, text = await self._run(call, inputs)
+        shown = redactor.redact_text(text[:_MAX_REDACTED].encode("utf-8", "replace").decode())
+        is_cut = len(shown) > MAX_RESULT or len(text) > _MAX_REDACTED
+        if is_cut and outcome == "ok":
+            outcome = "cut"
+        return ToolOutcome(outcome, shown[:MAX_RESULT], len(text))
+
+    async def _run(self, call: ToolCall, inputs: ToolInput) -> tuple[LookupOutcome, str]:
+        tool = self.tools.get(call.name)
+        if tool is None:
+            hint = did_you_mean(call.name, self.tools) or f"there are {', '.join(self.tools)}"
+            return "unknown-tool", f"there is no tool of this name; {hint}"
+        if call.arguments is None:
+            return "invalid-arguments", "the arguments are not the JSON of an object"
+        arguments = validate(tool.Arguments, call.arguments)
+        if isinstance(arguments, Problem):
+            where = f"{arguments.field}: " if arguments.path else ""
+            return "invalid-arguments", f"{where}{arguments}"
+        result = await self._call(tool, partial(tool.run, inputs, arguments))
+        if isinstance(result, str):
+            return "ok", result
+        if isinstance(result, RUN_ENDING):
+            raise result
+        if isinstance(result, ToolError):
+            return "refused", str(result)[:_MAX_MESSAGE]
+        if isinstance(result, TimeLimitExceeded | Fault):
+            return "time-limit", str(result)
+        if isinstance(result, BaseException):
+            return "error", f"{type(result).__name__}: {result}"[:_MAX_MESSAGE]
+        return "error", f"the tool returned {type(result).__name__}, and no text"
+
+    async def _call(self, tool: Tool, run: Any) -> Any:
+        """Return the result of a tool, or the exception in its place, within its limit of time."""
+        limits = CallLimits(f"tool {tool.name}", tool.timeout, self.threads)
+        calls = Calls(lambda _: run(), [_ToolRun()], limits)
+        created = fresh_context(self.langsmith).run(calls.start)
+        ((result, is_task),) = created
+        if is_task:
+            (result,) = await asyncio.gather(result, return_exceptions=True)
+        (answer,) = calls.read([result])
+        return answer
