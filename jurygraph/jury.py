@@ -191,6 +191,15 @@ class Jury(Displayed):
         self._recorder: GroupRecorder | None = None
         self._recorder_guard = Lock()
 
+    @property
+    def tools(self) -> dict[str, str]:
+        """Return the versions of all tools of judges, by the owner's name and their own: `criteria prices`."""
+        toolsets = [*self.context.evaluator_tools.items(), *self.context.deriver_tools.items()]
+        versions: dict[str, str] = {}
+        for owner, toolset in toolsets:
+            versions |= {f"{owner} {name}": tool.version for name, tool in toolset.tools.items()}
+        return versions
+
     def __dir__(self) -> list[str]:
         """Return the names that are for users: the public methods, and the config."""
         return ["config", *(name for name in dir(type(self)) if not name.startswith("_"))]

@@ -27,7 +27,7 @@ from jurygraph.concurrency import each_answered
 from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError
 from jurygraph.messages import shorten
-from jurygraph.models.request import CallLog, Fault, Reply, Request
+from jurygraph.models.request import CallLog, Fault, Reply, Request, ToolResult
 from jurygraph.safety.evidence import (
     Passage,
     SearchableText,
@@ -52,6 +52,7 @@ from jurygraph.schema import (
 from jurygraph.schema.config import EvidenceRule
 from jurygraph.schema.conversation import Sees
 from jurygraph.schema.frozen_model import ParamsModel, PlainParams, read_params
+from jurygraph.schema.lookup import TOOL_SOURCE
 from jurygraph.schema.task import chat_text
 
 if TYPE_CHECKING:
@@ -346,13 +347,15 @@ async def ask_model(
     fail: Callable[[Fault], R],
     find_flaw: Callable[[T], str | None] | None = None,
     find_problem: "ProblemFinder[T] | None" = None,
+    note_results: Callable[[Sequence[ToolResult]], object] | None = None,
     letters: int = 0,
 ) -> R:
     """Return what `read` makes of the model's reply, or `fail` of the fault in its place.
 
     A reply in which `find_flaw` finds one is sent back to the model once, and counts if that changes nothing. One in
     which `find_problem` finds a problem is malformed: it is sent back as well, and never counts. `read` and `find_flaw`
-    may search texts of `letters` characters in total: in a thread if there are many. Raises the errors that end a run.
+    may search texts of `letters` characters in total: in a thread if there are many. `note_results` gets what the model
+    looked up before it answered. Raises the errors that end a run.
     """
 
     async def check(reply: T) -> str | None:
@@ -361,7 +364,9 @@ async def ask_model(
         return await search_off_loop(lambda: find_flaw(reply), letters)
 
     try:
-        reply = await client.judge(request, reply_model, check, find_problem=find_problem)
+        reply = await client.judge(
+            request, reply_model, check, find_problem=find_problem, note_results=note_results
+        )
     except Fault as fault:
         return fail(fault)
     return await search_off_loop(lambda: read(reply), letters)
@@ -399,37 +404,65 @@ class Claim(NamedTuple):
 
 
 class QuotableTexts:
-    """The texts that a judge may quote: the response, and the passages of the task's context, by name."""
+    """The texts that a judge may quote: the response, the passages of the task's context by name, and what tools found.
+
+    A result of a tool supports a claim about the response only if its words are the response's, such as those of a file
+    in its workspace: that a price list has a price does not show that the response has it.
+    """
 
     def __init__(self, response: SearchableText, passages: Mapping[str, str] | None = None) -> None:
         self.response = response
-        self._passages = {name: read_text(text) for name, text in (passages or {}).items()}
+        self._passages = _read_texts(passages or {})
+        self._results_of_response: Mapping[str, SearchableText] = {}
+        self._other_results: Mapping[str, SearchableText] = {}
+
+    def add_results(self, results: Sequence[ToolResult]) -> None:
+        """Add the results of tools, under the names that evidence has as its source, such as `tool:3`."""
+        named = {f"{TOOL_SOURCE}{result.number}": result for result in results if result.text}
+        of_response = {name: item.text for name, item in named.items() if item.is_of_response}
+        others = {name: item.text for name, item in named.items() if not item.is_of_response}
+        self._results_of_response = _read_texts(of_response)
+        self._other_results = _read_texts(others)
 
     def find_support(self, quotation: str) -> Evidence | None:
         """Return the passage that a quotation matches, first in the response; None if it is nowhere."""
-        passage = self.response.find_support(quotation)
-        return self._evidence(passage, "response") if passage else self.find_in_context(quotation)
+        return (
+            self._find_in_response(quotation)
+            or self.find_in_context(quotation)
+            or self._find_in(self._other_results, quotation)
+        )
 
     def find_in_context(self, quotation: str) -> Evidence | None:
-        for name, text in self._passages.items():
-            passage = text.find_support(quotation)
-            if passage is not None:
-                return self._evidence(passage, name)
-        return None
+        return self._find_in(self._passages, quotation)
+
+    def _find_in_response(self, quotation: str) -> Evidence | None:
+        texts = {"response": self.response, **self._results_of_response}
+        return self._find_in(texts, quotation)
 
     def has_support(self, claim: Claim) -> bool:
         """Return whether each text that the claim needs is quoted."""
         find: Mapping[QuotedFrom, Callable[[str], object]] = {
-            "response": self.response.find_support,
+            "response": self._find_in_response,
             "context": self.find_in_context,
         }
         return all(any(map(find[name], claim.quotes)) for name in claim.needs)
+
+    def _find_in(self, texts: Mapping[str, SearchableText], quotation: str) -> Evidence | None:
+        for name, text in texts.items():
+            passage = text.find_support(quotation)
+            if passage is not None:
+                return self._evidence(passage, name)
+        return None
 
     @staticmethod
     def _evidence(passage: Passage, source: str) -> Evidence:
         return Evidence(
             quote=passage.text, start=passage.start, end=passage.end, source=source, verified=True
         )
+
+
+def _read_texts(texts: Mapping[str, str]) -> dict[str, SearchableText]:
+    return {name: read_text(text) for name, text in texts.items()}
 
 
 class Finding(NamedTuple):
@@ -499,6 +532,7 @@ async def judge_findings(
         fail=fail,
         find_flaw=find_flaw,
         find_problem=find_problem,
+        note_results=None if text is None else text.add_results,
         letters=len(response),
     )
 

@@ -5,22 +5,59 @@ calls that it has made itself; the others are in the run from which it was branc
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.packing import ERASED
-from jurygraph.schema import Call, CallUse, RecordedVerdict, SurveyOutline, Trace
+from jurygraph.schema import Call, CallUse, Lookup, Material, RecordedVerdict, SurveyOutline, Trace
+
+
+class RecordedLookup(NamedTuple):
+    """A call of a tool behind a verdict, with its number: `tool:3` is the third. Instead of an erased text is that word."""
+
+    number: int
+    lookup: Lookup
+    arguments: str
+    result: str
 
 
 class RecordedCall(NamedTuple):
-    """A call behind a verdict, with its purpose. Instead of a text that is not there, there is the reason."""
+    """A call behind a verdict, with its purpose. Instead of a text that is not there, there is the reason.
+
+    A call of an investigation has the first `repeated` of its messages from the call before, and `lookups` are the calls
+    of tools that its reply asks for.
+    """
 
     purpose: str
     call: Call
     request: dict[str, Any] | str
     reply: dict[str, Any] | str
+    repeated: int = 0
+    lookups: tuple[RecordedLookup, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the call as JSON; only one of an investigation has `repeated` and `lookups`."""
+        content = {**self._asdict(), "call": self.call.model_dump(mode="json")}
+        del content["repeated"], content["lookups"]
+        if self.repeated:
+            content["repeated"] = self.repeated
+        if self.lookups:
+            content["lookups"] = [
+                {**made._asdict(), "lookup": made.lookup.model_dump(mode="json")}
+                for made in self.lookups
+            ]
+        return content
+
+
+def message_text(message: Mapping[str, Any]) -> str:
+    """Return the text of a message or reply as it is shown: its words, and the tools that it calls."""
+    words: list[str] = [message.get("content") or message.get("text") or ""]
+    for call in message.get("tool_calls", ()):
+        function = call["function"]
+        words.append(f"→ {function['name']}({function['arguments']})")
+    return "\n".join(filter(None, words))
 
 
 def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> list[RecordedCall]:
@@ -31,14 +68,61 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
     by_id = {call.id: call for call in trace.calls}
     record = run.source.ledger.find("trace", trace.response_id)
     last = None if record is None else record.seq
+    lookups = _read_lookups(run.source, trace, verdicts, last)
     calls: dict[str, RecordedCall] = {}
+    before: Sequence[Any] = ()
     for use in _named_uses(run.survey_outline_of(trace.task_id), trace, verdicts):
         call = by_id.get(use.id)
         if call is not None and use.id not in calls:
             request, reply = _find_texts(run.source, call, last)
             reply = reply if call.fault is None else "none"  # one that came too late does not count
-            calls[use.id] = RecordedCall(use.purpose, call, request, reply)
+            messages = request["messages"] if isinstance(request, dict) else []
+            repeated = len(before) if before and messages[: len(before)] == before else 0
+            made = tuple(lookups.get(use.id, ()))
+            calls[use.id] = RecordedCall(use.purpose, call, request, reply, repeated, made)
+            before = messages if isinstance(request, dict) and "investigation" in request else ()
     return list(calls.values())
+
+
+def _read_lookups(
+    run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict], last: int | None
+) -> dict[str, list[RecordedLookup]]:
+    """Return the calls of tools behind verdicts and their material, by the call that asked for each."""
+    by_id = {lookup.id: lookup for lookup in trace.lookups}
+    lookups: dict[str, RecordedLookup] = {}
+    users: list[RecordedVerdict | Material] = [*verdicts, *trace.material]
+    for user in users:
+        for number, name in enumerate(user.lookups, start=1):
+            if name in by_id and name not in lookups:
+                texts = find_lookup_texts(run, name, last)
+                lookups[name] = RecordedLookup(number, by_id[name], *texts)
+    by_call: dict[str, list[RecordedLookup]] = {}
+    for recorded in lookups.values():
+        by_call.setdefault(recorded.lookup.call, []).append(recorded)
+    return by_call
+
+
+def find_lookup_texts(run: Run, name: str, last: int | None = None) -> tuple[str, str]:
+    """Return the arguments and the result of a call of a tool, or why they are not there."""
+    record = run.ledger.find("lookup", name, last)
+    if record is not None:
+        (verified,) = run.ledger.verified_records(record.seq, record.seq)
+        texts = run.ledger.texts_of(verified)
+        arguments, result = (
+            texts[index].decode() if index in texts else ERASED for index in (0, 1)
+        )
+        return arguments, result
+    reason = f"not recorded in {run.folder}"
+    if run.header.branch is None:
+        return reason, reason
+    folder = run.folder_of(run.header.branch)
+    if not (folder / run_folder.LEDGER).is_file():
+        reason = (
+            f"in the run {folder}, from which {run.folder} was branched, and which is not there"
+        )
+        return reason, reason
+    with Run.open(folder) as origin:
+        return find_lookup_texts(origin.source, name)
 
 
 def _named_uses(

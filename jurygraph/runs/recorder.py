@@ -31,6 +31,7 @@ class RecordedJury(Protocol):
     evaluators: Mapping[str, Evaluator]
     derivers: Mapping[str, Deriver]
     combiners: Mapping[str, Combiner]
+    tools: Mapping[str, str]
     code_folder: Path | None
 
 
@@ -56,6 +57,7 @@ def build_header(jury: RecordedJury, folder: Path, **inputs: Any) -> Header:
         domain=jury.domain,
         evaluators=evaluators,
         derivers=derivers,
+        tools=dict(jury.tools),
         combiners=combiners,
         code=relative_folder(folder, jury.code_folder),
         **inputs,

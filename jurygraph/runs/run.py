@@ -749,6 +749,7 @@ def _unpack_trace(
             "reward": unpacked_reward,
             "material": material,
             "calls": calls,
+            "lookups": body.get("lookups", ()),
             "purpose": purpose_of(run.config.purpose, judges, served),
             "previous": previous.link.hex(),
         }

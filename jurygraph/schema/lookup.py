@@ -19,6 +19,9 @@ was asked for and is not there (`unknown-tool`), arguments that are not those of
 that ran past its `time-limit`.
 """
 
+TOOL_SOURCE = "tool:"
+"""What the source of evidence begins with that quotes a result: `tool:3` is the third of a verdict's lookups."""
+
 
 class ToolSpec(FrozenModel):
     """A tool as a plan records it: `parameters` is the JSON schema of its arguments."""

@@ -11,6 +11,7 @@ from jurygraph.display import format_number
 from jurygraph.explanation.points import PointsLine, by_cost
 from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.messages import escape_hidden, escape_lines, format_factor, format_plain, shorten
+from jurygraph.runs.calls import message_text
 from jurygraph.schema import Evidence, Response
 from jurygraph.studies.ranking import format_turn
 from jurygraph.studies.report import IntervalCell, ReportTable, as_interval
@@ -223,6 +224,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "plain": format_plain,
     "visible": escape_hidden,
     "lines": escape_lines,
+    "message_text": message_text,
     "shorten": shorten,
     "cut": cut,
 }

@@ -27,10 +27,7 @@ class QuestionView:
         return {**self._names(), "verdicts": verdicts}
 
     def calls_to_json(self) -> dict[str, Any]:
-        calls = []
-        for recorded in self.calls:
-            bill = recorded.call.model_dump(mode="json")
-            calls.append({**recorded._asdict(), "call": bill})
+        calls = [recorded.to_json() for recorded in self.calls]
         return {**self._names(), "calls": calls}
 
     def _names(self) -> dict[str, Any]:

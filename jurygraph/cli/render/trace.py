@@ -14,7 +14,7 @@ from jurygraph.cli.render.text import (
 from jurygraph.display import format_number
 from jurygraph.explanation.terms import UNSUPPORTED, ExplainedVerdict
 from jurygraph.messages import escape_lines, format_plain, join_names
-from jurygraph.runs.calls import RecordedCall
+from jurygraph.runs.calls import RecordedCall, RecordedLookup, message_text
 from jurygraph.runs.run import is_erased
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.tables import to_text
@@ -319,7 +319,21 @@ def call_lines(view: QuestionView) -> Iterator[str]:
         yield from _field_lines(call.call)
         for title, text in _texts(call):
             yield from _paragraphs(title, text, "  ")
+        for made in call.lookups:
+            yield from _lookup_lines(made)
         yield ""
+
+
+def _lookup_lines(made: RecordedLookup) -> Iterator[str]:
+    """Yield what a tool was called with, and what became of that."""
+    lookup = made.lookup
+    took = "" if lookup.duration is None else f", {lookup.duration:.3f} s"
+    kind = "deterministic" if lookup.deterministic else "recorded"
+    version = f" version {lookup.version}" if lookup.version else ""
+    name = lookup.tool or "a tool that is not there"
+    yield f"  tool:{made.number} {escape_line(name)}{escape_line(version)}, {kind}: {lookup.outcome}{took}"
+    yield from _paragraphs("arguments", made.arguments, "    ")
+    yield from _paragraphs(f"result ({lookup.length:,} characters)", made.result, "    ")
 
 
 def _field_lines(record: RecordedVerdict | Call) -> Iterator[str]:
@@ -353,15 +367,21 @@ def _texts(call: RecordedCall) -> Iterator[tuple[str, str]]:
     reply = call.reply
     if isinstance(request, dict):
         messages = request["messages"]
+        if call.repeated:
+            yield f"messages 1 to {call.repeated} of {len(messages)}", "those of the call before"
         for number, message in enumerate(messages, start=1):
-            yield f"message {number} of {len(messages)}, {message['role']}", message["content"]
+            if number > call.repeated:
+                yield (
+                    f"message {number} of {len(messages)}, {message['role']}",
+                    message_text(message),
+                )
         if request["answer"] is not None:
             schema = json.dumps(request["answer"], ensure_ascii=False)
             yield f"schema of the reply ({request['form']})", schema
     else:
         yield "messages", request
     if isinstance(reply, dict):
-        yield f"reply (finish: {reply['finish'] or 'unknown'})", reply["text"]
+        yield f"reply (finish: {reply['finish'] or 'unknown'})", message_text(reply)
         if reply["refusal"] is not None:
             yield "refusal", reply["refusal"]
     else:

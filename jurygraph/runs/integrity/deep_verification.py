@@ -7,13 +7,14 @@ depend on it are computed from that.
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from itertools import chain
 from typing import NamedTuple
 
 from pydantic_core import to_jsonable_python
 
+from jurygraph.agents.roles import shorten_quotes
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.routing import ReusedResults
@@ -21,22 +22,24 @@ from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
 from jurygraph.models.limits import Limiter
-from jurygraph.models.request import Fault, Reply, Request
+from jurygraph.models.request import Fault, Reply, Request, StoredLookup
 from jurygraph.runs.run import Run, ScoredResponse, is_erased
 from jurygraph.runs.store.folder import LEDGER
 from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.runs.store.ledger import Record, record_label
 from jurygraph.runs.writable_run import CallStore
+from jurygraph.safety.evidence import read_text
 from jurygraph.safety.redaction import is_possible_source
-from jurygraph.schema import Evidence, Material, RecordedVerdict, Trace
+from jurygraph.schema import Evidence, Material, Plan, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import compact_json
+from jurygraph.schema.lookup import TOOL_SOURCE
 from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES, VerdictKey
 
 _COMPARED = (
     "responses sample evaluator version layer subject score status met native scale confidence reason evidence failure "
-    "gated_by examples swap unsupported call calls"
+    "gated_by examples swap unsupported call calls lookups"
 ).split()
-_DERIVED = "status data variants evidence failure note call calls".split()
+_DERIVED = "status data variants evidence failure note call calls lookups".split()
 
 
 class DeepVerification(NamedTuple):
@@ -67,9 +70,10 @@ def verify_deep(run: Run, report: ProgressCallback) -> DeepVerification:
 async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerification:
     total: Counter[str] = Counter()
     async with AsyncExitStack() as stack:
-        jury = await stack.enter_async_context(aclosing(_jury_without_models(run.source)))
+        backends = _offline_backends(run.source)
+        jury = await stack.enter_async_context(aclosing(_jury_of(run.source, backends)))
         origins = [stack.enter_context(origin) for origin in _open_origins(run.source)]
-        verifier = _Verifier(run.source, jury, origins)
+        verifier = _Verifier(run.source, jury, origins, list(backends.values()))
         for group in run.group_records():
             scored = run.source.group(group)
             total.update(await verifier.verify_group(group, scored))
@@ -102,31 +106,41 @@ def _open_origins(run: Run) -> Iterator[Run]:
         run = opened
 
 
-def _jury_without_models(run: Run) -> Jury:
-    """Return the jury of a run with a backend that never answers: all replies come from the run."""
-    config = run.config
-    gateways: dict[str | None, Gateway] = {}
-    for judge in config.judges:
+def _offline_backends(run: Run) -> dict[str | None, "OfflineBackend"]:
+    """Return a backend in the place of each model of a run, which never answers: all replies come from the run."""
+    backends: dict[str | None, OfflineBackend] = {}
+    for judge in run.config.judges:
         identity = run.header.identity_of(judge)
         if identity is None:
             raise TraceMismatch(
                 f"{run.ledger.path}, record 1: does not identify the model; it has been changed"
             )
-        calls = config.calls_of(judge)
+        backends[judge] = OfflineBackend(identity)
+    return backends
+
+
+def _jury_of(run: Run, backends: Mapping[str | None, "OfflineBackend"]) -> Jury:
+    """Return the jury of a run with these backends."""
+    gateways: dict[str | None, Gateway] = {}
+    for judge, backend in backends.items():
+        calls = run.config.calls_of(judge)
         limits = RequestLimits(max_tokens=calls.max_tokens)
-        backend = OfflineBackend(identity)
         gateways[judge] = Gateway(
             backend, Limiter(MAX_CONCURRENT_GROUPS), limits, parameters=calls.parameters
         )
-    return Jury(config, gateway=Gateways(gateways))
+    return Jury(run.config, gateway=Gateways(gateways))
 
 
 class OfflineBackend(Backend):
-    """An offline backend: requests have the identity of the model that it replaces, and no request gets a reply."""
+    """An offline backend: requests have the identity of the model that it replaces, and no request gets a reply.
+
+    Recorded calls of tools that promise the same result are made again; `changed` are those with another one now.
+    """
 
     runs_tools = False
 
     def __init__(self, identity: ModelIdentity) -> None:
+        self.changed: dict[str, StoredLookup] = {}
         self.provider = identity.provider
         self.endpoint = identity.endpoint
         self.model = identity.model
@@ -139,13 +153,26 @@ class OfflineBackend(Backend):
         """Raise `Fault` of kind `unrecorded`."""
         raise Fault("unrecorded", "the run contains no reply to this request, and none is sent")
 
+    async def check_lookup(
+        self, stored: StoredLookup, make: Callable[[], Awaitable[StoredLookup]]
+    ) -> None:
+        lookup = stored.lookup
+        if not lookup.is_rerun:
+            return
+        now = await make()
+        if (now.lookup.outcome, now.lookup.result) != (lookup.outcome, lookup.result):
+            self.changed[lookup.id] = now
+
 
 class _Verifier:
     """Judges the groups of a run again; counts are those of `DeepVerification`, by name."""
 
-    def __init__(self, run: Run, jury: Jury, origins: Sequence[Run]) -> None:
+    def __init__(
+        self, run: Run, jury: Jury, origins: Sequence[Run], backends: Sequence[OfflineBackend]
+    ) -> None:
         self._run = run
         self._jury = jury
+        self._backends = backends
         self._ledgers = [source.ledger for source in (run, *origins)]
         self._calls = CallStore(*self._ledgers)
         self._is_run_missing = [run, *origins][-1].header.branch is not None
@@ -164,6 +191,7 @@ class _Verifier:
         for trace, response in zip(stored, responses, strict=True):
             quotations += self._check_quotations(trace, response.text)
         plan = run.plan_of(task.id)
+        self._require_tools(plan)
         evaluators = self._jury.evaluators
         own_model = {
             question.id
@@ -183,6 +211,8 @@ class _Verifier:
         if traces[0].group != stored[0].group:
             problem = "its responses are not those that were judged"
             raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: {problem}")
+        for trace in stored:
+            self._refuse_changed_results(trace)
         self._compare_material(stored, traces)
         recomputed = {verdict.key: verdict for verdict in _own_verdicts(traces)}
         # Verdicts that a branch took from another run, which has their calls.
@@ -285,6 +315,59 @@ class _Verifier:
                 raise TraceMismatch(f"{label}: its quotation is not at {position}")
             quotations += 1
         return quotations
+
+    def _require_tools(self, plan: Plan) -> None:
+        """Raise `TraceMismatch` for a question whose tools are not those that the judge would have now."""
+        context = self._jury.context
+        owners = [
+            (item.evaluator, item.tools, context.evaluator_tools) for item in plan.survey.questions
+        ]
+        owners += [
+            (item.deriver, item.tools, context.deriver_tools) for item in plan.survey.derivations
+        ]
+        for owner, specs, toolsets in owners:
+            tools = toolsets[owner].tools if owner in toolsets else {}
+            for spec in specs:
+                now = tools[spec.name].spec if spec.name in tools else None
+                if now != spec:
+                    version = "not there" if now is None else f"of version {now.version}"
+                    problem = (
+                        f"tool {spec.name!r} of {owner!r} is of version {spec.version} in the run"
+                    )
+                    raise TraceMismatch(f"{self._run.ledger.path}: {problem}, and now {version}")
+
+    def _refuse_changed_results(self, trace: Trace) -> None:
+        """Raise `TraceMismatch` for a tool that has another result now, with the quotations that no longer hold."""
+        changed = dict(chain.from_iterable(item.changed.items() for item in self._backends))
+        for verdict in _own_verdicts([trace]):
+            self._refuse_changed(trace, "verdict", verdict.question, verdict, changed)
+        for material in trace.material:
+            self._refuse_changed(trace, "material", material.name, material, changed)
+
+    def _refuse_changed(
+        self,
+        trace: Trace,
+        kind: str,
+        name: str,
+        item: RecordedVerdict | Material,
+        changed: Mapping[str, StoredLookup],
+    ) -> None:
+        for number, lookup in enumerate(item.lookups, start=1):
+            if lookup not in changed:
+                continue
+            now = changed[lookup]
+            text = read_text(now.result)
+            source = f"{TOOL_SOURCE}{number}"
+            quotes = [found.quote for found in item.evidence if found.source == source]
+            lost = [quote for quote in quotes if text.find_support(quote) is None]
+            consequence = "no quotation depends on it"
+            if quotes:
+                consequence = f"its quotations still hold ({shorten_quotes(quotes)})"
+            if lost:
+                consequence = f"its quotation no longer holds: {shorten_quotes(lost)}"
+            label = self._label(trace.response_id, kind, name)
+            problem = f"tool {now.lookup.tool} gives another result now ({source}, {now.arguments})"
+            raise TraceMismatch(f"{label}: {problem}; {consequence}")
 
     def _label(self, response: str, kind: str = "", name: str = "") -> str:
         item = f", {kind} {name!r}" if kind else ""

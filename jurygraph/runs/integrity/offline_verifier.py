@@ -26,7 +26,18 @@ from typing import Any
 OPENSSL = "openssl pkeyutl -verify -pubin -inkey PUBLIC.pem -rawin -in seal.txt -sigfile seal.sig"
 MEMBERS = {"README.txt", "verify.py", "config.yaml", "records.jsonl", "texts.jsonl", "traces.jsonl"}
 MEMBERS |= {"seal.txt", "seal.sig", "base", "base/records.jsonl", "base/texts.jsonl"}
-KINDS = ("run", "survey", "decision", "task", "group", "trace", "call", "close", "erasure")
+KINDS = (
+    "run",
+    "survey",
+    "decision",
+    "task",
+    "group",
+    "trace",
+    "call",
+    "lookup",
+    "close",
+    "erasure",
+)
 
 
 class VerificationError(Exception):
@@ -161,7 +172,7 @@ class Chain:
             not is_of_group or body["group"] == seq - self._group.start + 1,
             "has another place in its group",
         )
-        is_again = kind not in ("call", "group") and (kind, key) in self.known
+        is_again = kind not in ("call", "lookup", "group") and (kind, key) in self.known
         if kind == "trace" and is_again and not self._has_base:
             is_again = self.known[kind, key] != self._replaced
         require(kind == "erasure" or not (is_again or self.is_closed), "is after the end, or twice")
@@ -185,7 +196,7 @@ class Chain:
         if kind == "trace":
             self.read(kind, key, body)
             self.known[kind, key] = self._group.start - 1
-        elif kind != "call":
+        elif kind not in ("call", "lookup"):
             self.known[kind, key] = self.read(kind, key, body)
         if kind not in ("close", "erasure"):
             self.settled = seq

@@ -70,7 +70,7 @@ class Header(FrozenModel):
     `model` identifies the model behind the config's: None with model none; `models` those behind the config's `models`.
     A run of one `shard` of the tasks has their extent as `extent`, and that of the whole file as `file_extent`.
     `merged` are the shards that a run was merged from. `domain` is the domain that an annotator's prompt describes,
-    with the version of its text.
+    with the version of its text. `tools` are the versions of judges' tools, such as `criteria prices`.
     """
 
     jurygraph: str = Field(default_factory=lambda: version("jurygraph"))
@@ -86,6 +86,7 @@ class Header(FrozenModel):
     evaluators: dict[str, EvaluatorRecord]
     domain: str | None = None
     derivers: dict[str, str] = Field(default_factory=dict)
+    tools: dict[str, str] = Field(default_factory=dict, exclude_if=is_empty)
     combiners: dict[str, str] = Field(default_factory=dict)
     code: str | None = None
     extent: Extent = Extent()
@@ -133,7 +134,7 @@ def differences(run: Header, current: Header) -> Iterator[str]:
         yield f"config {key} is {format_value(in_run)} in the run and {format_value(value)} here"
     for judge in (None, *current.config.models):
         yield from _identity_differences(run, current, judge)
-    for role in ("evaluator", "deriver", "combiner"):
+    for role in ("evaluator", "deriver", "tool", "combiner"):
         yield from _version_differences(run, current, role)
     if run.domain != current.domain:
         yield f"the domain of the annotator is {run.domain} in the run and {current.domain} here"
@@ -196,7 +197,7 @@ def _describe_file(file: FileDigest | None) -> str:
 
 
 def _versions(header: Header, role: str, field: str = "version") -> dict[str, str]:
-    """Return a field of each evaluator, deriver or combiner, without empty ones; the latter have a version alone."""
+    """Return a field of each evaluator, deriver, tool or combiner, without empty ones; the latter have a version alone."""
     entries: dict[str, Any] = getattr(header, f"{role}s")
     values = {name: getattr(entry, field, entry) for name, entry in entries.items()}
     return {name: value for name, value in values.items() if value}

@@ -230,10 +230,12 @@ def pack_trace(
         body["rendering"] = response.rendering
     if trace.agent is not None:
         body["agent"] = trace.agent
-    if trace.labels or response.metadata or response.data is not None:
+    if trace.labels or response.metadata or response.data is not None or response.workspace:
         about: Body = {"labels": trace.labels, "data": response.data}
         if response.metadata:
             about["metadata"] = response.metadata
+        if response.workspace:
+            about["workspace"] = response.workspace
         body["about"] = texts.place(compact_json(about))
     verdicts = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
     body["verdicts"] = [
@@ -244,6 +246,8 @@ def pack_trace(
         body["material"] = [_pack_material(material, texts) for material in trace.material]
     if trace.calls:
         body["calls"] = [call.model_dump() for call in trace.calls]
+    if trace.lookups:
+        body["lookups"] = [lookup.model_dump() for lookup in trace.lookups]
     return body, texts
 
 

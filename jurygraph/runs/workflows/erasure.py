@@ -23,6 +23,8 @@ from jurygraph.schema.frozen_model import iter_strings
 
 ErasureTarget = Literal["response", "task"]
 
+_CALLS = ("call", "lookup")
+"""Kinds of records whose texts, of a call of a model or of a tool, may quote what is erased."""
 MIN_SEARCHED_LENGTH = 20
 """Length in characters below which a text is not searched for: "42" occurs in other answers by chance."""
 
@@ -132,8 +134,8 @@ class _Erasure:
 
     def _texts_with_calls(self, record: Record) -> Iterator[Text]:
         yield from self._ledger.stored_texts(record.seq, record.seq)
-        for name in [call["id"] for call in record.content.get("calls", ())]:
-            for call in self._ledger.find_all("call", name):
+        for kind, name in _named_calls(record):
+            for call in self._ledger.find_all(kind, name):
                 yield from self._ledger.stored_texts(call.seq, call.seq)
 
     def _searched_forms(self) -> set[bytes]:
@@ -183,7 +185,7 @@ class _Erasure:
             copies.add(text.id)
             if record.kind == "trace" and text.id % MAX_TEXTS == 0:
                 copies |= {other.id for other in self._response_texts(record)}
-            elif record.kind == "call":
+            elif record.kind in _CALLS:
                 copies |= {other.id for other in ledger.stored_texts(record.seq, record.seq)}
         return copies - self._own.keys(), tasks
 
@@ -217,10 +219,10 @@ class _Erasure:
         keys = set()
         for number in sorted(numbers):
             record = self._ledger.record_at(number // MAX_TEXTS)
-            if record.kind == "call":
+            if record.kind in _CALLS:
                 keys.add(record.key)
             elif number % MAX_TEXTS == 0:
-                keys |= {call["id"] for call in record.content.get("calls", ())}
+                keys |= {name for _, name in _named_calls(record)}
         return keys
 
     def _erase_calls(self, path: Path, keys: Collection[str]) -> int:
@@ -244,6 +246,14 @@ class _Erasure:
                 f"{path}: the recording cannot be rewritten ({error.strerror or error}); {hint}"
             ) from None
         return erased
+
+
+def _named_calls(record: Record) -> Iterator[tuple[str, str]]:
+    """Yield the kind and the id of each call, of a model or of a tool, that a record names."""
+    content = record.content
+    for kind in _CALLS:
+        for call in content.get(f"{kind}s", ()):
+            yield kind, call["id"]
 
 
 def _is_searched(text: str) -> bool:

@@ -7,7 +7,7 @@ it.
 """
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from heapq import merge as merge_sorted
@@ -28,8 +28,8 @@ from jurygraph.runs.store.packing import Body
 from jurygraph.runs.writable_run import ClosedRun, WritableRun, append_close_record
 from jurygraph.sources import Shard
 
-_REPLY = 1
-"""The place of the reply among the texts of a call."""
+_LAST_TEXT: Mapping[str, int] = {"call": 1, "lookup": 1}
+"""The index of the reply, or of the result, among the texts of a call of a model or of a tool."""
 _BATCH = 500
 
 
@@ -183,10 +183,11 @@ class _Merger:
             self._copy_task(task)
         for task in self._tasks():
             self._copy_group(task)
-        for run in self._shards:
-            for record in run.ledger.records("call"):
-                if self._find_merged("call", record.key) is None:
-                    self._copy_call(run, record.key)
+        for kind in _LAST_TEXT:
+            for run in self._shards:
+                for record in run.ledger.records(kind):
+                    if self._find_merged(kind, record.key) is None:
+                        self._copy_call(run, kind, record.key)
         self._write()
         self._refuse_lost_records()
 
@@ -243,27 +244,29 @@ class _Merger:
         self._report(len(traces))
 
     def _copy_calls(self, run: Run, bodies: Sequence[Body]) -> None:
-        """Copy the calls that records name, unless the last reply to the same request is the same.
+        """Copy the calls that records name, those of tools too, unless the last reply to the same request is the same.
 
         Two shards may have sent one request, and got different replies. So each reply stands before the verdicts that
         were made from it, where a reader finds it as the last one.
         """
         for body in bodies:
-            for call in body.get("calls", ()):
-                name = call["id"]
-                stored = self._find_merged("call", name)
-                if stored is None or not self._has_same_reply(run, name, stored):
-                    self._copy_call(run, name)
+            for kind in _LAST_TEXT:
+                for call in body.get(f"{kind}s", ()):
+                    name = call["id"]
+                    stored = self._find_merged(kind, name)
+                    if stored is None or not self._has_same_reply(run, name, stored):
+                        self._copy_call(run, kind, name)
 
     def _has_same_reply(self, run: Run, name: str, stored: Record) -> bool:
-        record = run.ledger.find("call", name)
+        record = run.ledger.find(stored.kind, name)
         if record is None:
             return True  # of the run from which the shard was branched
-        reply = run.ledger.texts_of(record).get(_REPLY)
-        return reply == self._merged.texts_of(stored).get(_REPLY)
+        index = _LAST_TEXT[stored.kind]
+        reply = run.ledger.texts_of(record).get(index)
+        return reply == self._merged.texts_of(stored).get(index)
 
-    def _copy_call(self, run: Run, name: str) -> None:
-        records = run.ledger.find_all("call", name)
+    def _copy_call(self, run: Run, kind: str, name: str) -> None:
+        records = run.ledger.find_all(kind, name)
         self._copy(run, [(record, _read_body(run, record)) for record in records])
 
     def _copy(self, run: Run, records: Sequence[tuple[Record, Body]]) -> None:
