@@ -81,6 +81,16 @@ class ToolInvestigator:
     max_steps: int = MAX_STEPS
     max_tokens: int = MAX_TOKENS
 
+    def outline(self, value: Any) -> Any:
+        """Return a variable of a prompt with an outline in the place of each long text that a tool can read."""
+        if isinstance(value, str):
+            return self.toolbox.outlines.get(value, value)
+        if isinstance(value, list):
+            return [self.outline(item) for item in value]
+        if isinstance(value, dict):
+            return {name: self.outline(item) for name, item in value.items()}
+        return value
+
     async def investigate(
         self, client: JudgeClient, request: Request, purpose: str | None
     ) -> Investigated:

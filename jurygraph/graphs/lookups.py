@@ -7,7 +7,7 @@ told, and none ends the judging or gives credit.
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +21,8 @@ from jurygraph.schema import Response, TaskView, ToolCall
 from jurygraph.schema.lookup import LookupOutcome
 from jurygraph.tools.tool import Tool, ToolError, ToolInput
 
+MAX_SHOWN = 20_000
+"""Characters above which a judge that can read by a tool is shown an outline of a text."""
 MAX_RESULT = 8_000
 """The most characters of a result that a judge is shown."""
 _MAX_MESSAGE = 500
@@ -42,7 +44,7 @@ class _ToolRun:
     client: None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Toolbox:
     """The tools of one judgement, by name, and what they may see: its view of the task, and its responses.
 
@@ -55,6 +57,17 @@ class Toolbox:
     root: Path | None
     threads: CallThreads
     langsmith: bool
+
+    @cached_property
+    def outlines(self) -> Mapping[str, str]:
+        """Return what is shown of each text that is too long, where a tool reads the rest, by the text."""
+        if not any(tool.reads_documents for tool in self.tools.values()):
+            return {}
+        from jurygraph.tools.reading import outline  # few judges need it
+
+        texts = [response.text for response in self.responses]
+        texts += [passage.text for passage in self.task.context or ()]
+        return {text: outline(text) for text in texts if len(text) > MAX_SHOWN}
 
     async def open(self) -> ToolInput:
         """Return the input of all tools. Raises `Fault` for a workspace that is not there."""

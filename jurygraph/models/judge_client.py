@@ -554,6 +554,9 @@ class Investigated(NamedTuple):
 class Investigator(Protocol):
     """Lets the model look things up before it answers a request (`graphs.investigate_graph`)."""
 
+    def outline(self, value: Any) -> Any:
+        """Return a variable of a prompt with an outline in the place of each long text that a tool can read."""
+
     async def investigate(
         self, client: "JudgeClient", request: Request, purpose: str | None
     ) -> Investigated:
@@ -667,6 +670,8 @@ class JudgeClient:
         max_reply_tokens: int = 0,
     ) -> Request:
         """Build a request, equal for equal arguments. `max_reply_tokens` counts if it is more than the config's."""
+        if self._investigator is not None:
+            variables = {name: self._investigator.outline(it) for name, it in variables.items()}
         rendered = prompt.render(self._render_options, **variables)
         capabilities = self._gateway.backend.capabilities
         parameters: dict[str, Any] = {

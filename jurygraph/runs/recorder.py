@@ -31,8 +31,10 @@ class RecordedJury(Protocol):
     evaluators: Mapping[str, Evaluator]
     derivers: Mapping[str, Deriver]
     combiners: Mapping[str, Combiner]
-    tools: Mapping[str, str]
     code_folder: Path | None
+
+    @property
+    def tools(self) -> Mapping[str, str]: ...
 
 
 def models_of(jury: RecordedJury) -> dict[str | None, ModelIdentity]:

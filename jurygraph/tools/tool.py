@@ -62,7 +62,8 @@ class Tool(Displayed, ABC):
     `version` is part of every question that names the tool, so that another version asks anew. A tool is
     `deterministic` if equal arguments give equal results as long as nothing that it reads has changed; its calls are
     then made again by `verify --deep`. `reads_response` says that its results are words of the response, which may be
-    quoted as such. `timeout` is its limit in seconds.
+    quoted as such. A judge of which a tool `reads_documents` is shown an outline of long texts. `timeout` is its limit
+    in seconds.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Tool(Displayed, ABC):
     Arguments: ClassVar[type[FrozenModel]] = NoArguments
     deterministic: bool = True
     reads_response: bool = False
+    reads_documents: bool = False
     timeout: float = 10.0
 
     @property

@@ -20,7 +20,7 @@ from jurygraph.schema import Criterion, Edge, ResponseLine, Rubric, TaskLine, Tr
 from jurygraph.sources.config import config_schema
 from jurygraph.sources.tasks import TaskLines
 
-Machine = Literal["prepare", "score", "annotate"]
+Machine = Literal["prepare", "score", "annotate", "investigate"]
 
 
 def graph(
@@ -28,7 +28,7 @@ def graph(
         Machine | None,
         typer.Argument(
             metavar="MACHINE",
-            help="State machine to draw: prepare, score or annotate.",
+            help="State machine to draw: prepare, score, annotate or investigate.",
             show_default="score",
         ),
     ] = None,

@@ -3,7 +3,8 @@
 The estimate's assumptions are a low, an expected and a worst case. A token is 5, 4 or 1 bytes of input; the chat
 template adds no, no or `TEMPLATE_TOKENS` tokens per message; a reply has 40, 150 or the maximum number of tokens. The
 low case leaves out the schema of the answer, which some endpoints do not show to their model. In the worst case every
-reply is repaired once, for which the model reads it again. Not included are failed attempts that are sent again,
+reply is repaired once, for which the model reads it again. A judge with tools looks up nothing, twice, or as often as
+it may. Not included are failed attempts that are sent again,
 discounts (batches, a provider's cache), and requests that depend on a reply which is not known yet, except repairs.
 """
 
@@ -25,9 +26,12 @@ if TYPE_CHECKING:
 
 ASSUMPTIONS = (
     "estimates: a token is taken for 5, 4 or 1 bytes, a reply for 40, 150 or all tokens that it may have; "
-    "worst: every reply is repaired once; not included: retries of failed requests, and requests that depend on a "
+    "worst: every reply is repaired once, and each judge looks things up as often as it may; not included: retries of failed requests, and requests that depend on a "
     "reply not known yet"
 )
+
+_USUAL_LOOKUPS = 2
+_USUAL_RESULT = 300  # tokens
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,19 @@ def _loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, int], ...
     low = 1, low_input, min(40, max_reply)
     expected = 1, expected_input, min(150, max_reply)
     worst = 2, max_input + repair, 2 * max_reply
+    if request.investigation is None:
+        return low, expected, worst
+    steps = request.investigation.steps_left
+    usual_steps = min(_USUAL_LOOKUPS, steps)
+    # each step reads again all that was asked and found before it
+    found = request.investigation.tokens_left * 4 + steps * (max_reply + 2 * TEMPLATE_TOKENS)
+    usual_found = usual_steps * _USUAL_RESULT
+    expected = (
+        1 + usual_steps,
+        (1 + usual_steps) * (expected_input + usual_found),
+        (1 + usual_steps) * min(150, max_reply),
+    )
+    worst = 2 + steps, (1 + steps) * (max_input + found) + repair + found, (2 + steps) * max_reply
     return low, expected, worst
 
 
