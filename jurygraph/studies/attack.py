@@ -6,13 +6,15 @@ is another question than the score of a worthless one.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, product
 from typing import Any, NamedTuple, get_args
 
 from jurygraph.decision.recipe import component_names, default_component
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import RUN_ENDING, ConfigError, InputError
+from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.groups import Group
 from jurygraph.graphs.routing import required_material
 from jurygraph.graphs.survey import build_survey, list_derivations, list_questions, view_task
@@ -50,6 +52,7 @@ from jurygraph.studies.report import (
     ReportTable,
     describe_range,
 )
+from jurygraph.tools.tool import Tool, ToolInput, ToolSet
 
 _MAX_ATTACKS = 20
 _FEW_TASKS = 6
@@ -62,6 +65,8 @@ _THRESHOLD_FIGURES = {
 }
 """Proportions of the configured arm that a threshold can name, by the prefix of their figures."""
 THRESHOLD_NAMES = tuple(map("".join, product(_THRESHOLD_FIGURES, _PROPORTION)))
+_JUDGES_CHANNELS = ("context", "lookup")
+"""Suites that reach a judge by what it reads besides the response."""
 Verdicts = Sequence[RecordedVerdict]
 MAX_GROUP_SIZE = 16
 """Maximum number of responses in a group."""
@@ -98,7 +103,7 @@ class _AttackGroup(NamedTuple):
     """Responses to a task, each with its attack; None for an honest response.
 
     `plan_index` is the index of the plan, and `task_index` that of the task: attacks through the context have tasks of
-    their own, each a copy of one with the attack as its context.
+    their own, each a copy of one with the attack as its context, and those through a lookup have plans of their own.
     """
 
     plan_index: int
@@ -129,13 +134,20 @@ class AttackStudy:
         self._tasks = [task for task, _ in tasks]
         self._surveys = attack_surveys(jury, self._tasks)
         self._skipped = sum(not survey.questions for survey in self._surveys)
-        direct_attacks = [attack for attack in attacks if attack.suite != "context"]
+        direct_attacks = [attack for attack in attacks if attack.suite not in _JUDGES_CHANNELS]
         groups = list(_groups(tasks, direct_attacks))
-        context_groups = _context_groups(jury, tasks, attacks)
-        for index, group in enumerate(context_groups, start=len(tasks)):
-            groups.append(group._replace(plan_index=index))
-            self._tasks.append(group.task)
-            self._surveys.append(_context_survey(jury, group.task))
+        context_judges = {
+            name for name, evaluator in jury.evaluators.items() if evaluator.reads_context
+        }
+        by_channel = (
+            (_context_groups(tasks, attacks), context_judges),
+            (_lookup_groups(tasks, attacks), {*jury.context.evaluator_tools}),
+        )
+        for channel_groups, judges in by_channel:
+            for group in channel_groups if judges else ():
+                groups.append(group._replace(plan_index=len(self._tasks)))
+                self._tasks.append(group.task)
+                self._surveys.append(_survey_of(jury, group.task, judges))
         self._config = attack_config(jury, self._surveys)
         self._merit_questions = [merit_questions(jury.config, survey) for survey in self._surveys]
         self._groups = [group for group in groups if self._surveys[group.plan_index].questions]
@@ -230,6 +242,7 @@ class AttackStudy:
         defended = self._config.model_copy(update={"safety": safety})
         config = defended if rule is None else defended.with_reply(rule)
         jury = Jury(config, gateway=self._jury.gateways, code_folder=self._jury.code_folder)
+        jury.context = _with_attacked_tools(jury, self._groups)
         plans = []
         for task, survey in zip(self._tasks, self._surveys, strict=True):
             plans.append(_plan(task, survey, jury))
@@ -305,11 +318,9 @@ def _groups(
 
 
 def _context_groups(
-    jury: Jury, tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]
+    tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]
 ) -> Iterator[_AttackGroup]:
-    """Yield a group for each attack through the context of each task; none if no judge reads context."""
-    if not any(evaluator.reads_context for evaluator in jury.evaluators.values()):
-        return
+    """Yield a group for each attack through the context of each task."""
     for index, (task, _) in enumerate(tasks):
         for attack in attacks:
             text = attack_text(attack, task)
@@ -320,11 +331,59 @@ def _context_groups(
                 yield _AttackGroup(index, index, attacked, [attack], [response])
 
 
-def _context_survey(jury: Jury, task: Task) -> Survey:
-    """Return the attacked questions of the judges that read context."""
+def _lookup_groups(
+    tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]
+) -> Iterator[_AttackGroup]:
+    """Yield a group for each attack through the tools of judges on each task."""
+    for index, (task, _) in enumerate(tasks):
+        for attack in attacks:
+            response = attack_response(attack, task)
+            if attack.suite == "lookup" and response is not None:
+                yield _AttackGroup(index, index, task, [attack], [response])
+
+
+def _survey_of(jury: Jury, task: Task, judges: Collection[str]) -> Survey:
+    """Return the attacked questions of some evaluators."""
     survey = _attacked_survey(jury, task)
-    questions = [q for q in survey.questions if jury.evaluators[q.evaluator].reads_context]
+    questions = [question for question in survey.questions if question.evaluator in judges]
     return build_survey(tuple(survey.views.values()), survey.derivations, questions)
+
+
+class _AttackedTool(Tool):
+    """A tool of a judge that returns an attack, where its judge has a response that stands for one."""
+
+    def __init__(self, tool: Tool, texts: Mapping[str, str]) -> None:
+        vars(self).update(vars(tool))
+        for name in ("name", "version", "description", "Arguments", "deterministic", "timeout"):
+            setattr(self, name, getattr(tool, name))
+        self.reads_response = tool.reads_response
+        self._tool = tool
+        self._texts = texts
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return self._tool.parameters
+
+    def run(self, inputs: ToolInput, arguments: Any) -> str | Awaitable[str]:
+        text = self._texts.get(inputs.responses[0].id)
+        return self._tool.run(inputs, arguments) if text is None else text
+
+
+def _with_attacked_tools(jury: Jury, groups: Iterable[_AttackGroup]) -> RunContext:
+    """Return the context of a jury whose tools return the attacks through lookups."""
+    texts: dict[str, str] = {}
+    for group in groups:
+        for attack, response in zip(group.attacks, group.responses, strict=True):
+            text = None if attack is None else attack_text(attack, group.task)
+            if attack is not None and attack.suite == "lookup" and text is not None:
+                texts[response.id] = text
+    toolsets: dict[str, ToolSet] = {}
+    for name, toolset in jury.context.evaluator_tools.items():
+        tools: dict[str, Tool] = {
+            key: _AttackedTool(tool, texts) for key, tool in toolset.tools.items()
+        }
+        toolsets[name] = replace(toolset, tools=tools)
+    return replace(jury.context, evaluator_tools=toolsets) if texts else jury.context
 
 
 def _plan(task: Task, survey: Survey, jury: Jury) -> Plan:

@@ -133,7 +133,7 @@ def test_the_form_of_a_provider_is_configured_or_known() -> None:
     assert backend("groq/llama").capabilities.form == "instructed"
     assert backend("groq/llama", form="native").capabilities.form == "native"
     assert backend("openai/gpt-4o", form="instructed").capabilities == Capabilities(
-        "instructed", logprobs=True
+        "instructed", logprobs=True, tools=True
     )
 
 

@@ -132,6 +132,8 @@ failures = st.deferred(lambda: made(schema.Failure))
 rising = st.tuples(st.floats(-9.0, 0.0), st.floats(1.0, 9.0))
 seen_texts = texts.filter(str.strip)
 named = st.text(string.ascii_letters, min_size=1, max_size=4)
+# limits of an investigation need a tool
+tools = st.tuples(st.deferred(lambda: made(schema.ToolUse)))
 OWN: Mapping[type[FrozenModel], Mapping[str, Strategy]] = {
     schema.Tension: {"between": st.just(("a", "b"))},
     schema.Stakeholder: {
@@ -168,8 +170,10 @@ OWN: Mapping[type[FrozenModel], Mapping[str, Strategy]] = {
     schema.CallUse: {"purpose": st.text("abc _-", min_size=1, max_size=64)},
     schema.Plan: {"calls": st.just(())},  # not part of what is stored
     schema.Decision: {"clip": st.none() | rising},
-    schema.EvaluatorUse: {"use": named},
-    schema.DeriverUse: {"use": named},
+    schema.ToolSpec: {"name": named},
+    schema.ToolUse: {"use": named, "name": st.none() | named},
+    schema.EvaluatorUse: {"use": named, "tools": tools},
+    schema.DeriverUse: {"use": named, "tools": tools},
     schema.ComponentConfig: {"combiner": named},
     schema.ScoreCalibration: {
         "scores": st.just((0.0, 0.5)),

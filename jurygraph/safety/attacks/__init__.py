@@ -15,8 +15,8 @@ from jurygraph.schema.frozen_model import Id
 from jurygraph.sources import read_tasks
 from jurygraph.sources.config import Document
 
-Suite = Literal["master-keys", "null", "injection", "reference", "tool-result", "context"]
-CHANNELS: Mapping[str, Suite] = {"tool-result": "injection", "context": "injection"}
+Suite = Literal["master-keys", "null", "injection", "reference", "tool-result", "context", "lookup"]
+CHANNELS: Mapping[str, Suite] = dict.fromkeys(("tool-result", "context", "lookup"), "injection")
 """Suites that send attacks of another through what the response's author did not write, with a worthless answer."""
 _CHANNEL_KINDS = ("order", "ready-verdict", "fake-turn", "fence-escape")
 _WORTHLESS = "I could not find out."
@@ -64,13 +64,17 @@ def _kinds_of(suite: Suite) -> dict[str, Any]:
 def attack_response(attack: Attack, task: Task) -> Response | None:
     """Return the response that carries the attack; None where `attack_text` gives none.
 
-    Through a result of a tool or the context, the answer itself is worthless.
+    Through a result of a tool, the context or a lookup of the judge, the answer itself is worthless.
     """
     text = attack_text(attack, task)
     if text is None:
         return None
     if attack.suite == "context":
         return Response(id=attack.id, text=_WORTHLESS)
+    if attack.suite == "lookup":
+        # with a number, since a judge that is asked the same has one investigation for all of them
+        number = int(digest_of(attack.id)[:8], 16)
+        return Response(id=attack.id, text=f"{_WORTHLESS} ({number})")
     if attack.suite != "tool-result":
         return Response(id=attack.id, text=text)
     call = {"id": "1", "function": {"name": "look_up", "arguments": {"query": task.id}}}
