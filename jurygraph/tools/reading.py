@@ -1,0 +1,97 @@
+"""`search` and `read`: the response, the query and the context that a judge sees, by lines."""
+
+import re
+from typing import Annotated, Any
+
+from pydantic import StringConstraints
+
+from jurygraph.judges.criteria import name_passages
+from jurygraph.schema.frozen_model import Count, PositiveInt
+from jurygraph.schema.task import chat_text
+from jurygraph.tools.documents import Document
+from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
+
+Words = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+_RESPONSE = re.compile(r"response(?:_([1-9]\d*))?", re.ASCII)
+
+
+class DocumentArguments(ToolArguments):
+    document: str = "response"
+    """`response`, `query` or `context`; of several responses `response_1`, `response_2` and so on."""
+
+
+class SearchArguments(DocumentArguments):
+    text: Words
+    """Words as they stand in the document; letter case and white space do not matter."""
+    first_match: PositiveInt = 1
+    """The number of the first match that is shown."""
+
+
+class LineArguments(ToolArguments):
+    from_line: PositiveInt = 1
+    to_line: PositiveInt | None = None
+    from_character: Count = 0
+    """Where to begin in the first line, if it is long."""
+
+
+class ReadArguments(DocumentArguments, LineArguments):
+    pass
+
+
+class DocumentTool(Tool):
+    """Base class of the tools that read what a prompt shows or outlines."""
+
+    version = "1"
+    reads_response = True
+
+    def response_of(self, arguments: Any) -> int | None:
+        match = _RESPONSE.fullmatch(arguments.document)
+        return None if match is None else int(match[1] or 1)
+
+
+class Search(DocumentTool):
+    """Return the lines with some words, and the lines around them."""
+
+    name = "search"
+    description = "Search a document for words. Returns the matching lines with their numbers, and a line around each."
+    Arguments = SearchArguments
+
+    def run(self, inputs: ToolInput, arguments: SearchArguments) -> str:
+        document = open_document(inputs, arguments.document)
+        return document.search(arguments.text, arguments.first_match)
+
+
+class Read(DocumentTool):
+    """Return lines of a document by their numbers."""
+
+    name = "read"
+    description = (
+        "Read lines of a document by their numbers, up to 200 lines or 8,000 characters at once. "
+        "Quote the words after the bar, without the number."
+    )
+    Arguments = ReadArguments
+
+    def run(self, inputs: ToolInput, arguments: ReadArguments) -> str:
+        document = open_document(inputs, arguments.document)
+        return document.read(arguments.from_line, arguments.to_line, arguments.from_character)
+
+
+def open_document(inputs: ToolInput, name: str) -> Document:
+    """Return a document that the judge sees. Raises ToolError, which lists them, if there is none of that name."""
+    number = len(inputs.responses)
+    responses = {
+        f"response_{index}": response for index, response in enumerate(inputs.responses, 1)
+    }
+    if number == 1:
+        responses["response"] = inputs.responses[0]
+    if name in responses:
+        return Document.of_text(responses[name].text)
+    if name == "query":
+        return Document.of_text(chat_text(inputs.task.query))
+    if name == "context" and inputs.task.context:
+        return Document.of_passages(name_passages(inputs.task).items())
+    names = ["response"] if number == 1 else list(responses)
+    names.append("query")
+    if inputs.task.context:
+        names.append("context")
+    raise ToolError(f"there is no such document; there are {', '.join(names)}")
