@@ -363,6 +363,7 @@ class BoundedFile:
         self._length = 0
         self.seek = file.seek
         self.tell = file.tell
+        self.seekable = file.seekable
 
     def read(self, size: int | None = None) -> bytes:
         is_all = size is None or size < 0
