@@ -97,7 +97,7 @@ def _load_check(use: CheckUse) -> Evaluator:
     if check.layer not in ("check", "fact") or check.uses_model:
         problem = "asks a model"
     elif check.scope != "response" or check.audience != "task":
-        problem = f"is about a {check.scope} for the audience {check.audience!r}"
+        problem = f"has the scope {check.scope!r} and the audience {check.audience!r}"
     elif check.needs:
         problem = f"needs {', '.join(check.needs)} of a deriver"
     if problem:

@@ -6,9 +6,10 @@ is deterministic. Its version changes with its source, as that of an evaluator d
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 
-from pydantic import ConfigDict, Field, create_model, model_validator
+from pydantic import ConfigDict, Field, PydanticUserError, create_model, model_validator
 
 from jurygraph.agents.feedback import closure_digest
 from jurygraph.agents.functions import source_version
@@ -126,10 +127,12 @@ class RunnableTool(CustomTool):
             schema = call_schema if is_plain else call_schema.model_json_schema()
             code = getattr(target, "func", None) or getattr(target, "coroutine", None)
             self._set_version(source_version(code or type(target)))
-            add_settings_to_version(self, target)
+            # Its fields alone: what it has computed and keeps is no setting.
+            fields = {name: getattr(target, name) for name in type(target).model_fields}
+            add_settings_to_version(self, SimpleNamespace(**fields))
             self._set_description(target.description, "set its `description`")
         else:
-            schema = target.get_input_jsonschema()
+            schema = self._read_input_schema()
             self._set_version(_version_of_graph(target))
             self._set_description(schema.get("description") or f"Run {name}.", "describe its input")
         if "properties" not in schema:
@@ -140,6 +143,14 @@ class RunnableTool(CustomTool):
         self._schema.pop("title", None)
         self._schema.pop("description", None)
         self.Arguments = _arguments_for(self._schema)
+
+    def _read_input_schema(self) -> dict[str, Any]:
+        try:
+            schema: dict[str, Any] = self.target.get_input_jsonschema()
+        except (PydanticUserError, NameError, TypeError) as error:
+            problem = shorten(str(error), 200)
+            raise ConfigError(f"tool {self.name!r}: its input has no schema: {problem}") from error
+        return schema
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def _make_tool(use: ToolUse, target: Any) -> Tool:
             add_settings_to_version(tool, target)
         return tool
     if inspect.isroutine(target):
-        return FunctionTool(target, _name_of(use, target), use.params)
+        return FunctionTool(target, _check_name(_name_of(use, target)), use.params)
     if is_runnable(target):
         if use.params:
             raise ConfigError(
