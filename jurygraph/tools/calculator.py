@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import StringConstraints
 
-from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
+from jurygraph.errors import ToolError
+from jurygraph.tools.tool import Tool, ToolArguments, ToolInput
 
 MAX_BITS = 1024
 """Of a numerator or denominator: about 300 digits."""

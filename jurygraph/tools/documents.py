@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from jurygraph.errors import ToolError
 from jurygraph.messages import shorten
 from jurygraph.schema.conversation import RenderedText
-from jurygraph.tools.tool import ToolError
 
 OUTLINED_FROM = 20_000
 """Characters from which a judge with tools is shown the outline of a text instead of all of it."""
@@ -51,7 +51,7 @@ class LineMatches(NamedTuple):
     total: int
 
 
-class Document:
+class TextDocument:
     """A text, its lines and the parts that it consists of."""
 
     def __init__(self, text: str, parts: Iterable[TextPart] = ()) -> None:
@@ -61,7 +61,7 @@ class Document:
         self._line_starts = [0, *(found.end() for found in re.finditer("\n", self.text))]
 
     @classmethod
-    def of_text(cls, text: str) -> "Document":
+    def of_text(cls, text: str) -> "TextDocument":
         """Return a text as a document; that of a conversation has its messages as parts."""
         parts = []
         if isinstance(text, RenderedText) and text.has_headers:
@@ -72,7 +72,7 @@ class Document:
         return cls(text, parts)
 
     @classmethod
-    def of_passages(cls, passages: Iterable[tuple[str, str]]) -> "Document":
+    def of_passages(cls, passages: Iterable[tuple[str, str]]) -> "TextDocument":
         """Return texts as one document, each below a line with its name."""
         pieces: list[str] = []
         parts = []
@@ -138,7 +138,7 @@ class Document:
         """
         if not words.strip():
             raise ToolError("the words to search for are blank; write some")
-        # Words joined by white space cannot backtrack, so that `re` is linear here.
+        # SearchWords joined by white space cannot backtrack, so that `re` is linear here.
         pattern = re.compile(r"\s+".join(map(re.escape, words.split())), re.IGNORECASE)
         spans: list[LineSpan] = []
         total = 0
@@ -249,4 +249,4 @@ class Document:
 
 def outline(text: str, document: str = "response") -> str:
     """Return what a prompt shows in the place of a text of `OUTLINED_FROM` characters or more."""
-    return Document.of_text(text).outline(document)
+    return TextDocument.of_text(text).outline(document)

@@ -9,8 +9,8 @@ from typing import Annotated, NamedTuple
 from pydantic import StringConstraints
 
 from jurygraph.schema.frozen_model import PositiveInt
-from jurygraph.tools.documents import Document
-from jurygraph.tools.reading import LineArguments, Words
+from jurygraph.tools.documents import TextDocument
+from jurygraph.tools.reading import LineArguments, SearchWords
 from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
 from jurygraph.tools.workspace import MAX_FILE, FileContent, Scan, Workspace, WorkspaceEntry
 
@@ -42,8 +42,8 @@ class ReadFileArguments(WorkspaceArguments, LineArguments):
 
 
 class GrepArguments(ListArguments):
-    text: Words
-    """Words as they stand in a file; letter case and white space do not matter."""
+    text: SearchWords
+    """SearchWords as they stand in a file; letter case and white space do not matter."""
 
 
 class FileTool(Tool):
@@ -93,7 +93,7 @@ class ReadFile(FileTool):
         if text is None:
             size = f"more than {MAX_FILE:,}" if content.is_cut else f"{len(content.data):,}"
             return f"[a binary file, or not in UTF-8, of {size} bytes]"
-        lines = Document(text).read(
+        lines = TextDocument(text).read(
             arguments.from_line, arguments.to_line, arguments.from_character
         )
         return (
@@ -151,7 +151,7 @@ class FileSearch:
         if text is None:
             return
         self._searched += 1
-        document = Document(text)
+        document = TextDocument(text)
         matches = document.find(self._words)
         if matches.total:
             rows = [f"{entry.path}:{document.row(span)}" for span in matches.spans]

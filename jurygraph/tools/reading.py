@@ -8,10 +8,10 @@ from pydantic import StringConstraints
 from jurygraph.judges.criteria import name_passages
 from jurygraph.schema.frozen_model import Count, PositiveInt
 from jurygraph.schema.task import chat_text
-from jurygraph.tools.documents import Document
+from jurygraph.tools.documents import TextDocument
 from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
 
-Words = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+SearchWords = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 _RESPONSE = re.compile(r"response(?:_([1-9]\d*))?", re.ASCII)
 
 
@@ -21,8 +21,8 @@ class DocumentArguments(ToolArguments):
 
 
 class SearchArguments(DocumentArguments):
-    text: Words
-    """Words as they stand in the document; letter case and white space do not matter."""
+    text: SearchWords
+    """SearchWords as they stand in the document; letter case and white space do not matter."""
     first_match: PositiveInt = 1
     """The number of the first match that is shown."""
 
@@ -76,7 +76,7 @@ class Read(DocumentTool):
         return document.read(arguments.from_line, arguments.to_line, arguments.from_character)
 
 
-def open_document(inputs: ToolInput, name: str) -> Document:
+def open_document(inputs: ToolInput, name: str) -> TextDocument:
     """Return a document that the judge sees. Raises ToolError, which lists them, if there is none of that name."""
     number = len(inputs.responses)
     responses = {
@@ -85,11 +85,11 @@ def open_document(inputs: ToolInput, name: str) -> Document:
     if number == 1:
         responses["response"] = inputs.responses[0]
     if name in responses:
-        return Document.of_text(responses[name].text)
+        return TextDocument.of_text(responses[name].text)
     if name == "query":
-        return Document.of_text(chat_text(inputs.task.query))
+        return TextDocument.of_text(chat_text(inputs.task.query))
     if name == "context" and inputs.task.context:
-        return Document.of_passages(name_passages(inputs.task).items())
+        return TextDocument.of_passages(name_passages(inputs.task).items())
     names = ["response"] if number == 1 else list(responses)
     names.append("query")
     if inputs.task.context:

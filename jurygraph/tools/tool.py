@@ -7,22 +7,16 @@ that hangs and a result that is too long are outcomes, too, and none of them end
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from jurygraph.agents.roles import Configurable
 from jurygraph.display import Displayed
-from jurygraph.errors import JurygraphError
+from jurygraph.errors import ToolError as ToolError
 from jurygraph.schema import Response, TaskView, ToolSpec
 from jurygraph.schema.frozen_model import FrozenModel
-
-if TYPE_CHECKING:
-    from jurygraph.tools.workspace import Workspace
-
-
-class ToolError(JurygraphError):
-    """A tool cannot do what was asked, as a file that is not there; the message is for the judge."""
+from jurygraph.tools.workspace import Workspace
 
 
 class ToolArguments(FrozenModel):
@@ -33,7 +27,7 @@ class ToolArguments(FrozenModel):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ToolInput(Displayed):
-    """What a tool may see: the judge's `task` view, its `responses` without names and labels, and their `workspaces`.
+    """All that a tool may see: the judge's `task` view, its `responses` without names and labels, and their files.
 
     There is one response in scope `response`, two in `pair`, and all of them in `group`. A response without files has
     None as its workspace.
@@ -41,7 +35,7 @@ class ToolInput(Displayed):
 
     task: TaskView
     responses: tuple[Response, ...]
-    workspaces: "tuple[Workspace | None, ...]" = ()
+    workspaces: tuple[Workspace | None, ...] = ()
 
     def index_of(self, number: int) -> int:
         """Return the index of the response with this number, from 1. Raises ToolError if there is none."""

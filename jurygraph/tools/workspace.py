@@ -24,9 +24,8 @@ from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
 from jurygraph.display import Displayed
-from jurygraph.errors import InputError
+from jurygraph.errors import InputError, ToolError
 from jurygraph.messages import shorten
-from jurygraph.tools.tool import ToolError
 
 MAX_FILE = 16 << 20
 """Bytes that are read of a file."""
@@ -60,7 +59,7 @@ class FileContent(NamedTuple):
 
 
 class WorkspaceEntry(NamedTuple):
-    """What is in a workspace: files can be read; links, devices and what has an unsafe name are `other`."""
+    """A part of a workspace. Files can be read; links, devices and what has an unsafe name are `other`."""
 
     kind: Literal["file", "folder", "other"]
     path: str

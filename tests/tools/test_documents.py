@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.schema import ChatMessage, Response
-from jurygraph.tools.documents import MAX_LINES, Document, outline
+from jurygraph.tools.documents import MAX_LINES, TextDocument, outline
 from jurygraph.tools.tool import ToolError
 
 _TEXTS = st.lists(st.text("ab \t\r\u2028é|[", max_size=30) | st.integers(1, 9000).map("x".__mul__))
 
 
-def read_all(document: Document) -> list[tuple[int, int, str]]:
+def read_all(document: TextDocument) -> list[tuple[int, int, str]]:
     """Return all rows of a document, read part by part: line, offset and words."""
     rows = []
     position = {"from_line": 1}
@@ -31,7 +31,7 @@ def read_all(document: Document) -> list[tuple[int, int, str]]:
 def test_reading_on_gives_every_character_once(lines: list[str]) -> None:
     text = "\n".join(lines)
     words: dict[int, str] = {}
-    for line, offset, piece in read_all(Document(text)):
+    for line, offset, piece in read_all(TextDocument(text)):
         assert len(words.get(line, "")) == offset
         words[line] = words.get(line, "") + piece
     assert list(words) == list(range(1, len(words) + 1))
@@ -41,7 +41,7 @@ def test_reading_on_gives_every_character_once(lines: list[str]) -> None:
 @given(_TEXTS, st.integers(0, 40))
 def test_search_finds_each_line_with_the_words(lines: list[str], position: int) -> None:
     lines.insert(min(position, len(lines)), "12 The  Needle\t is")
-    document = Document("\n".join(lines))
+    document = TextDocument("\n".join(lines))
     result = document.search("the needle IS")
     assert "| 12 The  Needle\t is" in result
     assert result.startswith(f"[matches 1 to 1 of 1, in line {min(position, len(lines) - 1) + 1}]")
@@ -49,7 +49,7 @@ def test_search_finds_each_line_with_the_words(lines: list[str], position: int) 
 
 
 def test_matches_are_counted_and_searched_on() -> None:
-    document = Document("\n".join(f"line {n} of a log" + " wide" * 500 for n in range(90)))
+    document = TextDocument("\n".join(f"line {n} of a log" + " wide" * 500 for n in range(90)))
     first = document.search("A LOG")
     assert first.startswith("[matches 1 to 20 of 90, in line 1, 2, 3")
     assert first.endswith("[70 more: search on with first_match=21]")
@@ -66,7 +66,7 @@ def test_matches_are_counted_and_searched_on() -> None:
 
 
 def test_in_a_long_line_each_match_is_shown_with_its_offset() -> None:
-    document = Document("x" * 5000 + "needle" + "y" * 5000 + "needle")
+    document = TextDocument("x" * 5000 + "needle" + "y" * 5000 + "needle")
     result = document.search("needle")
     assert result.startswith("[matches 1 to 2 of 2, in line 1]\n1+4900| x")
     assert "\n1+9906| y" in result
@@ -82,9 +82,9 @@ def _conversation(turns: int) -> Response:
 
 def test_results_and_outlines_name_the_message() -> None:
     text = _conversation(100).text
-    found = Document.of_text(text).search("reply 41")
+    found = TextDocument.of_text(text).search("reply 41")
     assert re.search(r"\n\d+\| \[42\] user:\n\d+\| reply 41\n\d+\| words", found)
-    middle = Document.of_text(text).read(MAX_LINES + 150, MAX_LINES + 151)
+    middle = TextDocument.of_text(text).read(MAX_LINES + 150, MAX_LINES + 151)
     assert middle.split("\n")[1] == "[in [2] user:]"
     summary = outline(text)
     assert len(summary) <= 2_000
