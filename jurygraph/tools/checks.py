@@ -18,7 +18,7 @@ from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
 
 MAX_ANSWERS = 50
 MAX_REASON = 200
-MAX_CHARACTERS = 12_000
+MAX_CHARACTERS = 7_500
 
 
 class CheckUse(NamedModel):

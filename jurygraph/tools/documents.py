@@ -14,15 +14,15 @@ from jurygraph.errors import ToolError
 from jurygraph.messages import shorten
 from jurygraph.schema.conversation import RenderedText
 
-OUTLINED_FROM = 20_000
-"""Characters from which a judge with tools is shown the outline of a text instead of all of it."""
 MAX_LINES = 200
-MAX_CHARACTERS = 8_000
-MAX_MATCHES = 20
+MAX_CHARACTERS = 7_500
+"""Of rows in one result, so that it is under the 8,000 which a judge is shown of one."""
+MAX_MATCHES = 16
 _PIECE = 1_000
-_MATCH_WIDTH = 400
-_MATCH_LEAD = 100
-_CONTEXT_WIDTH = 120
+_ROW_LENGTH = 15
+_MATCH_WIDTH = 240
+_MATCH_LEAD = 80
+_CONTEXT_WIDTH = 60
 _OUTLINE_WIDTH = 80
 _OUTLINE_LINES = 4
 _OUTLINE_HEADINGS = 12
@@ -89,17 +89,17 @@ class TextDocument:
         return len(self._line_starts)
 
     def read(self, from_line: int, to_line: int | None = None, from_character: int = 0) -> str:
-        """Return up to 200 lines or 8,000 characters, and where to read on. Raises ToolError beyond the end."""
+        """Return up to 200 lines or 7,500 characters, and where to read on. Raises ToolError beyond the end."""
         lines = self.number_of_lines
         if from_line > lines:
             raise ToolError(f"the last line is {lines}; read from a line before")
         last = min(to_line or lines, from_line + MAX_LINES - 1, lines)
-        spans = []
+        spans: list[LineSpan] = []
         following = f"from_line={last + 1}" if last < lines else ""
         length = 0
         for span in self._pieces(from_line, last, from_character):
-            length += span.end - span.start
-            if length > MAX_CHARACTERS:
+            length += span.end - span.start + _ROW_LENGTH
+            if length > MAX_CHARACTERS and spans:
                 following = f"from_line={span.line}"
                 offset = self._offset(span)
                 if offset:
@@ -132,7 +132,7 @@ class TextDocument:
         return "\n".join(rows)
 
     def find(self, words: str, first_match: int = 1) -> LineMatches:
-        """Return 20 spans with these words, whatever their case and the white space between them.
+        """Return 16 spans with these words, whatever their case and the white space between them.
 
         A line counts once, unless it is longer than a span. Raises ToolError for words that are blank.
         """
@@ -153,13 +153,12 @@ class TextDocument:
                 spans.append(span)
         return LineMatches(spans, total)
 
-    def outline(self, name: str) -> str:
+    def outline(self) -> str:
         """Return what is shown of a long text in its place, in under 2,000 characters."""
         lines = self.number_of_lines
         rows = [
-            f"[The document `{name}` is too long to be shown here: it has {lines:,} lines and {len(self.text):,} "
-            "characters. This is its outline. Read the rest of it with the tool `read`, and find words in it with "
-            "`search`, before you judge.]",
+            f"[This text is too long to be shown: it has {lines:,} lines and {len(self.text):,} characters. This is "
+            "its outline. Read the rest with the tool `read`, and find words with `search`, before you judge.]",
             *self._heading_rows(),
             "[its first lines:]",
         ]
@@ -245,8 +244,3 @@ class TextDocument:
 
     def _offset(self, span: LineSpan) -> int:
         return span.start - self._line_starts[span.line - 1]
-
-
-def outline(text: str, document: str = "response") -> str:
-    """Return what a prompt shows in the place of a text of `OUTLINED_FROM` characters or more."""
-    return TextDocument.of_text(text).outline(document)

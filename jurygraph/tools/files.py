@@ -15,10 +15,10 @@ from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
 from jurygraph.tools.workspace import MAX_FILE, FileContent, Scan, Workspace, WorkspaceEntry
 
 MAX_LISTED = 200
-MAX_LIST_CHARACTERS = 12_000
+MAX_LIST_CHARACTERS = 7_000
 MAX_SEARCHED = 64 << 20
 """Bytes of files that one search reads."""
-MAX_FILE_MATCHES = 20
+MAX_FILE_MATCHES = 16
 _START = 8192
 
 Glob = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -82,7 +82,7 @@ class ReadFile(FileTool):
 
     name = "read_file"
     description = (
-        "Read lines of a file that belongs to the response, up to 200 lines or 8,000 characters at once. "
+        "Read lines of a file that belongs to the response, up to 200 lines or 7,500 characters at once. "
         "Quote the words after the bar, without the number."
     )
     Arguments = ReadFileArguments
@@ -198,7 +198,7 @@ def _matches(path: str, pattern: str | None) -> bool:
 
 
 def _that_fit(rows: Sequence[str]) -> list[str]:
-    """Return the first rows that have 12,000 characters in all."""
+    """Return the first rows that have 7,000 characters in all."""
     lengths = accumulate(len(row) for row in rows)
     return [row for row, length in zip(rows, lengths, strict=True) if length <= MAX_LIST_CHARACTERS]
 

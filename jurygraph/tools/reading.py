@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import StringConstraints
 
 from jurygraph.judges.criteria import name_passages
+from jurygraph.messages import shorten
 from jurygraph.schema.frozen_model import Count, PositiveInt
 from jurygraph.schema.task import chat_text
 from jurygraph.tools.documents import TextDocument
@@ -17,7 +18,7 @@ _RESPONSE = re.compile(r"response(?:_([1-9]\d*))?", re.ASCII)
 
 class DocumentArguments(ToolArguments):
     document: str = "response"
-    """`response`, `query` or `context`; of several responses `response_1`, `response_2` and so on."""
+    """`response`, `query` or `context`; with a number for one of several, such as `response_2` or `context_1`."""
 
 
 class SearchArguments(DocumentArguments):
@@ -43,6 +44,7 @@ class DocumentTool(Tool):
 
     version = "1"
     reads_response = True
+    reads_documents = True
 
     def response_of(self, arguments: Any) -> int | None:
         match = _RESPONSE.fullmatch(arguments.document)
@@ -66,7 +68,7 @@ class Read(DocumentTool):
 
     name = "read"
     description = (
-        "Read lines of a document by their numbers, up to 200 lines or 8,000 characters at once. "
+        "Read lines of a document by their numbers, up to 200 lines or 7,500 characters at once. "
         "Quote the words after the bar, without the number."
     )
     Arguments = ReadArguments
@@ -78,20 +80,30 @@ class Read(DocumentTool):
 
 def open_document(inputs: ToolInput, name: str) -> TextDocument:
     """Return a document that the judge sees. Raises ToolError, which lists them, if there is none of that name."""
-    number = len(inputs.responses)
-    responses = {
-        f"response_{index}": response for index, response in enumerate(inputs.responses, 1)
+    texts = {
+        f"response_{number}": response.text for number, response in enumerate(inputs.responses, 1)
     }
-    if number == 1:
-        responses["response"] = inputs.responses[0]
-    if name in responses:
-        return TextDocument.of_text(responses[name].text)
-    if name == "query":
-        return TextDocument.of_text(chat_text(inputs.task.query))
-    if name == "context" and inputs.task.context:
-        return TextDocument.of_passages(name_passages(inputs.task).items())
-    names = ["response"] if number == 1 else list(responses)
+    names = list(texts)
+    if len(texts) == 1:
+        texts["response"] = inputs.responses[0].text
+        names = ["response"]
+    texts["query"] = chat_text(inputs.task.query)
     names.append("query")
-    if inputs.task.context:
-        names.append("context")
-    raise ToolError(f"there is no such document; there are {', '.join(names)}")
+    passages = name_passages(inputs.task)
+    for number, passage in enumerate(passages.values(), 1):
+        texts[f"context_{number}"] = passage
+    if passages:
+        names += ["context", *(text for text in texts if text.startswith("context_"))]
+    if name == "context" and passages:
+        return TextDocument.of_passages(passages.items())
+    if name not in texts:
+        raise ToolError(f"there is no such document; there are {shorten(', '.join(names), 400)}")
+    return TextDocument.of_text(texts[name])
+
+
+def outline(text: str) -> str:
+    """Return what a prompt shows in the place of a long text, in under 2,000 characters.
+
+    Its line numbers are those of the text itself, as `response_2` or `context_1` has them.
+    """
+    return TextDocument.of_text(text).outline()

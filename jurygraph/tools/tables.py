@@ -15,7 +15,7 @@ from jurygraph.tools.result import to_json
 from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
 
 MAX_ROWS = 50
-MAX_ROW_CHARACTERS = 12_000
+MAX_ROW_CHARACTERS = 7_500
 
 
 class LookUpArguments(ToolArguments):
@@ -104,7 +104,7 @@ def _find(table: TableSpec, where: Mapping[str, Any], first_row: int) -> str:
             continue
         line = to_json(row)
         if len(line) <= room or not shown:
-            shown.append(line[:room])
+            shown.append(line if len(line) <= room else f"{line[:room]}\n[this row is cut]")
             room -= len(line)
     unknown = sorted(where.keys() - columns)
     if unknown:

@@ -27,7 +27,7 @@ def call_tool(tool: Tool | str, inputs: ToolInput, **arguments: Any) -> str:
     if inspect.isawaitable(result):
         result = asyncio.run(await_result(result))
     assert isinstance(result, str)
-    assert len(result) <= 16_000
+    assert len(result) <= 8_000
     return result
 
 

@@ -85,6 +85,7 @@ def test_a_table_may_be_a_file_and_large(tmp_path: Path) -> None:
         (["one"], "response_1", "1| one", 1),
         (["one", "two"], "response_2", "1| two", 2),
         (["one"], "query", "1| Where is tea?", None),
+        (["one"], "context_1", "2| Guide", None),
         (["one"], "context", "3| Guide\n4| passage 2:\n5| A map", None),
     ],
 )
@@ -100,9 +101,13 @@ def test_documents_are_read(
 @all_rows(
     "texts, document, names",
     [
-        (["one"], "response_2", "response, query, context"),
-        (["one", "two"], "response", "response_1, response_2, query, context"),
-        (["one"], "reference", "response, query, context"),
+        (["one"], "response_2", "response, query, context, context_1, context_2"),
+        (
+            ["one", "two"],
+            "response",
+            "response_1, response_2, query, context, context_1, context_2",
+        ),
+        (["one"], "reference", "response, query, context, context_1, context_2"),
     ],
 )
 def test_other_documents_are_not_there(texts: list[str], document: str, names: str) -> None:
