@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from jurygraph.runs.reports.estimate import estimate_costs
     from jurygraph.runs.run import Run
     from jurygraph.schema import *
+    from jurygraph.tools.tool import Tool, ToolArguments, ToolInput
 
 __version__ = "0.1.0"
 
@@ -82,6 +83,10 @@ __all__ = [
     "TaskView",
     "Tension",
     "TimeLimitExceeded",
+    "Tool",
+    "ToolArguments",
+    "ToolError",
+    "ToolInput",
     "Trace",
     "TraceMismatch",
     "UnusableRepliesError",
@@ -98,7 +103,7 @@ __all__ = [
 
 _HOMES = (
     "errors schema decision.combiners agents.roles agents.functions prompts runs.run explanation judges.criteria jury "
-    "planner runs.reports.estimate"
+    "planner runs.reports.estimate tools.tool"
 )
 """Where public names live, the quickest to load first; each needs those before it anyway."""
 

@@ -14,6 +14,7 @@
     ├── BudgetExceeded        the run's limit of cost or calls is reached
     ├── NoRewardError         a trainer asked for rewards that the judge could not give
     ├── TraceMismatch         a stored reward or record does not match the data it was computed from
+    ├── ToolError             a tool of a judge cannot do what the judge asked for
     └── TimeLimitExceeded     code of an evaluator or deriver ran past its time limit
 
 A bad response is data, not an error: a judgement that fails becomes a `Verdict` of status `failed`. Only the errors in
@@ -115,6 +116,10 @@ class NoRewardError(JurygraphError):
 
 class TraceMismatch(JurygraphError):
     """A stored reward or record does not match the data it was computed from."""
+
+
+class ToolError(JurygraphError):
+    """A tool cannot do what was asked, as a file that is not there; the message is for the judge."""
 
 
 class TimeLimitExceeded(JurygraphError):

@@ -78,6 +78,10 @@ MAKE: Mapping[str, Callable[[str], object]] = {
     ),
     "Scale": lambda text: jg.Scale(-1e300, 1e300),
     "ScoreMatrix": lambda text: jg.ScoreMatrix(CELLS, CELLS > 0, CELLS > 0, CELLS > 0, CELLS[0]),
+    "Tool": lambda text: named(jg.Tool, text),
+    "ToolInput": lambda text: jg.ToolInput(
+        evaluator_input(text).task, evaluator_input(text).responses * 9
+    ),
 } | {
     name: lambda text, error=value: (
         error([0], [text]) if error is jg.GraphCycleError else error(text)
@@ -88,7 +92,7 @@ MAKE: Mapping[str, Callable[[str], object]] = {
 MODELS = [
     name
     for name, value in PUBLIC.items()
-    if issubclass(value, FrozenModel) and value is not jg.ParamsModel
+    if issubclass(value, FrozenModel) and value not in (jg.ParamsModel, jg.ToolArguments)
 ]
 
 
@@ -182,6 +186,7 @@ def test_every_public_class_is_tried() -> None:
         "Explanation",
         "Jury",
         "ParamsModel",
+        "ToolArguments",
         "Planner",
         "Run",
     }

@@ -56,7 +56,7 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
     """Return the evaluator that the config names, set up with its params. Raises ConfigError if there is none."""
     target = use.target
     if target is None:
-        target = _find("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED)
+        target = find_code("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED)
     evaluator: Evaluator
     if use.use == "<lambda>":
         raise ConfigError("is a lambda, which has no name; write a function with `def`")
@@ -70,7 +70,7 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
     elif isinstance(target, Evaluator) or (
         inspect.isclass(target) and issubclass(target, Evaluator)
     ):
-        evaluator = _make_instance("evaluator", use.use, target, use.params)
+        evaluator = make_instance("evaluator", use.use, target, use.params)
     else:
         kind = target if inspect.isclass(target) else type(target)
         if issubclass(kind, Deriver):
@@ -92,7 +92,7 @@ def _apply_use(component: Evaluator | Deriver, use: EvaluatorUse | DeriverUse, t
     component.params = use.params
     component.timeout = use.timeout or component.timeout
     if target is use.target:
-        _add_settings_to_version(component, target)
+        add_settings_to_version(component, target)
 
 
 def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
@@ -135,8 +135,8 @@ def load_deriver(use: DeriverUse) -> Deriver:
     """Return the deriver that the config names. Raises ConfigError if there is none."""
     target = use.target
     if target is None:
-        target = _find("deriver", use.use, BUILTIN_DERIVERS, {})
-    deriver = _make_instance("deriver", use.use, target, use.params)
+        target = find_code("deriver", use.use, BUILTIN_DERIVERS, {})
+    deriver = make_instance("deriver", use.use, target, use.params)
     if not isinstance(deriver, Deriver) or not getattr(deriver, "gives", None):
         raise ConfigError(
             f"{use.use!r} is not a deriver: subclass jurygraph.Deriver and set `gives`"
@@ -199,12 +199,12 @@ def _load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> di
 
 def load_combiner(name: str, target: Any = None) -> Combiner:
     """Return the combiner of that name, or made of the `target` known by it. Raises ConfigError if there is none."""
-    loaded = _find("combiner", name, BUILTIN_COMBINERS, {}) if target is None else target
-    combiner = _make_instance("combiner", name, loaded, {})
+    loaded = find_code("combiner", name, BUILTIN_COMBINERS, {}) if target is None else target
+    combiner = make_instance("combiner", name, loaded, {})
     if not isinstance(combiner, Combiner):
         raise ConfigError(f"{name!r} is not a combiner: subclass jurygraph.Combiner")
     if target is not None:
-        _add_settings_to_version(combiner, target)
+        add_settings_to_version(combiner, target)
     return combiner
 
 
@@ -256,7 +256,7 @@ def _combiner_objects(config: Config) -> dict[str, Any]:
     return targets
 
 
-def _add_settings_to_version(component: Any, target: Any) -> None:
+def add_settings_to_version(component: Any, target: Any) -> None:
     """Add a digest of its attributes to the version of an instance that is an object of the config.
 
     Unlike the params of a class, they are in no plan otherwise. Only the type counts of one that is not plain data.
@@ -283,24 +283,34 @@ def _describe_setting(value: Any) -> Any:
         return f"{kind.__module__}.{kind.__qualname__} {source_version(kind)}"
 
 
-def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any]) -> Any:
+def make_instance(
+    role: str,
+    name: str,
+    target: Any,
+    params: Mapping[str, Any],
+    kinds: tuple[type, ...] = ROLES,
+) -> Any:
+    """Return an instance of a class, made with the params, or a copy of an instance, which takes none.
+
+    Raises ConfigError for any other object, or if it cannot be made. `kinds` are the base classes that it may have.
+    """
     if not inspect.isclass(target):
         if params:
             raise ConfigError(
                 f"{role} {name!r} is already set up and takes no params here; leave them out"
             )
-        if not isinstance(target, ROLES):
+        if not isinstance(target, kinds):
             type_name = type(target).__name__
             raise ConfigError(
                 f"{name!r} is no {role}: it is a {type_name}; subclass jurygraph.{role.capitalize()}"
             )
-        return _set_version(copy.copy(target))
+        return _set_version(copy.copy(target), kinds)
     if inspect.isabstract(target):
         abstract: Iterable[str] = target.__abstractmethods__  # type: ignore[attr-defined]
         missing = ", ".join(f"`{method}`" for method in sorted(abstract))
         raise ConfigError(f"{role} {name!r} is abstract: subclass it and write {missing}")
     try:
-        return _set_version(target(**params))
+        return _set_version(target(**params), kinds)
     except ConfigError:
         raise
     except InputError as error:
@@ -322,10 +332,10 @@ def _parameters(kind: type) -> Iterable[str]:
         return ()
 
 
-def _set_version(instance: Any) -> Any:
+def _set_version(instance: Any, kinds: tuple[type, ...]) -> Any:
     """Give an instance of a class without a version of its own one that changes with its module."""
     kind = type(instance)
-    role = next((role for role in ROLES if isinstance(instance, role)), None)
+    role = next((role for role in kinds if isinstance(instance, role)), None)
     if role is None or "version" in vars(instance):
         return instance
     if not has_own_version(kind, role):
@@ -333,7 +343,10 @@ def _set_version(instance: Any) -> Any:
     return instance
 
 
-def _find(role: str, name: str, builtins: Mapping[str, str], registered: Mapping[str, Any]) -> Any:
+def find_code(
+    role: str, name: str, builtins: Mapping[str, str], registered: Mapping[str, Any]
+) -> Any:
+    """Return the object that a config names. Raises ConfigError, with what may be meant, if there is none."""
     if name in builtins:
         return _import(role, builtins[name], ())
     if name in registered:

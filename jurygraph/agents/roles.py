@@ -419,8 +419,8 @@ class QuotableTexts:
     def add_results(self, results: Sequence[ToolResult]) -> None:
         """Add the results of tools, under the names that evidence has as its source, such as `tool:3`."""
         named = {f"{TOOL_SOURCE}{result.number}": result for result in results if result.text}
-        of_response = {name: item.text for name, item in named.items() if item.is_of_response}
-        others = {name: item.text for name, item in named.items() if not item.is_of_response}
+        of_response = {name: item.text for name, item in named.items() if item.response == 1}
+        others = {name: item.text for name, item in named.items() if item.response != 1}
         self._results_of_response = _read_texts(of_response)
         self._other_results = _read_texts(others)
 

@@ -321,10 +321,8 @@ def _to_result(
     context: _Investigating, call: ToolCall, stored: StoredLookup, number: int
 ) -> ToolResult:
     """Return a result as it may be quoted; a call without a result gives nothing to quote."""
-    tool = context.toolbox.tools.get(call.name)
-    is_of_response = tool is not None and tool.reads_response
     text = stored.result if stored.lookup.has_result else ""
-    return ToolResult(number, text, is_of_response)
+    return ToolResult(number, text, context.toolbox.response_of(call))
 
 
 def _render_result(

@@ -85,6 +85,14 @@ class Toolbox:
             for response in self.responses
         )
 
+    def response_of(self, call: ToolCall) -> int | None:
+        """Return the number of the response whose words the result of a call has; None for other words."""
+        tool = self.tools.get(call.name)
+        arguments = None if tool is None else validate(tool.Arguments, call.arguments)
+        if tool is None or isinstance(arguments, Problem):
+            return None
+        return tool.response_of(arguments)
+
     async def run(self, call: ToolCall, inputs: ToolInput, redactor: Redactor) -> ToolOutcome:
         """Return what becomes of a call. Raises the errors that end a run."""
         outcome, text = await self._run(call, inputs)

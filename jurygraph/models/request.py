@@ -604,11 +604,14 @@ class AnsweredCall(NamedTuple):
 
 
 class ToolResult(NamedTuple):
-    """A result of a tool in one conversation, counted from 1; `is_of_response` if its words are those of a response."""
+    """A result of a tool in one conversation, counted from 1.
+
+    `response` is the number, from 1, of the response whose words it has; None for other words.
+    """
 
     number: int
     text: str
-    is_of_response: bool
+    response: int | None
 
 
 class StoredLookup(NamedTuple):

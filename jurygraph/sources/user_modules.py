@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any
 
 from jurygraph.errors import ConfigError
-from jurygraph.schema import Config
+from jurygraph.schema import Config, ToolUse
 
 CODE_PARAMS = ("functions", "tools")
 """Params of our evaluators and derivers that name code: a dotted path, or a mapping of names to dotted paths."""
@@ -189,8 +189,18 @@ def _paths(config: Config) -> Iterator[tuple[str, Any]]:
                 paths = use.params.get(param)
                 for path in paths.values() if isinstance(paths, dict) else [paths]:
                     yield key, path
+            yield from _paths_of_tools(key, use.tools)
     for name, component in config.components.items():
         yield f"components.{name}.combiner", component.combiner
+
+
+def _paths_of_tools(key: str, tools: Sequence[ToolUse]) -> Iterator[tuple[str, Any]]:
+    for index, tool in enumerate(tools):
+        tool_key = f"{key}.tools[{index}]"
+        yield tool_key, tool.use
+        checks = tool.params.get("checks")
+        for check in checks if isinstance(checks, list) else []:  # of `run_check`
+            yield tool_key, check.get("use") if isinstance(check, dict) else check
 
 
 def _files_of_code(folder: Path) -> list[tuple[str, int, int]]:

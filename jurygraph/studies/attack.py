@@ -364,6 +364,9 @@ class _AttackedTool(Tool):
     def parameters(self) -> dict[str, Any]:
         return self._tool.parameters
 
+    def response_of(self, arguments: Any) -> int | None:
+        return self._tool.response_of(arguments)
+
     def run(self, inputs: ToolInput, arguments: Any) -> str | Awaitable[str]:
         text = self._texts.get(inputs.responses[0].id)
         return self._tool.run(inputs, arguments) if text is None else text

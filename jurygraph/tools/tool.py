@@ -7,28 +7,27 @@ that hangs and a result that is too long are outcomes, too, and none of them end
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
+from jurygraph.agents.roles import Configurable
 from jurygraph.display import Displayed
-from jurygraph.errors import JurygraphError
+from jurygraph.errors import ToolError as ToolError
 from jurygraph.schema import Response, TaskView, ToolSpec
 from jurygraph.schema.frozen_model import FrozenModel
-
-if TYPE_CHECKING:
-    from jurygraph.tools.workspace import Workspace
+from jurygraph.tools.workspace import Workspace
 
 
-class ToolError(JurygraphError):
-    """A tool cannot do what was asked, as a file that is not there; the message is for the judge."""
+class ToolArguments(FrozenModel):
+    """Base class of the arguments of a tool, and none by itself; the docstring below a field is for the model."""
 
-
-class NoArguments(FrozenModel):
-    """The arguments of a tool that takes none."""
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ToolInput(Displayed):
-    """What a tool may see: the judge's `task` view, its `responses` without names and labels, and their `workspaces`.
+    """All that a tool may see: the judge's `task` view, its `responses` without names and labels, and their files.
 
     There is one response in scope `response`, two in `pair`, and all of them in `group`. A response without files has
     None as its workspace.
@@ -36,7 +35,13 @@ class ToolInput(Displayed):
 
     task: TaskView
     responses: tuple[Response, ...]
-    workspaces: "tuple[Workspace | None, ...]" = ()
+    workspaces: tuple[Workspace | None, ...] = ()
+
+    def index_of(self, number: int) -> int:
+        """Return the index of the response with this number, from 1. Raises ToolError if there is none."""
+        if number > len(self.responses):
+            raise ToolError(f"the last response is number {len(self.responses)}")
+        return number - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +61,23 @@ class ToolSet:
         }
 
 
-class Tool(Displayed, ABC):
+class Tool(Configurable, ABC):
     """A tool: set `name`, `description` and `Arguments`, a pydantic model, and implement `run`.
+
+    Params of the config are those of `Params`, as for evaluators. A result never repeats words of the arguments: else a
+    judge could search for what it wants to quote.
 
     `version` is part of every question that names the tool, so that another version asks anew. A tool is
     `deterministic` if equal arguments give equal results as long as nothing that it reads has changed; its calls are
     then made again by `verify --deep`. `reads_response` says that its results are words of the response, which may be
-    quoted as such. A judge of which a tool `reads_documents` is shown an outline of long texts. `timeout` is its limit
-    in seconds.
+    quoted as such; `response_of` says for which arguments. A judge of which a tool `reads_documents` is shown an
+    outline of long texts. `timeout` is its limit in seconds.
     """
 
     name: str
     version: str = "1"
     description: str
-    Arguments: ClassVar[type[FrozenModel]] = NoArguments
+    Arguments: type[BaseModel] = ToolArguments
     deterministic: bool = True
     reads_response: bool = False
     reads_documents: bool = False
@@ -95,6 +103,13 @@ class Tool(Displayed, ABC):
             parameters=self.parameters,
             deterministic=self.deterministic,
         )
+
+    def response_of(self, arguments: Any) -> int | None:
+        """Return the number, from 1, of the response whose words the result has; None for other words."""
+        return getattr(arguments, "response", 1) if self.reads_response else None
+
+    def close(self) -> None:
+        """Release resources. Called when the jury is closed; may be called more than once."""
 
     @abstractmethod
     def run(self, inputs: ToolInput, arguments: Any) -> str | Awaitable[str]:

@@ -1,0 +1,145 @@
+"""`run_check`: an evaluator by code as a tool. It sees the task without reference and metadata, and one response."""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import Field, JsonValue
+
+from jurygraph.agents.registry import load_evaluator
+from jurygraph.agents.roles import Evaluator, EvaluatorInput
+from jurygraph.errors import ConfigError
+from jurygraph.schema import EvaluatorUse, Question, Response, TaskView, Verdict, digest_of
+from jurygraph.schema.config import NamedModel
+from jurygraph.schema.frozen_model import Id, ParamsModel, PositiveInt
+from jurygraph.schema.plan import SUBMITTED
+from jurygraph.tools.result import to_json
+from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
+
+MAX_ANSWERS = 50
+MAX_REASON = 200
+MAX_CHARACTERS = 7_500
+
+
+class CheckUse(NamedModel):
+    """An evaluator by code, by name or dotted path, with its params; a bare name means `{use: name}`."""
+
+    use: Id
+    name: Id | None = None
+    params: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class CheckArguments(ToolArguments):
+    check: str
+    """The name of the check."""
+    response: PositiveInt = 1
+    """The number of the response, where there are several."""
+
+
+class RunCheck(Tool):
+    """Return the score of a check, whether it is met, and why."""
+
+    name = "run_check"
+    version = "1"
+    Arguments = CheckArguments
+
+    class Params(ParamsModel):
+        checks: tuple[CheckUse, ...] = Field(min_length=1)
+        """Evaluators of layer `check` or `fact` about single responses, each by its name, or as in `evaluators`."""
+
+    settings: Params
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self._checks: dict[str, Evaluator] = {}
+        self._opened: set[str] = set()
+        for index, use in enumerate(self.settings.checks):
+            try:
+                check = _load_check(use)
+            except ConfigError as error:
+                raise ConfigError(f"{self.name}: params.checks[{index}]: {error}") from error
+            if check.name in self._checks:
+                problem = f"{check.name!r} is listed twice; give one of them another `name`"
+                raise ConfigError(f"{self.name}: params.checks[{index}]: {problem}")
+            self._checks[check.name] = check
+        versions = [[name, check.version] for name, check in sorted(self._checks.items())]
+        self.version = f"{self.version} of {digest_of(versions)[:12]}"
+        self.description = (
+            f"Run a check of the response by code. The checks: {', '.join(self._checks)}."
+        )
+        self.timeout = 60.0
+
+    def run(self, inputs: ToolInput, arguments: CheckArguments) -> Any:
+        check = self._checks.get(arguments.check)
+        if check is None:
+            raise ToolError(f"there is no such check; there are {', '.join(self._checks)}")
+        response = inputs.responses[inputs.index_of(arguments.response)]
+        if check.name not in self._opened:
+            check.open()
+            self._opened.add(check.name)
+        view = _without_references(inputs.task)
+        questions = check.questions(view)[:MAX_ANSWERS]
+        answers = [
+            check.answer(_question_input(question, view, response)) for question in questions
+        ]
+        if any(map(inspect.isawaitable, answers)):
+            return _await_answers(questions, answers)
+        return _describe_answers(questions, answers)
+
+    def close(self) -> None:
+        for name in sorted(self._opened):
+            self._checks[name].close()
+
+
+def _load_check(use: CheckUse) -> Evaluator:
+    check = load_evaluator(EvaluatorUse(use=use.use, name=use.name, params=use.params))
+    problem = ""
+    if check.layer not in ("check", "fact") or check.uses_model:
+        problem = "asks a model"
+    elif check.scope != "response" or check.audience != "task":
+        problem = f"has the scope {check.scope!r} and the audience {check.audience!r}"
+    elif check.needs:
+        problem = f"needs {', '.join(check.needs)} of a deriver"
+    if problem:
+        raise ConfigError(
+            f"{check.name!r} {problem}; name an evaluator by code about a response and its task alone"
+        )
+    return check
+
+
+def _without_references(task: TaskView) -> TaskView:
+    """Return the view of the task itself without what its judge may not see: references, metadata and people."""
+    return TaskView(
+        id=task.id, query=task.query, facts=task.facts, tools=task.tools, context=task.context
+    )
+
+
+def _question_input(question: Question, view: TaskView, response: Response) -> EvaluatorInput:
+    if question.needs or question.material != SUBMITTED:
+        raise ToolError("this check needs what only a deriver has; it cannot be run here")
+    # A check sees no more than its judge, and the last reply alone where it would by itself.
+    seen = response.view("last_reply") if question.shown_part == "last_reply" else response
+    return EvaluatorInput(question, view, (seen,), ({},))
+
+
+async def _await_answers(questions: Sequence[Question], answers: Sequence[Any]) -> str:
+    results = []
+    for answer in answers:
+        results.append(await answer if inspect.isawaitable(answer) else answer)
+    return _describe_answers(questions, results)
+
+
+def _describe_answers(questions: Sequence[Question], answers: Sequence[Any]) -> str:
+    rows = []
+    for question, answer in zip(questions, answers, strict=True):
+        verdict = answer if isinstance(answer, Verdict) else Verdict(score=float(answer))
+        met = verdict.counts_as_met if verdict.status == "ok" else None
+        row = {
+            "check": question.id[:MAX_REASON],
+            "status": verdict.status,
+            "score": verdict.score,
+            "met": met,
+            "reason": verdict.reason[:MAX_REASON],
+        }
+        rows.append(to_json(row))
+    return "\n".join(rows)[:MAX_CHARACTERS] or "[the check has no question about this task]"

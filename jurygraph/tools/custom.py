@@ -1,0 +1,202 @@
+"""Tools of the user's own: functions, LangChain tools and compiled graphs, without a class.
+
+What such a tool returns may differ tomorrow, so that it is recorded, and not run again, unless the config says that it
+is deterministic. Its version changes with its source, as that of an evaluator does.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from types import SimpleNamespace
+from typing import Any, get_type_hints
+
+from pydantic import ConfigDict, Field, PydanticUserError, create_model, model_validator
+
+from jurygraph.agents.feedback import closure_digest
+from jurygraph.agents.functions import source_version
+from jurygraph.agents.registry import add_settings_to_version
+from jurygraph.errors import ConfigError
+from jurygraph.messages import did_you_mean, shorten
+from jurygraph.schema import digest_of
+from jurygraph.tools.result import to_result
+from jurygraph.tools.tool import Tool, ToolArguments, ToolInput
+
+_PREFIX = "argument_"
+_MAX_DESCRIPTION = 1000
+
+
+class CustomTool(Tool):
+    """Base class of the tools that are made of the user's own code, `target`."""
+
+    deterministic = False
+
+    def __init__(self, target: Any, name: str) -> None:
+        super().__init__()
+        self.target = target
+        self.name = name
+
+    def _set_version(self, source: str) -> None:
+        """Set the version that the target writes down, else that of its source."""
+        version = getattr(self.target, "version", None)
+        self.version = version if isinstance(version, str) else source
+
+    def _set_description(self, description: str | None, remedy: str) -> None:
+        if not description or not description.strip():
+            raise ConfigError(f"tool {self.name!r} has no description for the model; {remedy}")
+        self.description = shorten(description.strip(), _MAX_DESCRIPTION)
+
+
+class FunctionTool(CustomTool):
+    """A function, whose arguments are those of its signature, and whose docstring is for the model.
+
+    An argument of the type `ToolInput` gets what the judge sees; `params` of the config are arguments, too. The model
+    is shown neither.
+    """
+
+    def __init__(self, target: Callable[..., Any], name: str, params: Mapping[str, Any]) -> None:
+        super().__init__(target, name)
+        self._bound = dict(params)
+        self._input_name: str | None = None
+        self._set_description(inspect.getdoc(target), "write a docstring that says what it returns")
+        values = closure_digest(target)
+        source = source_version(target)
+        self._set_version(f"{source} with {values}" if values else source)
+        try:
+            parameters = inspect.signature(target).parameters
+            hints = get_type_hints(target, include_extras=True)
+        except (NameError, TypeError, ValueError) as error:
+            raise ConfigError(f"tool {name!r}: its signature cannot be read: {error}") from error
+        unknown = sorted(params.keys() - parameters.keys())
+        if unknown:
+            hint = did_you_mean(unknown[0], parameters) or f"there are {', '.join(parameters)}"
+            raise ConfigError(
+                f"tool {name!r} has no argument {unknown[0]!r} for its params; {hint}"
+            )
+        self._make_arguments(parameters, hints)
+
+    def _make_arguments(
+        self, parameters: Mapping[str, inspect.Parameter], hints: Mapping[str, Any]
+    ) -> None:
+        fields: dict[str, Any] = {}
+        for name, parameter in parameters.items():
+            hint = hints.get(name)
+            if hint is ToolInput:
+                self._input_name = name
+            elif name not in self._bound:
+                if hint is None or parameter.kind not in _NAMED:
+                    problem = f"argument {name!r} cannot be filled in by a model"
+                    raise ConfigError(
+                        f"tool {self.name!r}: {problem}; give it a name and a type, such as `{name}: str`"
+                    )
+                default = ... if parameter.default is parameter.empty else parameter.default
+                # By an alias, since a model's own attributes, such as `copy`, are no names of fields.
+                fields[_PREFIX + name] = (hint, Field(default, alias=name))
+        try:
+            self.Arguments = create_model("FunctionArguments", __base__=ToolArguments, **fields)
+            _ = self.parameters
+        # pydantic raises many kinds of errors for a type without a schema, and the user's type may raise anything.
+        except Exception as error:
+            problem = f"{type(error).__name__}: {shorten(str(error), 200)}"
+            raise ConfigError(
+                f"tool {self.name!r}: its types are not for JSON: {problem}; annotate with str, int, list[str] and such"
+            ) from error
+
+    def run(self, inputs: ToolInput, arguments: Any) -> str | Awaitable[str]:
+        values = dict(self._bound)
+        for field in type(arguments).model_fields:
+            values[field.removeprefix(_PREFIX)] = getattr(arguments, field)
+        if self._input_name is not None:
+            values[self._input_name] = inputs
+        result = self.target(**values)
+        return _await_result(result) if inspect.isawaitable(result) else to_result(result)
+
+
+class OpenArguments(ToolArguments):
+    """Arguments that a JSON schema describes."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class RunnableTool(CustomTool):
+    """A LangChain tool, or a compiled graph, whose arguments are the fields of its input."""
+
+    def __init__(self, target: Any, name: str) -> None:
+        super().__init__(target, name)
+        if is_langchain_tool(target):
+            call_schema = target.tool_call_schema
+            is_plain = isinstance(call_schema, dict)
+            schema = call_schema if is_plain else call_schema.model_json_schema()
+            code = getattr(target, "func", None) or getattr(target, "coroutine", None)
+            self._set_version(source_version(code or type(target)))
+            # Its fields alone: what it has computed and keeps is no setting.
+            fields = {name: getattr(target, name) for name in type(target).model_fields}
+            add_settings_to_version(self, SimpleNamespace(**fields))
+            self._set_description(target.description, "set its `description`")
+        else:
+            schema = self._read_input_schema()
+            self._set_version(_version_of_graph(target))
+            self._set_description(schema.get("description") or f"Run {name}.", "describe its input")
+        if "properties" not in schema:
+            raise ConfigError(
+                f"tool {name!r}: its input has no named fields; give a tool or graph whose input is a mapping"
+            )
+        self._schema = {"additionalProperties": False, **schema}
+        self._schema.pop("title", None)
+        self._schema.pop("description", None)
+        self.Arguments = _arguments_for(self._schema)
+
+    def _read_input_schema(self) -> dict[str, Any]:
+        try:
+            schema: dict[str, Any] = self.target.get_input_jsonschema()
+        except (PydanticUserError, NameError, TypeError) as error:
+            problem = shorten(str(error), 200)
+            raise ConfigError(f"tool {self.name!r}: its input has no schema: {problem}") from error
+        return schema
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return self._schema
+
+    def run(self, inputs: ToolInput, arguments: Any) -> Awaitable[str]:
+        return _await_result(self.target.ainvoke(dict(arguments.model_extra)))
+
+
+def is_langchain_tool(target: Any) -> bool:
+    """Return true if a Runnable behaves like a LangChain `BaseTool`; does not import langchain-core."""
+    return hasattr(target, "tool_call_schema") and hasattr(target, "args_schema")
+
+
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+async def _await_result(result: Awaitable[Any]) -> str:
+    return to_result(await result)
+
+
+def _version_of_graph(graph: Any) -> str:
+    """Return a version that changes with the modules of the functions that are a graph's nodes."""
+    nodes = getattr(getattr(graph, "builder", None), "nodes", {})
+    versions = {}
+    for name, node in nodes.items():
+        runnable = getattr(node, "runnable", None)
+        code = getattr(runnable, "func", None) or getattr(runnable, "afunc", None)
+        versions[name] = source_version(code or type(runnable))
+    return digest_of(versions)[:12] if versions else "1"
+
+
+def _arguments_for(schema: Mapping[str, Any]) -> type[OpenArguments]:
+    # Imported lazily: only needed for such tools.
+    from jsonschema import Draft202012Validator
+
+    validator = Draft202012Validator(schema)
+
+    class SchemaArguments(OpenArguments):
+        @model_validator(mode="before")
+        @classmethod
+        def _check_schema(cls, value: Any) -> Any:
+            for error in validator.iter_errors(value):
+                where = ".".join(map(str, error.path))
+                problem = error.message[:300]
+                raise ValueError(f"`{where}` {problem}" if where else problem)
+            return value
+
+    return SchemaArguments

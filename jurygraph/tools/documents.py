@@ -1,0 +1,246 @@
+"""Texts by lines: what is shown of a text from a line on, around words, or in its place where it is long.
+
+Each row begins with its line number and a bar, so that the words after it can be quoted unchanged. A long line is in
+pieces, whose rows have the offset of their first character, too: `12+1000| `. Rows in brackets are no words of a text.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from jurygraph.errors import ToolError
+from jurygraph.messages import shorten
+from jurygraph.schema.conversation import RenderedText
+
+MAX_LINES = 200
+MAX_CHARACTERS = 7_500
+"""Of rows in one result, so that it is under the 8,000 which a judge is shown of one."""
+MAX_MATCHES = 16
+_PIECE = 1_000
+_ROW_LENGTH = 15
+_MATCH_WIDTH = 240
+_MATCH_LEAD = 80
+_CONTEXT_WIDTH = 60
+_OUTLINE_WIDTH = 80
+_OUTLINE_LINES = 4
+_OUTLINE_HEADINGS = 12
+_HEADING = re.compile(r"^#{1,6} .*", re.MULTILINE)
+
+
+class TextPart(NamedTuple):
+    """A message or passage of a text: the index of its first character, which is its header's, and its name."""
+
+    start: int
+    name: str
+
+
+class LineSpan(NamedTuple):
+    """Characters of one line, by their indices in the text; `line` counts from 1."""
+
+    start: int
+    end: int
+    line: int
+
+
+class LineMatches(NamedTuple):
+    """The first spans in which words were found, and how many there are in all."""
+
+    spans: Sequence[LineSpan]
+    total: int
+
+
+class TextDocument:
+    """A text, its lines and the parts that it consists of."""
+
+    def __init__(self, text: str, parts: Iterable[TextPart] = ()) -> None:
+        self.text = str(text)
+        self.parts = tuple(parts)
+        self._part_starts = [part.start for part in self.parts]
+        self._line_starts = [0, *(found.end() for found in re.finditer("\n", self.text))]
+
+    @classmethod
+    def of_text(cls, text: str) -> "TextDocument":
+        """Return a text as a document; that of a conversation has its messages as parts."""
+        parts = []
+        if isinstance(text, RenderedText) and text.has_headers:
+            blocks = zip(text.turns, text.blocks(), strict=True)
+            for turn, (header, _) in blocks:
+                header = header.lstrip("\n")
+                parts.append(TextPart(turn.start - len(header), header.rstrip(":→ \n")))
+        return cls(text, parts)
+
+    @classmethod
+    def of_passages(cls, passages: Iterable[tuple[str, str]]) -> "TextDocument":
+        """Return texts as one document, each below a line with its name."""
+        pieces: list[str] = []
+        parts = []
+        length = 0
+        for name, text in passages:
+            parts.append(TextPart(length, name))
+            piece = f"{name}:\n{text}\n"
+            pieces.append(piece)
+            length += len(piece)
+        return cls("".join(pieces).removesuffix("\n"), parts)
+
+    @property
+    def number_of_lines(self) -> int:
+        return len(self._line_starts)
+
+    def read(self, from_line: int, to_line: int | None = None, from_character: int = 0) -> str:
+        """Return up to 200 lines or 7,500 characters, and where to read on. Raises ToolError beyond the end."""
+        lines = self.number_of_lines
+        if from_line > lines:
+            raise ToolError(f"the last line is {lines}; read from a line before")
+        last = min(to_line or lines, from_line + MAX_LINES - 1, lines)
+        spans: list[LineSpan] = []
+        following = f"from_line={last + 1}" if last < lines else ""
+        length = 0
+        for span in self._pieces(from_line, last, from_character):
+            length += span.end - span.start + _ROW_LENGTH
+            if length > MAX_CHARACTERS and spans:
+                following = f"from_line={span.line}"
+                offset = self._offset(span)
+                if offset:
+                    following += f", from_character={offset}"
+                break
+            spans.append(span)
+        rows = [
+            f"[{lines:,} lines, {len(self.text):,} characters in all]",
+            *self._rows(spans),
+            f"[more follows: read on with {following}]" if following else "[the end]",
+        ]
+        return "\n".join(rows)
+
+    def search(self, words: str, first_match: int = 1) -> str:
+        """Return the lines with these words, each with the lines around it, from the given match on."""
+        found = self.find(words, first_match)
+        total = found.total
+        if not total:
+            return f"[no match in {self.number_of_lines:,} lines]"
+        if not found.spans:
+            raise ToolError(f"the last match is number {total}; ask for one before")
+        last = first_match + len(found.spans) - 1
+        numbers = ", ".join(str(line) for line in sorted({span.line for span in found.spans}))
+        rows = [
+            f"[matches {first_match} to {last} of {total:,}, in line {numbers}]",
+            *self._rows(self._with_surroundings(found.spans)),
+        ]
+        if last < total:
+            rows.append(f"[{total - last:,} more: search on with first_match={last + 1}]")
+        return "\n".join(rows)
+
+    def find(self, words: str, first_match: int = 1) -> LineMatches:
+        """Return 16 spans with these words, whatever their case and the white space between them.
+
+        A line counts once, unless it is longer than a span. Raises ToolError for words that are blank.
+        """
+        if not words.strip():
+            raise ToolError("the words to search for are blank; write some")
+        # SearchWords joined by white space cannot backtrack, so that `re` is linear here.
+        pattern = re.compile(r"\s+".join(map(re.escape, words.split())), re.IGNORECASE)
+        spans: list[LineSpan] = []
+        total = 0
+        covered = 0
+        for match in pattern.finditer(self.text):
+            if match.start() < covered:
+                continue
+            span = self._span_around(match.start())
+            covered = max(span.end, match.end())
+            total += 1
+            if first_match <= total < first_match + MAX_MATCHES:
+                spans.append(span)
+        return LineMatches(spans, total)
+
+    def outline(self) -> str:
+        """Return what is shown of a long text in its place, in under 2,000 characters."""
+        lines = self.number_of_lines
+        rows = [
+            f"[This text is too long to be shown: it has {lines:,} lines and {len(self.text):,} characters. This is "
+            "its outline. Read the rest with the tool `read`, and find words with `search`, before you judge.]",
+            *self._heading_rows(),
+            "[its first lines:]",
+        ]
+        first = min(_OUTLINE_LINES, lines)
+        rows += self._rows(self._head(line, _OUTLINE_WIDTH) for line in range(1, first + 1))
+        rows.append("[its last lines:]")
+        last = max(1, lines - _OUTLINE_LINES + 1)
+        rows += self._rows(self._tail(line) for line in range(last, lines + 1))
+        return "\n".join(rows)
+
+    def row(self, span: LineSpan) -> str:
+        offset = self._offset(span)
+        place = f"{span.line}+{offset}" if offset else str(span.line)
+        return f"{place}| {self.text[span.start : span.end]}"
+
+    def _heading_rows(self) -> list[str]:
+        headings = self.parts or [
+            TextPart(found.start(), found[0]) for found in _HEADING.finditer(self.text)
+        ]
+        if not headings:
+            return []
+        step = -(-len(headings) // _OUTLINE_HEADINGS)
+        chosen = headings[::step]
+        rows = [f"[{len(chosen)} of its {len(headings):,} headings:]"]
+        for heading in chosen:
+            rows.append(f"{self._line_at(heading.start)}| {shorten(heading.name, 50)}")
+        return rows
+
+    def _rows(self, spans: Iterable[LineSpan]) -> Iterator[str]:
+        """Yield the rows of spans, with the name of the part where the first row of a part is not its header."""
+        current = -1
+        for span in spans:
+            index = bisect_right(self._part_starts, span.start) - 1
+            if index not in (-1, current) and span.start > self._part_starts[index]:
+                yield f"[in {self.parts[index].name}:]"
+            current = index
+            yield self.row(span)
+
+    def _pieces(self, first: int, last: int, from_character: int) -> Iterator[LineSpan]:
+        for line in range(first, last + 1):
+            start, end = self._bounds(line)
+            if line == first:
+                start += from_character
+            if start > end:
+                raise ToolError(f"line {line} ends at character {end - start + from_character}")
+            cuts = [*range(start, end, _PIECE), end] if start < end else [start, end]
+            for piece_start, piece_end in pairwise(cuts):
+                yield LineSpan(piece_start, piece_end, line)
+
+    def _with_surroundings(self, spans: Sequence[LineSpan]) -> list[LineSpan]:
+        """Return the spans with the lines before and after; a line that has a match is shown once, as its match."""
+        shown_lines = {span.line for span in spans}
+        nearby = {span.line + step for span in spans for step in (-1, 1)} - shown_lines
+        around = [
+            self._head(line, _CONTEXT_WIDTH) for line in nearby if 1 <= line <= self.number_of_lines
+        ]
+        return sorted([*spans, *around])
+
+    def _span_around(self, position: int) -> LineSpan:
+        line = self._line_at(position)
+        start, end = self._bounds(line)
+        if end - start > _MATCH_WIDTH:
+            start = max(start, position - _MATCH_LEAD)
+            end = min(end, start + _MATCH_WIDTH)
+        return LineSpan(start, end, line)
+
+    def _head(self, line: int, width: int) -> LineSpan:
+        start, end = self._bounds(line)
+        return LineSpan(start, min(end, start + width), line)
+
+    def _tail(self, line: int) -> LineSpan:
+        start, end = self._bounds(line)
+        return LineSpan(max(start, end - _OUTLINE_WIDTH), end, line)
+
+    def _bounds(self, line: int) -> tuple[int, int]:
+        """Return the start of a line and its end, without the line break."""
+        is_last = line == self.number_of_lines
+        end = len(self.text) if is_last else self._line_starts[line] - 1
+        return self._line_starts[line - 1], end
+
+    def _line_at(self, position: int) -> int:
+        return bisect_right(self._line_starts, position)
+
+    def _offset(self, span: LineSpan) -> int:
+        return span.start - self._line_starts[span.line - 1]

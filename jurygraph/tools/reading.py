@@ -1,0 +1,109 @@
+"""`search` and `read`: the response, the query and the context that a judge sees, by lines."""
+
+import re
+from typing import Annotated, Any
+
+from pydantic import StringConstraints
+
+from jurygraph.judges.criteria import name_passages
+from jurygraph.messages import shorten
+from jurygraph.schema.frozen_model import Count, PositiveInt
+from jurygraph.schema.task import chat_text
+from jurygraph.tools.documents import TextDocument
+from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
+
+SearchWords = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+_RESPONSE = re.compile(r"response(?:_([1-9]\d*))?", re.ASCII)
+
+
+class DocumentArguments(ToolArguments):
+    document: str = "response"
+    """`response`, `query` or `context`; with a number for one of several, such as `response_2` or `context_1`."""
+
+
+class SearchArguments(DocumentArguments):
+    text: SearchWords
+    """SearchWords as they stand in the document; letter case and white space do not matter."""
+    first_match: PositiveInt = 1
+    """The number of the first match that is shown."""
+
+
+class LineArguments(ToolArguments):
+    from_line: PositiveInt = 1
+    to_line: PositiveInt | None = None
+    from_character: Count = 0
+    """Where to begin in the first line, if it is long."""
+
+
+class ReadArguments(DocumentArguments, LineArguments):
+    pass
+
+
+class DocumentTool(Tool):
+    """Base class of the tools that read what a prompt shows or outlines."""
+
+    version = "1"
+    reads_response = True
+    reads_documents = True
+
+    def response_of(self, arguments: Any) -> int | None:
+        match = _RESPONSE.fullmatch(arguments.document)
+        return None if match is None else int(match[1] or 1)
+
+
+class Search(DocumentTool):
+    """Return the lines with some words, and the lines around them."""
+
+    name = "search"
+    description = "Search a document for words. Returns the matching lines with their numbers, and a line around each."
+    Arguments = SearchArguments
+
+    def run(self, inputs: ToolInput, arguments: SearchArguments) -> str:
+        document = open_document(inputs, arguments.document)
+        return document.search(arguments.text, arguments.first_match)
+
+
+class Read(DocumentTool):
+    """Return lines of a document by their numbers."""
+
+    name = "read"
+    description = (
+        "Read lines of a document by their numbers, up to 200 lines or 7,500 characters at once. "
+        "Quote the words after the bar, without the number."
+    )
+    Arguments = ReadArguments
+
+    def run(self, inputs: ToolInput, arguments: ReadArguments) -> str:
+        document = open_document(inputs, arguments.document)
+        return document.read(arguments.from_line, arguments.to_line, arguments.from_character)
+
+
+def open_document(inputs: ToolInput, name: str) -> TextDocument:
+    """Return a document that the judge sees. Raises ToolError, which lists them, if there is none of that name."""
+    texts = {
+        f"response_{number}": response.text for number, response in enumerate(inputs.responses, 1)
+    }
+    names = list(texts)
+    if len(texts) == 1:
+        texts["response"] = inputs.responses[0].text
+        names = ["response"]
+    texts["query"] = chat_text(inputs.task.query)
+    names.append("query")
+    passages = name_passages(inputs.task)
+    for number, passage in enumerate(passages.values(), 1):
+        texts[f"context_{number}"] = passage
+    if passages:
+        names += ["context", *(text for text in texts if text.startswith("context_"))]
+    if name == "context" and passages:
+        return TextDocument.of_passages(passages.items())
+    if name not in texts:
+        raise ToolError(f"there is no such document; there are {shorten(', '.join(names), 400)}")
+    return TextDocument.of_text(texts[name])
+
+
+def outline(text: str) -> str:
+    """Return what a prompt shows in the place of a long text, in under 2,000 characters.
+
+    Its line numbers are those of the text itself, as `response_2` or `context_1` has them.
+    """
+    return TextDocument.of_text(text).outline()

@@ -1,0 +1,109 @@
+"""Resolve the names of `tools` in a config: jurygraph's own, plug-ins, and dotted paths or objects of the user."""
+
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from jurygraph.agents.functions import is_runnable
+from jurygraph.agents.registry import add_settings_to_version, find_code, make_instance
+from jurygraph.errors import ConfigError
+from jurygraph.schema import ToolUse, digest_of
+from jurygraph.schema.lookup import ToolName
+from jurygraph.tools.custom import FunctionTool, RunnableTool, is_langchain_tool
+from jurygraph.tools.tool import Tool
+
+BUILTIN_TOOLS: Mapping[str, str] = {
+    "search": "jurygraph.tools.reading:Search",
+    "read": "jurygraph.tools.reading:Read",
+    "look_up": "jurygraph.tools.tables:LookUp",
+    "calculate": "jurygraph.tools.calculator:Calculate",
+    "list_files": "jurygraph.tools.files:ListFiles",
+    "read_file": "jurygraph.tools.files:ReadFile",
+    "grep": "jurygraph.tools.files:Grep",
+    "run_check": "jurygraph.tools.checks:RunCheck",
+}
+_NAME: TypeAdapter[str] = TypeAdapter(ToolName)
+
+
+def load_tools(uses: Iterable[ToolUse]) -> tuple[Tool, ...]:
+    """Return the tools of an evaluator, in their order. Raises ConfigError with the index of a faulty one."""
+    tools: dict[str, Tool] = {}
+    for index, use in enumerate(uses):
+        try:
+            tool = load_tool(use)
+        except ConfigError as error:
+            raise ConfigError(f"tools[{index}]: {error}") from error.__cause__
+        if tool.name in tools:
+            raise ConfigError(
+                f"tools[{index}]: {tool.name!r} is listed twice; give one of them a `name` of its own"
+            )
+        tools[tool.name] = tool
+    return tuple(tools.values())
+
+
+def load_tool(use: ToolUse) -> Tool:
+    """Return the tool that the config names, set up with its params. Raises ConfigError if there is none."""
+    target = use.target
+    is_builtin = target is None and use.use in BUILTIN_TOOLS
+    if target is None:
+        target = find_code("tool", use.use, BUILTIN_TOOLS, {})
+    tool = _make_tool(use, target)
+    if is_builtin and use.deterministic is not None:
+        raise ConfigError(
+            f"`deterministic` is for tools of your own, and {use.use!r} is known to be; leave it out"
+        )
+    tool.name = _check_name(use.name or tool.name)
+    if use.params:
+        tool.version += f" with {digest_of(use.params)[:12]}"
+    if use.deterministic is not None:
+        tool.deterministic = use.deterministic
+    tool.timeout = use.timeout or tool.timeout
+    return tool
+
+
+def _make_tool(use: ToolUse, target: Any) -> Tool:
+    is_class = inspect.isclass(target)
+    if isinstance(target, Tool) or (is_class and issubclass(target, Tool)):
+        tool: Tool = make_instance("tool", use.use, target, use.params, (Tool,))
+        if target is use.target:
+            add_settings_to_version(tool, target)
+        return tool
+    if inspect.isroutine(target):
+        return FunctionTool(target, _check_name(_name_of(use, target)), use.params)
+    if is_runnable(target):
+        if use.params:
+            raise ConfigError(
+                f"tool {use.use!r} is a Runnable and takes no params; bind them to it instead"
+            )
+        return RunnableTool(target, _name_of(use, target))
+    kind = target.__name__ if is_class else type(target).__name__
+    raise ConfigError(
+        f"{use.use!r} is no tool: it is a {kind}; write a function with a docstring, subclass jurygraph.Tool, or name "
+        "a LangChain tool or a compiled graph"
+    )
+
+
+def _name_of(use: ToolUse, target: Any) -> str:
+    """Return the name for a target that is no `Tool`. A graph is called LangGraph by itself, which says nothing."""
+    if use.name is not None:
+        return use.name
+    if is_runnable(target) and is_langchain_tool(target):
+        return str(target.name)
+    if inspect.isroutine(target):
+        return str(target.__name__)
+    if use.target is None:
+        return use.use.replace(":", ".").rpartition(".")[2]
+    raise ConfigError(
+        f"{use.use!r} is a graph without a name; add `name`, by which the model calls it"
+    )
+
+
+def _check_name(name: str) -> str:
+    try:
+        return _NAME.validate_python(name)
+    except ValidationError:
+        raise ConfigError(
+            f"{name!r} is no name of a tool; set `name` to letters, digits, _ and -, 64 at most"
+        ) from None

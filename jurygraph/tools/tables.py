@@ -1,0 +1,126 @@
+"""`look_up`: rows of the tables in a task's `facts`. Claims, references and metadata are in no result."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from jurygraph.agents.facts.tables import TableSpec, are_equal, normalise
+from jurygraph.errors import InputError
+from jurygraph.messages import Problem, did_you_mean, validate
+from jurygraph.schema.frozen_model import PositiveInt
+from jurygraph.sources.task_tables import read_rows
+from jurygraph.tools.result import to_json
+from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
+
+MAX_ROWS = 50
+MAX_ROW_CHARACTERS = 7_500
+
+
+class LookUpArguments(ToolArguments):
+    table: str | None = None
+    """The table; without one, the result is a list of the tables and their columns."""
+    where: dict[str, str | float | bool | None] = Field(default_factory=dict)
+    """The value that a row must have, by column; numbers by value, words whatever their case."""
+    first_row: PositiveInt = 1
+    """The number of the first matching row that is shown."""
+
+
+class LookUp(Tool):
+    """Return the rows of a table of facts that have some values."""
+
+    name = "look_up"
+    version = "1"
+    description = "Look up rows in the tables of facts that belong to the task. Returns them as lines of JSON."
+    Arguments = LookUpArguments
+
+    def run(self, inputs: ToolInput, arguments: LookUpArguments) -> str:
+        tables = _tables_of(inputs.task.facts)
+        if arguments.table is None:
+            return "\n".join(_describe(name, tables[name]) for name in sorted(tables))
+        if arguments.table not in tables:
+            hint = did_you_mean(arguments.table, tables) or f"there are {', '.join(sorted(tables))}"
+            raise ToolError(f"there is no such table; {hint}")
+        return _find(tables[arguments.table], arguments.where, arguments.first_row)
+
+
+def _tables_of(facts: Mapping[str, Any] | None) -> dict[str, TableSpec]:
+    specs = (facts or {}).get("tables")
+    if not isinstance(specs, Mapping) or not specs:
+        raise ToolError("the task has no tables")
+    tables = {}
+    for name, spec in specs.items():
+        table = validate(TableSpec, spec)
+        if isinstance(table, Problem):
+            raise ToolError(f"facts.tables.{name}: {table}")
+        tables[name] = table
+    return tables
+
+
+def _rows(table: TableSpec) -> Iterable[Mapping[str, Any]]:
+    if table.tool is not None:
+        raise ToolError("another tool has the rows of this table, which cannot be looked up here")
+    if table.file is None:
+        return table.rows or ()
+    return (row for _, row in _rows_of_file(table.file))
+
+
+def _rows_of_file(file: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    try:
+        yield from read_rows(Path(file))
+    except InputError as error:
+        raise ToolError(str(error)) from error
+
+
+def _describe(name: str, table: TableSpec) -> str:
+    if table.tool is not None:
+        return to_json({"table": name, "rows": "cannot be looked up here"})
+    columns: set[str] = set()
+    number = 0
+    for row in _rows(table):
+        columns.update(row)
+        number += 1
+    description = {
+        "table": name,
+        "key": list(table.key),
+        "columns": sorted(columns),
+        "rows": number,
+    }
+    return to_json(description)[:MAX_ROW_CHARACTERS]
+
+
+def _find(table: TableSpec, where: Mapping[str, Any], first_row: int) -> str:
+    columns: set[str] = set()
+    shown: list[str] = []
+    room = MAX_ROW_CHARACTERS
+    total = 0
+    for row in _rows(table):
+        columns.update(row)
+        if not all(column in row and _agree(row[column], value) for column, value in where.items()):
+            continue
+        total += 1
+        if total < first_row or total > first_row + len(shown) or len(shown) == MAX_ROWS:
+            continue
+        line = to_json(row)
+        if len(line) <= room or not shown:
+            shown.append(line if len(line) <= room else f"{line[:room]}\n[this row is cut]")
+            room -= len(line)
+    unknown = sorted(where.keys() - columns)
+    if unknown:
+        hint = did_you_mean(unknown[0], columns) or f"there are {', '.join(sorted(columns))}"
+        raise ToolError(f"there is no such column; {hint}"[:MAX_ROW_CHARACTERS])
+    if total and not shown:
+        raise ToolError(f"the last matching row is number {total}; ask for one before")
+    following = first_row + len(shown)
+    rows = [f"[{total:,} matching rows]", *shown]
+    if following <= total:
+        rows.append(f"[more follow: read on with first_row={following}]")
+    return "\n".join(rows)
+
+
+def _agree(value: Any, wanted: Any) -> bool:
+    if are_equal(value, wanted):
+        return True
+    are_words = isinstance(value, str) and isinstance(wanted, str)
+    return are_words and normalise(value).casefold() == normalise(wanted).casefold()

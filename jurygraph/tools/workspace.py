@@ -1,0 +1,413 @@
+"""Workspaces: the files of a response, in a folder or an archive, from which nothing leads out.
+
+Whoever wrote the response may have written its files, so that names and kinds of files are hostile. Folders are opened
+one component at a time, each relative to the one before and without following a link: a check of the whole path would
+leave time to exchange a component. Only plain files with a single name are read; a second one (a hard link) may lie
+outside. Archives are read as streams and never unpacked to disk.
+"""
+
+import gzip
+import os
+import re
+import stat
+import struct
+import tarfile
+import unicodedata
+import zipfile
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple
+
+from jurygraph.display import Displayed
+from jurygraph.errors import InputError, ToolError
+from jurygraph.messages import shorten
+
+MAX_FILE = 16 << 20
+"""Bytes that are read of a file."""
+MAX_ENTRIES = 20_000
+"""Files, folders and others that are visited in a workspace, or looked at in one folder."""
+MAX_UNPACKED = 256 << 20
+"""Bytes that are read of an archive in one call, unpacked."""
+MAX_DEPTH = 64
+_MAX_READ = (
+    8 << 20
+)  # bytes of a single read: the directory of an archive is one, and takes much more memory
+_CHUNK = 1 << 20
+_MAX_PATH = 1000
+_MAX_NAME = 255
+_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f\\]|^[A-Za-z]:")
+_OPEN_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+# Without blocking, since a pipe that takes the place of a file would wait for a writer.
+_OPEN_FILE = os.O_RDONLY | _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+
+PathSteps = tuple[str, ...]
+"""The names of folders and the file in a path, from the workspace down; none for the workspace itself."""
+
+
+class FileContent(NamedTuple):
+    """The bytes of a file; `is_cut` where it has more."""
+
+    data: bytes
+    is_cut: bool
+
+
+class WorkspaceEntry(NamedTuple):
+    """A part of a workspace. Files can be read; links, devices and what has an unsafe name are `other`."""
+
+    kind: Literal["file", "folder", "other"]
+    path: str
+    size: int
+    read: Callable[[], FileContent]
+
+
+WorkspaceEntries = Generator[WorkspaceEntry, None, None]
+
+
+class Scan(NamedTuple):
+    """How a visit of files ended: the number of entries that were left out, and whether there are more."""
+
+    left_out: int
+    is_cut: bool
+
+
+def split_path(path: str) -> PathSteps:
+    """Return the steps of a path below the workspace. Raises ToolError for one that is not, or looks like one."""
+    steps = _safe_steps(path)
+    if steps is None:
+        raise ToolError(
+            "is no path in the workspace; write one as list_files has it, such as src/main.py: relative, without `..`"
+        )
+    return steps
+
+
+def _safe_steps(path: str) -> PathSteps | None:
+    if path.startswith("/") or len(path) > _MAX_PATH or _UNSAFE.search(path):
+        return None
+    relative = path.removeprefix("./").removesuffix("/")
+    if relative in ("", "."):
+        return ()
+    steps = tuple(relative.split("/"))
+    return steps if all(map(_is_safe_name, steps)) else None
+
+
+def _is_safe_name(name: str) -> bool:
+    try:
+        length = len(name.encode())
+    except UnicodeEncodeError:  # half of a surrogate pair, as names that are no UTF-8 have
+        return False
+    # Wide dots and slashes are harmless here, but a system that normalises names reads them as plain ones.
+    plain = unicodedata.normalize("NFKC", name)
+    is_escape = plain in ("", ".", "..") or "/" in plain or "\\" in plain
+    return 0 < length <= _MAX_NAME and not is_escape
+
+
+class Workspace(Displayed, ABC):
+    """The files of one response. It holds nothing open: each call opens what it needs."""
+
+    def __init__(self, root: Path, steps: PathSteps) -> None:
+        self.root = root
+        self.steps = steps
+
+    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+        return [("name", "/".join(self.steps))]
+
+    def scan(self, folder: str, visit: Callable[[WorkspaceEntry], None]) -> Scan:
+        """Visit each file below a folder. Raises ToolError if there is no such folder."""
+        left_out = 0
+        with closing(self.entries(split_path(folder))) as entries:
+            for number, entry in enumerate(entries, start=1):
+                if number > MAX_ENTRIES:
+                    return Scan(left_out, is_cut=True)
+                if entry.kind == "file":
+                    visit(entry)
+                elif entry.kind == "other":
+                    left_out += 1
+        return Scan(left_out, is_cut=False)
+
+    @abstractmethod
+    def entries(self, folder: PathSteps) -> WorkspaceEntries:
+        """Yield what lies below a folder; the content of an entry is read before the next one."""
+
+    @abstractmethod
+    def read(self, path: str) -> FileContent:
+        """Return the first 16 MiB of a file. Raises ToolError if there is none, or it is no plain file."""
+
+
+class FolderWorkspace(Workspace):
+    """A workspace that is a folder."""
+
+    def entries(self, folder: PathSteps) -> WorkspaceEntries:
+        with _open_folder(self.root, (*self.steps, *folder)) as descriptor:
+            yield from self._walk(descriptor, folder)
+
+    def read(self, path: str) -> FileContent:
+        steps = split_path(path)
+        if not steps:
+            raise ToolError("is the folder of all files; name a file, as list_files has it")
+        with _open_folder(self.root, (*self.steps, *steps[:-1])) as descriptor:
+            return _read_file_in(descriptor, steps[-1])
+
+    def _walk(self, folder: int, steps: PathSteps) -> Iterator[WorkspaceEntry]:
+        with os.scandir(folder) as scan:
+            found = list(islice(scan, MAX_ENTRIES + 1))
+        if len(found) > MAX_ENTRIES:  # the first of them would depend on the file system
+            yield _OTHER
+            return
+        for entry in sorted(found, key=lambda entry: entry.name):
+            path = "/".join((*steps, entry.name))
+            inner_steps = _safe_steps(path)
+            status = _status_in(folder, entry.name)
+            if inner_steps is None or status is None:
+                yield _OTHER
+            elif stat.S_ISDIR(status.st_mode) and len(inner_steps) <= MAX_DEPTH:
+                yield WorkspaceEntry("folder", path, 0, _read_nothing)
+                yield from self._walk_into(folder, inner_steps)
+            elif _is_plain(status):
+                read = partial(_read_file_in, folder, entry.name)
+                yield WorkspaceEntry("file", path, status.st_size, read)
+            else:
+                yield _OTHER
+
+    def _walk_into(self, folder: int, steps: PathSteps) -> Iterator[WorkspaceEntry]:
+        try:
+            descriptor = os.open(steps[-1], _OPEN_FOLDER | _NO_LINK, dir_fd=folder)
+        except OSError:
+            yield _OTHER
+            return
+        try:
+            yield from self._walk(descriptor, steps)
+        finally:
+            os.close(descriptor)
+
+
+class ArchiveWorkspace(Workspace):
+    """A workspace that is an archive. Of members with one name the last counts, as it would when unpacked."""
+
+    def entries(self, folder: PathSteps) -> WorkspaceEntries:
+        is_there = not folder
+        with self._open() as members:
+            for entry in members:
+                steps = _safe_steps(entry.path)
+                if (
+                    steps == () and entry.kind == "folder"
+                ):  # the workspace itself, as `tar` lists it
+                    continue
+                if entry.kind == "other" or not steps:
+                    yield _OTHER
+                elif steps[: len(folder)] == folder and len(steps) > len(folder):
+                    is_there = True
+                    yield entry._replace(path="/".join(steps))
+        if not is_there:
+            raise ToolError(_NO_FOLDER)
+
+    def read(self, path: str) -> FileContent:
+        wanted = "/".join(split_path(path))
+        content = None
+        with closing(self.entries(())) as entries:
+            for entry in islice(entries, MAX_ENTRIES):
+                if entry.path == wanted and entry.kind == "file":
+                    content = entry.read()
+        if content is None:
+            raise ToolError(_NO_FILE)
+        return content
+
+    @contextmanager
+    def _open(self) -> Iterator[Iterator[WorkspaceEntry]]:
+        with (
+            _open_folder(self.root, self.steps[:-1]) as folder,
+            _open_file(folder, self.steps[-1]) as file,
+        ):
+            is_zip = self.steps[-1].lower().endswith(".zip")
+            read_members = _zip_members if is_zip else _tar_members
+            with _name_broken_archive():
+                yield read_members(file)
+
+
+def open_workspace(root: Path | None, name: str) -> Workspace:
+    """Return the workspace with this name below `root`; without a root it is a path of its own.
+
+    Raises InputError that names the field if there is none, or the name leads out of the root.
+    """
+    where = f"workspace: {shorten(name)!r}"
+    right = "name a folder, or an archive that ends with .zip, .tar, .tar.gz or .tgz"
+    if os.open not in os.supports_dir_fd:
+        raise InputError(f"{where} cannot be read safely on this system; leave it out")
+    relative = name
+    if root is None:
+        path = Path(name)
+        root = path.parent
+        relative = ".." if ".." in path.parts else path.name
+    steps = _safe_steps(relative)
+    if not steps:
+        raise InputError(f"{where} is no path below {root}; {right} in it, without `..` and links")
+    try:
+        with _open_folder(root, steps[:-1]) as folder:
+            status = _status_in(folder, steps[-1])
+    except ToolError:
+        status = None
+    if status is None:
+        raise InputError(f"{where} is not there, or lies behind a link, below {root}; {right}")
+    if stat.S_ISDIR(status.st_mode):
+        return FolderWorkspace(root, steps)
+    if _is_plain(status) and steps[-1].lower().endswith(_ARCHIVES):
+        return ArchiveWorkspace(root, steps)
+    kind = "a file of another kind" if _is_plain(status) else "a link or a special file"
+    raise InputError(f"{where} is {kind}; {right}")
+
+
+_NO_FOLDER = "there is no such folder, or it is a link; list_files shows what is there"
+_NO_FILE = "there is no such file, or it is a link or no plain file; list_files shows what is there"
+_BROKEN = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    LookupError,
+    RuntimeError,
+    ValueError,
+)
+"""What Python's readers of archives raise for broken ones, those with a password or nested too deeply included."""
+
+
+@contextmanager
+def _name_broken_archive() -> Iterator[None]:
+    try:
+        yield
+    except _BROKEN as error:
+        raise ToolError("the archive of these files is broken, so they cannot be read") from error
+
+
+def _read_nothing() -> FileContent:
+    return FileContent(b"", is_cut=False)
+
+
+_OTHER = WorkspaceEntry("other", "", 0, _read_nothing)
+
+
+@contextmanager
+def _open_folder(root: Path, steps: PathSteps) -> Iterator[int]:
+    """Open a folder below the root, which alone may be a link. Raises ToolError if there is none."""
+    try:
+        descriptor = os.open(root, _OPEN_FOLDER)
+    except (OSError, ValueError) as error:  # the latter for a NUL
+        raise ToolError(_NO_FOLDER) from error
+    try:
+        for step in steps:
+            try:
+                inner = os.open(step, _OPEN_FOLDER | _NO_LINK, dir_fd=descriptor)
+            except OSError as error:
+                raise ToolError(_NO_FOLDER) from error
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _read_file_in(folder: int, name: str) -> FileContent:
+    with _open_file(folder, name) as file:
+        return _read_bounded(file)
+
+
+def _open_file(folder: int, name: str) -> IO[bytes]:
+    """Open a plain file. Raises ToolError for any other."""
+    status = _status_in(folder, name)
+    # To open a device can have effects, so that its kind is asked before, and for certain after.
+    if status is None or not _is_plain(status):
+        raise ToolError(_NO_FILE)
+    try:
+        descriptor = os.open(name, _OPEN_FILE | getattr(os, "O_CLOEXEC", 0), dir_fd=folder)
+    except OSError as error:
+        raise ToolError(_NO_FILE) from error
+    if not _is_plain(os.fstat(descriptor)):
+        os.close(descriptor)
+        raise ToolError(_NO_FILE)
+    return os.fdopen(descriptor, "rb")
+
+
+def _status_in(folder: int, name: str) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except (OSError, ValueError):
+        return None
+
+
+def _is_plain(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode) and status.st_nlink <= 1
+
+
+def _read_bounded(file: IO[bytes]) -> FileContent:
+    chunks = []
+    length = 0
+    while length <= MAX_FILE and (chunk := file.read(_CHUNK)):
+        chunks.append(chunk)
+        length += len(chunk)
+    return FileContent(b"".join(chunks)[:MAX_FILE], is_cut=length > MAX_FILE)
+
+
+class BoundedFile:
+    """A file that refuses to be read beyond `MAX_UNPACKED` in all, or much at once, as a hostile archive asks."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._length = 0
+        self.seek = file.seek
+        self.tell = file.tell
+        self.seekable = file.seekable
+
+    def read(self, size: int | None = None) -> bytes:
+        is_all = size is None or size < 0
+        data: bytes = self._file.read(_MAX_READ + 1 if is_all else min(size or 0, _MAX_READ + 1))
+        self._length += len(data)
+        if len(data) > _MAX_READ or self._length > MAX_UNPACKED:
+            raise ToolError("the archive of these files is too large to be read")
+        return data
+
+
+def _zip_members(file: IO[bytes]) -> Iterator[WorkspaceEntry]:
+    bounded: Any = BoundedFile(file)
+    with zipfile.ZipFile(bounded) as archive:
+        for info in archive.infolist():
+            kind = stat.S_IFMT(info.external_attr >> 16)
+            is_encrypted = bool(info.flag_bits & 1)
+            is_packed_plainly = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+            name = info.orig_filename  # as it is stored: `filename` ends at a NUL
+            if name.endswith("/"):
+                yield WorkspaceEntry("folder", name, 0, _read_nothing)
+            elif kind in (0, stat.S_IFREG) and is_packed_plainly and not is_encrypted:
+                read = partial(_read_member, partial(archive.open, info))
+                yield WorkspaceEntry("file", name, info.file_size, read)
+            else:
+                yield _OTHER
+
+
+def _tar_members(file: IO[bytes]) -> Iterator[WorkspaceEntry]:
+    is_packed = file.read(2) == b"\x1f\x8b"
+    file.seek(0)
+    bounded: Any = BoundedFile(gzip.GzipFile(fileobj=file) if is_packed else file)
+    with tarfile.open(fileobj=bounded, mode="r|") as archive:
+        for member in archive:
+            if member.isdir():
+                yield WorkspaceEntry("folder", member.name, 0, _read_nothing)
+            elif member.isreg() and not member.issparse():
+                read = partial(_read_member, partial(archive.extractfile, member))
+                yield WorkspaceEntry("file", member.name, member.size, read)
+            else:
+                yield _OTHER
+
+
+def _read_member(open_member: Callable[[], IO[bytes] | None]) -> FileContent:
+    with _name_broken_archive():
+        file = open_member()
+        assert file is not None, "only files are opened"
+        with file:
+            return _read_bounded(file)
