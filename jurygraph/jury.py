@@ -194,7 +194,8 @@ class Jury(Displayed):
     @property
     def tools(self) -> dict[str, str]:
         """Return the versions of all tools of judges, by the owner's name and their own: `criteria prices`."""
-        toolsets = [*self.context.evaluator_tools.items(), *self.context.deriver_tools.items()]
+        context = self.context
+        toolsets = [*context.evaluator_tools.items(), *context.deriver_tools.items()]
         versions: dict[str, str] = {}
         for owner, toolset in toolsets:
             versions |= {f"{owner} {name}": tool.version for name, tool in toolset.tools.items()}
@@ -719,6 +720,10 @@ class Jury(Displayed):
                 closing.callback(lambda: self.loop.run(self.gateways.close()))
             for evaluator in self.evaluators.values():
                 closing.callback(self._close, evaluator)
+            context = self.context
+            for toolset in (*context.evaluator_tools.values(), *context.deriver_tools.values()):
+                for tool in toolset.tools.values():
+                    closing.callback(tool.close)
 
     def _close(self, evaluator: Evaluator) -> None:
         try:

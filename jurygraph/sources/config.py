@@ -298,11 +298,15 @@ def _with_absolute_paths(config: Config, folder: Path) -> Config:
                 params[name] = _absolute_path(folder, params[name])
             use = use.model_copy(update={"params": params})
         uses.append(use)
+    update: dict[str, Any] = {}
+    if config.workspaces is not None:
+        update["workspaces"] = str((folder / config.workspaces).resolve())
     annotation = config.annotation
     if annotation is not None:
         domain = _absolute_path(folder, annotation.domain)
         annotation = annotation.model_copy(update={"domain": domain})
-    return config.model_copy(update={"evaluators": tuple(uses), "annotation": annotation})
+    update |= {"evaluators": tuple(uses), "annotation": annotation}
+    return config.model_copy(update=update)
 
 
 def _with_confusions(config: Config, folder: Path) -> Config:

@@ -1,0 +1,170 @@
+"""What a judge looked up is recorded: a run goes on where it stopped, is replayed, verified and erased with it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.errors import BudgetExceeded, ModelOutageError, TraceMismatch
+from jurygraph.runs.store.ledger import Writer
+from jurygraph.runs.workflows.erasure import erase
+from tests.runs import investigations
+from tests.runs.investigations import CALLS, RESPONSES, Investigator, judge, random_script
+from tests.runs.sample_runs import verify_deeply, verify_run
+
+SEEDS = range(200)
+FEW_SEEDS = range(0, 200, 10)
+
+
+@pytest.fixture(autouse=True)
+def _forget_calls() -> Iterator[None]:
+    CALLS.clear()
+    yield
+
+
+def check_investigations(seeds: Iterable[int], folder: Path) -> None:
+    """Judge by random scripts; verify each run, and replay it without a model and without what is only recorded."""
+    for seed in seeds:
+        path = folder / f"run-{seed}"
+        recording = folder / f"{seed}.jsonl"
+        model = Investigator(random_script(seed), native=seed % 2 == 0)
+        traces = judge(model, path, calls={"record": str(recording)})
+        check_evidence(traces, path)
+        verify_run(path)
+        assert verify_deeply(path).recomputed == len(traces)
+        CALLS.clear()
+        replayed = judge(f"replay:{recording}", calls={"form": None})
+        assert [trace.digest for trace in replayed] == [trace.digest for trace in traces]
+        assert CALLS == []
+
+
+def check_evidence(traces: Sequence[jg.Trace], path: Path) -> None:
+    """Each quotation stands where it says, and a finding that quotes no response is no credit."""
+    texts = {response.id: response.text for response in RESPONSES}
+    with jg.Run.open(path) as run:
+        for trace in traces:
+            for verdict in trace.verdicts:
+                sources = {"response": texts[trace.response_id]}
+                for number, lookup in enumerate(verdict.lookups, start=1):
+                    record = run.ledger.require("lookup", lookup)
+                    sources[f"tool:{number}"] = run.ledger.texts_of(record)[1].decode()
+                for evidence in verdict.evidence:
+                    text = sources[evidence.source]
+                    assert evidence.verified
+                    assert text[evidence.start : evidence.end] == evidence.quote
+                by_id = {lookup.id: lookup for lookup in trace.lookups}
+                of_response = {"response"}
+                for number, lookup in enumerate(verdict.lookups, start=1):
+                    if by_id[lookup].tool in ("search", "read"):
+                        of_response.add(f"tool:{number}")
+                is_quoted = any(found.source in of_response for found in verdict.evidence)
+                assert is_quoted or verdict.score == 0.0 or not verdict.met
+
+
+def test_investigations_are_verified_and_replayed(tmp_path: Path) -> None:
+    check_investigations(FEW_SEEDS, tmp_path)
+
+
+@pytest.mark.exhaustive
+def test_two_hundred_investigations_are_verified_and_replayed(tmp_path: Path) -> None:
+    check_investigations(SEEDS, tmp_path)
+
+
+def test_a_run_that_stops_at_any_write_repeats_nothing_that_it_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = random_script(3)
+    append = Writer.append_durably
+    stop = 0
+    is_stopped = True
+    while is_stopped:
+        stop += 1
+        writes = 0
+
+        async def fail_at_stop(self: Writer, drafts: Any) -> None:
+            nonlocal writes
+            writes += 1
+            if writes == stop:
+                raise ModelOutageError("stopped here")
+            await append(self, drafts)
+
+        path = tmp_path / f"stopped-{stop}"
+        CALLS.clear()
+        monkeypatch.setattr(Writer, "append_durably", fail_at_stop)
+        is_stopped = False
+        try:
+            judge(Investigator(script), path)
+        except ModelOutageError:
+            is_stopped = True
+        monkeypatch.setattr(Writer, "append_durably", append)
+        recorded = recorded_ids(path)
+        resumed = Investigator(script)
+        judge(resumed, path)
+        assert recorded.isdisjoint(request.digest for request in resumed.sent)
+        with jg.Run.open(path) as run:
+            keys = list(run.ledger.keys("lookup"))
+            assert len(keys) == len(set(keys))
+            own = [run.ledger.require("lookup", key).content["lookup"] for key in keys]
+        made = [lookup for lookup in own if lookup["tool"] in ("price", "dice")]
+        # the call whose result could not be written is made again; no other
+        assert len(CALLS) <= len(made) + 1
+        verify_run(path)
+    assert stop > 8
+
+
+def recorded_ids(path: Path) -> set[str]:
+    """Return the calls that have a reply; one that is cut off is recorded without."""
+    with jg.Run.open(path) as run:
+        records = run.ledger.records("call")
+        return {record.key for record in records if len(run.ledger.texts_of(record)) == 2}
+
+
+def test_a_budget_ends_an_investigation_at_its_limit(tmp_path: Path) -> None:
+    model = Investigator(lambda request, step: [("price", {"item": f"number {step}"})])
+    with pytest.raises(BudgetExceeded):
+        judge(model, tmp_path / "run", max_calls=3)
+    assert len(model.sent) == 3
+
+
+def look_up_a_room(request: Any, step: int) -> Any:
+    if step == 0:
+        return [("price", {"item": "room"}), ("dice", {"sides": 6})]
+    return {"quotes": ["The room is 90 euros a night", "The room is 120 euros a night"]}
+
+
+def test_a_result_that_has_changed_is_found_with_the_quotation_that_it_carried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge(Investigator(look_up_a_room), tmp_path / "run")
+    assert verify_deeply(tmp_path / "run").recomputed == 2
+    monkeypatch.setitem(investigations.PRICES, "room", "The room is 130 euros a night.")
+    message = r"tool price gives another result now \(tool:1, .*no longer holds: 'The room is 120 euros"
+    with pytest.raises(TraceMismatch, match=message):
+        verify_deeply(tmp_path / "run")
+
+
+def test_another_version_of_a_tool_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge(Investigator(look_up_a_room), tmp_path / "run")
+    monkeypatch.setattr(investigations.price, "version", "2", raising=False)
+    with pytest.raises(TraceMismatch, match="tool 'price' of 'criteria' is of version .*, and now of version 2"):
+        verify_deeply(tmp_path / "run")
+
+
+def test_an_erased_response_takes_what_was_looked_up_for_it_along(tmp_path: Path) -> None:
+    judge(Investigator(look_up_a_room), tmp_path / "run")
+    with jg.Run.open(tmp_path / "run") as run:
+        lookups = run.find_trace("trip/a").verdicts[0].lookups
+    erase(tmp_path / "run", "response", "trip/a", "asked for")
+    content = (tmp_path / "run" / "run.sqlite").read_bytes()
+    with jg.Run.open(tmp_path / "run") as run:
+        for lookup in lookups:
+            assert run.ledger.texts_of(run.ledger.require("lookup", lookup)) == {}
+        other = run.find_trace("trip/b").verdicts[0].lookups
+        assert all(run.ledger.texts_of(run.ledger.require("lookup", name)) for name in other)
+    assert content.count(b"says Ann") == 0
+    verify_run(tmp_path / "run")
+    assert verify_deeply(tmp_path / "run").erased == 2  # of the whole group
