@@ -119,7 +119,7 @@ class TraceMismatch(JurygraphError):
 
 
 class ToolError(JurygraphError):
-    """A tool cannot do what was asked, as a file that is not there; the message is for the judge."""
+    """A tool cannot do what it was called for, as with a file that is not there; the message is for the judge."""
 
 
 class TimeLimitExceeded(JurygraphError):

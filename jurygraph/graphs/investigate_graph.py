@@ -3,7 +3,7 @@
 ask → look up → ask → … → conclude → ask. Each step is an ordinary call, whose request has the conversation so far, and
 each result is stored before it is shown, so that a run that was killed goes on where it stopped. An investigation
 concludes after `max_steps` requests, after results of `max_tokens`, and when a model only repeats itself; the request
-for the verdict lets it call no tool. What is asked, and how the answer counts, is as without tools.
+for the verdict lets it call no tool. The question, and how the answer counts, are as without tools.
 """
 
 import json
@@ -223,7 +223,7 @@ def _calls_in(request: Request, reply: Reply) -> Sequence[ToolCall]:
 
 
 def _after_reply(state: InvestigateState) -> Literal["look_up", "conclude", "end"]:
-    """Return what follows a reply: a reply without words and calls is asked for its verdict, too."""
+    """Return what follows a reply: after a reply without words and calls the verdict is requested, too."""
     answered = state["answered"]
     assert answered is not None
     if state["calls"]:
@@ -238,7 +238,8 @@ async def _look_up(state: InvestigateState, runtime: Runtime[_Investigating]) ->
     context = runtime.context
     request = state["request"]
     answered = state["answered"]
-    assert answered is not None and request.investigation is not None
+    assert answered is not None
+    assert request.investigation is not None
     results = list(state["results"])
     made = dict(state["made"])
     tokens_left = request.investigation.tokens_left
@@ -272,20 +273,20 @@ async def _look_up(state: InvestigateState, runtime: Runtime[_Investigating]) ->
 
 
 async def _make_call(
-    context: _Investigating, asked_by: str, index: int, call: ToolCall, made: Mapping[str, int]
+    context: _Investigating, caller: str, index: int, call: ToolCall, made: Mapping[str, int]
 ) -> StoredLookup:
     """Return what becomes of a call, as it is stored: a recorded one is not made again."""
     tool = context.toolbox.tools.get(call.name)
     version = "" if tool is None else tool.version
     arguments = call.function.arguments
-    key = digest_of([asked_by, index, call.name, version, arguments])
+    key = digest_of([caller, index, call.name, version, arguments])
 
     async def make() -> StoredLookup:
         start = monotonic()
         outcome = await _run_unless_made(context, index, call, made)
         lookup = Lookup(
             id=key,
-            call=asked_by,
+            call=caller,
             tool=call.name,
             version=version,
             deterministic=tool is None or tool.deterministic,
@@ -304,7 +305,7 @@ async def _run_unless_made(
 ) -> ToolOutcome:
     earlier = made.get(_words_of(call))
     if earlier is not None:
-        text = f"it was made before, as call {earlier}, and its result stands there"
+        text = f"it was made before, as call {earlier}, see its result there"
         return ToolOutcome("repeated", text, len(text))
     if index >= MAX_CALLS_AT_ONCE:
         text = f"at most {MAX_CALLS_AT_ONCE} tools are called at once; call it again by itself"

@@ -30,7 +30,7 @@ _MAX_REDACTED = 2 * MAX_RESULT  # a secret may begin before the cut
 
 
 class ToolOutcome(NamedTuple):
-    """What became of a call: the text that is shown, and the number of characters of the whole result."""
+    """An outcome of a call: the text that is shown, and the number of characters of the whole result."""
 
     outcome: LookupOutcome
     text: str

@@ -164,7 +164,7 @@ class Gateway:
         """Return the call of a tool that the sink or a recording has, else the one that `make` makes.
 
         It is kept in `sink` before it is returned. Equal concurrent ones are made once: a tool may give another result
-        each time, and all that is asked later rests on this one.
+        each time, and all later requests rest on this one.
         """
         identity = asyncio.get_running_loop(), key, id(sink)
         pending = self._pending_lookups.get(identity)

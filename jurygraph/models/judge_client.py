@@ -543,8 +543,8 @@ def _is_word_start(text: str, word: str) -> bool:
 
 
 class Investigated(NamedTuple):
-    """What an investigation ends with: the reply, the request for a verdict alone, with which to repair it, and the
-    results that the reply may quote."""
+    """The end of an investigation: the reply, the request for a verdict alone, with which to repair it, and the results
+    that the reply may quote."""
 
     request: Request
     answered: AnsweredCall

@@ -281,10 +281,10 @@ def error_kind(status: int, error: ServerError) -> str:
 
 
 class Investigation(FrozenModel):
-    """What a request lets the model look up before its verdict: `tools`, in as many further requests as `steps_left`.
+    """The `tools` that the model may call before its verdict, in as many further requests as `steps_left`.
 
-    With 0 it asks for the verdict. The tools are `native` if the endpoint takes them as such; else the messages describe
-    them. `tokens_left` bounds what further results may add, a token taken for four bytes.
+    With 0 it asks for the verdict. The tools are `native` if the endpoint takes them as such; else the messages
+    describe them. `tokens_left` bounds what further results may add, a token taken for four bytes.
     """
 
     tools: tuple[ToolSpec, ...]
@@ -348,7 +348,7 @@ class Request(FrozenModel):
         return digest_of(self.to_identity())
 
     def to_chat(self) -> dict[str, Any]:
-        """Return the messages, the tools, and the schema if the endpoint enforces it, as in OpenAI's chat completions."""
+        """Return the messages, the tools, and a schema that the endpoint enforces, as in OpenAI's chat completions."""
         chat: dict[str, Any] = {"messages": [_plain_message(message) for message in self.messages]}
         if self.investigation is not None:
             chat |= self.investigation.to_chat()
@@ -633,7 +633,7 @@ class CachedReply(NamedTuple):
 class CallLog:
     """The calls made for one verdict or one piece of material, until its answer is final: then the log `is_closed`.
 
-    `lookups` are the ids of calls of tools, by the call that asked for them.
+    `lookups` are the ids of calls of tools, by the call that led to them.
 
     `uses` are its requests, each once, in the order in which they were made, but a repair after what it repairs.
     `accepted` are the calls with valid replies, by the first call of each: the call itself, or its repair. `waiting`

@@ -15,7 +15,7 @@ from jurygraph.schema import Call, CallUse, Lookup, Material, RecordedVerdict, S
 
 
 class RecordedLookup(NamedTuple):
-    """A call of a tool behind a verdict, with its number: `tool:3` is the third. Instead of an erased text is that word."""
+    """A call of a tool behind a verdict, with its number: `tool:3` is the third. An erased text is `erased`."""
 
     number: int
     lookup: Lookup
@@ -26,8 +26,8 @@ class RecordedLookup(NamedTuple):
 class RecordedCall(NamedTuple):
     """A call behind a verdict, with its purpose. Instead of a text that is not there, there is the reason.
 
-    A call of an investigation has the first `repeated` of its messages from the call before, and `lookups` are the calls
-    of tools that its reply asks for.
+    A call of an investigation has the first `repeated` of its messages from the call before, and `lookups` are the
+    calls of tools that its reply asks for.
     """
 
     purpose: str
@@ -87,7 +87,7 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
 def _read_lookups(
     run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict], last: int | None
 ) -> dict[str, list[RecordedLookup]]:
-    """Return the calls of tools behind verdicts and their material, by the call that asked for each."""
+    """Return the calls of tools behind verdicts and their material, by the call that led to each."""
     by_id = {lookup.id: lookup for lookup in trace.lookups}
     lookups: dict[str, RecordedLookup] = {}
     users: list[RecordedVerdict | Material] = [*verdicts, *trace.material]

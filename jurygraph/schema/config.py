@@ -498,12 +498,12 @@ class CallsConfig(FrozenModel):
     """Settings of the calls to a model: parameters, limits and prices; times are in seconds.
 
     `parameters` go to the provider unchanged (temperature is 0 unless given). `form` sets how replies are held to their
-    schema where the endpoint differs from the usual, and `tools` how it is given those of a judge. `timeout` applies to each of at most `attempts`, `deadline` to
-    everything that a group of responses needs. `context` is the number of tokens that a gguf model reads and writes for
-    one request. `key` names the environment variable with the key of an OpenAI-compatible server. `cache` keeps replies
-    for other runs; `record` is a file for `replay:`. `reply` says what counts: the whole reply (`strict`), or also the
-    only JSON object among words. With `system: joined` the system text begins the first user message, for a model
-    without that role.
+    schema where the endpoint differs from the usual, and `tools` how it is given those of a judge. `timeout` applies to
+    each of at most `attempts`, `deadline` to everything that a group of responses needs. `context` is the number of
+    tokens that a gguf model reads and writes for one request. `key` names the environment variable with the key of
+    an OpenAI-compatible server. `cache` keeps replies for other runs; `record` is a file for `replay:`. `reply`
+    says what counts: the whole reply (`strict`), or also the only JSON object among words. With `system: joined`
+    the system text begins the first user message, for a model without that role.
     """
 
     parameters: dict[str, JsonValue] = Field(default_factory=dict)

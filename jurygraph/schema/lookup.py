@@ -13,8 +13,8 @@ LookupOutcome = Literal[
 ]
 """What became of a call of a tool: its result, whole or `cut` at its limit, or why there is none.
 
-A call that was made before in the same conversation is `repeated`, and not made again. There is none for a tool that
-was asked for and is not there (`unknown-tool`), arguments that are not those of its schema
+A call that was made before in the same conversation is `repeated`, and not made again. There is none for a tool
+that is not there (`unknown-tool`), arguments that are not those of its schema
 (`invalid-arguments`), a call that the tool `refused` with a message, one that raised an exception (`error`), and one
 that ran past its `time-limit`.
 """
@@ -36,8 +36,8 @@ class ToolSpec(FrozenModel):
 class Lookup(FrozenModel):
     """A call of a tool, made for a verdict or material. Its arguments and its result are texts beside it.
 
-    `id` is the digest of the request whose reply asked for it, its index among the calls of that reply, and the tool.
-    `call` is the model call that asked. `result` is the SHA-256 of the result's text, `length` its characters; a result
+    `id` is the digest of the request whose reply led to it, its index among the calls of that reply, and the tool.
+    `call` is that call of the model. `result` is the SHA-256 of the result's text, `length` its characters; a result
     that is `cut` has those of the part that was shown. `duration` is in seconds, and in no digest.
     """
 

@@ -499,8 +499,8 @@ class Response(FrozenModel):
     The text of messages is their rendering, of the version in `rendering`; `turns` says whose its characters are.
     An `id` that is left out comes from the task and the position in its group; files name theirs.
     `labels` and `metadata` are facts about the response. They and the agent's name are not shown to evaluators: put
-    everything that evaluators judge into `text`, `messages` or `data`. `workspace` is the folder or archive of the files
-    that belong to it, below the config's `workspaces`; judges read them by tools.
+    everything that evaluators judge into `text`, `messages` or `data`. `workspace` is the folder or archive of its
+    files, below the config's `workspaces`; judges read them by tools.
     """
 
     model_config = ConfigDict(json_schema_extra=_allow_messages)
@@ -599,7 +599,7 @@ class Response(FrozenModel):
 
     @cached_property
     def content_digest(self) -> str:
-        """Digest of what is judged, text or messages, data and workspace: equal for equal answers of different agents."""
+        """Digest of what is judged, text or messages, data and workspace: equal for equal answers of two agents."""
         words: Any = self.text
         if self.messages is not None and not is_one_reply(self.messages):
             messages = [message.model_dump(mode="json") for message in self.messages]

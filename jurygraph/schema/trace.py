@@ -157,8 +157,8 @@ class Trace(FrozenModel):
     """The reward of one response, and everything that led to it. `purpose` is set if it is not for training.
 
     `group` is the digest of the ids and contents of the group's responses. `digest` covers all fields except
-    `previous`, which chains the records of a run, the latencies of calls and the durations of steps and lookups. A trace with a
-    digest that does not match its content is refused with `TraceMismatch`.
+    `previous`, which chains the records of a run, the latencies of calls and the durations of steps and lookups. A
+    trace with a digest that does not match its content is refused with `TraceMismatch`.
     """
 
     task_id: str

@@ -350,7 +350,7 @@ def _survey_of(jury: Jury, task: Task, judges: Collection[str]) -> Survey:
 
 
 class _AttackedTool(Tool):
-    """A tool of a judge that returns an attack, where its judge has a response that stands for one."""
+    """A tool of a judge that returns an attack, where its judge has a response in the place of one."""
 
     def __init__(self, tool: Tool, texts: Mapping[str, str]) -> None:
         vars(self).update(vars(tool))

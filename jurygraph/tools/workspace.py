@@ -321,7 +321,7 @@ def _read_file_in(folder: int, name: str) -> FileContent:
 def _open_file(folder: int, name: str) -> IO[bytes]:
     """Open a plain file. Raises ToolError for any other."""
     status = _status_in(folder, name)
-    # To open a device can have effects, so that its kind is asked before, and for certain after.
+    # To open a device can have effects, so that its kind is checked before, and for certain after.
     if status is None or not _is_plain(status):
         raise ToolError(_NO_FILE)
     try:

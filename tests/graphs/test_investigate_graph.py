@@ -152,7 +152,8 @@ def test_no_tool_sees_what_its_judge_does_not_see() -> None:
     assert [len(responses) for _, responses in shown] == [1, 1]
     for view, texts in shown:
         content = view + json.dumps([response.model_dump(mode="json") for response in texts])
-        assert canary not in content and "7.25" not in content
+        assert canary not in content
+        assert "7.25" not in content
 
 
 def test_a_long_response_is_outlined_where_a_tool_reads_the_rest() -> None:

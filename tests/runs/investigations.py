@@ -1,4 +1,4 @@
-"""Investigations by a scripted model: what each step does follows from the conversation alone, so that it can resume."""
+"""Investigations by a scripted model: each step follows from the conversation alone, so that a run can resume."""
 
 import json
 import random

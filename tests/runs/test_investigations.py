@@ -1,6 +1,6 @@
 """What a judge looked up is recorded: a run goes on where it stopped, is replayed, verified and erased with it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,8 @@ FEW_SEEDS = range(0, 200, 10)
 
 
 @pytest.fixture(autouse=True)
-def _forget_calls() -> Iterator[None]:
+def _forget_calls() -> None:
     CALLS.clear()
-    yield
 
 
 def check_investigations(seeds: Iterable[int], folder: Path) -> None:
@@ -83,10 +82,10 @@ def test_a_run_that_stops_at_any_write_repeats_nothing_that_it_recorded(
         stop += 1
         writes = 0
 
-        async def fail_at_stop(self: Writer, drafts: Any) -> None:
+        async def fail_at_stop(self: Writer, drafts: Any, at: int = stop) -> None:
             nonlocal writes
             writes += 1
-            if writes == stop:
+            if writes == at:
                 raise ModelOutageError("stopped here")
             await append(self, drafts)
 
@@ -140,7 +139,9 @@ def test_a_result_that_has_changed_is_found_with_the_quotation_that_it_carried(
     judge(Investigator(look_up_a_room), tmp_path / "run")
     assert verify_deeply(tmp_path / "run").recomputed == 2
     monkeypatch.setitem(investigations.PRICES, "room", "The room is 130 euros a night.")
-    message = r"tool price gives another result now \(tool:1, .*no longer holds: 'The room is 120 euros"
+    message = (
+        r"tool price gives another result now \(tool:1, .*no longer holds: 'The room is 120 euros"
+    )
     with pytest.raises(TraceMismatch, match=message):
         verify_deeply(tmp_path / "run")
 
@@ -150,7 +151,9 @@ def test_another_version_of_a_tool_is_found(
 ) -> None:
     judge(Investigator(look_up_a_room), tmp_path / "run")
     monkeypatch.setattr(investigations.price, "version", "2", raising=False)
-    with pytest.raises(TraceMismatch, match="tool 'price' of 'criteria' is of version .*, and now of version 2"):
+    with pytest.raises(
+        TraceMismatch, match=r"tool 'price' of 'criteria' is of version .*, now of version 2"
+    ):
         verify_deeply(tmp_path / "run")
 
 

@@ -334,7 +334,7 @@ class _Verifier:
                     problem = (
                         f"tool {spec.name!r} of {owner!r} is of version {spec.version} in the run"
                     )
-                    raise TraceMismatch(f"{self._run.ledger.path}: {problem}, and now {version}")
+                    raise TraceMismatch(f"{self._run.ledger.path}: {problem}, now {version}")
 
     def _refuse_changed_results(self, trace: Trace) -> None:
         """Raise `TraceMismatch` for a tool that has another result now, with the quotations that no longer hold."""

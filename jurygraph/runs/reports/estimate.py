@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 ASSUMPTIONS = (
     "estimates: a token is taken for 5, 4 or 1 bytes, a reply for 40, 150 or all tokens that it may have; "
-    "worst: every reply is repaired once, and each judge looks things up as often as it may; not included: retries of failed requests, and requests that depend on a "
-    "reply not known yet"
+    "worst: every reply is repaired once, and each judge looks things up as often as it may; not included: retries of "
+    "failed requests, and requests that depend on a reply not known yet"
 )
 
 _USUAL_LOOKUPS = 2
@@ -155,7 +155,7 @@ def _loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, int], ...
         return low, expected, worst
     steps = request.investigation.steps_left
     usual_steps = min(_USUAL_LOOKUPS, steps)
-    # each step reads again all that was asked and found before it
+    # each step reads again all questions and results before it
     found = request.investigation.tokens_left * 4 + steps * (max_reply + 2 * TEMPLATE_TOKENS)
     usual_found = usual_steps * _USUAL_RESULT
     expected = (

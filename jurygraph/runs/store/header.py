@@ -197,7 +197,7 @@ def _describe_file(file: FileDigest | None) -> str:
 
 
 def _versions(header: Header, role: str, field: str = "version") -> dict[str, str]:
-    """Return a field of each evaluator, deriver, tool or combiner, without empty ones; the latter have a version alone."""
+    """Return a field of each evaluator, or of others the version, without empty ones."""
     entries: dict[str, Any] = getattr(header, f"{role}s")
     values = {name: getattr(entry, field, entry) for name, entry in entries.items()}
     return {name: value for name, value in values.items() if value}

@@ -72,7 +72,7 @@ def attack_response(attack: Attack, task: Task) -> Response | None:
     if attack.suite == "context":
         return Response(id=attack.id, text=_WORTHLESS)
     if attack.suite == "lookup":
-        # with a number, since a judge that is asked the same has one investigation for all of them
+        # with a number, since equal requests have one investigation for all of them
         number = int(digest_of(attack.id)[:8], 16)
         return Response(id=attack.id, text=f"{_WORTHLESS} ({number})")
     if attack.suite != "tool-result":
