@@ -93,6 +93,8 @@ class TextDocument:
         lines = self.number_of_lines
         if from_line > lines:
             raise ToolError(f"the last line is {lines}; read from a line before")
+        if to_line is not None and to_line < from_line:
+            raise ToolError("to_line is before from_line; exchange them")
         last = min(to_line or lines, from_line + MAX_LINES - 1, lines)
         spans: list[LineSpan] = []
         following = f"from_line={last + 1}" if last < lines else ""

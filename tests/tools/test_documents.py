@@ -64,6 +64,8 @@ def test_matches_are_counted_and_searched_on() -> None:
     for line, character in [(91, 0), (1, 9999)]:
         with pytest.raises(ToolError):
             document.read(line, from_character=character)
+    with pytest.raises(ToolError, match="exchange"):
+        document.read(5, 4)
 
 
 def test_in_a_long_line_each_match_is_shown_with_its_offset() -> None:
