@@ -33,7 +33,7 @@ from jurygraph.concurrency import LoopThread, gather_in_order
 from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed
-from jurygraph.errors import ConfigError, InputError, TimeLimitExceeded
+from jurygraph.errors import InputError, TimeLimitExceeded
 from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.events import Listener, RewardGiven
 from jurygraph.graphs.groups import (
@@ -60,8 +60,6 @@ from jurygraph.models.gateway import NO_GATEWAYS, Gateway, Gateways
 from jurygraph.safety.redaction import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import (
     Config,
-    DeriverUse,
-    EvaluatorUse,
     Plan,
     Response,
     Task,
@@ -73,7 +71,7 @@ from jurygraph.schema.task import ProfilesLine
 from jurygraph.schema.trace import permitted_purpose
 from jurygraph.sources import parse_config, read_config
 from jurygraph.sources.user_modules import FolderModules, current_modules, importing_from
-from jurygraph.tools.tool import ToolSet
+from jurygraph.tools.registry import load_toolsets
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableLambda
@@ -156,8 +154,8 @@ class Jury(Displayed):
         with importing_from(modules):
             self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
             check_judges(config, self.evaluators)
-            evaluator_tools = _load_toolsets("evaluators", config.evaluators, self.evaluators)
-            deriver_tools = _load_toolsets("derivers", config.derivers, self.derivers)
+            evaluator_tools = load_toolsets("evaluators", config.evaluators, self.evaluators)
+            deriver_tools = load_toolsets("derivers", config.derivers, self.derivers)
             check_recipe(config, records)
             self.gateways = _choose_gateways(gateway, config, max_cost, max_calls)
         self.gateway = self.gateways.get(None)
@@ -894,31 +892,6 @@ def _load_code(
 ) -> tuple[dict[str, Evaluator], dict[str, Deriver]]:
     with importing_from(modules):
         return load_evaluators(config), load_derivers(config)
-
-
-def _load_toolsets(
-    key: str, uses: Iterable[EvaluatorUse | DeriverUse], owners: Mapping[str, Evaluator | Deriver]
-) -> dict[str, ToolSet]:
-    """Return the tools of those that have any, by name. Raises ConfigError with the key of a faulty one."""
-    toolsets: dict[str, ToolSet] = {}
-    for index, use in enumerate(uses):
-        if not use.tools:
-            continue
-        owner = owners[use.known_as]
-        if not owner.uses_model:
-            raise ConfigError(
-                f"{key}[{index}].tools: {use.known_as!r} asks no model; leave them out"
-            )
-        from jurygraph.tools.registry import load_tools  # few juries need it
-
-        try:
-            tools = load_tools(use.tools)
-        except ConfigError as error:
-            raise ConfigError(f"{key}[{index}].{error}") from error.__cause__
-        toolsets[owner.name] = ToolSet(
-            {tool.name: tool for tool in tools}, use.max_steps, use.max_tokens
-        )
-    return toolsets
 
 
 def _choose_config(config: Any, settings: Mapping[str, Any]) -> Config:

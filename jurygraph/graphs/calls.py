@@ -1,13 +1,8 @@
-"""Calls of user code: those that a branch of the score graph makes for one group, and what becomes of their results.
-
-User code runs in a fresh context: it inherits neither the package's clients nor its keys, and is not traced to
-LangSmith unless the config enables that. (A thread that user code starts has a context of its own.)
-"""
+"""The calls that a branch of the score graph makes for one group, and what becomes of their results."""
 
 import asyncio
-import inspect
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -21,9 +16,8 @@ from jurygraph.agents.roles import (
     EvaluatorInput,
     UndeclaredClient,
 )
-from jurygraph.concurrency import is_interrupt
 from jurygraph.errors import RUN_ENDING
-from jurygraph.graphs.answers import ReadVerdicts, catch_errors, validate_answer, validate_material
+from jurygraph.graphs.answers import ReadVerdicts, validate_answer, validate_material
 from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.routing import (
     DerivationTask,
@@ -33,10 +27,10 @@ from jurygraph.graphs.routing import (
 from jurygraph.graphs.time_limits import (
     CallLimits,
     CallResult,
-    clients_of,
     fresh_context,
     time_limit,
 )
+from jurygraph.graphs.user_calls import Calls, take_all
 from jurygraph.models.request import DERIVE, CallLog
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (
@@ -57,109 +51,6 @@ if TYPE_CHECKING:
 ReadAnswer = Callable[[Redactor], list[RecordedVerdict]]
 """Returns the verdicts of an answer that has arrived."""
 NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message=Evaluator.without_model)
-
-
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """Calls of a function of user code, one with each input, in one context: those of an evaluator in one group, or of
-    a deriver for one response.
-
-    Coroutines run concurrently, each in an asyncio task of its own. Plain functions run one after another in a thread,
-    or with `runs_inline` in the event loop's own. A function that `is_batched` has one input, of several parts, and
-    returns a sequence of answers to them. If it `is_reported`, an input gets its answer to `report`; the function does
-    that for the parts of a batch.
-    """
-
-    function: Callable[[Any], Any]
-    inputs: Sequence[Any]
-    limits: CallLimits
-    runs_inline: bool = False
-    is_batched: bool = False
-    is_reported: bool = False
-
-    @property
-    def _starts_in_loop(self) -> bool:
-        return self.runs_inline or inspect.iscoroutinefunction(self.function)
-
-    def start(self) -> list[CallResult]:
-        """Start the calls in the current context; return the answer of each, or its asyncio task and true.
-
-        Those in a thread are one task, which returns all their answers. An exception takes the place of its answer, and
-        so does `CallLimits.excess` for a call that runs past its limit.
-        """
-        if not self._starts_in_loop:
-            return [(asyncio.create_task(self._call_in_thread()), True)]
-        if (refusal := self.limits.threads.refusal(self.limits.owner)) is not None:
-            return [(refusal, False)] * len(self.inputs)
-        return self._create_tasks([self._start_call(call_input) for call_input in self.inputs])
-
-    def read(self, results: Sequence[Any]) -> Sequence[Any]:
-        """Return all answers, from the results of what `start` returned; raise an error of the thread itself."""
-        if not self._starts_in_loop:
-            (results,) = results
-            if isinstance(results, BaseException):
-                raise results
-        return _split_batch(results[0], len(self.inputs[0])) if self.is_batched else results
-
-    async def _call_in_thread(self) -> list[Any]:
-        started = await self.limits.call_in_thread(self._start_call, self.inputs, _close_logs)
-        return await _await_all(self._create_tasks(started))
-
-    def _start_call(self, call_input: Any) -> CallResult:
-        """Return the function's result or exception, and whether the result still has to be awaited."""
-
-        def start() -> CallResult:
-            result = self.function(call_input)
-            return result, inspect.isawaitable(result)
-
-        started = catch_errors(
-            start
-        )  # user code ends here: even its SystemExit is a failed verdict
-        result, is_awaitable = (started, False) if isinstance(started, BaseException) else started
-        if not is_awaitable:
-            _close_logs(call_input)
-        return result, is_awaitable
-
-    def _create_tasks(self, started: Sequence[CallResult]) -> list[CallResult]:
-        """Return the results, with an asyncio task for each that has to be awaited."""
-        return [
-            (self._create_task(call_input, result), True)
-            if is_awaitable
-            else (self._report(call_input, result), False)
-            for call_input, (result, is_awaitable) in zip(self.inputs, started, strict=True)
-        ]
-
-    def _create_task(self, call_input: Any, result: Awaitable[Any]) -> "asyncio.Task[Any]":
-        task = asyncio.create_task(self._finish_call(call_input, result))
-        if inspect.iscoroutine(
-            result
-        ):  # Python warns of one that nobody awaits: the task may be cancelled at once
-            task.add_done_callback(lambda _: _close_unstarted(result))
-        return task
-
-    async def _finish_call(self, call_input: Any, result: Awaitable[Any]) -> Any:
-        answering = _await_result(result)
-        try:
-            answer = await (
-                answering
-                if self.limits.seconds is None
-                else self.limits.await_result(answering, call_input)
-            )
-        finally:
-            _close_unstarted(answering)
-            _close_logs(call_input)
-        return self._report(call_input, answer)
-
-    def _report(self, call_input: Any, result: Any) -> Any:
-        """Return the result of a call, after it was reported."""
-        if self.is_reported and not isinstance(result, RUN_ENDING):
-            call_input.report(result)
-        return result
-
-
-def _close_unstarted(answer: Coroutine[Any, Any, Any]) -> None:
-    if inspect.getcoroutinestate(answer) == inspect.CORO_CREATED:
-        answer.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,18 +95,7 @@ class StartedCalls:
 
     def take_answers(self) -> list[list[Any]]:
         """Return the results, with that of each asyncio task, which is done, or its exception in its place."""
-        return list(map(_take_all, self.results))
-
-
-def _take_all(created: Sequence[CallResult]) -> list[Any]:
-    return [catch_errors(result.result) if is_task else result for result, is_task in created]
-
-
-async def _await_all(created: Sequence[CallResult]) -> list[Any]:
-    """Return what was created with the result, or the exception, of each asyncio task in its place."""
-    tasks = [result for result, is_task in created if is_task]
-    await asyncio.gather(*tasks, return_exceptions=True)
-    return _take_all(created)
+        return list(map(take_all, self.results))
 
 
 def evaluator_calls(
@@ -406,33 +286,3 @@ def _calls_of(
 
 def _limits(component: Evaluator | Deriver, context: RunContext) -> CallLimits:
     return CallLimits(component.name, time_limit(component, context.config.calls), context.threads)
-
-
-def _split_batch(answers: Any, count: int) -> list[Any]:
-    """Return the answer of a batch evaluator for each of its inputs; its exception takes the place of every answer."""
-    if isinstance(answers, Sequence):  # iterating a sequence can run user code too
-        answers = catch_errors(partial(list, answers))
-    if isinstance(answers, BaseException):
-        return [answers] * count
-    if not isinstance(answers, list) or len(answers) != count:
-        error = ValueError(f"expected {count} answers from `answer_all`, one for each input")
-        return [error] * count
-    return answers
-
-
-def _close_logs(inputs: Any) -> None:
-    """List no later calls with an input, or a batch of them: its answer is final."""
-    for client in clients_of(inputs):
-        client.close_logs()
-
-
-async def _await_result(result: Awaitable[Any]) -> Any:
-    """Return the result or the exception; a stray cancellation is that of its asyncio task."""
-    try:
-        return await result
-    except (GeneratorExit, asyncio.CancelledError):
-        raise
-    except BaseException as error:
-        if is_interrupt(error):
-            raise
-        return error

@@ -20,7 +20,6 @@ from langgraph.runtime import Runtime
 from pydantic import JsonValue
 
 from jurygraph.graphs.lookups import Toolbox, ToolOutcome
-from jurygraph.messages import shorten
 from jurygraph.models.judge_client import Investigated, JudgeClient, with_instructions
 from jurygraph.models.request import (
     AnsweredCall,
@@ -44,7 +43,6 @@ MAX_TOKENS = 16_000
 MAX_CALLS_AT_ONCE = 8
 _BYTES_PER_TOKEN = 4  # as the gateway estimates
 _LOOK_UP = "look_up"  # the key of calls where the prompt describes the tools
-_MAX_SHOWN_CALL = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +250,7 @@ async def _look_up(state: InvestigateState, runtime: Runtime[_Investigating]) ->
         made.setdefault(_words_of(call), len(results))
         outcomes.add(stored.lookup.outcome)
         tokens_left -= len(stored.result.encode()) // _BYTES_PER_TOKEN
-        rendered = _render_result(context.client, len(results), call, stored)
+        rendered = _render_result(context.client, len(results), stored)
         marks.update(dict.fromkeys(rendered.marks))
         shown.append(rendered.messages[0].content.strip())
     limits = {
@@ -287,7 +285,7 @@ async def _make_call(
         lookup = Lookup(
             id=key,
             call=caller,
-            tool=call.name,
+            tool="" if tool is None else call.name,
             version=version,
             deterministic=tool is None or tool.deterministic,
             outcome=outcome.outcome,
@@ -295,7 +293,8 @@ async def _make_call(
             length=outcome.length,
             duration=monotonic() - start,
         )
-        return StoredLookup(lookup, context.client.redactor.redact_text(arguments), outcome.text)
+        words = arguments if tool is not None else _words_of(call)
+        return StoredLookup(lookup, context.client.redactor.redact_text(words), outcome.text)
 
     return await context.client.look_up(key, make)
 
@@ -326,9 +325,7 @@ def _to_result(
     return ToolResult(number, text, context.toolbox.response_of(call))
 
 
-def _render_result(
-    client: JudgeClient, number: int, call: ToolCall, stored: StoredLookup
-) -> RenderedPrompt:
+def _render_result(client: JudgeClient, number: int, stored: StoredLookup) -> RenderedPrompt:
     note = ""
     if stored.lookup.outcome == "cut":
         length = f"{len(stored.result):,} of {stored.lookup.length:,} characters"
@@ -336,7 +333,7 @@ def _render_result(
     return client.render(
         load_prompt("result"),
         number=number,
-        call=shorten(_words_of(call), _MAX_SHOWN_CALL),
+        tool=stored.lookup.tool,
         outcome=stored.lookup.outcome,
         note=note,
         result=stored.result,

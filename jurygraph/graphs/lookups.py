@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jurygraph.errors import RUN_ENDING, InputError, TimeLimitExceeded
-from jurygraph.graphs.calls import Calls
 from jurygraph.graphs.time_limits import CallLimits, CallThreads, fresh_context
+from jurygraph.graphs.user_calls import Calls
 from jurygraph.messages import Problem, did_you_mean, validate
 from jurygraph.models.request import Fault
 from jurygraph.safety.redaction import Redactor

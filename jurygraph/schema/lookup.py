@@ -37,8 +37,9 @@ class Lookup(FrozenModel):
     """A call of a tool, made for a verdict or material. Its arguments and its result are texts beside it.
 
     `id` is the digest of the request whose reply led to it, its index among the calls of that reply, and the tool.
-    `call` is that call of the model. `result` is the SHA-256 of the result's text, `length` its characters; a result
-    that is `cut` has those of the part that was shown. `duration` is in seconds, and in no digest.
+    `call` is that call of the model. A `tool` that is not there has no name. `result` is the SHA-256 of the result's
+    text, as it was shown, and `length` the number of its characters before it was cut. `duration` is in seconds, and in
+    no digest.
     """
 
     id: Id

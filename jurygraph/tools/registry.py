@@ -8,11 +8,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from jurygraph.agents.functions import is_runnable
 from jurygraph.agents.registry import add_settings_to_version, find_code, make_instance
+from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.errors import ConfigError
-from jurygraph.schema import ToolUse, digest_of
+from jurygraph.schema import DeriverUse, EvaluatorUse, ToolUse, digest_of
 from jurygraph.schema.lookup import ToolName
 from jurygraph.tools.custom import FunctionTool, RunnableTool, is_langchain_tool
-from jurygraph.tools.tool import Tool
+from jurygraph.tools.tool import Tool, ToolSet
 
 BUILTIN_TOOLS: Mapping[str, str] = {
     "search": "jurygraph.tools.reading:Search",
@@ -25,6 +26,29 @@ BUILTIN_TOOLS: Mapping[str, str] = {
     "run_check": "jurygraph.tools.checks:RunCheck",
 }
 _NAME: TypeAdapter[str] = TypeAdapter(ToolName)
+
+
+def load_toolsets(
+    key: str, uses: Iterable[EvaluatorUse | DeriverUse], owners: Mapping[str, Evaluator | Deriver]
+) -> dict[str, ToolSet]:
+    """Return the tools of those that have any, by name. Raises ConfigError with the key of a faulty one."""
+    toolsets: dict[str, ToolSet] = {}
+    for index, use in enumerate(uses):
+        if not use.tools:
+            continue
+        owner = owners[use.known_as]
+        if not owner.uses_model:
+            raise ConfigError(
+                f"{key}[{index}].tools: {use.known_as!r} asks no model; leave them out"
+            )
+        try:
+            tools = load_tools(use.tools)
+        except ConfigError as error:
+            raise ConfigError(f"{key}[{index}].{error}") from error.__cause__
+        toolsets[owner.name] = ToolSet(
+            {tool.name: tool for tool in tools}, use.max_steps, use.max_tokens
+        )
+    return toolsets
 
 
 def load_tools(uses: Iterable[ToolUse]) -> tuple[Tool, ...]:

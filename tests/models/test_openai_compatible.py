@@ -294,7 +294,7 @@ def test_the_user_agent_is_jurygraph() -> None:
     )
     assert tuple(backend.secrets) == (KEY,)
     assert backend.capabilities == Capabilities("instructed", True, tools=True)
-    assert OpenAICompatible(CLOSED, "tiny").capabilities == Capabilities("native", True)
+    assert OpenAICompatible(CLOSED, "tiny").capabilities == Capabilities("native", True, tools=True)
     assert tuple(OpenAICompatible(CLOSED, "tiny").secrets) == ()
     assert KEY not in repr(backend)
 

@@ -146,6 +146,19 @@ FILLED: dict[str, dict[str, Any]] = {
         ),
     },
     "conversation": {"messages": "[0] user:\nHello"},
+    "investigate": {
+        "tools": [{"name": "read", "description": "Read.", "schema": "{}"}],
+        "rounds": 7,
+        "native": False,
+    },
+    "result": {
+        "number": 1,
+        "tool": "read",
+        "outcome": "ok",
+        "note": "It is cut.",
+        "result": "Dear Ann",
+    },
+    "conclude": {},
     "example": {"reviewer": "reviewer 1", "text": "Dear Ben", "score": "4", "reason": "it is warm"},
     "protocol": {**SHOWN, "people": PEOPLE, "question": "Is it kind?"},
     "direct": {**SHOWN, "people": PEOPLE},
@@ -182,8 +195,8 @@ every_manner = pytest.mark.parametrize(
     "manner", MANNERS, ids=lambda manner: f"{manner.fence}-{manner.reminder}"
 )
 
-PARTS = ("conversation", "example")
-"""Parts of other prompts, which get texts that are inside a fence already."""
+PARTS = ("conversation", "example", "investigate", "result", "conclude")
+"""Parts of other prompts, which get texts that are inside a fence already, and the steps of an investigation."""
 POLICY = "policy"
 """The system prompt of a policy, which no judge gets."""
 every_prompt = pytest.mark.parametrize("name", SHIPPED)

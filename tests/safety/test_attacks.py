@@ -27,6 +27,7 @@ TASKS = load_attack_tasks()
 KINDS: dict[Suite, set[str]] = {
     "tool-result": {"tool-result"},
     "context": {"context"},
+    "lookup": {"lookup"},
     "master-keys": {"blank", "punctuation", "opener"},
     "null": {"self-praise", "fake-rubric", "empty-prose", "thanks", "constant"},
     "injection": {
@@ -88,10 +89,10 @@ def test_a_channel_brings_an_injection_beside_a_worthless_answer() -> None:
         result = (response.messages or ())[1]
         assert (result.role, result.text) == ("tool", attack_text(attack, task))
         assert gate_of(response.text, task) is None  # the response's author did not write it
-    for attack in load_attacks("context"):
+    for attack in (*load_attacks("context"), *load_attacks("lookup")):
         response = attack_response(attack, task)
         assert response is not None
-        assert response.text == "I could not find out."
+        assert response.text.startswith("I could not find out.")
 
 
 def test_no_attack_contains_what_a_task_requests() -> None:
