@@ -33,6 +33,7 @@ SHIPPED = sorted(
 
 VERSIONS = {
     "checklist": ("1", "0f8a7e8b09e6a25b5ad6ed765eefc0b57a45e69defbdfc001fff2e5fde3de343"),
+    "conclude": ("1", "e49edb94f41f1931d6204abff75a62a3d05e676157b67cb4fe042fd349e9ff55"),
     "comparison": ("1", "1cb45c010db7220b31d182a17c05be9899a5440780730770cee309e6b90c08db"),
     "contrast-check": ("1", "143d414f052acfd5cab8236f6e5ae8bcf37acd7cee0ba512368a8f623ea6ec1c"),
     "contrast": ("2", "6a48992fb914ed04b54b12d5b4dbafeb8e6c4079ae643e9bda4ac27be2725af4"),
@@ -47,6 +48,7 @@ VERSIONS = {
     "extract": ("1", "9a54dc3697bea8e40230f33f7ac33410d67083ab501673ee0219e5f1a50378e5"),
     "graph-edges": ("2", "c706ae3f6ecc46de3e4e1b1ab7b87920012e5d35aea0d62d21d0aec6ec1eca12"),
     "graph-roles": ("2", "4dd9bb05f2d5ad79ebeca70b42d8cd7208a60a527d39d76d44599fe578e5861f"),
+    "investigate": ("1", "d57722f3436bf79d564a98c17c9533bf25374cccc3c91a9feb184e6400e521e8"),
     "items": ("2", "68a632789524789a942271bd3b36bb153b4f639bbb832f7a44d7fff1b5169675"),
     "judge": ("1", "d1e6df29f5235d01ca549bbb4516983f9a707e7b90d9ec927b25bc6f979b559a"),
     "listing": ("1", "6264dc800249ce5568a6623298c676645d5566dab1f90e22bdd8e44e0096b89f"),
@@ -56,6 +58,7 @@ VERSIONS = {
     "presentation": ("2", "53080c9f53cbdac811efc571ede7bee94f1f99e3851c02973307aabea1c2a655"),
     "profile": ("2", "82bd6d1c86ad2a070a6c9c9f27cdfc0bbc913791183b6837c7e04ef92bac7696"),
     "protocol": ("1", "41f29be04391a8e6e2519436dd85f55aedb41c69601af887c705bb0cff20f63e"),
+    "result": ("1", "f6195ec5c172d33f63090a1a1b6ff83def8a9f32cfe59964a48e831108766e98"),
     "reviewer": ("2", "7d694c258fc7e577326375bfb28ddf77529f919f8ee7d46e60990fe9bed38ab4"),
     "steps": ("1", "a314cad150feaed3282b9549e0fabd2f8626afb23b9ab96e2cd4c60cb1dbcf65"),
     "tensions": ("1", "1d3b460ec7b1e4ad34f29f2af8d3b30043140051a8f41f5c075284e655eede48"),

@@ -63,7 +63,10 @@ class Investigator(Backend):
         answer = self._script(request, step)
         tokens = {"tokens_in": 20_000, "tokens_out": 1}
         if isinstance(answer, dict):
-            item = {"reason": "so it is", "quotes": [], "met": True, "probability": 0.9, **answer}
+            met = answer.get("met", True)
+            probability = 0.9 if met else 0.1
+            item = {"reason": "so it is", "quotes": [], "met": met, "probability": probability}
+            item |= answer
             return Reply(text=json.dumps({"criterion_1": item}), **tokens)
         if request.asks_for_verdict:
             return Reply(text=json.dumps({"look_up": []}), **tokens)
