@@ -412,6 +412,7 @@ def test_thirty_tasks_are_pairs_of_thirty_domains(
         )
 
 
+@pytest.mark.exhaustive
 def test_810_verdicts_are_at_most_630_calls(predictions: Predictions) -> None:
     """Without examples no annotator differs from another; with them two may be shown the same by chance."""
     calls = {
