@@ -47,13 +47,14 @@ def result_lines(summary: "Summary") -> list[str]:
         counts = _join_counts(summary.discarded.items())
         title = "discarded, because their confidence is below min_confidence"
         lines.append(escape_line(f"{title}: {counts}"))
-    bills = {"calls": summary.bill}
-    for name, bill in sorted(summary.bill.models.items()):
+    models = sorted(summary.bill.models.items())
+    bills = {} if len(models) == 1 else {"calls": summary.bill}  # which would say the same
+    for name, bill in models:
         bills[f"calls of {name}"] = bill
     for label, bill in bills.items():
         text = _format_bill(bill)
         if text:
-            lines.append(f"{label}: {text}")
+            lines.append(escape_line(f"{label}: {text}"))
     return lines
 
 
