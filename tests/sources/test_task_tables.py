@@ -413,6 +413,18 @@ def test_a_response_that_its_line_ends_before_is_no_empty_one(tmp_path: Path) ->
         list(read_tasks(tmp_path / "t.csv", columns=COLUMNS))
 
 
+@all_rows("cell", ["NaN", "nan"])
+def test_a_missing_value_of_a_program_is_no_text(cell: str, tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", [{"question": "q", "answer": cell}])
+    problem = f"line 2, column answer: is {cell}, as programs write a missing value; leave the cell"
+    with pytest.raises(InputError, match=problem):
+        read_tasks(path, columns=COLUMNS)
+    spoken = jsonl(
+        tmp_path / "t.jsonl", [{"question": "What is 0/0 in JavaScript?", "answer": cell}]
+    )
+    assert read_tasks(spoken, columns=COLUMNS)[0][1][0].text == cell
+
+
 def test_plain_numbers_in_other_columns_of_csv_are_numbers(tmp_path: Path) -> None:
     cells = {"3": 3, "-2": -2, "0.50": 0.5, "1234567890123456": "1234567890123456"}
     cells |= {text: text for text in ("", "007", "1e5", "3;5", "+1", ".5", "nan", "²")}
