@@ -33,7 +33,7 @@ def test_a_branch_requests_what_changed_and_prints_what_a_new_run_prints(
     dry = run(*command, "--dry-run", "--json")
     assert (json.loads(dry.out)["verdicts"], "reused" in dry.err) == (3, False)
     assert not Path("new").exists()
-    again = "asked again: 2 of manners.better (better 2)\nasked again: 1 of manners.echo (echo 1)\n"
+    again = "requested again: 2 of manners.better (better 2)\nrequested again: 1 of manners.echo (echo 1)\n"
     assert f"\nverdicts reused from run: 6\n{again}" in run(*command, "--dry-run").out
     assert read_calls(letters_folder.parent) == []
     ended = run(*command)
@@ -58,7 +58,7 @@ def test_a_branch_requests_what_changed_and_prints_what_a_new_run_prints(
         ({"id": "friendly"}, 2, "2 of criteria (friendly 2)"),
     ],
 )
-def test_a_dry_run_says_which_criteria_are_asked_again(
+def test_a_dry_run_says_which_criteria_are_requested_again(
     change: dict[str, Any], reused: int, again: str, tmp_path: Path, run: Command
 ) -> None:
     folder = tmp_path / next(iter(change))
@@ -81,7 +81,7 @@ def test_a_dry_run_says_which_criteria_are_asked_again(
         branch = ("--out", folder / "new", "--branch", folder / "run")
         dry = run(*command, folder / "new.jsonl", *branch, "--dry-run")
         assert server.count == 2
-    assert f"run: {reused}\nasked again: {again}\n" in dry.out
+    assert f"run: {reused}\nrequested again: {again}\n" in dry.out
 
 
 def test_a_branch_resumes_with_the_same_command_alone(letters_folder: Path, run: Command):

@@ -190,7 +190,7 @@ def print_forecast(
 ) -> None:
     """Print the remaining work; `tasks_needing_model` first need profiles or roles from the model.
 
-    Of a run that reuses verdicts of another one, the `branch`, print also what is asked again.
+    Of a run that reuses verdicts of another one, the `branch`, print also what is requested again.
     """
     remark = "" if expected.model else " (they abstain: model is none)"
     counts = {
@@ -216,20 +216,20 @@ def print_forecast(
 
 
 _MAX_SUBJECTS = 6
-"""The number of criteria that are named of each evaluator that is asked again."""
+"""The number of criteria that are named of each evaluator that is requested again."""
 
 
 def _reuse_lines(expected: "Forecast", branch: "Path") -> list[str]:
-    """Return how many verdicts are reused from another run, and the evaluators and criteria that are asked again."""
+    """Return how many verdicts of another run are reused, and the evaluators and criteria that are requested again."""
     lines = ["", escape_line(f"verdicts reused from {branch}: {expected.reused}")]
-    if not expected.asked:
-        return [*lines, "asked again: nothing"]
-    for evaluator, numbers in expected.asked.items():
+    if not expected.requested:
+        return [*lines, "requested again: nothing"]
+    for evaluator, numbers in expected.requested.items():
         largest = sorted(numbers.items(), key=lambda item: -item[1])[:_MAX_SUBJECTS]
         subjects = _join_counts(largest)
         if len(numbers) > len(largest):
             subjects += f", and {len(numbers) - len(largest)} more"
-        again = f"asked again: {sum(numbers.values())} of {evaluator} ({subjects})"
+        again = f"requested again: {sum(numbers.values())} of {evaluator} ({subjects})"
         lines.append(escape_line(again))
     return lines
 

@@ -156,7 +156,7 @@ class Forecast:
 
     `verdicts` is an upper bound: staged screening (`when`) may leave some out. The variants of a response, whose number
     is not known in advance, count as one. `model` is the estimate of the calls to a model, None with model none. Of a
-    branch, `reused` verdicts are those of the other run, and `asked` has the numbers of the others by evaluator and
+    branch, `reused` verdicts are those of the other run, and `requested` has the numbers of the others by evaluator and
     subject, such as the id of a criterion.
     """
 
@@ -167,14 +167,14 @@ class Forecast:
     model_verdicts: int = 0
     model: CallEstimate | None = None
     reused: int = 0
-    asked: dict[str, dict[str, int]] = field(default_factory=dict)
+    requested: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def to_json(self, has_branch: bool = False) -> dict[str, Any]:
-        """Return the forecast as a JSON object; what is reused and what is asked again stand in that of a branch."""
+        """Return the forecast as a JSON object; only of a branch with what is reused and requested again."""
         content = asdict(self)
         content["model"] = self.model and self.model.to_json()
         if not has_branch:
-            del content["reused"], content["asked"]
+            del content["reused"], content["requested"]
         return content
 
     def add_group(
@@ -195,7 +195,7 @@ class Forecast:
             self.verdicts += remaining
             self.reused += reusable_counts[question.id]
             if remaining:
-                numbers = self.asked.setdefault(question.evaluator, {})
+                numbers = self.requested.setdefault(question.evaluator, {})
                 numbers[question.subject] = numbers.get(question.subject, 0) + remaining
             if evaluators[question.evaluator].uses_model:
                 self.model_verdicts += remaining
