@@ -86,7 +86,7 @@ async def test_more_records_than_may_wait_are_written_at_once(tmp_path: Path) ->
     await commit
     await writer.append_durably(make_batch(3))
     writer.close()
-    assert open_ledger(tmp_path).count == 4 + writer_module._MAX_WAITING
+    assert open_ledger(tmp_path).count == 4 + many
 
 
 @in_loop
