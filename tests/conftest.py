@@ -1,6 +1,6 @@
 """What holds for every test.
 
-Property tests draw the same examples every time, so that a run says the same of the same code on any machine: 15 of
+Property tests draw the same examples every time, so that a run says the same of the same code on any machine: 8 of
 each at most, and in `make test-exhaustive` 100 or as many as a test asks for (HYPOTHESIS_PROFILE=thorough);
 HYPOTHESIS_PROFILE=explore draws others each time.
 The home is empty, and each process of a run has another: what an earlier run left behind changes nothing.

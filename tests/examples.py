@@ -6,12 +6,21 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-QUICK_EXAMPLES = 15
+QUICK_EXAMPLES = 8
 
 
 def at_most(examples: int, quick: int = QUICK_EXAMPLES) -> int:
-    """So many, but in `make test` no more than 15, or than `quick`."""
+    """So many, but in `make test` no more than 8, or than `quick`."""
     return min(examples, quick) if settings.get_current_profile_name() == "quick" else examples
+
+
+def some_or_all(name: str, some: Any, every: Any) -> pytest.MarkDecorator:
+    """Return the parameter `name`, a number or a collection: of `make test`, and of `make test-exhaustive`."""
+    cases = [
+        pytest.param(some, id="some"),
+        pytest.param(every, id="all", marks=pytest.mark.exhaustive),
+    ]
+    return pytest.mark.parametrize(name, cases)
 
 
 def one_in(step: int, cases: Iterable[tuple[Any, ...]]) -> list[Any]:

@@ -125,7 +125,7 @@ def test_the_agents_scores_are_the_published_ones_by_all_three_methods(found: Fi
         )
 
 
-@pytest.mark.landing
+@pytest.mark.exhaustive
 def test_ranks_vary_with_the_annotators_as_published(found: Fitted) -> None:
     rows = found.rows
     own = consensus.ranking_stability(
@@ -178,7 +178,7 @@ def test_it_says_that_two_annotators_cannot_be_told_apart_and_that_rows_are_repe
     ]
 
 
-@pytest.mark.landing
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", NAMES)
 def test_beside_every_printed_figure_of_the_paper_stands_the_same_one(name: str) -> None:
     found = tables.tables(name)

@@ -412,6 +412,7 @@ def test_thirty_tasks_are_pairs_of_thirty_domains(
         )
 
 
+@pytest.mark.exhaustive
 def test_810_verdicts_are_at_most_630_calls(predictions: Predictions) -> None:
     """Without examples no annotator differs from another; with them two may be shown the same by chance."""
     calls = {
@@ -633,7 +634,7 @@ def test_both_orders_make_a_tie_of_a_preference_for_a_place() -> None:
 # stability
 
 
-@pytest.mark.landing
+@pytest.mark.exhaustive
 def test_the_page_of_stability_says_what_its_record_shows() -> None:
     """The simulated judges too, whose noise the summary prints next to what is measured."""
     folder = EXAMPLES / "stability"

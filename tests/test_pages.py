@@ -358,7 +358,7 @@ FOLLOWED_BELOW = {"README.md", "docs/tour.md", "docs/judges.md"}
 COMPOSING = "docs/composing.md"  # test_composing_guide.py
 
 
-@pytest.mark.landing
+@pytest.mark.exhaustive
 def test_the_recipe_for_clusters_runs_here(tmp_path: Path) -> None:
     copy_examples(tmp_path)
     tasks = tmp_path / "examples" / "maths" / "tasks.jsonl"
@@ -670,7 +670,7 @@ def answer_by_words(body: dict[str, Any], number: int) -> Answer:
 @pytest.mark.parametrize(
     ("script", "outcome"),
     [
-        (answer_by_words, "2 passed"),
+        pytest.param(answer_by_words, "2 passed", marks=pytest.mark.exhaustive),
         (answer_anything, "1 failed, 1 passed"),
         (lambda body, number: status(404), "2 skipped"),
     ],

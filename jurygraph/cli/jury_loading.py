@@ -81,12 +81,16 @@ def locate_config_errors(path: Path, model: str | None = None) -> Iterator[None]
 
 
 def jury_notes(jury: "Jury") -> list[str]:
-    """Return the run's purpose, unless it is training, and the notes of evaluators, each note once."""
+    """Return the run's purpose, unless it is training, the notes of evaluators, and those that lack a model, once."""
     notes = []
     if jury.purpose is not None:
         notes.append(f"purpose: {jury.purpose.description}")
     for evaluator in jury.evaluators.values():
         notes += evaluator.notes
+    asking = [name for name, evaluator in jury.evaluators.items() if evaluator.uses_model]
+    if asking and not jury.gateways:
+        remedy = "name a model in the config or with --model"
+        notes.append(f"model: none, so {', '.join(asking)} cannot answer; {remedy}")
     return list(dict.fromkeys(notes))
 
 

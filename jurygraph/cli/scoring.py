@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
@@ -416,8 +416,7 @@ def _cost_table(forecasts: "Mapping[str, Forecast]") -> tuple[dict[str, object],
         cost = "unknown" if worst.cost is None and worst.calls else worst.cost or 0.0
         sizes = [forecast.tasks, forecast.responses, forecast.verdicts]
         rows.append([name, *sizes, model.low.calls, model.expected.calls, worst.calls, cost])
-        requests = forecast.model and forecast.model.to_json()
-        content[name] = {**asdict(forecast), "model": requests}
+        content[name] = forecast.to_json()
     header = ["to score", "tasks", "responses", "verdicts", "requests", "expected", "worst"]
     lines = format_table([*header, "US dollars, worst"], rows)
     estimates = [forecast.model for forecast in forecasts.values() if forecast.model is not None]

@@ -511,7 +511,7 @@ class Run(Displayed):
     ) -> ExportTable:
         """Read the table of the rewards, one row per response, or of the verdicts, one row each; to be closed.
 
-        The columns are those of `jurygraph export`; `texts` adds `prompt` and `response`, `questions` the mean scores
+        The columns are those of `jurygraph export`; `texts` adds `prompt` and `text`, `questions` the mean scores
         of questions to the rewards, and `reasons` their reasons (verdicts have rows of their own). `advantages` by
         response are a column of the rewards. `report` receives the numbers of responses read.
 
@@ -546,7 +546,7 @@ class Run(Displayed):
     ) -> "pandas.DataFrame":
         """Return the table `rewards`, one row per response, or `verdicts`, one row each, as a pandas DataFrame.
 
-        The columns are those of `jurygraph export`. `texts` adds the columns `prompt` and `response`, and `questions`
+        The columns are those of `jurygraph export`. `texts` adds the columns `prompt` and `text`, and `questions`
         the mean score of each question to the rewards. Raises `InputError` without pandas and pyarrow.
         """
         pandas = import_library("pandas")

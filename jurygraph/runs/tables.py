@@ -22,8 +22,8 @@ ColumnType = Literal["string", "int64", "double", "bool"]
 ExportRow = dict[str, JsonValue]
 Scored = tuple[Trace, Response | None, Task | None]
 
-IDENTITY = ("task_id", "response_id", "agent")
-"""The first columns of every table."""
+IDENTITY = ("task", "response", "agent")
+"""The first columns of every table. All are named as `show` and the page name them."""
 
 _COUNTS = ("judged", "gated", "abstained", "failed", "not_applicable")
 _VERDICT = (
@@ -53,7 +53,7 @@ _VERDICT = (
 )
 _KINDS: dict[str, ColumnType | None] = {
     **dict.fromkeys(
-        ("value", "coverage", "low", "high", "advantage", "score", "confidence"), "double"
+        ("reward", "coverage", "low", "high", "advantage", "score", "confidence"), "double"
     ),
     **dict.fromkeys((*_COUNTS, "turn", "sample", "quotes"), "int64"),
     "met": "bool",
@@ -164,12 +164,12 @@ def read_table(
     }
     given = [f"reason.{key}" for key in reasons]
     added = () if advantages is None else ("advantage",)
-    rewards = ("value", "status", "coverage", "low", "high", *added, *values, *given, *_COUNTS)
+    rewards = ("reward", "status", "coverage", "low", "high", *added, *values, *given, *_COUNTS)
     fields = [field for field in _VERDICT if field not in unused]
     names = (
         *IDENTITY,
         *(rewards if name == "rewards" else fields),
-        *(("prompt", "response") if texts else ()),
+        *(("prompt", "text") if texts else ()),
     )
     table = ExportTable({column: (_KINDS | values).get(column, "string") for column in names})
     with close_on_error(table.close), require_temporary_space():
@@ -209,11 +209,12 @@ def own_verdicts(trace: Trace, superseded: bool = False) -> Iterator[RecordedVer
 
 def _describe(trace: Trace, response: Response | None, task: Task | None, texts: bool) -> ExportRow:
     """Return the cells that all rows of a response share; its own metadata replaces that of its task."""
-    row: ExportRow = {name: getattr(trace, name) for name in IDENTITY}
+    identity = (trace.task_id, trace.response_id, trace.agent)
+    row: ExportRow = dict(zip(IDENTITY, identity, strict=True))
     if texts:
         row |= {
             "prompt": chat_text(task.query) if task else None,
-            "response": response.text if response else None,
+            "text": response.text if response else None,
         }
     metadata = {**(task.metadata if task else {}), **(response.metadata if response else {})}
     row |= {f"label.{name}": value for name, value in trace.labels.items()}
@@ -244,7 +245,7 @@ def _reward_row(trace: Trace, reasons: Sequence[str]) -> ExportRow:
     reward = trace.reward
     low, high = reward.range or (None, None)
     row: ExportRow = {
-        "value": reward.value,
+        "reward": reward.value,
         "status": reward.status,
         "coverage": reward.coverage,
         "low": low,

@@ -672,9 +672,17 @@ def _read_cells(
 
 
 def _refuse_missing(path: Path, location: str, column: str, value: Any) -> None:
-    """Raise `InputError` for a cell that a line of CSV ends before: an empty one would be an empty response."""
-    if value is None and is_csv(path):
+    """Raise `InputError` for a cell of CSV without a value: one that the line ends before, or a program's NaN.
+
+    An empty one would be an empty response, and NaN would be judged as its text.
+    """
+    if not is_csv(path):
+        return
+    if value is None:
         _refuse(location, column, "is missing, as the line ends before it", "write the cell")
+    if value in ("NaN", "nan"):
+        hint = "leave the cell empty, or the row out; where that is the text, give JSON lines"
+        _refuse(location, column, f"is {value}, as programs write a missing value", hint)
 
 
 def _header_location(path: Path, position: str) -> str:

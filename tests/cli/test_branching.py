@@ -7,8 +7,12 @@ import copy
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 from tests.cli.conftest import LETTERS, Command, folder_contents, read_calls
+from tests.cli.test_templates import answer_anything
+from tests.models.server import run_server
+from tests.rows import all_rows
 
 ABOUT_OTHER_TEXT = ["better letter/a letter/b", "better letter/b letter/c", "echo letter/b"]
 
@@ -29,6 +33,8 @@ def test_a_branch_requests_what_changed_and_prints_what_a_new_run_prints(
     dry = run(*command, "--dry-run", "--json")
     assert (json.loads(dry.out)["verdicts"], "reused" in dry.err) == (3, False)
     assert not Path("new").exists()
+    again = "requested again: 2 of manners.better (better 2)\nrequested again: 1 of manners.echo (echo 1)\n"
+    assert f"\nverdicts reused from run: 6\n{again}" in run(*command, "--dry-run").out
     assert read_calls(letters_folder.parent) == []
     ended = run(*command)
     assert (ended.code, "verdicts: 6 reused from run, 3 requested\n" in ended.err) == (0, True)
@@ -42,6 +48,40 @@ def test_a_branch_requests_what_changed_and_prints_what_a_new_run_prints(
         ("explain", "new", "--response", "letter/a"),
     ):
         assert run(*reading).code == 0, "the old run is not needed afterwards"
+
+
+@all_rows(
+    ("change", "reused", "again"),
+    [
+        ({"weight": 2.0}, 4, "nothing"),
+        ({"text": "It is very kind."}, 2, "2 of criteria (kind 2)"),
+        ({"id": "friendly"}, 2, "2 of criteria (friendly 2)"),
+    ],
+)
+def test_a_dry_run_says_which_criteria_are_requested_again(
+    change: dict[str, Any], reused: int, again: str, tmp_path: Path, run: Command
+) -> None:
+    folder = tmp_path / next(iter(change))
+    folder.mkdir()
+    criteria = [
+        {"id": "kind", "text": "It is kind.", "weight": 1.0},
+        {"id": "short", "text": "It is short.", "weight": 1.0},
+    ]
+    responses = [{"id": "a", "text": "Dear Ann."}, {"id": "b", "text": "Ann!"}]
+    task = {"id": "t", "query": "Write.", "rubric": {"criteria": criteria}, "responses": responses}
+    for file, first in {"old.jsonl": {}, "new.jsonl": change}.items():
+        rubric = {"criteria": [criteria[0] | first, criteria[1]]}
+        (folder / file).write_text(json.dumps(task | {"rubric": rubric}))
+    with run_server(answer_anything) as server:
+        model = f"openai-compatible:{server.url}#tiny"
+        config = {"evaluators": ["criteria"], "model": model, "calls": {"cache": False}}
+        (folder / "jury.yaml").write_text(json.dumps(config))
+        command = ("score", "--config", folder / "jury.yaml")
+        assert run(*command, folder / "old.jsonl", "--out", folder / "run").code == 0
+        branch = ("--out", folder / "new", "--branch", folder / "run")
+        dry = run(*command, folder / "new.jsonl", *branch, "--dry-run")
+        assert server.count == 2
+    assert f"run: {reused}\nrequested again: {again}\n" in dry.out
 
 
 def test_a_branch_resumes_with_the_same_command_alone(letters_folder: Path, run: Command):

@@ -194,7 +194,7 @@ def test_an_export_can_be_written_to_a_pipe(scored_once: Path, run: Command, tmp
 @all_rows(
     "option, columns",
     [
-        ("--texts", ["prompt", "response"]),
+        ("--texts", ["prompt", "text"]),
         ("--questions", ["question.manners.polite", "question.manners.shaky"]),
         ("--reasons", ["reason.manners.polite", "reason.manners.shaky"]),
     ],

@@ -73,7 +73,7 @@ def project(tmp_path: Path, run: Command) -> Project:
 
 def cost_lines(ended: CommandResult) -> list[str]:
     assert ended.code == 0, ended.err
-    return [line for line in ended.out.splitlines() if line.startswith(("calls: ", "requests: "))]
+    return [line for line in ended.out.splitlines() if line.startswith(("calls", "requests: "))]
 
 
 def test_the_bill_stands_below_the_result_and_this_commands_requests_below_it(
@@ -81,7 +81,7 @@ def test_the_bill_stands_below_the_result_and_this_commands_requests_below_it(
 ):
     project.write_config(server.url, prices=PRICES)
     cost = f"${CALLS * BILL:.4f}"
-    calls = f"calls: {CALLS} answered by the model ({cost})"
+    calls = f"calls of tiny: {CALLS} answered by the model ({cost})"
     assert cost_lines(project.score("run")) == [
         calls,
         f"requests: {CALLS} by this command (at most {cost})",

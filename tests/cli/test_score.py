@@ -287,3 +287,11 @@ def test_failed_rewards_miss_a_gate_that_does_not_name_them(project: Path, run: 
         1,
         True,
     )
+
+
+def test_a_judge_without_a_model_is_named_before_it_starts(run: Command, tmp_path: Path) -> None:
+    criterion = {"id": "kind", "text": "It is kind.", "weight": 1.0}
+    judged = [{**task, "rubric": {"criteria": [criterion]}} for task in TASKS]
+    tasks = write_project(tmp_path, judged, "evaluators: [criteria]\n") / "tasks.jsonl"
+    dry = run("score", tasks, "--out", tmp_path / "run", "--dry-run")
+    assert "model: none, so criteria cannot answer; name a model in the config" in dry.err

@@ -23,6 +23,7 @@ from jurygraph.decision.table import (
 )
 from jurygraph.schema import ComponentInput, Question, RecordedVerdict
 from jurygraph.schema.verdict import NO_VARIANT
+from tests.examples import some_or_all
 from tests.graphs import scripted
 
 
@@ -204,9 +205,12 @@ SETTINGS = [
         for reduce in REDUCE
     ],
 )
-def test_cells_are_filled_and_folded_one_by_one(rows: list[tuple[Any, ...]], reduce: Any) -> None:
+@some_or_all("every_settings", SETTINGS[::3], SETTINGS)
+def test_cells_are_filled_and_folded_one_by_one(
+    rows: list[tuple[Any, ...]], reduce: Any, every_settings: Any
+) -> None:
     table, width = make_table(rows), len(rows[0])
-    for settings in SETTINGS:
+    for settings in every_settings:
         spec_input = ComponentInput(questions=("q",), reduce=reduce, input_weight=3.0, **settings)
         counted = [effective_row([CELLS[verdict] for verdict in row], spec_input) for row in rows]
         cases = itertools.product(
@@ -235,11 +239,12 @@ def test_cells_are_filled_and_folded_one_by_one(rows: list[tuple[Any, ...]], red
 
 @pytest.mark.parametrize("rows", [PAIRS, TRIPLES], ids=["pairs", "triples"])
 @pytest.mark.parametrize("reduce", REDUCE)
+@some_or_all("every_settings", SETTINGS[::3], SETTINGS)
 def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(
-    rows: Any, reduce: Any
+    rows: Any, reduce: Any, every_settings: Any
 ) -> None:
     table = make_table(rows)
-    for settings in SETTINGS:
+    for settings in every_settings:
         spec_input = ComponentInput(questions=("q",), reduce=reduce, **settings)
         given = [[CELLS[verdict] for verdict in row] for row in rows]
         counted = [effective_row(row, spec_input) for row in given]

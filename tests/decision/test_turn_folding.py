@@ -70,7 +70,7 @@ def test_each_figure_of_a_response_is_the_number_that_counted(
         counted = {name: trace.reward.components["rubric"] for name, trace in traces.items()}
         assert len(set(counted.values())) > 1
         out = run_command("export", run_folder, "--to", "csv", "--questions").out
-        cells = {row["response_id"]: row for row in csv.DictReader(io.StringIO(out))}
+        cells = {row["response"]: row for row in csv.DictReader(io.StringIO(out))}
         shown = run_command("show", run_folder, "--columns", f"response,{QUESTION}").out
         with Run.open(run_folder) as run:
             judged, _ = read_judgements(run).by_judge.values()

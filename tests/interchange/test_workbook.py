@@ -64,7 +64,7 @@ def test_the_second_sheet_has_the_cells_of_csv(folder: Path) -> None:
     expected_head, *expected = csv.reader(printed.splitlines())
     assert list(head) == expected_head
     assert len(rows) == len(expected)
-    numbers = [index for index, name in enumerate(head) if name.startswith(("value", "question."))]
+    numbers = [index for index, name in enumerate(head) if name.startswith(("reward", "question."))]
     for row, cells in zip(rows, expected, strict=True):
         for index in numbers:
             assert row[index] == (float(cells[index]) if cells[index] else None)
@@ -79,7 +79,7 @@ def test_no_text_is_a_formula_and_every_character_can_be_seen(folder: Path) -> N
         assert {cell.value.partition("/")[0] for cell in marked} == set(FORMULAS)
         assert all(cell.quotePrefix for cell in marked)
     head, *rows = book["Everything"].iter_rows(values_only=True)
-    texts = {row[head.index("response_id")]: row[head.index("response")] for row in rows}
+    texts = {row[head.index("response")]: row[head.index("text")] for row in rows}
     assert texts["odd/0"] == TEXTS[0].replace("_x", "_x005F_x")  # as Excel reads it: the text
     assert texts["odd/1"].endswith("😀…")
     assert len(texts["odd/1"].encode("utf-16-le")) // 2 <= 32_767

@@ -346,7 +346,7 @@ print(traces[0].reward.value)
 
 
 @pytest.mark.landing
-@pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.parametrize("how", ["async", pytest.param("sync", marks=pytest.mark.exhaustive)])
 def test_a_jury_that_nobody_closed_says_so_in_one_line(how: str) -> None:
     reply = {"criterion_1": {"reason": "ok", "quotes": ["Four."], "met": True, "probability": 0.9}}
     with run_server(lambda body, number: reply_with(json.dumps(reply))) as server:

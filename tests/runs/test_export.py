@@ -15,6 +15,7 @@ from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import TableName
 from jurygraph.sources.ratings import escape_formulas, unescape_formulas
+from jurygraph.views.rewards import Selection, view_rewards
 from tests.runs.sample_runs import RECORDING, make_tasks, score, traces_of, write_tasks
 
 
@@ -49,19 +50,27 @@ def test_a_run_without_votes_of_judges_is_refused(plain: Path) -> None:
 def test_csv_has_one_row_per_response(plain: Path) -> None:
     found, traces = csv_rows(plain), list(traces_of(plain))
     assert list(found[0]) == [
-        *("task_id", "response_id", "agent", "value", "status", "coverage", "low", "high"),
+        *("task", "response", "agent", "reward", "status", "coverage", "low", "high"),
         *("component.late", "component.same", "component.tone"),
         *("term.late", "term.same", "term.tone"),
         *("judged", "gated", "abstained", "failed", "not_applicable", "label.gold"),
     ]
     for row, trace in zip(found, traces, strict=True):
-        assert (row["response_id"], row["agent"], row["status"]) == (
+        assert (row["response"], row["agent"], row["status"]) == (
             trace.response_id,
             trace.agent,
             trace.reward.status,
         )
-        assert row["value"] == ("" if trace.reward.value is None else repr(trace.reward.value))
+        assert row["reward"] == ("" if trace.reward.value is None else repr(trace.reward.value))
         assert int(row["judged"]) == trace.reward.counts.judged
+
+
+def test_what_show_has_is_called_the_same_in_csv(plain: Path) -> None:
+    columns = set(csv_rows(plain)[0])
+    with closing(Run.open(plain)) as run:
+        shown = [column.name for column in view_rewards(run, Selection(), None).columns]
+    assert {"response", "reward"} <= set(shown)
+    assert [name for name in shown if not {name, f"component.{name}"} & columns] == []
 
 
 def test_csv_counts_scores_set_by_a_gate_apart_from_judgements(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ class TestVerdicts:
     def test_the_table_has_a_row_for_each(self, rich_run: Run) -> None:
         rows = rich_run.to_arrow("verdicts").to_pylist()
         for row, (verdict, trace, *_) in zip(rows, rich_run.verdicts(), strict=True):
-            assert (row["task_id"], row["response_id"], row["agent"]) == (
+            assert (row["task"], row["response"], row["agent"]) == (
                 trace.task_id,
                 trace.response_id,
                 trace.agent,
@@ -81,7 +81,7 @@ class TestVerdicts:
     def test_a_verdict_about_a_pair_names_the_other_response(self, rich_run: Run) -> None:
         rows = rich_run.to_arrow("verdicts").to_pylist()
         pairs = {
-            (row["response_id"], row["compared_with"]) for row in rows if row["question"] == "rank"
+            (row["response"], row["compared_with"]) for row in rows if row["question"] == "rank"
         }
         about = {v.responses for v, *_ in rich_run.verdicts() if v.question == "rank"}
         assert pairs == about
@@ -97,7 +97,7 @@ class TestRewards:
                 found.setdefault((trace.response_id, f"question.{verdict.question}"), []).append(
                     verdict.score
                 )
-        rows = {row["response_id"]: row for row in rich_run.to_arrow(questions=True).to_pylist()}
+        rows = {row["response"]: row for row in rich_run.to_arrow(questions=True).to_pylist()}
         names = {name for row in rows.values() for name in row if name.startswith("question.")}
         assert names == {f"question.{name}" for name in rich_run.questions()}
         assert "question.rank" not in names
@@ -118,10 +118,7 @@ class TestRewards:
         with closing(rich_run.read_table(reasons=True)) as table:
             rows = [row for batch in table.batches() for row in batch]
         found = {
-            (r["response_id"], name): r[name]
-            for r in rows
-            for name in r
-            if name.startswith("reason.")
+            (r["response"], name): r[name] for r in rows for name in r if name.startswith("reason.")
         }
         assert found == {key: "\n".join(each) for key, each in reasons.items()}
         assert not any(name.startswith("question.") for row in rows for name in row)
@@ -157,7 +154,7 @@ class TestMetadataLabelsAndTexts:
         assert described.to_arrow(name).column_names[-5:] == last
         assert described.to_arrow(name, texts=True).column_names[-7:] == [
             "prompt",
-            "response",
+            "text",
             *last,
         ]
 
@@ -165,10 +162,10 @@ class TestMetadataLabelsAndTexts:
         scored = {trace.response_id: response for trace, response in described.scored_responses()}
         table = described.to_arrow("verdicts", texts=True)
         for row in table.to_pylist():
-            response, task = scored[row["response_id"]], described.task(row["task_id"])
+            response, task = scored[row["response"]], described.task(row["task"])
             assert response is not None
             assert task is not None
-            assert (row["response"], row["prompt"]) == (response.text, task.query)
+            assert (row["text"], row["prompt"]) == (response.text, task.query)
 
     def test_a_chat_is_one_prompt(self, tmp_path: Path) -> None:
         (task,) = make_tasks(tasks=1, size=1)
@@ -258,7 +255,7 @@ class TestPandas:
                 cells = [None if pandas.isna(cell) else cell for cell in frame[title]]
                 assert cells == table.column(title).to_pylist(), title
         assert str(frame["score"].dtype) == "float64"
-        assert frame[frame["label.gold"]]["response_id"].unique().tolist() == ["t0/r0"]
+        assert frame[frame["label.gold"]]["response"].unique().tolist() == ["t0/r0"]
 
     @pytest.mark.parametrize(
         ("library", "method", "message"),

@@ -54,7 +54,7 @@ def test_a_written_trace_conforms() -> None:
 @pytest.mark.parametrize(
     "model", [TaskLine, ResponseLine, Config, Trace], ids=lambda model: model.__name__
 )
-@settings(max_examples=at_most(30), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=at_most(30, quick=5), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_every_dumped_model_conforms(model: type[FrozenModel], data: st.DataObject) -> None:
     written = json.loads(data.draw(STRATEGIES[model]).model_dump_json())

@@ -22,7 +22,7 @@ from tests.schema.samples import digests
 from tests.schema.strategies import FREE, MODELS, STRATEGIES
 
 few = settings(
-    max_examples=at_most(15, quick=5), deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=at_most(15, quick=3), deadline=None, suppress_health_check=list(HealthCheck)
 )
 every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 
@@ -122,7 +122,7 @@ def _has_numbers(model: type[FrozenModel]) -> bool:
 @pytest.mark.parametrize(
     "model", list(filter(_has_numbers, MODELS)), ids=lambda model: model.__name__
 )
-@settings(few, max_examples=at_most(30, quick=10))
+@settings(few, max_examples=at_most(30, quick=4))
 @given(data=st.data())
 def test_a_number_that_is_text_or_not_finite_is_refused(
     model: type[FrozenModel], data: st.DataObject

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Message, Response, Rubric, Task
-from jurygraph.sources import TableColumns, open_tasks, read_tasks
+from jurygraph.sources import TableColumns, open_tasks, read_tasks, task_tables
 from tests.agents.facts.examples import SUFFIXES, write_table
 from tests.rows import all_rows
 
@@ -161,17 +161,21 @@ DAMAGED: Mapping[str, tuple[str, Callable[[bytes], bytes], str]] = {
         lambda content: content.replace(b'r="3"', b'r="99999999999999"'),
         "has a row beyond 1,048,576",
     ),
-    "a row of millions of cells": (
+    "a row of too many cells": (
         SHEET,
-        lambda content: content.replace(b"</row>", b"<c><v>1</v></c>" * 300_000 + b"</row>", 1),
-        "'xl/worksheets/sheet1.xml' repeats more than 1,000,000 tags",
+        lambda content: content.replace(b"</row>", b"<c><v>1</v></c>" * 100_000 + b"</row>", 1),
+        "'xl/worksheets/sheet1.xml' repeats more than 300,000 tags",
     ),
-    "a bomb": (SHEET, lambda content: content + bytes(257 << 20), "unpacks to 269,"),
+    "a bomb": (SHEET, lambda content: content + bytes(5 << 20), "unpacks to 5,"),
 }
 
 
 @all_rows("kind", DAMAGED)
-def test_a_damaged_or_boundless_spreadsheet_is_an_input_error(kind: str, tmp_path: Path) -> None:
+def test_a_damaged_or_boundless_spreadsheet_is_an_input_error(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_tables, "_MAX_WORKBOOK", 4 << 20)
+    monkeypatch.setattr(task_tables, "_MAX_REPEATED_TAGS", 300_000)
     member, change, problem = DAMAGED[kind]
     path = save_spreadsheet(
         tmp_path / "t.xlsx", [["question", "answer", "n"], ["a", "b", 7], ["c", "d", 7]]
@@ -407,6 +411,18 @@ def test_a_response_that_its_line_ends_before_is_no_empty_one(tmp_path: Path) ->
     problem = "line 3, column answer: is missing, as the line ends before it; write the cell"
     with pytest.raises(InputError, match=problem):
         list(read_tasks(tmp_path / "t.csv", columns=COLUMNS))
+
+
+@all_rows("cell", ["NaN", "nan"])
+def test_a_missing_value_of_a_program_is_no_text(cell: str, tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", [{"question": "q", "answer": cell}])
+    problem = f"line 2, column answer: is {cell}, as programs write a missing value; leave the cell"
+    with pytest.raises(InputError, match=problem):
+        read_tasks(path, columns=COLUMNS)
+    spoken = jsonl(
+        tmp_path / "t.jsonl", [{"question": "What is 0/0 in JavaScript?", "answer": cell}]
+    )
+    assert read_tasks(spoken, columns=COLUMNS)[0][1][0].text == cell
 
 
 def test_plain_numbers_in_other_columns_of_csv_are_numbers(tmp_path: Path) -> None:

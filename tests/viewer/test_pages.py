@@ -9,17 +9,17 @@ from urllib.parse import urlencode
 
 import jurygraph as jg
 from tests.command import run_command
+from tests.examples import some_or_all
 from tests.viewer.conftest import SETTINGS, Browser
 
-TRACES = 200
 
-
-def test_two_hundred_pages_say_what_show_says(tmp_path: Path, browser: Browser) -> None:
+@some_or_all("count", 40, 200)
+def test_every_page_says_what_show_says(count: int, tmp_path: Path, browser: Browser) -> None:
     draw = random.Random(0)
     folder = tmp_path / "run"
     words = ("please", "come", "now", "quixotic", "tomorrow", "or never")
     with jg.Jury(**SETTINGS) as jury, jury.record(folder):
-        for task in range(TRACES // 4):
+        for task in range(count // 4):
             texts = [" ".join(draw.choices(words, k=draw.randint(1, 20))) for _ in range(4)]
             responses = [
                 jg.Response(id=f"{task}/{number}", text=text) for number, text in enumerate(texts)
@@ -29,7 +29,7 @@ def test_two_hundred_pages_say_what_show_says(tmp_path: Path, browser: Browser) 
     traces = [json.loads(line) for line in lines]
     paths = [f"/a/response?{urlencode({'id': trace['response_id']})}" for trace in traces]
     pages = browser.open_all(paths, folder)
-    assert len(pages) == TRACES
+    assert len(pages) == count
     statuses = set()
     for trace, page in zip(traces, pages, strict=True):
         reward = trace["reward"]

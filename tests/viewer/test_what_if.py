@@ -15,6 +15,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.studies.ranking import AgentRanker, Overtaking, find_turns
 from jurygraph.viewer.what_if import WhatIf, explain_changed
+from tests.examples import some_or_all
 from tests.rows import all_rows
 
 CHANGES = [
@@ -86,13 +87,15 @@ def draw_rubrics(draw: random.Random) -> list[str]:
     return [*settings, f"gates.0.below={draw.random()!r}"]
 
 
+@some_or_all("share", 0.2, 1.0)
 @pytest.mark.parametrize(
     ("name", "count", "draw_settings"),
     [("letters", 40, draw_letters), ("rubrics", 10, draw_rubrics)],
 )
-def test_fifty_random_changes_are_those_of_rescore(
+def test_random_changes_are_those_of_rescore(
     name: str,
     count: int,
+    share: float,
     draw_settings: Callable[[random.Random], list[str]],
     request: pytest.FixtureRequest,
     tmp_path: Path,
@@ -101,7 +104,7 @@ def test_fifty_random_changes_are_those_of_rescore(
     with closing(Run.open(request.getfixturevalue(name))) as run:
         names = [trace.response_id for trace in run.traces()]
         ranker = AgentRanker(run)
-        for number in range(count):
+        for number in range(round(share * count)):
             settings = draw_settings(draw)
             changes = WhatIf(settings=tuple(settings))
             folder = tmp_path / str(number)

@@ -235,7 +235,7 @@ def _forecast(options: ScoreOptions, as_json: bool) -> ExitCode:
     runner = asyncio.Runner(loop_factory=new_event_loop)
     with redirect_stdout_to_stderr(), open_job(options) as opened, runner:
         work = forecast_remaining(opened, runner)
-    print_forecast(work.forecast, work.tasks_needing_model, as_json)
+    print_forecast(work.forecast, work.tasks_needing_model, as_json, options.branch)
     return ExitCode.DONE
 
 
@@ -310,11 +310,6 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
     elif summary.failed:
         print_message(f"{summary.failed} of {summary.responses} rewards failed and have no value")
         print_left_out(summary.left_out)
-        needs_model = any(evaluator.layer == "model" for evaluator in jury.evaluators.values())
-        if needs_model and not jury.gateways:
-            print_message(
-                "model: none cannot answer questions for a model; name one in the config or with --model"
-            )
         code = ExitCode.SOME_FAILED
     for problem in jury.gateways.problems:
         print_message(f"{problem}; then: {options.retry_command}")

@@ -130,10 +130,15 @@ def _run_checks(config: Path | None) -> Iterator[SetupCheck]:
         yield from _check_config(config)
 
 
+_DEVELOPERS_EXTRAS = {"dev", "heavy", "mutants"}
+"""Extras of the tests of jurygraph, which no user installs."""
+
+
 def _check_extras() -> Iterator[SetupCheck]:
     package = distribution("jurygraph")
     requirements = package.requires or []
-    for extra in package.metadata.get_all("Provides-Extra") or []:
+    extras = set(package.metadata.get_all("Provides-Extra") or []) - _DEVELOPERS_EXTRAS
+    for extra in sorted(extras):
         marker = re.compile(rf"extra == ['\"]{re.escape(extra)}['\"]")
         missing = []
         for requirement in filter(marker.search, requirements):
@@ -158,7 +163,7 @@ def _check_config(path: Path) -> Iterator[SetupCheck]:
         yield SetupCheck("config", False, str(error))
         return
     yield SetupCheck("config", True, f"{path.name}: {names}")
-    yield from (SetupCheck("history", None, note) for note in notes)
+    yield from (SetupCheck("note", None, note) for note in notes)
 
 
 def _example_task(jury: "Jury") -> Task:

@@ -203,7 +203,7 @@ def export(
     ] = None,
     output: OutFile = None,
     texts: Annotated[
-        bool, typer.Option("--texts", help="Add the columns prompt and response to a table.")
+        bool, typer.Option("--texts", help="Add the columns prompt and text to a table.")
     ] = False,
     questions: Annotated[
         bool,

@@ -1,7 +1,6 @@
 """Output of a command that scores: rewards, missed thresholds, requests and cost."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from jurygraph.cli.render.text import (
@@ -14,6 +13,8 @@ from jurygraph.cli.render.text import (
 from jurygraph.display import format_number
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jurygraph.runs.reports.bill import Bill, CallCosts, ReplySource
     from jurygraph.runs.reports.estimate import CallEstimate, CallLoad, Forecast
     from jurygraph.runs.reports.gate import Threshold
@@ -47,13 +48,14 @@ def result_lines(summary: "Summary") -> list[str]:
         counts = _join_counts(summary.discarded.items())
         title = "discarded, because their confidence is below min_confidence"
         lines.append(escape_line(f"{title}: {counts}"))
-    bills = {"calls": summary.bill}
-    for name, bill in sorted(summary.bill.models.items()):
+    models = sorted(summary.bill.models.items())
+    bills = {} if len(models) == 1 else {"calls": summary.bill}  # which would say the same
+    for name, bill in models:
         bills[f"calls of {name}"] = bill
     for label, bill in bills.items():
         text = _format_bill(bill)
         if text:
-            lines.append(f"{label}: {text}")
+            lines.append(escape_line(f"{label}: {text}"))
     return lines
 
 
@@ -183,8 +185,13 @@ def print_dry_run(as_json: bool, content: dict[str, object], lines: Iterable[str
     print_report(as_json, content, lines)
 
 
-def print_forecast(expected: "Forecast", tasks_needing_model: int, as_json: bool) -> None:
-    """Print the remaining work; `tasks_needing_model` first need profiles or roles from the model."""
+def print_forecast(
+    expected: "Forecast", tasks_needing_model: int, as_json: bool, branch: "Path | None" = None
+) -> None:
+    """Print the remaining work; `tasks_needing_model` first need profiles or roles from the model.
+
+    Of a run that reuses verdicts of another one, the `branch`, print also what is requested again.
+    """
     remark = "" if expected.model else " (they abstain: model is none)"
     counts = {
         "tasks": expected.tasks,
@@ -194,10 +201,11 @@ def print_forecast(expected: "Forecast", tasks_needing_model: int, as_json: bool
         f"... of a model{remark}": expected.model_verdicts,
     }
     lines = format_table(["to score", ""], list(counts.items()))
+    if branch is not None:
+        lines += _reuse_lines(expected, branch)
     if expected.model is not None:
         lines += estimate_lines(expected.model)
-    requests = expected.model and expected.model.to_json()
-    content = {**asdict(expected), "model": requests}
+    content = expected.to_json(has_branch=branch is not None)
     if tasks_needing_model:
         content["tasks_needing_model"] = tasks_needing_model
         lines += [
@@ -205,6 +213,25 @@ def print_forecast(expected: "Forecast", tasks_needing_model: int, as_json: bool
             "included, and those that depend on them are not",
         ]
     print_dry_run(as_json, content, lines)
+
+
+_MAX_SUBJECTS = 6
+"""The number of criteria that are named of each evaluator that is requested again."""
+
+
+def _reuse_lines(expected: "Forecast", branch: "Path") -> list[str]:
+    """Return how many verdicts of another run are reused, and the evaluators and criteria that are requested again."""
+    lines = ["", escape_line(f"verdicts reused from {branch}: {expected.reused}")]
+    if not expected.requested:
+        return [*lines, "requested again: nothing"]
+    for evaluator, numbers in expected.requested.items():
+        largest = sorted(numbers.items(), key=lambda item: -item[1])[:_MAX_SUBJECTS]
+        subjects = _join_counts(largest)
+        if len(numbers) > len(largest):
+            subjects += f", and {len(numbers) - len(largest)} more"
+        again = f"requested again: {sum(numbers.values())} of {evaluator} ({subjects})"
+        lines.append(escape_line(again))
+    return lines
 
 
 def estimate_lines(model: "CallEstimate") -> list[str]:

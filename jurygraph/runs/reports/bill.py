@@ -40,7 +40,7 @@ class Bill:
 
     `sent` calls were billed to this run, `cached` replies earlier to another run, `carried` calls, if at all, to the
     run that this one was branched from, and `replayed` calls to none. `unanswered` calls, whose reply did not come in
-    time, may have been billed. `models` has the bill of each of several models by its name in the config.
+    time, may have been billed. `models` has the bill of each model by its name in the config, or by its own.
     """
 
     tallies: dict[ReplySource, CallCosts] = field(

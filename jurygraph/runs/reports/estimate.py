@@ -172,7 +172,9 @@ class Forecast:
     """The remaining work. `model_verdicts` is the part of `verdicts` that a model would give.
 
     `verdicts` is an upper bound: staged screening (`when`) may leave some out. The variants of a response, whose number
-    is not known in advance, count as one. `model` is the estimate of the calls to a model, None with model none.
+    is not known in advance, count as one. `model` is the estimate of the calls to a model, None with model none. Of a
+    branch, `reused` verdicts are those of the other run, and `requested` has the numbers of the others by evaluator and
+    subject, such as the id of a criterion.
     """
 
     tasks: int = 0
@@ -181,6 +183,16 @@ class Forecast:
     verdicts: int = 0
     model_verdicts: int = 0
     model: CallEstimate | None = None
+    reused: int = 0
+    requested: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def to_json(self, has_branch: bool = False) -> dict[str, Any]:
+        """Return the forecast as a JSON object; only of a branch with what is reused and requested again."""
+        content = asdict(self)
+        content["model"] = self.model and self.model.to_json()
+        if not has_branch:
+            del content["reused"], content["requested"]
+        return content
 
     def add_group(
         self,
@@ -198,6 +210,10 @@ class Forecast:
             missing = _count_verdicts(question, responses) - reusable_counts[question.id]
             remaining = max(0, missing)
             self.verdicts += remaining
+            self.reused += reusable_counts[question.id]
+            if remaining:
+                numbers = self.requested.setdefault(question.evaluator, {})
+                numbers[question.subject] = numbers.get(question.subject, 0) + remaining
             if evaluators[question.evaluator].uses_model:
                 self.model_verdicts += remaining
 

@@ -195,7 +195,10 @@ def refuse_other_questions(run: Run, config: Config) -> None:
                     "it reads the stored replies again, and sends requests only for what failed"
                 )
                 raise InputError(f"{key} {problem}; {hint}: {remedy}")
-            raise InputError(f"{key} changes the questions, and re-scoring keeps them; {hint}")
+            remedy = "its --dry-run says what would be requested again"
+            raise InputError(
+                f"{key} changes the questions, and re-scoring keeps them; {hint}: {remedy}"
+            )
 
 
 def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) -> Header:

@@ -83,8 +83,9 @@ class RunTotals:
                 source = "carried"
             elif gateway is not None and gateway.backend.is_recording:
                 source = "replayed"
-            model = (name or "model") if len(self._gateways) > 1 else None
-            self.summary.bill.add(call, source, model)
+            if name is None:  # the config's `model`: alone, it has its own name
+                name = "model" if len(self._gateways) > 1 else call.model
+            self.summary.bill.add(call, source, name)
 
 
 def _group_verdicts(plan: Plan, traces: Sequence[Trace]) -> GroupVerdicts:

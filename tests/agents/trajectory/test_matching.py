@@ -11,6 +11,7 @@ from openevals.trajectory.match import create_trajectory_match_evaluator
 from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.agents.trajectory.evaluators import ToolsMatch
 from jurygraph.schema import Response, TaskView
+from tests.examples import some_or_all
 
 MODES = ("strict", "unordered", "subset", "superset")
 ARGUMENT_MODES = ("exact", "ignore", "subset", "superset")
@@ -19,7 +20,6 @@ OVERRIDES: tuple[dict[str, Any], ...] = (
     {"book": "ignore", "look": ["to.city"]},
     {"look": "subset", "book": ["to.city", "n"]},
 )
-TRAJECTORIES = 200
 Messages = list[dict[str, Any]]
 
 
@@ -82,11 +82,12 @@ def count_calls(messages: Messages) -> int:
     return sum(len(message.get("tool_calls", ())) for message in messages)
 
 
+@some_or_all("trajectories", 40, 200)
 @pytest.mark.parametrize(("mode", "arguments"), list(product(MODES, ARGUMENT_MODES)))
-def test_it_agrees_with_openevals(mode: Any, arguments: Any) -> None:
+def test_it_agrees_with_openevals(mode: Any, arguments: Any, trajectories: int) -> None:
     draw = random.Random(7)
     matched = 0
-    for _ in range(TRAJECTORIES):
+    for _ in range(trajectories):
         reference = draw_messages(draw)
         messages = change(reference, draw) if draw.random() < 0.8 else draw_messages(draw)
         for overrides in OVERRIDES:
@@ -108,4 +109,4 @@ def test_it_agrees_with_openevals(mode: Any, arguments: Any) -> None:
             else:
                 assert ours == float(theirs["score"])
             matched += ours == 1.0
-    assert TRAJECTORIES / 10 < matched < TRAJECTORIES * len(OVERRIDES)
+    assert trajectories / 10 < matched < trajectories * len(OVERRIDES)

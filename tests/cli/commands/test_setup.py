@@ -86,6 +86,12 @@ def test_doctor_prints_names_of_keys_and_never_their_values(
         assert "sk-do-not-show" not in ended.out + ended.err
 
 
+def test_doctor_lists_the_extras_that_a_user_installs(run: Command):
+    checks = json.loads(run("doctor", "--json").out)["checks"]
+    extras = [check["detail"].partition(":")[0] for check in checks if check["name"] == "extra"]
+    assert extras == ["embeddings", "local", "pandas", "parquet", "plot", "ray", "xlsx"]
+
+
 def test_doctor_checks_that_a_config_can_run(project: Path, run: Command):
     assert run("doctor", "--config", project / "jury.yaml").code == 0
     (project / "jury.yaml").write_text("evaluators: [maths.acuracy]")

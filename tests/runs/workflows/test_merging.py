@@ -46,7 +46,7 @@ def stored_kinds(folder: Path) -> list[tuple[str, str]]:
         return [(record.kind, record.key) for record in run.ledger.records() if record.seq > 1]
 
 
-@all_rows("number, order", [(2, 1), (2, -1), (5, -1)])
+@all_rows("number, order", [(2, 1), (5, -1)])
 def test_merged_shards_are_the_run_of_one_process(tmp_path: Path, number: int, order: int) -> None:
     folder = tmp_path / f"{number} {order}"
     tasks = write_tasks(folder, make_tasks(8))
