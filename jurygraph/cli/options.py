@@ -136,6 +136,7 @@ _COLUMN_OPTIONS = {
     "messages": "--messages-column",
     "response_from": "--response-from",
     "context": "--context-column",
+    "workspace": "--workspace-column",
 }
 """The option for each role of a column."""
 
@@ -169,6 +170,9 @@ MessagesColumn = Annotated[
 ]
 ContextColumn = Annotated[
     str | None, _column("context", "Context of a table's prompts: a passage, or a JSON list.")
+]
+WorkspaceColumn = Annotated[
+    str | None, _column("workspace", "Folders or archives with the files of a table's responses.")
 ]
 ResponseFrom = Annotated[
     int | None,

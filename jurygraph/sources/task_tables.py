@@ -431,7 +431,7 @@ class TableColumns(FrozenModel):
     With several `response` columns, each is an agent of that name. Rows with the same value in `group_by` are one task.
     Instead of prompts and responses, a column may have the `messages` of conversations: the response is what follows
     the last message of a user, or begins with the message of index `response_from`. A row need not have the `tools` of
-    its task.
+    its task. `workspace` is the column of the folders or archives with a response's files.
     """
 
     prompt: Id | None = None
@@ -445,6 +445,7 @@ class TableColumns(FrozenModel):
     context: Id | None = Field(default=None, exclude_if=is_none)
     response_from: Count | None = Field(default=None, exclude_if=is_none)
     tools: Id | None = Field(default=None, exclude_if=is_none)
+    workspace: Id | None = Field(default=None, exclude_if=is_none)
 
     @model_validator(mode="after")
     def _require_prompts_and_responses(self) -> Self:
@@ -786,9 +787,10 @@ def _to_responses(
 ) -> Iterator[ResponseLine]:
     """Yield the responses of a row to a task; one of several response columns is the agent, and part of the id."""
     chat = cells[columns.messages]
+    files = {} if columns.workspace is None else {"workspace": cells[columns.workspace]}
     if chat is not None:
         content = {"task": task, "id": row_id, "messages": chat.response}
-        content |= {"agent": cells[columns.agent], "labels": labels}
+        content |= {"agent": cells[columns.agent], "labels": labels, **files}
         yield _validate(location, ResponseLine, content, {"messages": columns.messages})
     for column in columns.response:
         name = row_id
@@ -802,6 +804,7 @@ def _to_responses(
             "text": cells[column],
             "agent": agent,
             "labels": labels,
+            **files,
         }
         yield _validate(location, ResponseLine, content, {"id": columns.id, "agent": columns.agent})
 

@@ -27,6 +27,7 @@ from jurygraph.cli.options import (
     ResponseFrom,
     RubricColumn,
     TableAgentColumn,
+    WorkspaceColumn,
     argument,
     choose_columns,
     option,
@@ -85,6 +86,7 @@ def score(
     messages_column: MessagesColumn = None,
     response_from: ResponseFrom = None,
     context_column: ContextColumn = None,
+    workspace_column: WorkspaceColumn = None,
     config: ConfigFile = None,
     responses: Annotated[
         str | None, option("F", "JSONL file of responses, if not in TASKS.")
@@ -164,6 +166,7 @@ def score(
         messages=messages_column,
         response_from=response_from,
         context=context_column,
+        workspace=workspace_column,
     )
     options = ScoreOptions(
         tasks=tasks,

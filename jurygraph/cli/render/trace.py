@@ -269,8 +269,10 @@ def _verdict_details(explained: ExplainedVerdict) -> Iterator[str]:
         lines.append(f"steps: {', '.join(steps)}")
     purposes = [use.purpose for use in verdict.named_calls]
     if purposes not in ([], ["judge"]):
-        calls = f"{len(purposes)} call{'s' * (len(purposes) > 1)}"
-        lines.append(f"{calls}: {', '.join(purposes)}")
+        calls = f"{len(purposes)} call{'s' * (len(purposes) > 1)}: {', '.join(purposes)}"
+        made = len(verdict.lookups)
+        lookups = f"; {made} lookup{'s' * (made > 1)}" if made else ""
+        lines.append(f"{calls}{lookups}")
     lines += _prediction_details(verdict)
     yield from (f"      {escape_line(line, _MAX_LINE)}" for line in lines)
     yield from map(_evidence_line, verdict.evidence)
@@ -375,6 +377,12 @@ def _texts(call: RecordedCall) -> Iterator[tuple[str, str]]:
                     f"message {number} of {len(messages)}, {message['role']}",
                     message_text(message),
                 )
+        if "investigation" in request and not call.repeated:
+            offered = [
+                f"{tool['name']} version {tool['version']}"
+                for tool in request["investigation"]["tools"]
+            ]
+            yield "tools", ", ".join(offered)
         if request["answer"] is not None:
             schema = json.dumps(request["answer"], ensure_ascii=False)
             yield f"schema of the reply ({request['form']})", schema

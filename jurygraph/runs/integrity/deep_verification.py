@@ -187,6 +187,7 @@ class _Verifier:
         responses = [item.response for item in scored if item.response is not None]
         if task is None or len(responses) < len(scored):
             return {"erased": len(verdicts)}
+        self._calls.last_record = group.seq
         quotations = 0
         for trace, response in zip(stored, responses, strict=True):
             quotations += self._check_quotations(trace, response.text)
@@ -205,7 +206,6 @@ class _Verifier:
         self._unanswered = frozenset(call.id for call in calls if call.fault is not None)
         external = self._external_material(stored)
         self._calls.hidden = self._unanswered
-        self._calls.last_record = group.seq
         results = ReusedResults(recalled, external)
         traces = await self._jury.ascore(task, responses, plan, results, self._calls)
         if traces[0].group != stored[0].group:
@@ -301,20 +301,34 @@ class _Verifier:
         return any(ledger.find("call", name) is not None for ledger in self._ledgers)
 
     def _check_quotations(self, trace: Trace, text: str) -> int:
-        """Check the places of all quotations from a response, and return their number.
+        """Check the places of all quotations from a response or a tool's result, and return their number.
 
         A verdict on a variant quotes the variant. Raises `TraceMismatch` for a quotation that is not at its place.
         """
         quotations = 0
-        for kind, name, evidence in _list_evidence(trace):
-            if not evidence.verified or evidence.source != "response":
-                continue
-            if text[evidence.start : evidence.end] != evidence.quote:
-                label = self._label(trace.response_id, kind, name)
-                position = f"characters {evidence.start} to {evidence.end}"
-                raise TraceMismatch(f"{label}: its quotation is not at {position}")
-            quotations += 1
+        for kind, item in _own_items(trace):
+            for evidence in item.evidence:
+                source = self._source_of(evidence, item, text)
+                if not evidence.verified or source is None:
+                    continue
+                if source[evidence.start : evidence.end] != evidence.quote:
+                    label = self._label(trace.response_id, kind, _name_of(item))
+                    position = f"characters {evidence.start} to {evidence.end}"
+                    raise TraceMismatch(f"{label}: its quotation is not at {position}")
+                quotations += 1
         return quotations
+
+    def _source_of(
+        self, evidence: Evidence, item: RecordedVerdict | Material, text: str
+    ) -> str | None:
+        """Return the text that a quotation is from: the response, or the stored result of a tool; None for others."""
+        if evidence.source == "response":
+            return text
+        number = evidence.source.removeprefix(TOOL_SOURCE)
+        if number == evidence.source:
+            return None
+        stored = self._calls.find_lookup(item.lookups[int(number) - 1])
+        return None if stored is None else stored.result
 
     def _require_tools(self, plan: Plan) -> None:
         """Raise `TraceMismatch` for a question whose tools are not those that the judge would have now."""
@@ -339,16 +353,13 @@ class _Verifier:
     def _refuse_changed_results(self, trace: Trace) -> None:
         """Raise `TraceMismatch` for a tool that has another result now, with the quotations that no longer hold."""
         changed = dict(chain.from_iterable(item.changed.items() for item in self._backends))
-        for verdict in _own_verdicts([trace]):
-            self._refuse_changed(trace, "verdict", verdict.question, verdict, changed)
-        for material in trace.material:
-            self._refuse_changed(trace, "material", material.name, material, changed)
+        for kind, item in _own_items(trace):
+            self._refuse_changed(trace, kind, item, changed)
 
     def _refuse_changed(
         self,
         trace: Trace,
         kind: str,
-        name: str,
         item: RecordedVerdict | Material,
         changed: Mapping[str, StoredLookup],
     ) -> None:
@@ -365,7 +376,7 @@ class _Verifier:
                 consequence = f"its quotations still hold ({shorten_quotes(quotes)})"
             if lost:
                 consequence = f"its quotation no longer holds: {shorten_quotes(lost)}"
-            label = self._label(trace.response_id, kind, name)
+            label = self._label(trace.response_id, kind, _name_of(item))
             problem = f"tool {now.lookup.tool} gives another result now ({source}, {now.arguments})"
             raise TraceMismatch(f"{label}: {problem}; {consequence}")
 
@@ -382,15 +393,17 @@ def _own_verdicts(traces: Sequence[Trace]) -> list[RecordedVerdict]:
     return verdicts
 
 
-def _list_evidence(trace: Trace) -> Iterator[tuple[str, str, Evidence]]:
-    """Yield the evidence of verdicts that saw the response, and that of material, each with its kind and its name."""
+def _own_items(trace: Trace) -> Iterator[tuple[str, RecordedVerdict | Material]]:
+    """Yield the verdicts that saw the response, and the material, each with its kind."""
     for verdict in _own_verdicts([trace]):
         if verdict.about in verdict.responses and not is_erased(verdict):
-            for evidence in verdict.evidence:
-                yield "verdict", verdict.question, evidence
+            yield "verdict", verdict
     for material in trace.material:
-        for evidence in material.evidence:
-            yield "material", material.name, evidence
+        yield "material", material
+
+
+def _name_of(item: RecordedVerdict | Material) -> str:
+    return item.question if isinstance(item, RecordedVerdict) else item.name
 
 
 def _is_recalled(verdict: RecordedVerdict, own_model: Collection[str]) -> bool:
