@@ -33,7 +33,7 @@ class ScriptedJudge(Displayed, Backend):
     An answer is True or False; a probability, or a value on the item's scale; booleans for its parts; a function of the
     response's text that returns one of these; a mapping of fields of the reply itself, such as {"met": None,
     "probability": None} where the judge cannot tell; or a text, the whole reply, valid or not. Quotations, and a
-    reviewer's full confidence, are added where a judge needs them.
+    reviewer's full confidence, are added where a judge needs them. A judge with tools calls one by `look_up`.
 
     A request without an answer gives a failed verdict; closing the jury (the end of its `with` block) then raises
     ModelError. `requests` are all requests so far, in the order in which they arrived. Each of several judges of a jury
@@ -97,7 +97,9 @@ class ScriptedJudge(Displayed, Backend):
         """Return the reply to a request; an answer that is a text takes the place of all of it."""
         text = "\n\n".join(message.content for message in request.messages)
         response = _strip_message_fences(_fenced("response", text, request.marks), request.marks)
-        properties: Any = (request.answer or {}).get("properties", {})
+        answers: Any = request.answer or {}
+        *_, verdict = answers.get("anyOf", [answers])  # after the calls of tools, if there are any
+        properties: Any = verdict.get("properties", {})
         items = {name: schema.get("properties", {}) for name, schema in properties.items()}
         judgements = {"met", "value", "part_1"}
         if not items or any(judgements.isdisjoint(fields) for fields in items.values()):
@@ -127,6 +129,14 @@ class ScriptedJudge(Displayed, Backend):
 
 # Of a message: nobody's words.
 _HEADER = re.compile(r"\[\d+\] (system|developer|user|assistant|tool)\b")
+
+
+def look_up(tool: str, **arguments: Any) -> str:
+    """Return the answer by which a scripted judge calls one of its tools, in the place of a verdict.
+
+    judge = jg.testing.ScriptedJudge([jg.testing.look_up("price", item="room"), True])
+    """
+    return json.dumps({"look_up": [{"tool": tool, "arguments": arguments}]})
 
 
 def _fenced(name: str, text: str, marks: Sequence[str], before: str = "") -> str:

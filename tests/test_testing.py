@@ -152,3 +152,18 @@ def test_a_key_or_answer_of_a_wrong_type_is_refused(answers: Any, message: str) 
     with pytest.raises(jg.InputError) as refused:
         ScriptedJudge(answers)
     assert str(refused.value).startswith(message)
+
+
+def test_a_scripted_judge_calls_a_tool_before_it_answers() -> None:
+    def price(item: str) -> str:
+        """Return the price of an item."""
+        return f"{item}: 120 euros"
+
+    judge = jg.testing.ScriptedJudge([jg.testing.look_up("price", item="room"), True])
+    criteria = jg.criteria(["The price is right."], tools=[price])
+    with jg.Jury(model=judge, evaluators=[criteria]) as jury:
+        (trace,) = jury.score(
+            jg.Task(id="a", query="?"), [jg.Response(text="The room is 120 euros.")]
+        )
+    assert trace.reward.value == 1.0
+    assert "room: 120 euros" in judge.requests[1].messages[-1].content
