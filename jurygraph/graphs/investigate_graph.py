@@ -8,7 +8,7 @@ for the verdict lets it call no tool. The question, and how the answer counts, a
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from time import monotonic
@@ -32,7 +32,7 @@ from jurygraph.models.request import (
     find_json,
 )
 from jurygraph.prompts import RenderedPrompt, load_prompt
-from jurygraph.schema import FunctionCall, Lookup, Message, ToolCall, ToolSpec, digest_of
+from jurygraph.schema import FunctionCall, Lookup, Message, Response, ToolCall, ToolSpec, digest_of
 from jurygraph.schema.conversation import format_arguments
 from jurygraph.tools.tool import ToolInput
 
@@ -89,6 +89,10 @@ class ToolInvestigator:
             return {name: self.outline(item) for name, item in value.items()}
         return value
 
+    def showing(self, responses: Sequence[Response]) -> "ToolInvestigator":
+        """Return one whose tools number these responses in this order."""
+        return replace(self, toolbox=replace(self.toolbox, responses=tuple(responses)))
+
     async def investigate(
         self, client: JudgeClient, request: Request, purpose: str | None
     ) -> Investigated:
@@ -122,7 +126,10 @@ class ToolInvestigator:
             for spec in specs
         ]
         guidance = load_prompt("investigate").render(
-            tools=described, rounds=self.max_steps - 1, native=native
+            tools=described,
+            rounds=self.max_steps - 1,
+            native=native,
+            responses=len(self.toolbox.responses),
         )
         *earlier, last = request.messages
         content = f"{last.content}\n\n{guidance.messages[0].content.strip()}"

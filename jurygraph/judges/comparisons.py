@@ -24,8 +24,9 @@ from jurygraph.agents.roles import (
     verify_quotes,
 )
 from jurygraph.judges.criteria import Profile, ReplySentence
+from jurygraph.models.request import ToolResult
 from jurygraph.prompts import load_prompt
-from jurygraph.safety.evidence import SearchableText, aread_text
+from jurygraph.safety.evidence import aread_text
 from jurygraph.schema import (
     Evidence,
     FrozenModel,
@@ -61,14 +62,14 @@ class Quoted(NamedTuple):
         return f"and quotes {self.lost}" if self.lost else "and nothing is quoted for it"
 
 
-def locate_quotes(reply: Any, texts: Sequence[SearchableText]) -> Quoted:
+def locate_quotes(reply: Any, texts: Sequence[QuotableTexts]) -> Quoted:
     """Search the quotations of a reply in all responses; each passage is evidence once."""
     quotations = getattr(reply, "quotes", ())
     unique = list(dict.fromkeys(quotation for quotation in quotations if quotation.strip()))
     lost = unique
     evidence = []
     for text in texts:
-        passages, rejected = verify_quotes(unique, QuotableTexts(text))
+        passages, rejected = verify_quotes(unique, text)
         evidence.append(passages)
         lost = [quotation for quotation in lost if quotation in rejected]
     if not lost:
@@ -129,6 +130,7 @@ class ComparisonJudge(Evaluator):
         """
         client = inputs.client
         assert client is not None, "a model is required"
+        client = client.showing(responses)
         names = tuple(ascii_uppercase[: len(responses)])
         reply_model: type[Any] = self.reply_model(names, self._compact)
         named_responses = [
@@ -143,9 +145,15 @@ class ComparisonJudge(Evaluator):
             **self.prompt_variables(names),
         }
         request = client.request(self._prompt, reply_model, variables, sample=inputs.sample)
-        texts = [await aread_text(response.text) for response in responses]
+        texts = [QuotableTexts(await aread_text(response.text)) for response in responses]
         rule = client.safety.evidence
         needs_evidence = rule != "off" and not self._compact
+
+        def note_results(results: Sequence[ToolResult]) -> None:
+            """Let each response be quoted from what a tool read of it, too, such as a file of its workspace."""
+            for number, text in enumerate(texts, start=1):
+                own_results = [item for item in results if item.response == number]
+                text.add_results([item._replace(response=1) for item in own_results])
 
         def find_missing(reply: Any, quoted: Quoted) -> str:
             if needs_evidence and self.has_preference(reply):
@@ -186,6 +194,7 @@ class ComparisonJudge(Evaluator):
             read=read,
             fail=failed_verdict,
             find_flaw=find_flaw,
+            note_results=note_results,
             letters=letters,
         )
 
@@ -247,7 +256,10 @@ class Pairwise(ComparisonJudge):
 
     def choose_evidence(self, quoted: Quoted, index: int) -> tuple[Evidence, ...]:
         first, second = quoted.evidence
-        opponent_evidence = [passage.model_copy(update={"source": OPPONENT}) for passage in second]
+        opponent_evidence: list[Evidence] = []
+        for passage in second:
+            source = OPPONENT if passage.source == "response" else passage.source
+            opponent_evidence.append(passage.model_copy(update={"source": source}))
         return (*first, *opponent_evidence)
 
     async def answer(self, inputs: EvaluatorInput) -> Verdict:

@@ -46,7 +46,7 @@ from jurygraph.models.request import (
 from jurygraph.prompts import Prompt, RenderedPrompt, RenderOptions
 from jurygraph.safety.gates import Fence
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import Call, CallsConfig, CallUse, Lookup, Message, SafetyConfig
+from jurygraph.schema import Call, CallsConfig, CallUse, Lookup, Message, Response, SafetyConfig
 from jurygraph.schema.frozen_model import ConstantObject, decode_strictly
 
 if TYPE_CHECKING:
@@ -557,6 +557,9 @@ class Investigator(Protocol):
     def outline(self, value: Any) -> Any:
         """Return a variable of a prompt with an outline in the place of each long text that a tool can read."""
 
+    def showing(self, responses: Sequence[Response]) -> "Investigator":
+        """Return one whose tools number these responses in this order."""
+
     async def investigate(
         self, client: "JudgeClient", request: Request, purpose: str | None
     ) -> Investigated:
@@ -639,6 +642,13 @@ class JudgeClient:
         client.loop = asyncio.get_running_loop()
         client.__dict__.pop("fence", None)  # a fence lists the marks of its own messages alone
         return client
+
+    def showing(self, responses: Sequence[Response]) -> "JudgeClient":
+        """Return a client for a prompt that shows the responses in this order, as its tools number them."""
+        if self._investigator is None:
+            return self
+        investigator = self._investigator.showing(responses)
+        return self.logging_to(*self._logs, purpose=self._purpose, investigator=investigator)
 
     @cached_property
     def fence(self) -> Fence:

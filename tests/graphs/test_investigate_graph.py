@@ -191,3 +191,29 @@ def test_a_long_response_is_outlined_where_a_tool_reads_the_rest() -> None:
 def test_tools_that_cannot_be_are_refused(config: dict[str, Any], message: str) -> None:
     with pytest.raises((jg.errors.ConfigError, jg.errors.InputError), match=message):
         jg.Jury(model=Investigator(lambda *_: {}), evaluators=[config])
+
+
+def test_a_ranking_in_reverse_numbers_the_responses_as_it_shows_them() -> None:
+    def read_the_first(request: Request, step: int) -> Any:
+        shown = request.messages[1].content
+        if step == 0:
+            return [("read", {"document": "response_1"})]
+        (found,) = results_in(request)
+        assert ("Sole" in found) == (shown.index("at the Sole") < shown.index("at noon"))
+        return {"reason": "so it is", "quotes": ["We stay at the Sole."], "ranking": ["A", "B"]}
+
+    class Ranker(Investigator):
+        async def complete(self, request: Request, timeout: float) -> Any:
+            reply = await super().complete(request, timeout)
+            if "ranking" not in reply.text:
+                return reply
+            ranking = json.loads(reply.text)["criterion_1"]
+            del ranking["met"], ranking["probability"]
+            return reply.model_copy(update={"text": json.dumps(ranking)})
+
+    evaluators = [{"use": "listwise", "tools": ["read"]}]
+    with jg.Jury(model=Ranker(read_the_first), evaluators=evaluators) as jury:
+        traces = jury.score(TASK, RESPONSES)
+    for trace in traces:
+        assert [verdict.failure for verdict in trace.verdicts] == [None, None]
+        assert len(trace.lookups) == 2
