@@ -205,6 +205,8 @@ async def _ask(state: InvestigateState, runtime: Runtime[_Investigating]) -> dic
     calls: Sequence[ToolCall] = ()
     if not request.asks_for_verdict:
         calls = _calls_in(request, answered.reply)
+    if calls:
+        context.client.note_usable(answered)
     return {"answered": answered, "calls": calls, "steps": steps}
 
 

@@ -71,6 +71,8 @@ class Toolbox:
 
     async def open(self) -> ToolInput:
         """Return the input of all tools. Raises `Fault` for a workspace that is not there."""
+        if all(response.workspace is None for response in self.responses):
+            return ToolInput(self.task, self.responses, (None,) * len(self.responses))
         try:
             workspaces = await asyncio.to_thread(self._open_workspaces)
         except InputError as error:

@@ -851,14 +851,15 @@ class JudgeClient:
     async def send_step(
         self, request: Request, purpose: str | None, after: str | None
     ) -> AnsweredCall:
-        """Send a request of an investigation, which goes on from the call `after`. Its reply may ask for tools.
+        """Send a request of an investigation, which goes on from the call `after`. Its reply may call tools.
 
         Raises `Fault`, and the errors that end a run.
         """
-        answered = await self._send(request, purpose, after)
-        if answered.reply.tool_calls:  # it can be used: no sign of wrong settings
-            self._gateway.first_replies.note(answered, None)
-        return answered
+        return await self._send(request, purpose, after)
+
+    def note_usable(self, answered: AnsweredCall) -> None:
+        """Note that a reply calls tools, and so is no sign of wrong settings."""
+        self._gateway.first_replies.note(answered, None)
 
     async def look_up(self, key: str, make: Callable[[], Awaitable[StoredLookup]]) -> StoredLookup:
         """Return the stored call of a tool, or the one that `make` makes; it is then durable, and listed."""
