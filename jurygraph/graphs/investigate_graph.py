@@ -131,11 +131,8 @@ class ToolInvestigator:
             native=native,
             responses=len(self.toolbox.responses),
         )
-        *earlier, last = request.messages
-        content = f"{last.content}\n\n{guidance.messages[0].content.strip()}"
-        first = last.model_copy(update={"content": content})
         fields: dict[str, Any] = {
-            "messages": (*earlier, first),
+            "messages": _add_to_user(request.messages, guidance.messages[0].content.strip()),
             "investigation": Investigation(
                 tools=specs,
                 native=native,
@@ -146,6 +143,14 @@ class ToolInvestigator:
         if request.answer is not None and not native:
             fields["answer"] = {"anyOf": [_calls_schema(specs), request.answer]}
         return request.model_copy(update=fields)
+
+
+def _add_to_user(messages: Sequence[Message], content: str) -> tuple[Message, ...]:
+    """Return messages that end with this content of a user; many chat templates refuse two of a role in a row."""
+    *earlier, last = messages
+    if last.role != "user":
+        return (*messages, Message(role="user", content=content))
+    return (*earlier, last.model_copy(update={"content": f"{last.content}\n\n{content}"}))
 
 
 def _in_json(spec: ToolSpec) -> str:
@@ -379,13 +384,7 @@ async def _conclude(state: InvestigateState, runtime: Runtime[_Investigating]) -
     """Ask for the verdict, after the results and not in their place."""
     request = _ask_for_verdict(state["request"], runtime.context.question)
     (message,) = load_prompt("conclude").render().messages
-    asking = Message(role="user", content=message.content.strip())
-    *earlier, last = request.messages
-    if last.role == "user":  # many chat templates refuse two messages of a role in a row
-        content = f"{last.content}\n\n{asking.content}"
-        messages = (*earlier, last.model_copy(update={"content": content}))
-    else:
-        messages = (*request.messages, asking)
+    messages = _add_to_user(request.messages, message.content.strip())
     return {"request": request.model_copy(update={"messages": messages})}
 
 
