@@ -79,11 +79,9 @@ class Explanation(Displayed):
         return find_changes(self.explained, self._questions, self._group, self._combiners())
 
     def sentences(self, what_if: bool = False) -> list[str]:
-        """Return the explanation as sentences, or the changes that would raise the reward."""
-        sentences = to_sentences(self.explained, self.lines)
-        if what_if:
-            return [next(sentences), *change_sentences(self._changes)]
-        return list(sentences)
+        """Return the explanation as sentences, and on request the changes that would raise the reward."""
+        changes = change_sentences(self._changes) if what_if else ()
+        return [*to_sentences(self.explained, self.lines), *changes]
 
     def to_dict(self, what_if: bool = False) -> dict[str, Any]:
         """Return the explanation as a JSON value: lines, gates and sentences, and on request all changes."""

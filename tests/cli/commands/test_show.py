@@ -79,8 +79,9 @@ def test_explain_prints_sentences(scored_folder: Path, run: Command):
 
 
 def test_what_if_decides_again_with_one_verdict_changed(scored_folder: Path, run: Command):
+    why = run("explain", scored_folder, "--response", "salt/a").out.splitlines()
     assert run("explain", scored_folder, "--response", "salt/a", "--what-if").out.splitlines() == [
-        "Response salt/a by alice to task salt gets -0.25.",
+        *why,
         "If polite were 1: 0.5 (+0.75).",
         "If shaky were not met: 0.25 (+0.5).",
         "2 of 2 single changes would raise it.",
