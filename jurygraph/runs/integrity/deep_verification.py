@@ -16,7 +16,8 @@ from pydantic_core import to_jsonable_python
 
 from jurygraph.agents.roles import shorten_quotes
 from jurygraph.display import ProgressCallback
-from jurygraph.errors import TraceMismatch
+from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.graphs.lookups import WORKSPACE
 from jurygraph.graphs.routing import ReusedResults
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
 from jurygraph.models.backend import Backend, Capabilities
@@ -62,7 +63,7 @@ def verify_deep(run: Run, report: ProgressCallback) -> DeepVerification:
 
     `report` receives the number of newly checked responses. Raises `TraceMismatch` with the first verdict, material or
     quotation that differs, or with a change in a run that this one was branched from, and `ConfigError` or `InputError`
-    where the evaluators are not those of the run.
+    where the evaluators are not those of the run, or files that a judge looked at are not there.
     """
     return asyncio.run(_verify_groups(run, report))
 
@@ -187,6 +188,7 @@ class _Verifier:
         responses = [item.response for item in scored if item.response is not None]
         if task is None or len(responses) < len(scored):
             return {"erased": len(verdicts)}
+        self._calls.last_record = group.seq
         quotations = 0
         for trace, response in zip(stored, responses, strict=True):
             quotations += self._check_quotations(trace, response.text)
@@ -205,7 +207,6 @@ class _Verifier:
         self._unanswered = frozenset(call.id for call in calls if call.fault is not None)
         external = self._external_material(stored)
         self._calls.hidden = self._unanswered
-        self._calls.last_record = group.seq
         results = ReusedResults(recalled, external)
         traces = await self._jury.ascore(task, responses, plan, results, self._calls)
         if traces[0].group != stored[0].group:
@@ -251,8 +252,9 @@ class _Verifier:
                 raise TraceMismatch(f"{label}: its material differs from what is derived now")
             for material in stored_trace.material:
                 new_material = derived[material.name]
+                label = self._label(stored_trace.response_id, "material", material.name)
+                _require_workspace(label, material, new_material)
                 if not (_is_excused(material) or _is_excused(new_material)):
-                    label = self._label(stored_trace.response_id, "material", material.name)
                     _require_same(label, _DERIVED, material, new_material)
 
     def _compare_verdict(
@@ -281,6 +283,7 @@ class _Verifier:
         if stored.calls and _is_unrecorded(new_verdict) and not _is_excused(stored):
             self._require_calls(label, stored)
             return "needing_model"
+        _require_workspace(label, stored, new_verdict)
         if _is_excused(stored) or _is_excused(new_verdict):
             return "transient_failures"
         _require_same(label, _COMPARED, stored, new_verdict)
@@ -301,20 +304,31 @@ class _Verifier:
         return any(ledger.find("call", name) is not None for ledger in self._ledgers)
 
     def _check_quotations(self, trace: Trace, text: str) -> int:
-        """Check the places of all quotations from a response, and return their number.
+        """Check the places of all quotations from a response and what was looked up, and return their number.
 
         A verdict on a variant quotes the variant. Raises `TraceMismatch` for a quotation that is not at its place.
         """
         quotations = 0
-        for kind, name, evidence in _list_evidence(trace):
-            if not evidence.verified or evidence.source != "response":
+        for kind, name, item, evidence in _list_evidence(trace):
+            source: str | None = text
+            if evidence.source.startswith(TOOL_SOURCE):
+                source = self._result_of(item, evidence)
+            elif evidence.source != "response":
                 continue
-            if text[evidence.start : evidence.end] != evidence.quote:
+            if source is None or not evidence.verified:
+                continue
+            if source[evidence.start : evidence.end] != evidence.quote:
                 label = self._label(trace.response_id, kind, name)
                 position = f"characters {evidence.start} to {evidence.end}"
                 raise TraceMismatch(f"{label}: its quotation is not at {position}")
             quotations += 1
         return quotations
+
+    def _result_of(self, item: RecordedVerdict | Material, evidence: Evidence) -> str | None:
+        """Return the result that a quotation is from; None if it is in a run that is missing, or erased."""
+        number = int(evidence.source.removeprefix(TOOL_SOURCE))
+        stored = self._calls.find_lookup(item.lookups[number - 1])
+        return None if stored is None else stored.result
 
     def _require_tools(self, plan: Plan) -> None:
         """Raise `TraceMismatch` for a question whose tools are not those that the judge would have now."""
@@ -382,15 +396,17 @@ def _own_verdicts(traces: Sequence[Trace]) -> list[RecordedVerdict]:
     return verdicts
 
 
-def _list_evidence(trace: Trace) -> Iterator[tuple[str, str, Evidence]]:
-    """Yield the evidence of verdicts that saw the response, and that of material, each with its kind and its name."""
+def _list_evidence(
+    trace: Trace,
+) -> Iterator[tuple[str, str, RecordedVerdict | Material, Evidence]]:
+    """Yield the evidence of verdicts that saw the response, and that of material, each with the kind and the name."""
     for verdict in _own_verdicts([trace]):
         if verdict.about in verdict.responses and not is_erased(verdict):
             for evidence in verdict.evidence:
-                yield "verdict", verdict.question, evidence
+                yield "verdict", verdict.question, verdict, evidence
     for material in trace.material:
         for evidence in material.evidence:
-            yield "material", material.name, evidence
+            yield "material", material.name, material, evidence
 
 
 def _is_recalled(verdict: RecordedVerdict, own_model: Collection[str]) -> bool:
@@ -407,6 +423,15 @@ def _is_unrecorded(verdict: RecordedVerdict) -> bool:
 
 def _is_excused(item: RecordedVerdict | Material) -> bool:
     return item.status == "failed" and item.failure is not None and item.failure.is_transient
+
+
+def _require_workspace(
+    label: str, stored: RecordedVerdict | Material, recomputed: RecordedVerdict | Material
+) -> None:
+    """Raise `InputError` if the files that a judge looked at are not there now: nothing can be said without them."""
+    failure = recomputed.failure
+    if failure is not None and failure.kind == WORKSPACE and stored.failure is None:
+        raise InputError(f"{label}: {failure.message}")
 
 
 def _require_same(
