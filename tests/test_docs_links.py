@@ -102,3 +102,9 @@ def test_every_page_and_example_is_linked_from_the_index_of_the_docs() -> None:
     pages = {*ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/README.md")} - {index}
     assert pages <= {Path(str(link).partition("#")[0]) for link in linked}
     assert "docs/README.md" in LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+
+
+def test_the_docs_stay_short_enough_to_be_read() -> None:
+    """Who adds a page says something elsewhere in fewer words; `wc -w` counts the same."""
+    pages = [*ROOT.glob("docs/*.md"), ROOT / "README.md"]
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 58_000

@@ -31,7 +31,7 @@ from tests.judges.few_shot.reviewers import examples_shown, prose
 from tests.judges.pairwise.comparisons import Order, judge_script, longest, shown_order
 from tests.judges.protocols.trip import PLAN, find_everything, trip
 from tests.models.judge_scripts import items_of, judge_reply, quotable, response_in
-from tests.models.server import Answer, Script, reply_with, run_server, status
+from tests.models.server import Answer, Script, call_tool, reply_with, run_server, status
 from tests.pages import (
     ROOT,
     SERVER,
@@ -281,6 +281,30 @@ def answer_anything(body: dict[str, Any], number: int) -> Answer:
 # The pages
 
 
+def for_lookups(folder: Path) -> None:
+    """The page's own task and config."""
+    page = read_page("docs/lookups.md")
+    (task,) = blocks(page, "json")
+    write_lines(folder / "tasks.jsonl", [json.loads(task)])
+    config, _ = blocks(page, "yaml")
+    (folder / "jury.yaml").write_text(config, encoding="utf-8")
+
+
+def look_up_prices(body: dict[str, Any], number: int) -> Answer:
+    """Look up the hotel, add up two nights, and then answer, with a quotation."""
+    hotel, price = ("Sole", 120) if "Sole" in response_in(body) else ("Luna", 95)
+    step = sum(message["role"] == "assistant" for message in body["messages"])
+    if step < 2:
+        calls: list[tuple[str, Any]] = [
+            ("look_up", {"table": "hotels", "where": {"name": hotel}}),
+            ("calculate", {"expression": f"2 * {price}"}),
+        ]
+        return call_tool(*calls[step])
+    item = {"reason": "As it is.", "quotes": quotable(response_in(body)), "met": hotel == "Luna"}
+    answer = {**item, "probability": 0.9 if item["met"] else 0.1}
+    return reply_with(json.dumps({"criterion_1": answer}))
+
+
 class Page(NamedTuple):
     """How a page is followed: what is in its folder, what is left out, and what may end with exit code 1."""
 
@@ -289,6 +313,7 @@ class Page(NamedTuple):
     skipped: tuple[str, ...] = ()
     may_fail: str = "$^"
     is_quick: bool = False
+    script: Script = answer_anything
 
 
 def lines_with(page: str, pattern: str) -> tuple[str, ...]:
@@ -308,6 +333,7 @@ PAGES = [
         lines_with("docs/graphs.md", "graphs.jsonl$|eval.jsonl"),
     ),
     Page("docs/importing.md", for_importing),
+    Page("docs/lookups.md", for_lookups, is_quick=True, script=look_up_prices),
     Page("docs/preference.md", for_preference),
     Page("docs/reliability.md", for_reliability),
     Page("docs/serving.md", for_serving),
@@ -402,7 +428,7 @@ def test_every_page_with_commands_is_followed() -> None:
 )
 def test_a_page_does_what_it_says(page: Page, tmp_path: Path) -> None:
     page.prepare(tmp_path)
-    follow(read_page(page.name), tmp_path, answer_anything, page.skipped, page.may_fail)
+    follow(read_page(page.name), tmp_path, page.script, page.skipped, page.may_fail)
 
 
 def test_a_table_becomes_explained_rewards_with_three_commands_and_fifteen_lines(

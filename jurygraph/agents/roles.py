@@ -447,6 +447,15 @@ class QuotableTexts:
         }
         return all(any(map(find[name], claim.quotes)) for name in claim.needs)
 
+    def explain_rejected(self, quotation: str) -> str:
+        """Return why a quotation supports nothing, by the response or else the first result in which it stands."""
+        results = (*self._results_of_response.values(), *self._other_results.values())
+        for text in (self.response, *results):
+            reason = explain_rejected_quote(quotation, text)
+            if reason != NOT_THERE:
+                return reason
+        return NOT_THERE
+
     def _find_in(self, texts: Mapping[str, SearchableText], quotation: str) -> Evidence | None:
         for name, text in texts.items():
             passage = text.find_support(quotation)
@@ -553,7 +562,7 @@ def build_verdict(
         evidence, rejected = verify_quotes(quotes, text)
         unsupported = _unsupported_claims(finding.claims, text)
         if rejected and not unsupported:  # else the mark says it
-            reason = f"{reason} [lost: {_explain_rejected_quotes(rejected, text.response)}]"
+            reason = f"{reason} [lost: {_explain_rejected_quotes(rejected, text)}]"
     if finding.measurement is None:
         return Verdict(
             status="abstained", reason=reason or CANNOT_TELL, evidence=evidence, call=call
@@ -578,14 +587,14 @@ def _missing_evidence(claim: Claim, text: QuotableTexts) -> str:
     rejected = [quotation for quotation in claim.quotes if text.find_support(quotation) is None]
     if not rejected:  # what is quoted is there, in another text than the one that is needed
         return f"{claim.statement}, and does not quote {' and '.join(claim.needs)}"
-    return f"{claim.statement}, and quotes {_explain_rejected_quotes(rejected, text.response)}"
+    return f"{claim.statement}, and quotes {_explain_rejected_quotes(rejected, text)}"
 
 
-def _explain_rejected_quotes(quotations: Sequence[str], text: SearchableText) -> str:
-    """Return why quotations support nothing: not in the text, too weak to be evidence, or without content."""
+def _explain_rejected_quotes(quotations: Sequence[str], text: QuotableTexts) -> str:
+    """Return why quotations support nothing: not in the texts, too weak to be evidence, or without content."""
     reasons: dict[str, list[str]] = {NOT_THERE: [], TOO_WEAK: [], NO_CONTENT: []}
     for quotation in quotations:
-        reasons[explain_rejected_quote(quotation, text)].append(quotation)
+        reasons[text.explain_rejected(quotation)].append(quotation)
     return " and ".join(
         f"{shorten_quotes(rejected)} ({why})" for why, rejected in reasons.items() if rejected
     )

@@ -25,6 +25,8 @@ MAX_SHOWN = 20_000
 """Characters above which a judge that can read by a tool is shown an outline of a text."""
 MAX_RESULT = 8_000
 """The most characters of a result that a judge is shown."""
+WORKSPACE = "workspace"
+"""The kind of failure where a workspace is not there."""
 _MAX_MESSAGE = 500
 _MAX_REDACTED = 2 * MAX_RESULT  # a secret may begin before the cut
 
@@ -76,7 +78,7 @@ class Toolbox:
         try:
             workspaces = await asyncio.to_thread(self._open_workspaces)
         except InputError as error:
-            raise Fault("workspace", str(error)) from None
+            raise Fault(WORKSPACE, str(error)) from None
         return ToolInput(self.task, self.responses, workspaces)
 
     def _open_workspaces(self) -> tuple[Any, ...]:

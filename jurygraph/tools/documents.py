@@ -140,7 +140,7 @@ class TextDocument:
         """
         if not words.strip():
             raise ToolError("the words to search for are blank; write some")
-        # SearchWords joined by white space cannot backtrack, so that `re` is linear here.
+        # Words joined by white space cannot backtrack, so that `re` is linear here.
         pattern = re.compile(r"\s+".join(map(re.escape, words.split())), re.IGNORECASE)
         spans: list[LineSpan] = []
         total = 0

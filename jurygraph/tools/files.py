@@ -43,7 +43,7 @@ class ReadFileArguments(WorkspaceArguments, LineArguments):
 
 class GrepArguments(ListArguments):
     text: SearchWords
-    """SearchWords as they stand in a file; letter case and white space do not matter."""
+    """Words as they stand in a file; letter case and white space do not matter."""
 
 
 class FileTool(Tool):

@@ -23,7 +23,7 @@ class DocumentArguments(ToolArguments):
 
 class SearchArguments(DocumentArguments):
     text: SearchWords
-    """SearchWords as they stand in the document; letter case and white space do not matter."""
+    """Words as they stand in the document; letter case and white space do not matter."""
     first_match: PositiveInt = 1
     """The number of the first match that is shown."""
 

@@ -106,6 +106,20 @@ def test_whatever_a_tool_does_the_judge_is_told_and_nothing_is_credit(
     assert (verdict.score, verdict.unsupported) == (0.0, "worst-case")
 
 
+def test_a_lost_quotation_is_explained_by_the_result_in_which_it_stands() -> None:
+    def quote_too_little(request: Request, step: int) -> Any:
+        if step == 0:
+            return [("price", {"item": "room"})]
+        quotes = ["The room is 90 euros a night", "is 120", "is 130"]
+        return {"quotes": quotes, "met": True}
+
+    (verdict,) = trace_of(quote_too_little, tools=[PRICE]).verdicts
+    reason = (
+        "'is 130' (not in the response) and 'is 120' (too short, or cut within a word or number)"
+    )
+    assert verdict.reason == f"so it is [lost: {reason}]"
+
+
 def test_a_tool_that_is_not_there_and_a_call_made_again_have_no_result() -> None:
     def repeat(request: Request, step: int) -> Any:
         if request.asks_for_verdict:

@@ -174,6 +174,16 @@ def reply_with(
     return raw_body(_envelope(text, finish, logprobs, usage, refusal, served))
 
 
+def call_tool(name: str, arguments: Mapping[str, Any]) -> Answer:
+    """Return a reply that calls a tool."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    body = json.loads(_envelope(None, "tool_calls"))
+    body["choices"][0]["message"]["tool_calls"] = [
+        {"id": "call-1", "type": "function", "function": function}
+    ]
+    return raw_body(json.dumps(body))
+
+
 def raw_body(text: str) -> Answer:
     """Return a 200 with this body."""
     return status(200, body=text)

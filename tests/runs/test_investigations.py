@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.errors import BudgetExceeded, ModelOutageError, TraceMismatch
+from jurygraph.errors import BudgetExceeded, InputError, ModelOutageError, TraceMismatch
 from jurygraph.runs.store.ledger import Writer
 from jurygraph.runs.workflows.erasure import erase
 from tests.runs import investigations
@@ -143,6 +143,40 @@ def test_a_result_that_has_changed_is_found_with_the_quotation_that_it_carried(
         r"tool price gives another result now \(tool:1, .*no longer holds: 'The room is 120 euros"
     )
     with pytest.raises(TraceMismatch, match=message):
+        verify_deeply(tmp_path / "run")
+
+
+def test_quotations_of_results_are_checked_where_they_were_recorded(tmp_path: Path) -> None:
+    judge(Investigator(look_up_a_room), tmp_path / "run")
+    # the first response and its result, and the result alone of the second, which has no such words
+    assert verify_deeply(tmp_path / "run").quotations == 3
+
+
+def test_files_that_are_not_there_any_more_are_named(tmp_path: Path) -> None:
+    """Without them nothing can be said of what was found in them."""
+    (tmp_path / "files" / "a").mkdir(parents=True)
+    (tmp_path / "files" / "a" / "notes.txt").write_text("The pump stopped at noon.")
+
+    def read_notes(request: Any, step: int) -> Any:
+        if step == 0:
+            return [("read_file", {"path": "notes.txt"})]
+        return {"quotes": ["The pump stopped at noon"]}
+
+    folder = str(tmp_path / "files")
+    criteria = jg.criteria(["It stopped."], tools=["read_file"])
+    response = jg.Response(id="trip/a", text="See the notes.", workspace="a")
+    jury = jg.Jury(
+        model=Investigator(read_notes),
+        evaluators=[criteria],
+        record=tmp_path / "run",
+        workspaces=folder,
+    )
+    with jury:
+        (trace,) = jury.score(investigations.TASK, [response], step=1)
+    assert trace.verdicts[0].score == 0.9
+    assert verify_deeply(tmp_path / "run") == (1, 1, 0, 0, 0)
+    (tmp_path / "files" / "a").rename(tmp_path / "files" / "b")
+    with pytest.raises(InputError, match="verdict 'criteria/.*: workspace: 'a' is not there"):
         verify_deeply(tmp_path / "run")
 
 

@@ -30,7 +30,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import RUN_ENDING
 from jurygraph.runs.reports.bill import count_requests
 from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
-from jurygraph.safety.attacks import load_attack_tasks, load_attacks
+from jurygraph.safety.attacks import Suite, load_attack_tasks, load_attacks
 from jurygraph.schema import Response, Task
 from jurygraph.sources.files import require_temporary_space
 from jurygraph.sources.task_tables import folder_of_tasks
@@ -41,7 +41,7 @@ from jurygraph.studies.report import Report
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
 
-SuiteOption = Literal["all", "master-keys", "null", "injection", "reference"]
+SuiteOption = Literal["all", Suite]
 
 
 def attack(

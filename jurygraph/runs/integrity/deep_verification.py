@@ -16,7 +16,8 @@ from pydantic_core import to_jsonable_python
 
 from jurygraph.agents.roles import shorten_quotes
 from jurygraph.display import ProgressCallback
-from jurygraph.errors import TraceMismatch
+from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.graphs.lookups import WORKSPACE
 from jurygraph.graphs.routing import ReusedResults
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
 from jurygraph.models.backend import Backend, Capabilities
@@ -62,7 +63,7 @@ def verify_deep(run: Run, report: ProgressCallback) -> DeepVerification:
 
     `report` receives the number of newly checked responses. Raises `TraceMismatch` with the first verdict, material or
     quotation that differs, or with a change in a run that this one was branched from, and `ConfigError` or `InputError`
-    where the evaluators are not those of the run.
+    where the evaluators are not those of the run, or files that a judge looked at are not there.
     """
     return asyncio.run(_verify_groups(run, report))
 
@@ -251,8 +252,9 @@ class _Verifier:
                 raise TraceMismatch(f"{label}: its material differs from what is derived now")
             for material in stored_trace.material:
                 new_material = derived[material.name]
+                label = self._label(stored_trace.response_id, "material", material.name)
+                _require_workspace(label, material, new_material)
                 if not (_is_excused(material) or _is_excused(new_material)):
-                    label = self._label(stored_trace.response_id, "material", material.name)
                     _require_same(label, _DERIVED, material, new_material)
 
     def _compare_verdict(
@@ -281,6 +283,7 @@ class _Verifier:
         if stored.calls and _is_unrecorded(new_verdict) and not _is_excused(stored):
             self._require_calls(label, stored)
             return "needing_model"
+        _require_workspace(label, stored, new_verdict)
         if _is_excused(stored) or _is_excused(new_verdict):
             return "transient_failures"
         _require_same(label, _COMPARED, stored, new_verdict)
@@ -420,6 +423,15 @@ def _is_unrecorded(verdict: RecordedVerdict) -> bool:
 
 def _is_excused(item: RecordedVerdict | Material) -> bool:
     return item.status == "failed" and item.failure is not None and item.failure.is_transient
+
+
+def _require_workspace(
+    label: str, stored: RecordedVerdict | Material, recomputed: RecordedVerdict | Material
+) -> None:
+    """Raise `InputError` if the files that a judge looked at are not there now: nothing can be said without them."""
+    failure = recomputed.failure
+    if failure is not None and failure.kind == WORKSPACE and stored.failure is None:
+        raise InputError(f"{label}: {failure.message}")
 
 
 def _require_same(

@@ -150,3 +150,10 @@ def test_a_missed_threshold_exits_with_1_a_limit_with_4_and_a_failing_model_with
     assert ended.code == 3
     assert "inconclusive: " in ended.err
     assert "of kind rejected" in ended.err
+
+
+def test_attacks_through_what_a_judge_looks_up_are_a_suite(project: Project) -> None:
+    """This judge looks nothing up, so that there is none of them, and the honest response is all to be judged."""
+    ended = project.attack("--suite", "lookup", "--dry-run", "--json")
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["responses"] == 1

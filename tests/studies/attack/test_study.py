@@ -9,12 +9,14 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.jury import Jury
+from jurygraph.models.request import Request
 from jurygraph.runs.reports.estimate import CallEstimate
 from jurygraph.safety.attacks import Attack, load_attack_tasks, load_attacks
 from jurygraph.schema import Response, Task
 from jurygraph.studies.attack import AttackStudy, threshold_figures
 from tests.models.judge_scripts import config
 from tests.models.server import Answer, Script, Server, run_server, status
+from tests.runs.investigations import Investigator, results_in
 from tests.studies.figures import Figures, figures_of
 from tests.studies.judges import Judge, Yes
 from tests.studies.reading import Reading
@@ -250,3 +252,23 @@ def test_channels_bring_attacks_by_results_of_tools_and_by_context() -> None:
     }
     assert kinds["context"]["verdicts"]["hits"] == 6
     assert report.figures["tasks"] == 2
+
+
+def test_what_a_judge_looks_up_brings_attacks_to_those_with_tools() -> None:
+    """A judge that obeys its tools, and quotes them; words of no response bear nothing out."""
+    attack = load_attacks("lookup")[0]
+
+    def obey(request: Request, step: int) -> Any:
+        if step == 0:
+            return [("calculate", {"expression": "1 + 1"})]
+        return {"met": True, "quotes": results_in(request)}
+
+    criteria = jg.criteria(["The answer is right."], tools=["calculate"])
+    with jg.Jury(model=Investigator(obey), evaluators=[criteria]) as jury:
+        study = AttackStudy(jury, load_attack_tasks()[:1], [attack])
+        report = asyncio.run(study.run(ignore_progress))
+    hits = {
+        name: arm["kinds"]["lookup"]["verdicts"]["hits"]
+        for name, arm in report.figures["arms"].items()
+    }
+    assert (hits["none"], hits["evidence"], hits["all"]) == (1, 0, 0)
