@@ -36,10 +36,6 @@ class ToolUse(NamedTuple):
     arguments: Mapping[str, Any]
     result: str = ""
 
-    @property
-    def is_made(self) -> bool:
-        return bool(self.result)
-
 
 class Finding(NamedTuple):
     """What the judge says of a criterion; `met` is None where it cannot tell."""
@@ -59,9 +55,14 @@ class Question(NamedTuple):
     looked_up: Sequence[ToolUse]
 
     def missing(self, wanted: Sequence[ToolUse]) -> list[ToolUse]:
-        """Return the calls that were not made yet."""
-        made = [(use.tool, use.arguments) for use in self.looked_up]
-        return [use for use in wanted if (use.tool, use.arguments) not in made]
+        """Return the calls that were not made yet, each once."""
+        calls = [(use.tool, use.arguments) for use in self.looked_up]
+        missing = []
+        for use in wanted:
+            if (use.tool, use.arguments) not in calls:
+                calls.append((use.tool, use.arguments))
+                missing.append(use)
+        return missing
 
     def result_of(self, wanted: ToolUse) -> str:
         """Return what a call found; nothing if it was not made, or failed."""
@@ -228,9 +229,10 @@ def _judge_budget(question: Question) -> Finding:
     items = _planned_items(question)
     total = sum(item.found for item in items)
     budget = int(re.findall(r"\$([\d,]+)", question.task)[-1].replace(",", ""))
-    dearest = max(items, key=lambda item: item.found)
     reason = f"The plan costs ${total:,}, and the budget is ${budget:,}."
-    return Finding(total <= budget, reason, _quotes([dearest]))
+    stated = question.response.splitlines()[-1]
+    result = question.result_of(_sum_call(question))
+    return Finding(total <= budget, reason, [words for words in (stated, result) if words])
 
 
 def _quotes(items: Sequence[PlannedItem]) -> list[str]:
@@ -253,7 +255,7 @@ def _calls_for_turns(question: Question) -> list[ToolUse]:
 
 
 def _broken_turn(question: Question) -> tuple[int, int] | None:
-    """Return the first and the last line of a turn that writes to the user and changes a booking."""
+    """Return the lines in which the message and the call of the first turn that has both begin."""
     messages: dict[str, int] = {}
     for line, words in sorted(question.rows()):
         turn = re.match(r"\[(\d+)\] assistant(?P<writes>:)?(?: → (?P<tool>\w+))?", words)
@@ -273,7 +275,8 @@ def _judge_turns(question: Question) -> Finding:
     if broken is None:
         return Finding(True, "No turn does both.", ())
     rows = dict(question.rows())
-    return Finding(False, f"{rows[broken[0]]} and a call in one turn.", [rows[broken[0] + 1]])
+    turn = rows[broken[0]].partition("]")[0].removeprefix("[")
+    return Finding(False, f"Turn {turn} does both.", [rows[broken[0] + 1]])
 
 
 # Logs
