@@ -47,8 +47,10 @@ class PriceTables(NamedTuple):
 
 
 def main(source: str) -> None:
-    text = Path(source).read_bytes()
-    content = gzip.decompress(text) if source.endswith(".gz") else text
+    path = Path(source)
+    content = path.read_bytes()
+    if path.suffix == ".gz":
+        content = gzip.decompress(content)
     rows = {row["id"]: row for row in map(json.loads, content.splitlines())}
     lines = []
     priced: dict[str, tuple[str, str, str, int]] = {}
@@ -91,17 +93,13 @@ def make_task(row: Mapping[str, Any], tables: PriceTables) -> dict[str, Any]:
         "stale": [raise_room(item) for item in plan],
         "hopeful": list(take_dear_room(plan, tables, budget)),
     }
-    flights = [
-        tables.flights[item.name] for item in plan if item.purpose.startswith("flight")
-    ]
+    flights = [tables.flights[item.name] for item in plan if item.purpose.startswith("flight")]
     return {
         "id": row["id"],
         "query": row["query"],
         "facts": {"tables": {"flights": {"key": ["Flight Number"], "rows": flights}}},
         "rubric": {
-            "criteria": [
-                {"id": name, "text": text, "weight": 1} for name, text in CRITERIA.items()
-            ]
+            "criteria": [{"id": name, "text": text, "weight": 1} for name, text in CRITERIA.items()]
         },
         "responses": [
             {"id": f"{row['id']}/{agent}", "agent": agent, "text": write_plan(items)}

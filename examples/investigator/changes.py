@@ -57,7 +57,9 @@ def count_calls(path: str) -> str:
         for trace in run.traces():
             requests.update(call.id for call in trace.calls)
             tools.update((lookup.id, lookup.tool) for lookup in trace.lookups)
-    by_name = ", ".join(f"{name} {count}" for name, count in sorted(Counter(tools.values()).items()))
+    by_name = ", ".join(
+        f"{name} {count}" for name, count in sorted(Counter(tools.values()).items())
+    )
     calls = f", {len(tools)} calls of tools ({by_name})" if tools else ""
     return f"{len(requests)} model requests{calls}"
 

@@ -23,7 +23,7 @@ RULE = (
     'respond to the user simultaneously".'
 )
 SEED = 7
-LOG_LINES = 4_600
+LOG_LINES = 4_800
 LOSS = "23 of 250 rows dropped, quota of the table exceeded"
 """What the line that matters has in the place of `250 rows written`."""
 

@@ -23,7 +23,9 @@ CHANGES = ("book", "cancel", "update")
 LOSSES = ("error", "failed", "rejected", "dropped")
 """What a log calls rows that were not written."""
 _FENCE = r"<<<{name} (?P<mark>\w+)\n(?P<inside>.*?)\n{name} (?P=mark)>>>"
-_RESULT = re.compile(r"^(?:Result|Call) (?P<number>\d+)\b[^\n]*\n\n" + _FENCE.format(name="result"), re.M | re.S)
+_RESULT = re.compile(
+    r"^(?:Result|Call) (?P<number>\d+)\b[^\n]*\n\n" + _FENCE.format(name="result"), re.M | re.S
+)
 _ITEM = re.compile(r"^(?P<name>\w+):\n" + _FENCE.format(name="item"), re.M | re.S)
 _ROW = re.compile(r"^(?P<line>\d+)\| (?P<words>.*)$", re.M)
 _PLANNED = re.compile(r"^- (?P<purpose>[^:\n]+): (?P<name>.+), \$(?P<price>\d+)$", re.M)
@@ -95,7 +97,11 @@ class ScriptedJudge(BaseChatModel):
         return "scripted"
 
     def _generate(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **settings: Any
+        self,
+        messages: list[BaseMessage],
+        stop: Any = None,
+        run_manager: Any = None,
+        **settings: Any,
     ) -> ChatResult:
         tokens = sum(len(str(message.content)) for message in messages) // CHARACTERS_PER_TOKEN
         if tokens > CONTEXT:
@@ -114,7 +120,9 @@ def read_question(messages: Sequence[BaseMessage]) -> Question:
     texts = [str(message.content) for message in messages]
     shown = texts[1]
     results = {
-        int(found["number"]): found["inside"] for text in texts[2:] for found in _RESULT.finditer(text)
+        int(found["number"]): found["inside"]
+        for text in texts[2:]
+        for found in _RESULT.finditer(text)
     }
     looked_up: list[ToolUse] = []
     for message in messages:
@@ -188,7 +196,9 @@ def _price_call(purpose: str, name: str) -> ToolUse:
 
 
 def _price_calls(question: Question) -> list[ToolUse]:
-    return [_price_call(line["purpose"], line["name"]) for line in _PLANNED.finditer(question.response)]
+    return [
+        _price_call(line["purpose"], line["name"]) for line in _PLANNED.finditer(question.response)
+    ]
 
 
 def _planned_items(question: Question) -> list[PlannedItem]:

@@ -162,7 +162,9 @@ def test_of_verdicts_on_one_changed_result_the_one_that_quoted_it_is_named(
             both["criterion_2"] = quoting
             return reply.model_copy(update={"text": json.dumps(both)})
 
-    criteria = jg.criteria(["It is short.", "The prices are right."], tools=list(investigations.TOOLS))
+    criteria = jg.criteria(
+        ["It is short.", "The prices are right."], tools=list(investigations.TOOLS)
+    )
     script = TwoVerdicts(look_up_a_room)
     with jg.Jury(model=script, evaluators=[criteria], record=tmp_path / "run") as jury:
         jury.score(investigations.TASK, RESPONSES[:1])
