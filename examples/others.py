@@ -26,6 +26,8 @@ ADVERSE = 1
 """Exit code of `watch` if it has found something adverse."""
 SOME_FAILED = 1
 """Exit code of `score` if some rewards have no value."""
+DIFFERENT = 5
+"""Exit code of `verify` if something is not as it was recorded."""
 CONSOLE = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
@@ -54,14 +56,17 @@ class Example:
         return self.execute(["python", *words], [sys.executable, *words])
 
     def execute(self, shown: list[str], command: list[str], expected: int = 0) -> str:
-        """Run a command, append it and its output to the log, and return its standard output; exit if it fails."""
+        """Run a command, append it and its output to the log, and return its standard output; exit if it fails.
+
+        A command that prints no results, as `verify` for a changed run, returns its messages.
+        """
         line = f"$ {' '.join(shown)}"
         done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
         with self._log.open("a", encoding="utf-8") as log:
             log.write(f"{line}\n{done.stderr}{done.stdout}\n")
         if done.returncode != expected:
             raise RuntimeError(f"{line}\n{done.stderr}exit code {done.returncode}; {self._log}")
-        return done.stdout
+        return done.stdout or done.stderr
 
     def add_findings(self, *lines: str) -> "Example":
         self._findings += lines
@@ -77,7 +82,12 @@ def main() -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     # The judge's address is new each time: its replies would only fill the user's cache.
     os.environ["JURYGRAPH_CACHE"] = str(OUT / "cache")
-    chains = ([agent, monitor, panel], [real_judge, judge_labels], [reviewers], [stability])
+    chains = (
+        [agent, monitor, panel, investigator],
+        [real_judge, judge_labels],
+        [reviewers],
+        [stability],
+    )
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         for examples in threads.map(run_in_order, chains):
             for example in examples:
@@ -132,6 +142,30 @@ def panel() -> Example:
     patterns = ("gets", "step 2 of 5")
     return example.add_findings(
         *(find_line(explained, each) for each in patterns), find_line(verified, "recomputed")
+    )
+
+
+def investigator() -> Example:
+    """Judge with tools and without, and verify before and after a price that the judge looked up is raised."""
+    example = Example(
+        "investigator", "a judge that looks prices up and searches; a script in a model's place."
+    )
+    folder = f"{example.run}-data"
+    runs = [f"{folder}/without", example.run]
+    example.script("examples/investigator/prepare.py", folder)
+    without = ["--config", f"{folder}/without_tools.yaml", "--out", runs[0]]
+    example.jurygraph("score", f"{folder}/tasks.jsonl", *without, expected=SOME_FAILED)
+    example.jurygraph("score", f"{folder}/tasks.jsonl", "--out", runs[1])
+    changes = example.script("examples/investigator/changes.py", *runs)
+    example.jurygraph("verify", example.run, "--deep")
+    example.script("examples/investigator/raise_price.py", folder)
+    verified = example.jurygraph("verify", example.run, "--deep", expected=DIFFERENT)
+    _, _, lost = find_line(verified, "no longer holds").partition(", ")
+    return example.add_findings(
+        f"{find_line(changes, 'verdicts changed')}, such as one by {find_line(changes, 'tool:.*BedStuy')}",
+        f"with tools: {find_line(changes, '^with tools').partition(': ')[2]}",
+        f"once that price is raised, `verify --deep` finds: {lost}",
+        f"each step of it, in a browser: jurygraph view {example.run}",
     )
 
 

@@ -93,6 +93,12 @@ BUILDS: Mapping[str, tuple[Path, tuple[Path, ...], tuple[str, ...], tuple[str, .
         (),
         ("tasks.jsonl.gz", "readings.csv"),
     ),
+    "build.py of investigator": (
+        EXAMPLES / "investigator",
+        (DATA / "travelplanner" / "train.jsonl.gz",),
+        (),
+        ("trips.jsonl", "prices.csv"),
+    ),
     "build.py of consensus": (EXAMPLES / "consensus", (), (), ("mtbench.csv.gz", "mslr.csv.gz")),
 }
 """By script: its folder, its arguments, the files that it finds in its folder, and those that it makes."""

@@ -175,7 +175,8 @@ def test_langchain_caches_are_not_used() -> None:
 class Failed(Exception):
     """An error of a client, with these attributes."""
 
-    def __init__(self, **attributes: Any) -> None:
+    def __init__(self, *words: str, **attributes: Any) -> None:
+        super().__init__(*words)
         vars(self).update(attributes)
 
 
@@ -199,6 +200,9 @@ class APITimeoutError(APIConnectionError):
         (Failed(status_code=403), "unauthorised"),
         (Failed(status_code=404), "unknown-model"),
         (Failed(status_code=400), "rejected"),
+        (Failed(status_code=400, code="context_length_exceeded"), "overflowed"),
+        (Failed("prompt is too long: 210000 tokens", status_code=400), "overflowed"),
+        (Failed(status_code=400, code="content_filter"), "refused"),
         (Failed(status_code=503), "server"),
         (Failed(response=SimpleNamespace(status_code=500)), "server"),
         (Failed(response=SimpleNamespace(status_code=408)), "timeout"),

@@ -1,5 +1,6 @@
 """What a judge looked up is recorded: a run goes on where it stopped, is replayed, verified and erased with it."""
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -176,7 +177,33 @@ def test_files_that_are_not_there_any_more_are_named(tmp_path: Path) -> None:
     assert trace.verdicts[0].score == 0.9
     assert verify_deeply(tmp_path / "run") == (1, 1, 0, 0, 0)
     (tmp_path / "files" / "a").rename(tmp_path / "files" / "b")
-    with pytest.raises(InputError, match="verdict 'criteria/.*: workspace: 'a' is not there"):
+    with pytest.raises(InputError, match=r"verdict 'criteria/.*: workspace: 'a' is not there"):
+        verify_deeply(tmp_path / "run")
+
+
+def test_of_verdicts_on_one_changed_result_the_one_that_quoted_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two criteria are judged in one investigation, and only the second rests on its result."""
+
+    class TwoVerdicts(Investigator):
+        async def complete(self, request: Any, timeout: float) -> Any:
+            reply = await super().complete(request, timeout)
+            if reply.tool_calls:
+                return reply
+            quoting = json.loads(reply.text)["criterion_1"]
+            both = {"criterion_1": {**quoting, "quotes": [], "met": False, "probability": 0.1}}
+            both["criterion_2"] = quoting
+            return reply.model_copy(update={"text": json.dumps(both)})
+
+    criteria = jg.criteria(
+        ["It is short.", "The prices are right."], tools=list(investigations.TOOLS)
+    )
+    script = TwoVerdicts(look_up_a_room)
+    with jg.Jury(model=script, evaluators=[criteria], record=tmp_path / "run") as jury:
+        jury.score(investigations.TASK, RESPONSES[:1])
+    monkeypatch.setitem(investigations.PRICES, "room", "The room is 130 euros a night.")
+    with pytest.raises(TraceMismatch, match="its quotation no longer holds: 'The room is 120"):
         verify_deeply(tmp_path / "run")
 
 

@@ -18,9 +18,10 @@ from jurygraph.models.request import (
     OUT_OF_FUNDS,
     Reply,
     Request,
+    ServerError,
+    error_kind,
     exception_chain,
     find_other_field,
-    kind_of_status,
 )
 from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import Message
@@ -166,8 +167,15 @@ def _own_kind(error: BaseException) -> str | None:
     for holder, name in ((error, "status_code"), (response, "status_code"), (error, "code")):
         status = getattr(holder, name, None)
         if isinstance(status, int) and 400 <= status < 600:
-            return kind_of_status(status)
+            return error_kind(status, _server_error(error))
     return None
+
+
+def _server_error(error: BaseException) -> ServerError:
+    """Return the error's message and codes: openai and its kin keep those of the body in fields of the exception."""
+    values = (getattr(error, "code", None), getattr(error, "type", None))
+    codes = frozenset(value.lower() for value in values if isinstance(value, str))
+    return ServerError(codes, str(error))
 
 
 def _headers(error: Exception) -> dict[str, str]:

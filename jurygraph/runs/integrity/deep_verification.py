@@ -212,8 +212,7 @@ class _Verifier:
         if traces[0].group != stored[0].group:
             problem = "its responses are not those that were judged"
             raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: {problem}")
-        for trace in stored:
-            self._refuse_changed_results(trace)
+        self._refuse_changed_results(stored)
         self._compare_material(stored, traces)
         recomputed = {verdict.key: verdict for verdict in _own_verdicts(traces)}
         # Verdicts that a branch took from another run, which has their calls.
@@ -353,39 +352,52 @@ class _Verifier:
                     )
                     raise TraceMismatch(f"{self._run.ledger.path}: {problem}, now {version}")
 
-    def _refuse_changed_results(self, trace: Trace) -> None:
-        """Raise `TraceMismatch` for a tool that has another result now, with the quotations that no longer hold."""
-        changed = dict(chain.from_iterable(item.changed.items() for item in self._backends))
-        for kind, item in _own_items(trace):
-            self._refuse_changed(trace, kind, item, changed)
+    def _refuse_changed_results(self, stored: Sequence[Trace]) -> None:
+        """Raise `TraceMismatch` for a tool that has another result now, with the quotations that no longer hold.
 
-    def _refuse_changed(
-        self,
-        trace: Trace,
-        kind: str,
-        item: RecordedVerdict | Material,
-        changed: Mapping[str, StoredLookup],
-    ) -> None:
-        for number, lookup in enumerate(item.lookups, start=1):
-            if lookup not in changed:
-                continue
-            now = changed[lookup]
-            text = read_text(now.result)
-            source = f"{TOOL_SOURCE}{number}"
-            quotes = [found.quote for found in item.evidence if found.source == source]
-            lost = [quote for quote in quotes if text.find_support(quote) is None]
-            consequence = "no quotation depends on it"
-            if quotes:
-                consequence = f"its quotations still hold ({shorten_quotes(quotes)})"
-            if lost:
-                consequence = f"its quotation no longer holds: {shorten_quotes(lost)}"
-            label = self._label(trace.response_id, kind, _name_of(item))
-            problem = f"tool {now.lookup.tool} gives another result now ({source}, {now.arguments})"
-            raise TraceMismatch(f"{label}: {problem}; {consequence}")
+        Several verdicts may rest on one call: one that has lost its quotation says more than one that quoted nothing.
+        """
+        changed = dict(chain.from_iterable(item.changed.items() for item in self._backends))
+        differences: list[_ChangedResult] = []
+        for trace in stored if changed else ():
+            for kind, item in _own_items(trace):
+                label = self._label(trace.response_id, kind, _name_of(item))
+                differences += _changed_results(label, item, changed)
+        differences.sort(key=lambda difference: not difference.has_lost_quotation)
+        if differences:
+            raise TraceMismatch(differences[0].problem)
 
     def _label(self, response: str, kind: str = "", name: str = "") -> str:
         item = f", {kind} {name!r}" if kind else ""
         return f"{self._run.ledger.path}, trace {response!r}{item}"
+
+
+class _ChangedResult(NamedTuple):
+    """A result of a tool that is another one now."""
+
+    problem: str
+    has_lost_quotation: bool
+
+
+def _changed_results(
+    label: str, item: RecordedVerdict | Material, changed: Mapping[str, StoredLookup]
+) -> Iterator[_ChangedResult]:
+    """Yield the changed results on which an item rests, with what becomes of its quotations from them."""
+    for number, lookup in enumerate(item.lookups, start=1):
+        if lookup not in changed:
+            continue
+        now = changed[lookup]
+        text = read_text(now.result)
+        source = f"{TOOL_SOURCE}{number}"
+        quotes = [found.quote for found in item.evidence if found.source == source]
+        lost = [quote for quote in quotes if text.find_support(quote) is None]
+        consequence = "no quotation depends on it"
+        if quotes:
+            consequence = f"its quotations still hold ({shorten_quotes(quotes)})"
+        if lost:
+            consequence = f"its quotation no longer holds: {shorten_quotes(lost)}"
+        problem = f"tool {now.lookup.tool} gives another result now ({source}, {now.arguments})"
+        yield _ChangedResult(f"{label}: {problem}; {consequence}", bool(lost))
 
 
 def _own_verdicts(traces: Sequence[Trace]) -> list[RecordedVerdict]:
