@@ -14,6 +14,7 @@ from jurygraph.explanation.terms import UNSUPPORTED, ExplainedTerm, ExplainedTra
 from jurygraph.messages import format_factor, format_plain, join_names, shorten
 from jurygraph.schema import Decision, FrozenModel, GateResult, Question, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import Number
+from jurygraph.schema.lookup import TOOL_SOURCE
 from jurygraph.schema.plan import SUBMITTED, TurnReduction
 from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
 
@@ -343,8 +344,14 @@ def _describe_loss(verdict: ExplainedVerdict) -> str:
     reason = shorten(verdict.verdict.reason.rstrip(" ."), _MAX_REASON)
     # Quotations of the response that were not found in it are left out.
     evidence = [e for e in verdict.verdict.evidence if e.verified or e.source != "response"]
-    quotes = [shorten(e.quote, _MAX_QUOTE) for e in evidence[:3]]
-    new = ", ".join(f"“{quote}”" for quote in quotes if quote not in reason)
+    quotes = []
+    for found in evidence[:3]:
+        quote = shorten(found.quote, _MAX_QUOTE)
+        if quote not in reason:
+            # Words that a tool found are not those of the response.
+            origin = f" ({found.source})" if found.source.startswith(TOOL_SOURCE) else ""
+            quotes.append(f"“{quote}”{origin}")
+    new = ", ".join(quotes)
     loss = ", as in ".join(filter(None, (reason, new)))
     if verdict.counted == verdict.score:
         return loss

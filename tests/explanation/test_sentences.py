@@ -284,6 +284,15 @@ def quoted(*evidence: Evidence, **fields: Any) -> dict[str, Any]:
             1.0,
             "Lost 1: truth 0 of 1, weight 1 (No table names it, as in “a law”).",
         ),
+        (  # words that a tool found are not those of the response
+            quoted(
+                Evidence(quote="90 euros", verified=True),
+                Evidence(quote="120 euros", source="tool:1", verified=True),
+                reason="wrong price",
+            ),
+            1.0,
+            "Lost 1: truth 0 of 1, weight 1 (wrong price, as in “90 euros”, “120 euros” (tool:1)).",
+        ),
         (  # a quotation beside one in the reason is another finding
             quoted(
                 Evidence(quote="2 * 2 = 5", verified=True),
