@@ -176,7 +176,7 @@ def test_files_that_are_not_there_any_more_are_named(tmp_path: Path) -> None:
     assert trace.verdicts[0].score == 0.9
     assert verify_deeply(tmp_path / "run") == (1, 1, 0, 0, 0)
     (tmp_path / "files" / "a").rename(tmp_path / "files" / "b")
-    with pytest.raises(InputError, match="verdict 'criteria/.*: workspace: 'a' is not there"):
+    with pytest.raises(InputError, match=r"verdict 'criteria/.*: workspace: 'a' is not there"):
         verify_deeply(tmp_path / "run")
 
 
