@@ -21,6 +21,7 @@ from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
 _LEAST = 0.5e-4
 """Points below this are printed as 0."""
 _MAX_REASON = 300
+_MAX_LOOKUPS = 8
 _MAX_QUOTE = 120
 _MOST_REASONS = 3
 _OPPOSITE = {"<": "≥", ">": "≤"}
@@ -367,6 +368,7 @@ def to_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iter
     yield from _point_sentences(explained, lines)
     yield from _adjustment_sentences(explained)
     yield from _verdict_sentences(explained.verdicts)
+    yield from _lookup_sentences(explained)
     counts = reward.counts
     gated = explained.trace.gated
     judged = f"{counts.judged - gated.total()} judged"
@@ -388,6 +390,24 @@ def to_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iter
         yield "The missing verdicts cannot change the reward."
     elif "gated" not in effects:
         yield "All verdicts are present."
+
+
+def _lookup_sentences(explained: ExplainedTrace) -> Iterator[str]:
+    """Yield what judges looked up, step by step; verdicts of one investigation share a sentence."""
+    by_id = {lookup.id: lookup for lookup in explained.trace.lookups}
+    labels: dict[tuple[str, ...], list[str]] = {}
+    for verdict in explained.verdicts:
+        if verdict.verdict.lookups:
+            labels.setdefault(verdict.verdict.lookups, []).append(verdict.label)
+    for names, subjects in labels.items():
+        steps: list[str] = []
+        for number, name in enumerate(names[:_MAX_LOOKUPS], start=1):
+            lookup = by_id[name]
+            outcome = "" if lookup.outcome == "ok" else f" ({lookup.outcome})"
+            steps.append(f"{number} {lookup.tool or 'a tool that is not there'}{outcome}")
+        more = len(names) - len(steps)
+        rest = f", and {more} more" if more else ""
+        yield f"Looked up for {', '.join(subjects)}: {', '.join(steps)}{rest}."
 
 
 def _reward_sentence(trace: Trace) -> str:

@@ -262,6 +262,7 @@ def _investigator(
         None if config.workspaces is None else Path(config.workspaces),
         context.threads,
         config.langsmith,
+        "addresses-grader" in config.safety.gates,
     )
     return ToolInvestigator(
         toolbox, toolset.max_steps or MAX_STEPS, toolset.max_tokens or MAX_TOKENS

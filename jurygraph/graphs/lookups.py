@@ -16,9 +16,12 @@ from jurygraph.graphs.time_limits import CallLimits, CallThreads, fresh_context
 from jurygraph.graphs.user_calls import Calls
 from jurygraph.messages import Problem, did_you_mean, validate
 from jurygraph.models.request import Fault
+from jurygraph.safety.gates import stopping_gate
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Response, TaskView, ToolCall
 from jurygraph.schema.lookup import LookupOutcome
+from jurygraph.schema.task import query_text
+from jurygraph.schema.verdict import ResponseGate
 from jurygraph.tools.tool import Tool, ToolError, ToolInput
 
 MAX_SHOWN = 20_000
@@ -28,6 +31,7 @@ MAX_RESULT = 8_000
 WORKSPACE = "workspace"
 """The kind of failure where a workspace is not there."""
 _MAX_MESSAGE = 500
+_WITHHELD = "the result speaks to whoever judges, and is withheld"
 _MAX_REDACTED = 2 * MAX_RESULT  # a secret may begin before the cut
 
 
@@ -50,7 +54,8 @@ class _ToolRun:
 class Toolbox:
     """The tools of one judgement, by name, and what they may see: its view of the task, and its responses.
 
-    Workspaces lie below `root`, without one below the current folder.
+    Workspaces lie below `root`, without one below the current folder. If it `withholds_addresses`, a result that speaks to
+    the judge is not shown: nobody's gates have read it, unlike a response.
     """
 
     tools: Mapping[str, Tool]
@@ -59,6 +64,7 @@ class Toolbox:
     root: Path | None
     threads: CallThreads
     langsmith: bool
+    withholds_addresses: bool = True
 
     @cached_property
     def outlines(self) -> Mapping[str, str]:
@@ -102,9 +108,22 @@ class Toolbox:
         outcome, text = await self._run(call, inputs)
         shown = redactor.redact_text(text[:_MAX_REDACTED].encode("utf-8", "replace").decode())
         is_cut = len(shown) > MAX_RESULT or len(text) > _MAX_REDACTED
+        shown = shown[:MAX_RESULT]
+        if outcome == "ok" and self._addresses_judge(call, shown):
+            return ToolOutcome("withheld", _WITHHELD, len(text))
         if is_cut and outcome == "ok":
             outcome = "cut"
-        return ToolOutcome(outcome, shown[:MAX_RESULT], len(text))
+        return ToolOutcome(outcome, shown, len(text))
+
+    def _addresses_judge(self, call: ToolCall, result: str) -> bool:
+        """Return whether a result speaks to whoever judges. Documents are what the prompt shows, behind its gates."""
+        if not self.withholds_addresses or self.tools[call.name].reads_documents:
+            return False
+        query = query_text(self.task.query)
+        reference = self.task.reference
+        gates: tuple[ResponseGate, ...] = ("addresses-grader",)
+        found = stopping_gate(result, gates, query=query, reference=reference)
+        return found is not None
 
     async def _run(self, call: ToolCall, inputs: ToolInput) -> tuple[LookupOutcome, str]:
         tool = self.tools.get(call.name)

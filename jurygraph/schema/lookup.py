@@ -9,11 +9,20 @@ from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, Number
 ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
 """A name that every provider accepts for a function."""
 LookupOutcome = Literal[
-    "ok", "cut", "repeated", "unknown-tool", "invalid-arguments", "refused", "error", "time-limit"
+    "ok",
+    "cut",
+    "withheld",
+    "repeated",
+    "unknown-tool",
+    "invalid-arguments",
+    "refused",
+    "error",
+    "time-limit",
 ]
 """What became of a call of a tool: its result, whole or `cut` at its limit, or why there is none.
 
-A call that was made before in the same conversation is `repeated`, and not made again. There is none for a tool
+A result that addresses whoever judges is `withheld`, as the gate of that name stops a response. A call that was made
+before in the same conversation is `repeated`, and not made again. There is none for a tool
 that is not there (`unknown-tool`), arguments that are not those of its schema
 (`invalid-arguments`), a call that the tool `refused` with a message, one that raised an exception (`error`), and one
 that ran past its `time-limit`.
@@ -55,7 +64,7 @@ class Lookup(FrozenModel):
     @property
     def is_rerun(self) -> bool:
         """True if a verification makes the call again: it was made, and the tool promises the same result."""
-        return self.deterministic and self.outcome in ("ok", "cut", "refused")
+        return self.deterministic and self.outcome in ("ok", "cut", "withheld", "refused")
 
     @property
     def has_result(self) -> bool:

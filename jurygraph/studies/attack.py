@@ -141,7 +141,7 @@ class AttackStudy:
         }
         by_channel = (
             (_context_groups(tasks, attacks), context_judges),
-            (_lookup_groups(tasks, attacks), {*jury.context.evaluator_tools}),
+            (_lookup_groups(tasks, attacks), _judges_of_others(jury)),
         )
         for channel_groups, judges in by_channel:
             for group in channel_groups if judges else ():
@@ -342,6 +342,15 @@ def _lookup_groups(
                 yield _AttackGroup(index, index, task, [attack], [response])
 
 
+def _judges_of_others(jury: Jury) -> set[str]:
+    """Return the evaluators with a tool that may find the words of others, besides what their prompts show."""
+    return {
+        name
+        for name, toolset in jury.context.evaluator_tools.items()
+        if not all(tool.reads_documents for tool in toolset.tools.values())
+    }
+
+
 def _survey_of(jury: Jury, task: Task, judges: Collection[str]) -> Survey:
     """Return the attacked questions of some evaluators."""
     survey = _attacked_survey(jury, task)
@@ -382,9 +391,9 @@ def _with_attacked_tools(jury: Jury, groups: Iterable[_AttackGroup]) -> RunConte
                 texts[response.id] = text
     toolsets: dict[str, ToolSet] = {}
     for name, toolset in jury.context.evaluator_tools.items():
-        tools: dict[str, Tool] = {
-            key: _AttackedTool(tool, texts) for key, tool in toolset.tools.items()
-        }
+        tools: dict[str, Tool] = {}
+        for key, tool in toolset.tools.items():
+            tools[key] = tool if tool.reads_documents else _AttackedTool(tool, texts)
         toolsets[name] = replace(toolset, tools=tools)
     return replace(jury.context, evaluator_tools=toolsets) if texts else jury.context
 

@@ -70,11 +70,15 @@ class ListFiles(FileTool):
         scan = _workspace_of(inputs, arguments).scan(arguments.folder, add)
         paths = sorted(sizes, key=_path_order)[:MAX_LISTED]
         rows = _that_fit([f"{sizes[path]:,} bytes| {path}" for path in paths])
-        heading = f"[{len(sizes):,} files{_describe_scan(scan)}]"
+        heading = f"[{_count(len(sizes), 'file')}{_describe_scan(scan)}]"
         if len(rows) < len(sizes):
             more = len(sizes) - len(rows)
             rows.append(f"[{more:,} more: name a folder or a pattern]")
         return "\n".join([heading, *rows])
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 class ReadFile(FileTool):
@@ -162,7 +166,8 @@ class FileSearch:
         total = sum(matches.total for matches in found)
         all_rows = list(chain.from_iterable(matches.rows for matches in found))
         rows = _that_fit(all_rows[:MAX_FILE_MATCHES])
-        about = f"{total:,} matches in {len(self._found):,} of {self._searched:,} files"
+        matches = f"{total:,} match{'es' * (total != 1)}"
+        about = f"{matches} in {len(self._found):,} of {_count(self._searched, 'file')}"
         unread = f"; {self._unread:,} files are binary or too large" if self._unread else ""
         heading = f"[{about}{unread}{_describe_scan(scan)}]"
         if len(rows) < total:

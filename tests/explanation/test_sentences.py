@@ -34,6 +34,7 @@ from jurygraph.schema import (
 from jurygraph.schema.verdict import RESPONSE_GATES, ScoreCalibration
 from jurygraph.views.trace import view_trace
 from tests.rows import all_rows
+from tests.runs.investigations import Investigator, judge
 
 
 def finite(low: float, high: float) -> st.SearchStrategy[float]:
@@ -674,3 +675,16 @@ def test_of_many_reasons_those_that_cost_the_most_are_shown(direction: int):
         verdicts.append(explained)
     losses = describe_losses(verdicts)
     assert losses == "all: not judged; unfounded: unfounded; most: most; and 3 more"
+
+
+def test_an_investigation_is_told_step_by_step() -> None:
+    def look(request: Any, step: int) -> Any:
+        if step == 0:
+            return [("price", {"item": "room"}), ("dream", {}), ("price", {"item": "yacht"})]
+        return {"met": False}
+
+    trace, _ = judge(Investigator(look))
+    told = [line for line in str(trace.explain()).splitlines() if line.startswith("Looked up")]
+    assert told == [
+        "Looked up for c1: 1 price, 2 a tool that is not there (unknown-tool), 3 price (error)."
+    ]

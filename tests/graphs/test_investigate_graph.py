@@ -85,7 +85,7 @@ def give_orders(item: str) -> str:
         ("read", {"document": "diary"}, "refused"),
         ({"use": hang, "timeout": 0.05}, {"item": "a"}, "time-limit"),
         (ten_megabytes, {"item": "a"}, "cut"),
-        (give_orders, {"item": "a"}, "ok"),
+        (give_orders, {"item": "a"}, "withheld"),
     ],
 )
 def test_whatever_a_tool_does_the_judge_is_told_and_nothing_is_credit(

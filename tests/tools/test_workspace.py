@@ -94,7 +94,7 @@ def test_files_are_listed_read_and_searched(root: Path, form: str) -> None:
         "[2 matches in 2 of 2 files; 1 files are binary or too large]\n"
         "README.md:1| # Tea\nsrc/main.py:1| print('tea')"
     )
-    assert call(workspace, "grep", text="read", pattern="*.py") == "[0 matches in 0 of 1 files]"
+    assert call(workspace, "grep", text="read", pattern="*.py") == "[0 matches in 0 of 1 file]"
     for arguments in ({"path": "gone.py"}, {"path": ""}, {"path": "src"}):
         assert call(workspace, "read_file", **arguments).startswith("refused")
     assert call(workspace, "list_files", folder="gone").startswith("refused")
@@ -180,7 +180,7 @@ def test_what_leads_out_is_neither_listed_nor_read(hostile: list[Workspace]) -> 
     folder, zipped, tarred = hostile
     assert call(folder, "list_files").startswith("[3 files; 7 links, special files or unsafe names")
     assert call(zipped, "list_files") == (
-        "[1 files; 6 links, special files or unsafe names left out]\n6 bytes| fine.txt"
+        "[1 file; 6 links, special files or unsafe names left out]\n6 bytes| fine.txt"
     )
     assert "fine.txt" in call(tarred, "list_files")
     for workspace in hostile:
