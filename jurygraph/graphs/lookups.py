@@ -54,8 +54,8 @@ class _ToolRun:
 class Toolbox:
     """The tools of one judgement, by name, and what they may see: its view of the task, and its responses.
 
-    Workspaces lie below `root`, without one below the current folder. If it `withholds_addresses`, a result that speaks to
-    the judge is not shown: nobody's gates have read it, unlike a response.
+    Workspaces lie below `root`, without one below the current folder. If it `withholds_addresses`, a result that speaks
+    to the judge is not shown: no gate has read it, unlike a response.
     """
 
     tools: Mapping[str, Tool]
