@@ -656,6 +656,9 @@ def _read_cells(
             value = str(value)
         if role == "response" and value is None:
             value = ""
+        if role == "workspace" and _is_empty(value):
+            cells[column] = None  # a response may have written no file
+            continue
         if role != "response" and _is_empty(value):
             _refuse(location, column, "is empty", "fill it, or leave the row out")
         if role == "messages":

@@ -51,3 +51,30 @@ def test_a_bad_row_is_named_by_line_and_column_and_nothing_is_written(
     message = "error: data.csv, line 4, column question: is empty; fill it, or leave the row out\n"
     assert refused == (2, "", message)
     assert not (folder / "run").exists()
+
+
+LOOKING = """\
+workspaces: files
+model: openai-compatible:http://127.0.0.1:9/v1#tiny
+evaluators:
+  - use: criteria
+    tools: [read_file]
+    params: {criteria: {adds: It adds two numbers.}}
+"""
+
+
+def test_files_that_are_missing_are_named_before_a_judge_is_asked(
+    folder: Path, run: Command
+) -> None:
+    (folder / "files" / "a").mkdir(parents=True)
+    (folder / "jury.yaml").write_text(LOOKING)
+    named = ("--prompt-column", "task", "--response-column", "answer", "--workspace-column", "at")
+    table = folder / "programs.csv"
+    table.write_text("task,answer,at\nAdd.,See the files.,a\nAdd.,There are none.,\n")
+    dry = run("score", "programs.csv", *named, "--dry-run", "--json")
+    assert json.loads(dry.out)["responses"] == 2
+    table.write_text("task,answer,at\nAdd.,See the files.,b\n")
+    refused = run("score", "programs.csv", *named, "--out", "run")
+    assert refused.code == 2
+    assert "programs.csv, line 2, response 'row-1': workspace: 'b' is not there" in refused.err
+    assert not (folder / "run").exists()

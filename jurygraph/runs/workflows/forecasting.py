@@ -46,6 +46,7 @@ class Forecaster:
         """
         jury = self._job.jury
         self._job.refuse_unknown_names()
+        self._job.refuse_missing_workspaces()
         try:
             with self._open_stored_calls() as calls:
                 estimator = Estimator(jury.gateways, calls, jury.config.only_then)

@@ -80,6 +80,7 @@ class JobPlanning:
         `ConfigError` if `weights.fixed` names a stakeholder that no task of the file has.
         """
         self.job.refuse_unknown_names()
+        self.job.refuse_missing_workspaces()
         run = self.stored.create_run_if_missing()
         gateways = self.job.jury.gateways
         calls = self._open_calls(run)

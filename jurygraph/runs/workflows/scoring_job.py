@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from jurygraph.decision.recipe import refuse_unknown_criteria
 from jurygraph.decision.weighting import refuse_unknown_stakeholders
-from jurygraph.errors import BudgetExceeded, ModelError, PlanError
+from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.jury import Jury
 from jurygraph.models.gateway import Gateways
@@ -18,6 +18,7 @@ from jurygraph.schema import Plan, Response, Task
 from jurygraph.schema.task import ProfilesLine
 from jurygraph.sources import TaskSource
 from jurygraph.sources.tasks import ProfilesFile
+from jurygraph.tools.workspace import open_workspace
 
 T = TypeVar("T")
 
@@ -63,6 +64,23 @@ class ScoringJob:
             own_criteria.update(evaluators[name].shares)
         criteria = config.criteria.keys()
         refuse_unknown_criteria(criteria, self._find_names(criteria, own_criteria, _criterion_ids))
+
+    def refuse_missing_workspaces(self) -> None:
+        """Raise `InputError` for a response whose files are not there, before a judge is paid to look into them."""
+        config = self.jury.config
+        if not config.has_tools:
+            return
+        root = None if config.workspaces is None else Path(config.workspaces)
+        for task, responses in self.source.pairs(stop=self.limit):
+            for response in responses:
+                if response.workspace is None:
+                    continue
+                try:
+                    open_workspace(root, response.workspace)
+                except InputError as error:
+                    place = self.source.place(task.id)
+                    location = f"{self.source.tasks_file.name}, {place}, response {response.id!r}"
+                    raise InputError(f"{location}: {error}") from None
 
     def _find_names(
         self, names: Set[str], found: set[str], read: Callable[[Task], Iterable[str]]
