@@ -310,8 +310,9 @@ def _describe_missing(
 
 
 def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[BaseModel]) -> Problem:
-    fields = [owner.model_fields for owner in _owners(error, path, model)]
-    names = dict.fromkeys(chain.from_iterable(fields))
+    fields = [owner.model_fields.items() for owner in _owners(error, path, model)]
+    listed_fields = chain.from_iterable(fields)
+    names = dict.fromkeys(field.alias or name for name, field in listed_fields)
     listed = f"known here: {', '.join(names)}" if names else "leave it out"
     meant = find_meant(str(path[-1]), names)
     if meant is not None:

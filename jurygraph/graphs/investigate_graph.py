@@ -138,6 +138,7 @@ class ToolInvestigator:
                 native=native,
                 steps_left=self.max_steps - 1,
                 tokens_left=self.max_tokens,
+                sources=self.toolbox.sources,
             ),
         }
         if request.answer is not None and not native:
@@ -219,7 +220,7 @@ def _calls_in(request: Request, reply: Reply) -> Sequence[ToolCall]:
     """Return the tools that a reply calls; none if it is an answer, or neither."""
     assert request.investigation is not None
     if request.investigation.native:
-        return reply.tool_calls
+        return reply.tool_calls[:MAX_CALLS_AT_ONCE]
     try:
         value = json.loads(double_wrong_backslashes(find_json(reply.text, among_words=True).text))
     except (ValueError, RecursionError):
@@ -231,7 +232,7 @@ def _calls_in(request: Request, reply: Reply) -> Sequence[ToolCall]:
             arguments = json.dumps(entry.get("arguments", {}), ensure_ascii=False)
             function = FunctionCall(name=str(entry.get("tool", "")), arguments=arguments)
             calls.append(ToolCall(function=function))
-    return calls
+    return calls[:MAX_CALLS_AT_ONCE]
 
 
 def _after_reply(state: InvestigateState) -> Literal["look_up", "conclude", "end"]:
@@ -293,36 +294,39 @@ async def _make_call(
     arguments = call.function.arguments
     key = digest_of([caller, index, call.name, version, arguments])
 
+    planned = Lookup(
+        id=key,
+        call=caller,
+        tool="" if tool is None else call.name,
+        version=version,
+        deterministic=tool is None or tool.deterministic,
+        result="",
+        length=0,
+    )
+    words = arguments if tool is not None else _words_of(call)
+    words = context.client.redactor.redact_text(words)
+
     async def make() -> StoredLookup:
         start = monotonic()
-        outcome = await _run_unless_made(context, index, call, made)
-        lookup = Lookup(
-            id=key,
-            call=caller,
-            tool="" if tool is None else call.name,
-            version=version,
-            deterministic=tool is None or tool.deterministic,
-            outcome=outcome.outcome,
-            result=sha256(outcome.text.encode()).hexdigest(),
-            length=outcome.length,
-            duration=monotonic() - start,
-        )
-        words = arguments if tool is not None else _words_of(call)
-        return StoredLookup(lookup, context.client.redactor.redact_text(words), outcome.text)
+        outcome = await _run_unless_made(context, call, made)
+        fields = {
+            "outcome": outcome.outcome,
+            "result": sha256(outcome.text.encode()).hexdigest(),
+            "length": outcome.length,
+            "duration": monotonic() - start,
+        }
+        return StoredLookup(planned.model_copy(update=fields), words, outcome.text)
 
-    return await context.client.look_up(key, make)
+    return await context.client.look_up(StoredLookup(planned, words, ""), make)
 
 
 async def _run_unless_made(
-    context: _Investigating, index: int, call: ToolCall, made: Mapping[str, int]
+    context: _Investigating, call: ToolCall, made: Mapping[str, int]
 ) -> ToolOutcome:
     earlier = made.get(_words_of(call))
     if earlier is not None:
         text = f"it was made before, as call {earlier}, see its result there"
         return ToolOutcome("repeated", text, len(text))
-    if index >= MAX_CALLS_AT_ONCE:
-        text = f"at most {MAX_CALLS_AT_ONCE} tools are called at once; call it again by itself"
-        return ToolOutcome("refused", text, len(text))
     return await context.toolbox.run(call, context.inputs, context.client.redactor)
 
 
@@ -335,7 +339,10 @@ def _to_result(
     context: _Investigating, call: ToolCall, stored: StoredLookup, number: int
 ) -> ToolResult:
     """Return a result as it may be quoted; a call without a result gives nothing to quote."""
-    text = stored.result if stored.lookup.has_result else ""
+    tool = context.toolbox.tools.get(call.name)
+    text = ""
+    if tool is not None and stored.lookup.has_result:
+        text = tool.quotable(stored.result)
     return ToolResult(number, text, context.toolbox.response_of(call))
 
 

@@ -6,19 +6,21 @@ told, and none ends the judging or gives credit.
 
 import asyncio
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from jurygraph.errors import RUN_ENDING, InputError, TimeLimitExceeded
+from jurygraph.graphs.answers import catch_errors
 from jurygraph.graphs.time_limits import CallLimits, CallThreads, fresh_context
 from jurygraph.graphs.user_calls import Calls
 from jurygraph.messages import Problem, did_you_mean, validate
 from jurygraph.models.request import Fault
 from jurygraph.safety.gates import stopping_gate
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import Response, TaskView, ToolCall
+from jurygraph.schema import Response, TaskView, ToolCall, digest_of
 from jurygraph.schema.lookup import LookupOutcome
 from jurygraph.schema.task import query_text
 from jurygraph.schema.verdict import ResponseGate
@@ -77,15 +79,25 @@ class Toolbox:
         texts += [passage.text for passage in self.task.context or ()]
         return {text: outline(text) for text in texts if len(text) > MAX_SHOWN}
 
+    @property
+    def sources(self) -> str:
+        """Return the digest of what the tools see; of workspaces the names count, as their files may be many."""
+        contents = [response.content_digest for response in self.responses]
+        return digest_of([self.task.digest, contents])
+
     async def open(self) -> ToolInput:
         """Return the input of all tools. Raises `Fault` for a workspace that is not there."""
         if all(response.workspace is None for response in self.responses):
-            return ToolInput(self.task, self.responses, (None,) * len(self.responses))
+            return self._input((None,) * len(self.responses))
         try:
             workspaces = await asyncio.to_thread(self._open_workspaces)
         except InputError as error:
             raise Fault(WORKSPACE, str(error)) from None
-        return ToolInput(self.task, self.responses, workspaces)
+        return self._input(workspaces)
+
+    def _input(self, workspaces: tuple[Any, ...]) -> ToolInput:
+        """Return an input whose parts no tool can change for others."""
+        return ToolInput(deepcopy(self.task), deepcopy(self.responses), workspaces)
 
     def _open_workspaces(self) -> tuple[Any, ...]:
         from jurygraph.tools.workspace import open_workspace  # few judges need it
@@ -146,7 +158,9 @@ class Toolbox:
         if isinstance(result, TimeLimitExceeded | Fault):
             return "time-limit", str(result)
         if isinstance(result, BaseException):
-            return "error", f"{type(result).__name__}: {result}"[:_MAX_MESSAGE]
+            message = catch_errors(lambda: str(result))  # the user's code, too
+            words = message if isinstance(message, str) else "it has no message"
+            return "error", f"{type(result).__name__}: {words}"[:_MAX_MESSAGE]
         return "error", f"the tool returned {type(result).__name__}, and no text"
 
     async def _call(self, tool: Tool, run: Any) -> Any:

@@ -91,9 +91,12 @@ class Backend(ABC):
         return None
 
     async def check_lookup(
-        self, stored: StoredLookup, make: Callable[[], Awaitable[StoredLookup]]
+        self,
+        stored: StoredLookup,
+        planned: StoredLookup,
+        make: Callable[[], Awaitable[StoredLookup]],
     ) -> None:
-        """Compare a stored call of a tool with one made now, where a run is verified."""
+        """Compare a stored call of a tool with the `planned` one, and one made now, where a run is verified."""
 
     async def close(self) -> None:
         """Release connections; may be called more than once, and the backend may be used again afterwards."""

@@ -157,29 +157,35 @@ class Gateway:
 
     async def look_up(
         self,
-        key: str,
+        planned: StoredLookup,
         make: Callable[[], Awaitable[StoredLookup]],
         sink: CallSink | None = None,
     ) -> StoredLookup:
         """Return the call of a tool that the sink or a recording has, else the one that `make` makes.
 
+        `planned` is the call without its result.
+
         It is kept in `sink` before it is returned. Equal concurrent ones are made once: a tool may give another result
         each time, and all later requests rest on this one.
         """
-        identity = asyncio.get_running_loop(), key, id(sink)
+        identity = asyncio.get_running_loop(), planned.lookup.id, id(sink)
         pending = self._pending_lookups.get(identity)
         if pending is None:
-            pending = asyncio.create_task(self._make_lookup(key, make, sink))
+            pending = asyncio.create_task(self._make_lookup(planned, make, sink))
             self._pending_lookups[identity] = pending
             pending.add_done_callback(lambda _: self._pending_lookups.pop(identity))
         return await asyncio.shield(pending)
 
     async def _make_lookup(
-        self, key: str, make: Callable[[], Awaitable[StoredLookup]], sink: CallSink | None
+        self,
+        planned: StoredLookup,
+        make: Callable[[], Awaitable[StoredLookup]],
+        sink: CallSink | None,
     ) -> StoredLookup:
+        key = planned.lookup.id
         stored = None if sink is None else sink.find_lookup(key)
         if stored is not None:
-            await self.backend.check_lookup(stored, make)
+            await self.backend.check_lookup(stored, planned, make)
         else:
             stored = self.backend.find_lookup(key)
             if stored is None and not self.backend.runs_tools:

@@ -861,10 +861,15 @@ class JudgeClient:
         """Note that a reply calls tools, and so is no sign of wrong settings."""
         self._gateway.first_replies.note(answered, None)
 
-    async def look_up(self, key: str, make: Callable[[], Awaitable[StoredLookup]]) -> StoredLookup:
-        """Return the stored call of a tool, or the one that `make` makes; it is then durable, and listed."""
-        stored = await self._gateway.look_up(key, make, self._sink)
-        self.lookups[key] = stored.lookup
+    async def look_up(
+        self, planned: StoredLookup, make: Callable[[], Awaitable[StoredLookup]]
+    ) -> StoredLookup:
+        """Return the stored call of a tool, or the one that `make` makes; it is then durable, and listed.
+
+        `planned` is the call without its result.
+        """
+        stored = await self._gateway.look_up(planned, make, self._sink)
+        self.lookups[planned.lookup.id] = stored.lookup
         for log in self._open_logs:
             log.add_lookup(stored.lookup)
         return stored

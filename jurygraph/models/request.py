@@ -284,13 +284,15 @@ class Investigation(FrozenModel):
     """The `tools` that the model may call before its verdict, in as many further requests as `steps_left`.
 
     With 0 it asks for the verdict. The tools are `native` if the endpoint takes them as such; else the messages
-    describe them. `tokens_left` bounds what further results may add, a token taken for four bytes.
+    describe them. `tokens_left` bounds what further results may add, a token taken for four bytes. `sources` is the
+    digest of what the tools see, which equal messages need not share: two responses with one text may have other files.
     """
 
     tools: tuple[ToolSpec, ...]
     native: Flag
     steps_left: Count
     tokens_left: Count
+    sources: str = ""
 
     def to_chat(self) -> dict[str, Any]:
         """Return the fields of OpenAI's chat completions; with no step left, no tool may be called.
@@ -476,6 +478,7 @@ def read_tool_calls(value: Any) -> tuple[ToolCall, ...]:
         arguments = function.get("arguments")
         if not isinstance(arguments, str):  # some servers parse them
             arguments = canonical_json(arguments or {}).decode()
+        arguments = arguments.strip() or "{}"  # as some servers send for a tool without any
         identity = entry.get("id")
         name = identity if isinstance(identity, str) and identity else f"call{number:05}"
         plain = {"id": name, "function": {"name": function["name"], "arguments": arguments}}

@@ -656,11 +656,9 @@ def _read_cells(
             value = str(value)
         if role == "response" and value is None:
             value = ""
-        if role == "workspace" and _is_empty(value):
-            cells[column] = None  # a response may have written no file
-            continue
         if role != "response" and _is_empty(value):
-            _refuse(location, column, "is empty", "fill it, or leave the row out")
+            _refuse_empty(location, column, role)
+            value = ""
         if role == "messages":
             cells[column] = _read_exchange(location, column, value, columns.response_from)
             continue
@@ -673,6 +671,12 @@ def _read_cells(
             _refuse(location, column, f"is {describe_value(value)}", remedy)
         cells[column] = value
     return cells
+
+
+def _refuse_empty(location: str, column: str, role: str) -> None:
+    """Refuse an empty cell, but for the workspace of a response that has no files."""
+    if role != "workspace":
+        _refuse(location, column, "is empty", "fill it, or leave the row out")
 
 
 def _refuse_missing(path: Path, location: str, column: str, value: Any) -> None:
@@ -790,7 +794,9 @@ def _to_responses(
 ) -> Iterator[ResponseLine]:
     """Yield the responses of a row to a task; one of several response columns is the agent, and part of the id."""
     chat = cells[columns.messages]
-    files = {} if columns.workspace is None else {"workspace": cells[columns.workspace]}
+    files: TableRow = {}
+    if columns.workspace is not None and cells[columns.workspace]:
+        files["workspace"] = cells[columns.workspace]
     if chat is not None:
         content = {"task": task, "id": row_id, "messages": chat.response}
         content |= {"agent": cells[columns.agent], "labels": labels, **files}

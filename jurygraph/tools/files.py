@@ -11,6 +11,7 @@ from pydantic import StringConstraints
 from jurygraph.schema.frozen_model import PositiveInt
 from jurygraph.tools.documents import TextDocument
 from jurygraph.tools.reading import LineArguments, SearchWords
+from jurygraph.tools.result import MASK, mask_own_words
 from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
 from jurygraph.tools.workspace import MAX_FILE, FileContent, Scan, Workspace, WorkspaceEntry
 
@@ -52,6 +53,9 @@ class FileTool(Tool):
     version = "1"
     reads_response = True
 
+    def quotable(self, result: str) -> str:
+        return mask_own_words(result)
+
 
 class ListFiles(FileTool):
     """Return the paths and sizes of files, sorted."""
@@ -59,6 +63,9 @@ class ListFiles(FileTool):
     name = "list_files"
     description = "List the files that belong to the response, with their sizes."
     Arguments = ListArguments
+
+    def quotable(self, result: str) -> str:
+        return MASK * len(result)  # a name says nothing of what is in the file
 
     def run(self, inputs: ToolInput, arguments: ListArguments) -> str:
         sizes: dict[str, int] = {}

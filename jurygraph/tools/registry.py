@@ -78,6 +78,9 @@ def load_tool(use: ToolUse) -> Tool:
         raise ConfigError(
             f"`deterministic` is for tools of your own, and {use.use!r} is known to be; leave it out"
         )
+    for attribute in ("description", *(() if use.name else ("name",))):
+        if not isinstance(getattr(tool, attribute, None), str):
+            raise ConfigError(f"{use.use!r} has no `{attribute}`; set it in its class")
     tool.name = _check_name(use.name or tool.name)
     if use.params:
         tool.version += f" with {digest_of(use.params)[:12]}"

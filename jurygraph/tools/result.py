@@ -1,6 +1,8 @@
 """Results of tools as text."""
 
+import inspect
 import json
+import re
 from typing import Any
 
 from pydantic_core import to_jsonable_python
@@ -11,10 +13,33 @@ def to_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
+_ROW = re.compile(r"(?:[^\n]*?:)?\d+(?:\+\d+)?\| ")
+MASK = "\ufffc"
+"""Stands for a character of the tool's own words, which nobody quotes: U+FFFC has no words itself."""
+
+
+def mask_own_words(result: str) -> str:
+    """Return a result of the same length in which only the words of rows such as `12| words` are left.
+
+    Headings and the places of rows are the tool's: to quote them would bear out anything.
+    """
+    lines: list[str] = []
+    for line in result.split("\n"):
+        row = _ROW.match(line)
+        own_length = len(line) if row is None else row.end()
+        lines.append(MASK * own_length + line[own_length:])
+    return MASK.join(lines)
+
+
 def to_result(value: Any) -> str:
-    """Return what a tool of the user returned: text as it is, else JSON, or `str` of what has none."""
+    """Return what a tool of the user returned: text as it is, else JSON, or `str` of what has none.
+
+    Raises TypeError for an error that was returned, and for what would have to be iterated.
+    """
     if isinstance(value, str):
         return value
+    if isinstance(value, BaseException) or inspect.isgenerator(value) or inspect.isasyncgen(value):
+        raise TypeError(f"the tool returned {type(value).__name__}, and no text")
     if isinstance(value, set | frozenset):  # whose order differs by process
         value = sorted(value, key=str)
     try:

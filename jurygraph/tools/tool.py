@@ -108,6 +108,10 @@ class Tool(Configurable, ABC):
         """Return the number, from 1, of the response whose words the result has; None for other words."""
         return getattr(arguments, "response", 1) if self.reads_response else None
 
+    def quotable(self, result: str) -> str:
+        """Return a result with a mask of the same length for what are the tool's own words, and may not be quoted."""
+        return result
+
     def close(self) -> None:
         """Release resources. Called when the jury is closed; may be called more than once."""
 

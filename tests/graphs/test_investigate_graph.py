@@ -2,6 +2,8 @@
 
 import json
 import threading
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -231,3 +233,52 @@ def test_a_ranking_in_reverse_numbers_the_responses_as_it_shows_them() -> None:
     for trace in traces:
         assert [verdict.failure for verdict in trace.verdicts] == [None, None]
         assert len(trace.lookups) == 2
+
+
+def test_responses_with_one_text_are_judged_by_their_own_files(tmp_path: Path) -> None:
+    for name, words in (("a", "all tests passed today"), ("b", "all tests failed today")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "log.txt").write_text(words)
+
+    def read_log(request: Request, step: int) -> Any:
+        if step == 0:
+            return [("read_file", {"path": "log.txt"})]
+        (found,) = results_in(request)
+        return {"met": "passed" in found, "quotes": ["all tests passed today"]}
+
+    criteria = jg.criteria(["Tests pass."], tools=["read_file"])
+    responses = [jg.Response(id=name, text="Done.", workspace=name) for name in ("a", "b")]
+    jury = jg.Jury(model=Investigator(read_log), evaluators=[criteria], workspaces=str(tmp_path))
+    with jury:
+        rewards = [trace.reward.value for trace in jury.score(TASK, responses)]
+    assert rewards == [0.9, 0.1]
+
+
+@all_rows(
+    "tool, arguments",
+    [
+        ("search", {"text": "zebra"}),
+        ("read", {}),
+        ("list_files", {}),
+        ("read_file", {"path": "all_tests_passed.txt"}),
+        ("grep", {"text": "nothing of the kind"}),
+    ],
+)
+def test_a_tools_own_words_bear_nothing_out(tool: str, arguments: dict[str, Any]) -> None:
+    def quote_heading(request: Request, step: int) -> Any:
+        if step == 0:
+            return [(tool, arguments)]
+        (found,) = results_in(request)
+        headings = [line for line in found.splitlines() if line.startswith("[") or "bytes|" in line]
+        assert headings
+        return {"quotes": headings[:3], "met": True}
+
+    with TemporaryDirectory() as folder:
+        Path(folder, "files").mkdir()
+        Path(folder, "files", "all_tests_passed.txt").write_text("x")
+        response = jg.Response(id="a", text="Done, I fixed it all.", workspace="files")
+        criteria = jg.criteria(["Tests pass."], tools=[tool])
+        model = Investigator(quote_heading)
+        with jg.Jury(model=model, evaluators=[criteria], workspaces=folder) as jury:
+            (trace,) = jury.score(TASK, [response])
+    assert (trace.reward.value, trace.verdicts[0].unsupported) == (0.0, "worst-case")

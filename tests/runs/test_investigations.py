@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,12 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import BudgetExceeded, InputError, ModelOutageError, TraceMismatch
+from jurygraph.models.request import StoredLookup
+from jurygraph.runs.integrity.deep_verification import find_forgery
 from jurygraph.runs.store.ledger import Writer
 from jurygraph.runs.workflows.erasure import erase
+from jurygraph.schema import Lookup
+from tests.rows import all_rows
 from tests.runs import investigations
 from tests.runs.investigations import CALLS, RESPONSES, Investigator, judge, random_script
 from tests.runs.sample_runs import verify_deeply, verify_run
@@ -232,3 +237,38 @@ def test_an_erased_response_takes_what_was_looked_up_for_it_along(tmp_path: Path
     assert content.count(b"says Ann") == 0
     verify_run(tmp_path / "run")
     assert verify_deeply(tmp_path / "run").erased == 2  # of the whole group
+
+
+def test_a_tool_that_cannot_be_called_any_more_is_no_changed_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge(Investigator(look_up_a_room), tmp_path / "run")
+    monkeypatch.setattr(investigations, "PRICES", {})
+    with pytest.raises(InputError, match=r"tool price cannot be called again: KeyError: 'room'"):
+        verify_deeply(tmp_path / "run")
+
+
+@all_rows(
+    "change, problem",
+    [
+        ({"arguments": '{"item": "yacht"}'}, "its arguments are not those of the reply"),
+        ({"result": "The dice shows 6."}, "its result does not have the digest"),
+        ({"deterministic": True}, "its deterministic is not that of the call"),
+        ({"version": "2"}, "its version is not that of the call"),
+    ],
+)
+def test_a_record_that_does_not_follow_from_its_reply_is_a_forgery(
+    change: dict[str, Any], problem: str
+) -> None:
+    result = "The dice shows 1."
+    digest = sha256(result.encode()).hexdigest()
+    lookup = Lookup(
+        id="1", call="c", tool="dice", version="1", deterministic=False, result=digest, length=17
+    )
+    planned = StoredLookup(lookup.model_copy(update={"result": ""}), '{"sides": 6}', "")
+    stored = StoredLookup(lookup, '{"sides": 6}', result)
+    assert find_forgery(stored, planned) is None
+    texts = {name: value for name, value in change.items() if name in StoredLookup._fields}
+    fields = {name: value for name, value in change.items() if name not in texts}
+    changed = stored._replace(lookup=lookup.model_copy(update=fields), **texts)
+    assert problem in (find_forgery(changed, planned) or "")

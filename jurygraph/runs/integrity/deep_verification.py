@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
+from hashlib import sha256
 from itertools import chain
 from typing import NamedTuple
 
@@ -31,7 +32,7 @@ from jurygraph.runs.store.ledger import Record, record_label
 from jurygraph.runs.writable_run import CallStore
 from jurygraph.safety.evidence import read_text
 from jurygraph.safety.redaction import is_possible_source
-from jurygraph.schema import Evidence, Material, Plan, RecordedVerdict, Trace
+from jurygraph.schema import Evidence, Lookup, Material, Plan, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import compact_json
 from jurygraph.schema.lookup import TOOL_SOURCE
 from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES, VerdictKey
@@ -135,13 +136,15 @@ def _jury_of(run: Run, backends: Mapping[str | None, "OfflineBackend"]) -> Jury:
 class OfflineBackend(Backend):
     """An offline backend: requests have the identity of the model that it replaces, and no request gets a reply.
 
-    Recorded calls of tools that promise the same result are made again; `changed` are those with another one now.
+    Recorded calls of tools that promise the same result are made again; `changed` are those with another one now, and
+    `forged` has what is wrong with those that were not recorded so.
     """
 
     runs_tools = False
 
     def __init__(self, identity: ModelIdentity) -> None:
         self.changed: dict[str, StoredLookup] = {}
+        self.forged: dict[str, str] = {}
         self.provider = identity.provider
         self.endpoint = identity.endpoint
         self.model = identity.model
@@ -155,14 +158,37 @@ class OfflineBackend(Backend):
         raise Fault("unrecorded", "the run contains no reply to this request, and none is sent")
 
     async def check_lookup(
-        self, stored: StoredLookup, make: Callable[[], Awaitable[StoredLookup]]
+        self,
+        stored: StoredLookup,
+        planned: StoredLookup,
+        make: Callable[[], Awaitable[StoredLookup]],
     ) -> None:
         lookup = stored.lookup
+        if problem := find_forgery(stored, planned):
+            self.forged[lookup.id] = problem
         if not lookup.is_rerun:
             return
         now = await make()
         if (now.lookup.outcome, now.lookup.result) != (lookup.outcome, lookup.result):
             self.changed[lookup.id] = now
+
+
+_PLANNED = ("call", "tool", "version", "deterministic")
+"""Fields of a call of a tool that follow from the reply that led to it."""
+
+
+def find_forgery(stored: StoredLookup, planned: StoredLookup) -> str | None:
+    """Return what of a stored call is not what was recorded then; None if it may all be."""
+    for name in _PLANNED:
+        if getattr(stored.lookup, name) != getattr(planned.lookup, name):
+            return f"its {name} is not that of the call that the reply led to"
+    then, now = stored.arguments, planned.arguments
+    # the known secrets depend on the environment, as for verdicts
+    if then != now and not is_possible_source(then, now) and not is_possible_source(now, then):
+        return "its arguments are not those of the reply that led to it"
+    if sha256(stored.result.encode()).hexdigest() != stored.lookup.result:
+        return "its result does not have the digest that was recorded"
+    return None
 
 
 class _Verifier:
@@ -213,6 +239,8 @@ class _Verifier:
             problem = "its responses are not those that were judged"
             raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: {problem}")
         self._refuse_changed_results(stored)
+        for stored_trace, new_trace in zip(stored, traces, strict=True):
+            self._compare_lookups(stored_trace, new_trace)
         self._compare_material(stored, traces)
         recomputed = {verdict.key: verdict for verdict in _own_verdicts(traces)}
         # Verdicts that a branch took from another run, which has their calls.
@@ -281,6 +309,10 @@ class _Verifier:
             return "needing_model"
         if stored.calls and _is_unrecorded(new_verdict) and not _is_excused(stored):
             self._require_calls(label, stored)
+            if stored.lookups and all(self._is_answered(use.id) for use in stored.calls):
+                raise TraceMismatch(
+                    f"{label}: what was looked up leads to a request that is not in the run"
+                )
             return "needing_model"
         _require_workspace(label, stored, new_verdict)
         if _is_excused(stored) or _is_excused(new_verdict):
@@ -298,6 +330,10 @@ class _Verifier:
         for use in item.calls:
             if use.id not in self._unanswered and not self._has_call(use.id):
                 raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
+
+    def _is_answered(self, name: str) -> bool:
+        """Return whether a call has its reply, or had none when it was made."""
+        return name in self._unanswered or self._calls.find(name) is not None
 
     def _has_call(self, name: str) -> bool:
         return any(ledger.find("call", name) is not None for ledger in self._ledgers)
@@ -358,14 +394,30 @@ class _Verifier:
         Several verdicts may rest on one call: one that has lost its quotation says more than one that quoted nothing.
         """
         changed = dict(chain.from_iterable(item.changed.items() for item in self._backends))
+        forged = dict(chain.from_iterable(item.forged.items() for item in self._backends))
         differences: list[_ChangedResult] = []
-        for trace in stored if changed else ():
+        for trace in stored if changed or forged else ():
             for kind, item in _own_items(trace):
                 label = self._label(trace.response_id, kind, _name_of(item))
+                for number, lookup in enumerate(item.lookups, start=1):
+                    if lookup in forged:
+                        problem = f"{TOOL_SOURCE}{number} was changed: {forged[lookup]}"
+                        raise TraceMismatch(f"{label}: {problem}")
                 differences += _changed_results(label, item, changed)
         differences.sort(key=lambda difference: not difference.has_lost_quotation)
         if differences:
             raise TraceMismatch(differences[0].problem)
+
+    def _compare_lookups(self, stored: Trace, recomputed: Trace) -> None:
+        """Raise `TraceMismatch` where a trace says of a call of a tool what its record does not."""
+        recorded = {lookup.id: _without_duration(lookup) for lookup in recomputed.lookups}
+        for lookup in stored.lookups:
+            record = recorded.get(lookup.id)
+            if record is not None and record != _without_duration(lookup):
+                label = self._label(stored.response_id)
+                raise TraceMismatch(
+                    f"{label}: a call of {lookup.tool} is not the one in its record"
+                )
 
     def _label(self, response: str, kind: str = "", name: str = "") -> str:
         item = f", {kind} {name!r}" if kind else ""
@@ -387,6 +439,9 @@ def _changed_results(
         if lookup not in changed:
             continue
         now = changed[lookup]
+        if now.lookup.outcome in ("time-limit", "error"):
+            problem = f"tool {now.lookup.tool} cannot be called again: {now.result}"
+            raise InputError(f"{label}: {problem}; see that it works as it did, and verify again")
         text = read_text(now.result)
         source = f"{TOOL_SOURCE}{number}"
         quotes = [found.quote for found in item.evidence if found.source == source]
@@ -398,6 +453,10 @@ def _changed_results(
             consequence = f"its quotation no longer holds: {shorten_quotes(lost)}"
         problem = f"tool {now.lookup.tool} gives another result now ({source}, {now.arguments})"
         yield _ChangedResult(f"{label}: {problem}; {consequence}", bool(lost))
+
+
+def _without_duration(lookup: Lookup) -> Lookup:
+    return lookup.model_copy(update={"duration": None})
 
 
 def _own_verdicts(traces: Sequence[Trace]) -> list[RecordedVerdict]:
