@@ -40,10 +40,9 @@ def result_lines(summary: "Summary") -> list[str]:
         counts = _join_counts(sorted(summary.unanswered_tasks.items()))
         title = f"tasks on which an evaluator always abstained, of {summary.tasks}"
         lines.append(escape_line(f"{title}: {counts}"))
-    if summary.superseded:
-        lines.append(
-            f"escalated: {summary.superseded} verdicts more are superseded by those of another judge"
-        )
+    for judge, number in sorted(summary.escalatable.items()):
+        escalated = f"{summary.escalated[judge]} of {number} questions went on to {judge}"
+        lines.append(escape_line(f"escalated: {escalated}"))
     if summary.discarded:
         counts = _join_counts(summary.discarded.items())
         title = "discarded, because their confidence is below min_confidence"
