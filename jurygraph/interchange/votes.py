@@ -1,10 +1,11 @@
 """The judges' verdicts as RATINGS, which `jurygraph consensus` reads."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
+from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.rating import Vote
 
 
@@ -16,11 +17,16 @@ def export_votes(run: Run) -> Iterator[bytes]:
     failed, that lack the quotation which they need, or that no judge gave. Raises `InputError` if none is left.
     """
     has_votes = False
+    unnamed: list[RecordedVerdict] = []
     for trace in run.traces():
         for verdict in own_verdicts(trace, superseded=True):
             is_of_response = verdict.responses == (trace.response_id,)
             is_vote = verdict.status in ("ok", "abstained") and not verdict.is_worst_case
-            if verdict.judge is None or not is_of_response or not is_vote:
+            if not is_of_response or not is_vote:
+                continue
+            if verdict.judge is None:
+                if verdict.calls:
+                    unnamed.append(verdict)
                 continue
             item = f"{verdict.question} {trace.response_id}"
             if verdict.turn is not None:
@@ -36,6 +42,20 @@ def export_votes(run: Run) -> Iterator[bytes]:
             yield line.encode() + b"\n"
             has_votes = True
     if not has_votes:
-        raise InputError(
-            f"{run.folder}: has no votes, since no judge answered a question about one response"
+        raise InputError(f"{run.folder}: has no votes, since {_describe_lack(unnamed)}")
+
+
+def _describe_lack(unnamed: Sequence[RecordedVerdict]) -> str:
+    """Return why a run has no votes, and the remedy; `unnamed` answers are of a model, without the name of a judge."""
+    if not unnamed:
+        return "no judge answered a question about one response"
+    number = f"its {len(unnamed)} answers"
+    if all(verdict.reviewer is not None for verdict in unnamed):
+        return (
+            f"{number} predict single reviewers, by a `model` that is no judge with a name; `--to verdicts` writes "
+            "them, with their `reviewer`"
         )
+    return (
+        f"{number} are of a `model` that is no judge with a name; `--to verdicts` writes them, and votes take several "
+        "`models`, named as `judges` of an evaluator"
+    )

@@ -81,11 +81,14 @@ class RunJudgements:
     traits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) -> RunJudgements:
+def read_judgements(
+    run: Run, advance: ProgressCallback = lambda tasks: None, superseded: bool = True
+) -> RunJudgements:
     """Return the judgements of a run's responses and pairs, and its rewards; `advance` is called with 1 for each task.
 
     Several samples of a judge are one judgement, by their mean, and so are both orders of a pair; its verdicts on the
-    turns of a response are one, with the value that its reward counts. Verdicts on variants are not read.
+    turns of a response are one, with the value that its reward counts. Verdicts on variants are not read. Those
+    that another judge's superseded are, unless `superseded` is false: the first judge did judge these responses.
 
     Raises `TraceMismatch` if a record of the run has been changed.
     """
@@ -107,7 +110,7 @@ def read_judgements(run: Run, advance: ProgressCallback = lambda tasks: None) ->
             lengths[trace.response_id] = None if response is None else len(response.text)
             labels[trace.response_id] = trace.labels
             rewards[trace.response_id] = _reward_judgement(cluster, trace.reward.value)
-            for judge, verdicts in _verdicts_by_judge(run, trace).items():
+            for judge, verdicts in _verdicts_by_judge(run, trace, superseded).items():
                 if scopes[judge.question] != "pair":
                     by_judge.setdefault(judge, {})[trace.response_id] = _summarize(
                         cluster, verdicts
@@ -157,10 +160,12 @@ def responses_of(name: str) -> list[str]:
     return name.split("\t")
 
 
-def _verdicts_by_judge(run: Run, trace: Trace) -> dict[Judge, list[RecordedVerdict]]:
+def _verdicts_by_judge(
+    run: Run, trace: Trace, superseded: bool
+) -> dict[Judge, list[RecordedVerdict]]:
     models = {call.id: call.model for call in trace.calls}
     by_judge: dict[Judge, list[RecordedVerdict]] = {}
-    for verdict in run.verdicts_about(trace, attrgetter("judge")):
+    for verdict in run.verdicts_about(trace, attrgetter("judge"), superseded):
         if verdict.responses in ((), (trace.response_id,)) or len(verdict.responses) == 2:
             # A failed verdict has no call of its own, but those that were tried.
             used = [

@@ -1,7 +1,7 @@
 """How far the rewards and scores of a run would repeat: their variance by task, response and sample of the judge."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from statistics import fmean
@@ -14,7 +14,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.inference.variance import reliability, split_variance
 from jurygraph.runs.run import Run
-from jurygraph.schema import Trace
+from jurygraph.schema import Question, RecordedVerdict, Trace
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import conclude_reliability
 from jurygraph.studies.report import (
@@ -63,8 +63,10 @@ class Scores:
 class RunScores:
     """The rewards of a run, the scores of its questions, and the number of those left out, by reason.
 
-    `judges` has the scores of each question that several judges answered, also of those that another one superseded.
-    `unit_of` names the unit of each response: its task, or the group of tasks.
+    `questions` has those of each judge of a question apart: two judges are no samples of one. They and `judges` have
+    the first judges' scores also where another one's superseded them: those that are left are the ones that agreed.
+    `unit_of` names the unit of each response: its task, or the group of tasks. `last_judges` names the judge to
+    whom a question went on where several first ones were not enough.
     """
 
     run: str
@@ -73,6 +75,7 @@ class RunScores:
     left_out: Mapping[str, int]
     judges: Mapping[str, JudgeScores] = field(default_factory=dict)
     unit_of: Mapping[str, str] = field(default_factory=dict)
+    last_judges: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> RunScores:
@@ -85,12 +88,15 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
     Raises `InputError` for fewer than two tasks with a reward, and `TraceMismatch` if a record has been changed.
     """
     rewards = Scores("reward")
-    questions = {name: Scores(name) for name in run.questions()}
+    names = dict.fromkeys(run.questions())
+    questions: dict[tuple[str, str | None], Scores] = {}
+    last_judges: dict[str, str] = {}
     judges: dict[str, dict[str, dict[str, list[float]]]] = {}
     unit_of: dict[str, str] = {}
     left_out: Counter[str] = Counter()
     for group in run.group_records():
         unit = find_unit(run, group.key)
+        last_judges |= _last_judges(run.survey_outline_of(group.key).questions)
         for trace, _ in run.group(group):
             unit_of[trace.response_id] = unit
             if trace.reward.value is None:
@@ -98,16 +104,13 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
             else:
                 rewards.add(trace.reward.value, trace, unit)
             _add_judges(run, trace, judges)
-            for verdict in run.verdicts_about(trace, attrgetter("judge", "sample")):
+            verdicts = run.verdicts_about(trace, attrgetter("judge", "sample"), superseded=True)
+            for verdict in verdicts:
                 is_of_response = not verdict.responses or trace.response_id in verdict.responses
-                if not is_of_response or verdict.question not in questions:
-                    continue
-                if verdict.score is None or verdict.status != "ok" or verdict.gated_by is not None:
-                    left_out["verdicts without a score, or with that of a gate"] += 1
-                elif verdict.is_worst_case:
-                    left_out["unsupported verdicts, which count as the worst case"] += 1
-                else:
-                    questions[verdict.question].add(verdict.score, trace, unit)
+                if is_of_response and verdict.question in names:
+                    key = verdict.question, verdict.judge
+                    scores = questions.setdefault(key, Scores(_name(*key)))
+                    _add_score(verdict, trace, unit, scores, left_out)
         advance(1)
     counts = Counter(rewards.units)
     if len(counts) < 2:
@@ -116,10 +119,46 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
         raise InputError(
             f"{run.folder}: has {problem}; score at least 2 {units}: every figure here is over {units}"
         )
-    scored = tuple(question for question in questions.values() if question.values)
+    order = {name: position for position, name in enumerate(names)}
+    scored = [key for key, scores in questions.items() if scores.values]
+    scored.sort(key=lambda key: (order[key[0]], key[1] or ""))
     return RunScores(
-        str(run.folder), rewards, scored, dict(sorted(left_out.items())), judges, unit_of
+        str(run.folder),
+        rewards,
+        tuple(questions[key] for key in scored),
+        dict(sorted(left_out.items())),
+        judges,
+        unit_of,
+        last_judges,
     )
+
+
+def _name(question: str, judge: str | None) -> str:
+    return question if judge is None else f"{question} ({judge})"
+
+
+def _last_judges(questions: Iterable[Question]) -> dict[str, str]:
+    """Return, by question, the judge to whom it goes on where several first ones are not enough.
+
+    A single first judge can be compared with no other one, and stays beside the last.
+    """
+    last_judges = {}
+    for question in questions:
+        escalation = question.escalate
+        if escalation is not None and len(escalation.first) > 1:
+            last_judges[question.id] = escalation.then
+    return last_judges
+
+
+def _add_score(
+    verdict: RecordedVerdict, trace: Trace, unit: str, scores: Scores, left_out: Counter[str]
+) -> None:
+    if verdict.score is None or verdict.status != "ok" or verdict.gated_by is not None:
+        left_out["verdicts without a score, or with that of a gate"] += 1
+    elif verdict.is_worst_case:
+        left_out["unsupported verdicts, which count as the worst case"] += 1
+    else:
+        scores.add(verdict.score, trace, unit)
 
 
 def _add_judges(
@@ -147,7 +186,7 @@ def report(scores: RunScores) -> Report:
     mean = _mean_reward(scores.rewards)
     questions = [split_scores(question) for question in scores.questions]
     judges = [
-        agreement_of_judges(name, found, scores.unit_of)
+        agreement_of_judges(name, found, scores.unit_of, scores.last_judges.get(name))
         for name, found in sorted(scores.judges.items())
     ]
     figures = {
@@ -170,6 +209,11 @@ def report(scores: RunScores) -> Report:
         notes.append(
             "no question has several samples (`samples`): how far a judge would repeat a score is unknown"
         )
+    for question in judges:
+        last_judge = scores.last_judges.get(question["name"])
+        if last_judge in question["judges"]:
+            reason = f"since they chose what {last_judge} was asked"
+            notes.append(f"{question['name']}: α is of the first judges, {reason}")
     sections = [
         *_reward_sections(f"{scores.run}: rewards", rewards, mean),
         _question_table(questions),
@@ -185,9 +229,7 @@ def report(scores: RunScores) -> Report:
         "responses": "responses",
         "mean": "mean",
     }
-    sections.append(
-        ReportTable.of({**columns, "α of all (95 %)": "alpha"}, by_judge, most=_MAX_QUESTIONS)
-    )
+    sections.append(ReportTable.of({**columns, "α (95 %)": "alpha"}, by_judge, most=_MAX_QUESTIONS))
     cell = IntervalCell(mean.value, mean.low, mean.high)
     conclusion = conclude_reliability(cell, units, unit_count, questions)
     return Report(figures, sections, notes, list(_plots(questions)), conclusion, symbols.AGREEMENT)
@@ -257,12 +299,14 @@ def split_scores(scores: Scores) -> Figures:
     }
 
 
-def agreement_of_judges(question: str, scores: JudgeScores, unit_of: Mapping[str, str]) -> Figures:
+def agreement_of_judges(
+    question: str, scores: JudgeScores, unit_of: Mapping[str, str], last_judge: str | None = None
+) -> Figures:
     """Return the number and the mean of each judge's scores on a question, and how far the judges agree beyond chance.
 
     `alpha` is Krippendorff's α of the scores as interval data, with its interval over the responses' units; a judge's
     samples are averaged, and a response that one judge alone scored is left out. It is 1 for full agreement, 0 by
-    chance, and None where no two scores differ.
+    chance, and None where no two scores differ. It leaves out the `last_judge`, whom the others' answers chose.
     """
     judges = sorted({judge for by_judge in scores.values() for judge in by_judge})
     table = np.array(
@@ -276,8 +320,11 @@ def agreement_of_judges(question: str, scores: JudgeScores, unit_of: Mapping[str
         }
         for row, judge in enumerate(judges)
     }
-    compared = int(np.count_nonzero(given.sum(axis=0) > 1))
-    alpha = alpha_interval(table, "interval", tasks=[unit_of[response] for response in scores])
+    is_compared = np.array([judge != last_judge for judge in judges])
+    compared = int(np.count_nonzero(given[is_compared].sum(axis=0) > 1))
+    alpha = alpha_interval(
+        table[is_compared], "interval", tasks=[unit_of[response] for response in scores]
+    )
     return {"name": question, "responses": compared, "judges": means, "alpha": alpha}
 
 

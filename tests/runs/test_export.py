@@ -15,8 +15,16 @@ from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import TableName
 from jurygraph.sources.ratings import escape_formulas, unescape_formulas
+from jurygraph.testing import ScriptedJudge
 from jurygraph.views.rewards import Selection, view_rewards
-from tests.runs.sample_runs import RECORDING, make_tasks, score, traces_of, write_tasks
+from tests.runs.sample_runs import (
+    RECORDING,
+    make_tasks,
+    score,
+    scored_session,
+    traces_of,
+    write_tasks,
+)
 
 
 def export_csv(run: Run, name: TableName = "rewards", texts: bool = False) -> str:
@@ -44,6 +52,17 @@ def test_a_run_without_votes_of_judges_is_refused(plain: Path) -> None:
         closing(Run.open(plain)) as run,
         pytest.raises(InputError, match="has no votes, since no judge"),
     ):
+        list(export_votes(run))
+
+
+def test_a_judge_without_a_name_has_no_votes_and_is_told_how_to_get_one(tmp_path: Path) -> None:
+    model = ScriptedJudge({"It answers.": True})
+    use = {"use": "criteria", "params": {"criteria": {"ok": "It answers."}}}
+    tasks = write_tasks(tmp_path, make_tasks(tasks=1, size=2))
+    with scored_session(tmp_path / "run", tasks, {"model": model, "evaluators": [use]}):
+        pass
+    lack = "its 2 answers are of a `model` .* `models`, named as `judges` of an evaluator"
+    with closing(Run.open(tmp_path / "run")) as run, pytest.raises(InputError, match=lack):
         list(export_votes(run))
 
 

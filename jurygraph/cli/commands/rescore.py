@@ -155,7 +155,8 @@ def _calibrate(
 
     calibrated = {}
     with progress("reading", run.tasks_scored, "tasks") as advance:
-        judgements = read_judgements(run, advance)
+        # A map is of the scores that count.
+        judgements = read_judgements(run, advance, superseded=False)
     for setting in settings:
         question, _, label = setting.partition("=")
         if not question or not label:

@@ -34,6 +34,7 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.render.summary import (
     LEGEND,
+    discarded_lines,
     possible_reward_line,
     print_forecast,
     print_inconclusive,
@@ -57,7 +58,6 @@ from jurygraph.messages import shell_quote, shorten
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
-    from jurygraph.runs.reports.bill import CallCosts
     from jurygraph.runs.reports.summary import Summary
 
 
@@ -218,7 +218,7 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
     summary = work.totals.summary
     possible_rewards = work.totals.possible_rewards
     possible = possible_reward_line(possible_rewards.limits(), possible_rewards.has_more)
-    _print_result(options, summary, work.requests, work.task_count, possible, as_json)
+    _print_result(options, work, possible, as_json)
     code = _exit_code(options, summary, work.jury)
     if thresholds and code in (ExitCode.DONE, ExitCode.SOME_FAILED):
         missed = failed_thresholds(thresholds, summary.figures)
@@ -275,18 +275,19 @@ _GATE_EXAMPLE = '"mean>=0.8, failed<=2"'
 
 def _print_result(
     options: ScoreOptions,
-    summary: "Summary",
-    requests: "CallCosts | None",
-    task_count: int,
+    work: ScoredWork,
     possible: str | None,
     as_json: bool,
 ) -> None:
+    summary = work.totals.summary
+    requests = work.requests
     lines = result_lines(summary)
+    lines += discarded_lines(summary.discarded, work.jury.config)
     if possible is not None:
         lines += [possible, LEGEND]
     lines += request_lines(requests)
-    if summary.tasks < task_count:
-        lines.append(f"{summary.tasks} of {task_count} tasks (--limit)")
+    if summary.tasks < work.task_count:
+        lines.append(f"{summary.tasks} of {work.task_count} tasks (--limit)")
     has_transient = any(row.is_transient for row in summary.failures)
     content = {
         "run": str(options.run),

@@ -2,10 +2,16 @@
 
 import pytest
 
-from jurygraph.cli.render.summary import print_left_out, request_lines, result_lines
+from jurygraph.cli.render.summary import (
+    discarded_lines,
+    print_left_out,
+    request_lines,
+    result_lines,
+)
 from jurygraph.runs.reports.bill import CallCosts
 from jurygraph.runs.reports.summary import FailedRewards, Summary
 from jurygraph.schema import Call
+from jurygraph.schema.config import Config
 
 
 def test_the_bill_distinguishes_requests_from_other_replies() -> None:
@@ -19,6 +25,23 @@ def test_the_bill_distinguishes_requests_from_other_replies() -> None:
         "1 from the cache (originally under $0.0001), 1 reused from another run (cost unknown), "
         "1 replayed (no request), 1 without a reply ($0.5000)"
     )
+
+
+def test_discarded_verdicts_name_the_setting_that_asks_for_more_confidence() -> None:
+    own = {"inputs": {"a": {"verdicts_of": "personalized", "min_confidence": 0.6}}}
+    config = Config.model_validate(
+        {
+            "evaluators": [{"use": "personalized"}],
+            "components": {"own": own},
+            "panel": {"min_confidence": 0.7},
+        }
+    )
+    title = "discarded, because their confidence is below"
+    assert discarded_lines({"own": 2, "personalized": 3}, config) == [
+        f"{title} components.own.inputs.a.min_confidence (0.6): own 2",
+        f"{title} panel.min_confidence (0.7): personalized 3",
+    ]
+    assert discarded_lines({}, config) == []
 
 
 def test_failed_rewards_that_differ_from_the_others_are_said_to_mislead(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError
+from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.run import Run
 from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.agreement import read_parts
@@ -74,6 +75,9 @@ def test_answers_are_joined_and_everything_else_is_counted(tmp_path: Path) -> No
     parts = read_parts([to_ratings(rows(SCORES))])
     with Run.open(folder) as run:
         read = read_run(run)
+        lack = "since its [0-9]+ answers predict single reviewers, .*`--to verdicts` writes them"
+        with pytest.raises(InputError, match=lack):
+            list(export_votes(run))
     assert [(one.judge, one.shots, one.seed) for one in read] == [
         ("personalized", 2, 4),
         ("zero-shot", 0, 4),
