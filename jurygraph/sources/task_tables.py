@@ -593,6 +593,12 @@ def open_table(path: str | Path, columns: TableColumns) -> Iterator[tuple[TextFi
         yield tasks, responses
 
 
+_REPEATED_ID_HINT = (
+    "give each row an id of its own, "
+    "or name the column with --group-by instead where its rows are one task"
+)
+
+
 def _write_rows(
     path: Path, columns: TableColumns, tasks: _TableLines, responses: _TableLines
 ) -> str:
@@ -611,7 +617,10 @@ def _write_rows(
         row_id = cells[columns.id] or f"row-{count}"
         if ids.setdefault(row_id, number) != number:
             problem = f"is {quote(row_id)}, as in {unit} {ids[row_id]}"
-            _refuse(location, columns.id, problem, "give each row an id of its own")
+            hint = (
+                _REPEATED_ID_HINT if columns.group_by is None else "give each row an id of its own"
+            )
+            _refuse(location, columns.id, problem, hint)
         task = _to_task(location, row_id, cells, columns)
         digests = {name: _shared_digest(cells[name]) for name in columns.shared}
         first = _FirstRow(number, task.id, digests)

@@ -54,7 +54,7 @@ def test_a_bad_row_is_named_by_line_and_column_and_nothing_is_written(
 
 
 @pytest.mark.parametrize(
-    "options, labels",
+    ("options", "labels"),
     [
         ((), {"model": "m7"}),
         (("--response-from", "1"), {"model": "m7"}),
