@@ -144,17 +144,24 @@ def read_labels(
                     f"{where}, and another run has {by_response[response][1].target}; give one as a file"
                 )
     if not by_response:
-        label_names = dict.fromkeys(
-            label for run in runs for labels in run.labels.values() for label in labels
-        )
-        listed = ", ".join(label_names) or "none"
-        hint = did_you_mean(name, label_names) or f"there are {listed}"
-        raise InputError(
-            f"{', '.join(run.run for run in runs)}: no response has the label {quote(name)}; {hint}"
-        )
+        raise _no_label_error(name, runs, is_empty=bool(empty))
     columns_read = {"id": "id", "target": source}
     count = len(empty - by_response.keys())
     return FileRows(runs[0].run, tuple(by_response.values()), columns_read, empty=count)
+
+
+def _no_label_error(name: str, runs: Sequence[RunJudgements], is_empty: bool) -> InputError:
+    run_names = ", ".join(run.run for run in runs)
+    if is_empty:
+        return InputError(
+            f"{run_names}: label {quote(name)} is empty in every response; fill in one at least"
+        )
+    label_names = dict.fromkeys(
+        label for run in runs for labels in run.labels.values() for label in labels
+    )
+    listed = ", ".join(label_names) or "none"
+    hint = did_you_mean(name, label_names) or f"there are {listed}"
+    return InputError(f"{run_names}: no response has the label {quote(name)}; {hint}")
 
 
 def describe_empty(labels: FileRows[JudgedLabel]) -> list[str]:
