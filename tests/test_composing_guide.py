@@ -134,7 +134,7 @@ MISTAKES = [
         "plain.plan",
     ),
     (
-        "unknown evaluator 'plane.plain'; name one as package.module",
+        "unknown evaluator 'plane.plain'; module 'plane' was not found in ",
         "plain.yaml",
         "plain.plain",
         "plane.plain",

@@ -389,7 +389,10 @@ def _import(role: str, path: str, names: Iterable[str]) -> Any:
                 "and siblings by an import statement"
             )
         elif missing and f"{module_name}.".startswith(f"{missing}."):
-            raise ConfigError(_unknown_message(role, path, names)) from error
+            folder = None if modules is None else modules.folder.resolve()
+            where = "was not found" if folder is None else f"was not found in {folder}"
+            hint = f"; module {missing!r} {where}, and is not installed: check its name"
+            raise ConfigError(_unknown_message(role, path, names, hint)) from error
         else:
             hint = "install what it needs, or fix it"
         cause = f"{type(error).__name__}: {error}"
@@ -400,9 +403,9 @@ def _import(role: str, path: str, names: Iterable[str]) -> Any:
     return getattr(module, attribute)
 
 
-def _unknown_message(role: str, name: str, names: Iterable[str]) -> str:
-    hint = _hint(name, names) or f"; name one as package.module.{role}"
-    return f"unknown {role} {name!r}{hint}"
+def _unknown_message(role: str, name: str, names: Iterable[str], hint: str | None = None) -> str:
+    other_hint = hint or f"; name one as package.module.{role}"
+    return f"unknown {role} {name!r}{_hint(name, names) or other_hint}"
 
 
 def _hint(name: str, names: Iterable[str]) -> str:

@@ -186,13 +186,17 @@ ResponseFrom = Annotated[
 ]
 
 
-def choose_columns(**names: str | list[str] | int | None) -> "TableColumns | None":
-    """Return the columns of a table by their roles; None if none is named. Raises `InputError`."""
+def choose_columns(tasks: str, /, **names: str | list[str] | int | None) -> "TableColumns | None":
+    """Return the columns of the table `tasks` by their roles; None if none is named. Raises `InputError`."""
     from jurygraph.sources import TableColumns
+    from jurygraph.sources.task_tables import columns_of_chats
 
     named = {role: name for role, name in names.items() if name not in (None, [], "")}
-    if named.keys() == {"response_from"}:
-        named["messages"] = "messages"  # a file of chats needs no other option
+    has_texts = bool(named.keys() & {"prompt", "response", "messages"})
+    if named.keys() == {"response_from"} or (
+        named and not has_texts and columns_of_chats(tasks) is not None
+    ):
+        named["messages"] = "messages"  # a file of chats needs no option for them
     columns = validate(TableColumns, named) if named else None
     if isinstance(columns, Problem):
         raise InputError(f"{_COLUMN_OPTIONS[str(columns.path[0])]}: {columns}")

@@ -162,14 +162,14 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
         # imported after open_jury has disabled LangSmith's tracing, because imports may read the environment
         from jurygraph.runs.workflows.branch import open_reused_run
         from jurygraph.runs.workflows.scoring_job import ScoringJob
-        from jurygraph.runs.workflows.stored_work import StoredWork, columns_of_older_chats
+        from jurygraph.runs.workflows.stored_work import StoredWork, choose_chat_columns
         from jurygraph.runs.workflows.totals import RunTotals
         from jurygraph.sources import open_tasks
         from jurygraph.sources.tasks import open_profiles
 
         columns = options.columns
-        if columns is None and options.responses is None:
-            columns = columns_of_older_chats(options.tasks, options.run)
+        if options.responses is None:
+            columns = choose_chat_columns(options.tasks, options.run, columns)
         with (
             open_reused_run(options.branch, jury) as branch,
             open_tasks(

@@ -58,12 +58,15 @@ class FilledRewards(NamedTuple):
 
 
 def first_failure(traces: Iterable[Trace]) -> str | None:
-    """Return why the judge failed first of all; None where no verdict says it."""
+    """Return why the judge failed first of all, else why it abstained; None where no verdict says it."""
+    abstentions = []
     for trace in traces:
         for verdict in trace.verdicts:
             if verdict.failure is not None:
                 return verdict.failure.message
-    return None
+            if verdict.status == "abstained" and trace.reward.value is None:
+                abstentions.append(verdict.reason)
+    return next(filter(None, abstentions), None)
 
 
 def describe_failures(traces: Iterable[Trace]) -> str:

@@ -7,6 +7,7 @@ by a digest of what it contains, so that equal rows are one task in every proces
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from jurygraph.errors import InputError
@@ -41,8 +42,15 @@ class TaskColumns:
                 there = ", ".join(sorted(row)) or "none"
                 raise InputError(f"{field}: the data set has no column {column!r}; it has {there}")
             if row[column] is not None:
-                parts[field] = row[column] if field == "reference" else _read_structure(row[column])
+                read = _read_reference if field == "reference" else _read_structure
+                parts[field] = read(row[column])
         return parts
+
+
+def _read_reference(value: Any) -> Any:
+    """Return what a cell holds, a number as text: data sets of answers have columns of them."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number and isfinite(value) else value
 
 
 def _read_structure(value: Any) -> Any:

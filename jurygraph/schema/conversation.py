@@ -295,10 +295,14 @@ def split_conversation(messages: Sequence[ChatMessage], start: int | None = None
 
     By default it begins after the last message of a user. Raises ValueError where one of the parts is empty.
     """
+    number = len(messages)
     if start is None:
         users = [index for index, message in enumerate(messages) if message.role == "user"]
         start = users[-1] + 1 if users else 0
-    number = len(messages)
+        if start == number:
+            problem = "has no reply to judge: its last message is the user's"
+            hint = "leave the chat out, or say where the response starts with --response-from"
+            raise ValueError(f"{problem}; {hint}")
     if not 0 < start < number:
         side = "before" if start <= 0 else "after"
         problem = f"no message is {side} the start of the response, message {start} of {number}"

@@ -27,6 +27,7 @@ from jurygraph.messages import (
     validate,
 )
 from jurygraph.schema import FrozenModel, ScoreCalibration
+from jurygraph.schema.frozen_model import Flag, Number
 from jurygraph.schema.rating import (
     Confusions,
     JudgedLabel,
@@ -61,8 +62,8 @@ _TEXT_FIELDS = set(
     "item agent reviewer annotator dimension domain group id other question split".split()
 )
 _DECISIONS: Mapping[str, bool | None] = {
-    **dict.fromkeys(("true", "yes", "pass", "passed", "met", "correct"), True),
-    **dict.fromkeys(("false", "no", "fail", "failed", "not met", "unmet", "incorrect"), False),
+    **dict.fromkeys(("true", "yes", "y", "pass", "passed", "met", "correct"), True),
+    **dict.fromkeys(("false", "no", "n", "fail", "failed", "not met", "unmet", "incorrect"), False),
     "": None,
 }
 """How people write a decision in a cell."""
@@ -75,13 +76,14 @@ class FileRows(Generic[N]):
     """The rows of a file, in order, each with its place: "line 7", or "row 7" if there are no lines.
 
     `columns` maps fields to the columns they are read from. `unread` are the columns that are not used, each with a
-    hint to the name that may have been meant.
+    hint to the name that may have been meant. `empty` is the number of rows that were left out, for lack of a value.
     """
 
     path: str
     rows: tuple[tuple[str, N], ...]
     columns: Mapping[str, str] = field(default_factory=dict)
     unread: Mapping[str, str | None] = field(default_factory=dict)
+    empty: int = 0
 
     @property
     def name(self) -> str:
@@ -98,6 +100,10 @@ class PlacedLabel(NamedTuple):
     location: str
     columns: Mapping[str, str]
     label: Label
+
+
+class _LabelRow(JudgedLabel):
+    target: Flag | Number | None  # type: ignore[assignment]  # None in a row that nobody has labelled
 
 
 class _ItemText(RatedItem):
@@ -197,21 +203,43 @@ def read_judged_labels(
 ) -> FileRows[JudgedLabel]:
     """Read people's labels of judged responses; `true`, `false` and numbers are targets in CSV, too.
 
-    `columns` maps `id`, `target`, … to the file's columns; `options` as for `read_ratings`.
+    `columns` maps `id`, `target`, … to the file's columns; `options` as for `read_ratings`. Rows without a label are
+    left out, and counted as `empty`.
 
-    Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice.
+    Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice, or nobody any.
     """
-    file = read_models(Path(path), JudgedLabel, columns, options)
+    file = read_models(Path(path), _LabelRow, columns, options)
+    labelled: list[tuple[str, JudgedLabel]] = []
     first_positions: dict[tuple[str | None, ...], str] = {}
     for position, row in file.rows:
+        if row.target is None:
+            continue
+        labelled.append((position, JudgedLabel(**dict(row))))
         subject = (row.id, row.other, row.question, row.reviewer)
         first = first_positions.setdefault(subject, position)
         if first != position:
             problem = f"{quote(row.id)} has a label in {first} already"
-            hint = "keep one, or name who gave each in `reviewer`"
+            hint = f"keep one, or {_reviewer_hint(file, options)}"
             column = file.columns["id"]
             raise_field_error(f"{path}, {position}", Problem((column,), problem, hint))
-    return file
+    empty = len(file.rows) - len(labelled)
+    if not labelled:
+        column = quote(file.columns["target"])
+        raise InputError(f"{path}: no row has a label in column {column}; write one at least")
+    return FileRows(file.path, tuple(labelled), file.columns, file.unread, empty)
+
+
+_REVIEWER_COLUMNS = ("rater", "annotator", "labeler", "labeller", "worker", "user", "person")
+
+
+def _reviewer_hint(file: FileRows[_LabelRow], options: Mapping[str, str]) -> str:
+    """Return how to say who gave each label, with the column that may have it."""
+    option = options.get("reviewer")
+    if option is None or "reviewer" in file.columns:
+        return "name who gave each in `reviewer`"
+    hint = f"name the column of who gave each with {option}"
+    guess = next((name for name in file.unread if name.casefold() in _REVIEWER_COLUMNS), None)
+    return hint if guess is None else f"{hint}: did you mean {quote(guess)}?"
 
 
 def read_texts(path: str | Path, columns: Mapping[str, str] = {}) -> dict[str, str]:
@@ -373,6 +401,8 @@ def _to_model(
         value = nonempty.get(str(field_name))
         if field_name == "target" and isinstance(value, str):
             entry = _describe_target(entry, value)
+        if csv and entry.remedy is not None:  # in which nothing has quotes
+            entry = replace(entry, remedy=entry.remedy.replace(", without quotes", ""))
         raise_field_error(location, replace(entry, path=(columns[str(field_name)], *inner)))
     return entry
 
@@ -381,7 +411,7 @@ def _describe_target(problem: Problem, text: str) -> Problem:
     if DECIMAL_COMMA.fullmatch(text):
         described = f"is {quote(text)}, with a decimal comma"
         return replace(problem, problem=described, remedy=f"write {text.replace(',', '.')}")
-    return replace(problem, remedy=TARGET_HINT)
+    return replace(problem, remedy=f"{TARGET_HINT}; leave it empty where there is none")
 
 
 def _parse_cells(fields: dict[str, Any], json_columns: Iterable[str]) -> None:
@@ -403,7 +433,7 @@ def _normalize(name: str, value: Any) -> Any:
         return value.strip() or None
     if name == "target" and isinstance(value, str):
         word = value.strip().casefold()
-        return _DECISIONS.get(word, value) if word else value
+        return _DECISIONS.get(word, value)
     if name not in _TEXT_FIELDS:
         return value
     is_number = isinstance(value, int) and not isinstance(value, bool)

@@ -507,7 +507,7 @@ def is_table(path: str | Path) -> bool:
 
 def columns_of_chats(path: str | Path) -> TableColumns | None:
     """Return the columns of a file whose lines are `{"messages": […]}`, by its first line; None for other files."""
-    if str(path) == "-" or not Path(path).is_file():
+    if str(path) == "-" or is_table(path) or not Path(path).is_file():
         return None
     with closing(TextFile(path)) as file:
         line = next(file.lines(), None)
@@ -521,6 +521,23 @@ def columns_of_chats(path: str | Path) -> TableColumns | None:
         return None
     has_id = isinstance(first.get("id"), str)
     return TableColumns(messages="messages", id="id" if has_id else None, tools="tools")
+
+
+def add_columns_of_chats(path: str | Path, columns: TableColumns) -> TableColumns:
+    """Return the columns that a user named, for a file of chats with the ids and the tools that it has.
+
+    A column that was named for something else keeps that role.
+    """
+    chats = columns_of_chats(path)
+    if chats is None or columns.messages != chats.messages:
+        return columns
+    named = {column for _, column in columns.by_role}
+    added = {}
+    for role in ("id", "tools"):
+        column = getattr(chats, role)
+        if getattr(columns, role) is None and column not in named:
+            added[role] = column
+    return columns.model_copy(update=added)
 
 
 class _TableLines(TextFile):
@@ -576,6 +593,12 @@ def open_table(path: str | Path, columns: TableColumns) -> Iterator[tuple[TextFi
         yield tasks, responses
 
 
+_REPEATED_ID_HINT = (
+    "give each row an id of its own, "
+    "or name the column with --group-by instead where its rows are one task"
+)
+
+
 def _write_rows(
     path: Path, columns: TableColumns, tasks: _TableLines, responses: _TableLines
 ) -> str:
@@ -594,7 +617,10 @@ def _write_rows(
         row_id = cells[columns.id] or f"row-{count}"
         if ids.setdefault(row_id, number) != number:
             problem = f"is {quote(row_id)}, as in {unit} {ids[row_id]}"
-            _refuse(location, columns.id, problem, "give each row an id of its own")
+            hint = (
+                _REPEATED_ID_HINT if columns.group_by is None else "give each row an id of its own"
+            )
+            _refuse(location, columns.id, problem, hint)
         task = _to_task(location, row_id, cells, columns)
         digests = {name: _shared_digest(cells[name]) for name in columns.shared}
         first = _FirstRow(number, task.id, digests)

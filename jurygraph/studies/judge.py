@@ -123,6 +123,7 @@ def read_labels(
         raise InputError(f"{option}: is for a file of labels, and {source} is a label of the runs")
     name = source.removeprefix(_LABEL_COLUMN)
     by_response: dict[str, tuple[str, JudgedLabel]] = {}
+    empty: set[str] = set()
     for run in runs:
         for response, labels in run.labels.items():
             target = labels.get(name)
@@ -130,6 +131,9 @@ def read_labels(
             if target is None:
                 continue
             value = parse_target(target) if isinstance(target, str) else target
+            if value is None:  # an empty cell of a table
+                empty.add(response)
+                continue
             if not isinstance(value, bool | int | float):
                 raise InputError(f"{where}; {TARGET_HINT}")
             label = JudgedLabel(
@@ -140,15 +144,31 @@ def read_labels(
                     f"{where}, and another run has {by_response[response][1].target}; give one as a file"
                 )
     if not by_response:
-        label_names = dict.fromkeys(
-            label for run in runs for labels in run.labels.values() for label in labels
+        raise _no_label_error(name, runs, is_empty=bool(empty))
+    columns_read = {"id": "id", "target": source}
+    count = len(empty - by_response.keys())
+    return FileRows(runs[0].run, tuple(by_response.values()), columns_read, empty=count)
+
+
+def _no_label_error(name: str, runs: Sequence[RunJudgements], is_empty: bool) -> InputError:
+    run_names = ", ".join(run.run for run in runs)
+    if is_empty:
+        return InputError(
+            f"{run_names}: label {quote(name)} is empty in every response; fill in one at least"
         )
-        listed = ", ".join(label_names) or "none"
-        hint = did_you_mean(name, label_names) or f"there are {listed}"
-        raise InputError(
-            f"{', '.join(run.run for run in runs)}: no response has the label {quote(name)}; {hint}"
-        )
-    return FileRows(runs[0].run, tuple(by_response.values()), {"id": "id", "target": source})
+    label_names = dict.fromkeys(
+        label for run in runs for labels in run.labels.values() for label in labels
+    )
+    listed = ", ".join(label_names) or "none"
+    hint = did_you_mean(name, label_names) or f"there are {listed}"
+    return InputError(f"{run_names}: no response has the label {quote(name)}; {hint}")
+
+
+def describe_empty(labels: FileRows[JudgedLabel]) -> list[str]:
+    """Return what to say of the rows that were left out because they have no label; nothing if none was."""
+    total = labels.empty + len(labels.rows)
+    described = f"{labels.empty} of {total} rows have no label and are left out"
+    return [described] if labels.empty else []
 
 
 def join_labels(

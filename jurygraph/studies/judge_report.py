@@ -75,7 +75,10 @@ _MOST_PARTS = 40
 
 
 def report(
-    studies: Sequence[JudgeStudy], need: float | None = None, epsilon: float = EPSILON
+    studies: Sequence[JudgeStudy],
+    need: float | None = None,
+    epsilon: float = EPSILON,
+    notes: Sequence[str] = (),
 ) -> Report:
     """Measure judges against people.
 
@@ -84,7 +87,7 @@ def report(
     right by their consensus; the paired `differences` of judges, and the `disagreements`, worst first.
 
     `need` is the half-width of an interval of the mean label, to say how many labels would give it, and `epsilon` what
-    a judge may be worse than a person (`alternative_annotator`).
+    a judge may be worse than a person (`alternative_annotator`). `notes` are about the labels.
     """
     judges = [_measure(study, need, epsilon) for study in studies]
     figures = {
@@ -98,7 +101,7 @@ def report(
     return Report(
         figures,
         list(_sections(figures, need)),
-        list(_notes(judges)),
+        [*notes, *_notes(judges)],
         [_reliability_diagram(judge) for judge in judges if judge["reliability"]],
         join_conclusions(judges),
         symbols.JUDGES,

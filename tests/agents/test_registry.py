@@ -188,7 +188,7 @@ def test_an_installed_evaluator_is_found_by_its_entry_point(tmp_path: Path) -> N
     [
         ("maths.acuracy", "unknown evaluator 'maths.acuracy'; did you mean 'maths.accuracy'?"),
         ("found_by_nam", "unknown evaluator 'found_by_nam'; did you mean 'found_by_name'?"),
-        ("nobody.tone", "unknown evaluator 'nobody.tone'"),
+        ("nobody.tone", "unknown evaluator 'nobody.tone'; module 'nobody' was not found"),
         ("mine.gone.tone", "unknown evaluator 'mine.gone.tone'"),
         ("mine.mod.plian", "module 'mine.mod' has no 'plian'; did you mean 'plain'?"),
         (".tone", "unknown evaluator '.tone'"),

@@ -78,3 +78,36 @@ def test_files_that_are_missing_are_named_before_a_judge_is_asked(
     assert refused.code == 2
     assert "programs.csv, line 2, response 'row-1': workspace: 'b' is not there" in refused.err
     assert not (folder / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "labels"),
+    [
+        ((), {"model": "m7"}),
+        (("--response-from", "1"), {"model": "m7"}),
+        (("--messages-column", "messages"), {"model": "m7"}),
+        (("--agent-column", "model"), {}),
+        (("--id-column", "id"), {"model": "m7"}),
+    ],
+)
+def test_options_of_a_file_of_chats_leave_it_its_ids_and_its_tools(
+    options: tuple[str, ...], labels: dict[str, str], folder: Path, run: Command
+) -> None:
+    chat = [{"role": "user", "content": "Salt!"}, {"role": "assistant", "content": "please"}]
+    tools = [{"type": "function", "function": {"name": "look"}}]
+    row = {"id": "salt", "messages": chat, "tools": tools, "model": "m7"}
+    (folder / "chats.jsonl").write_text(json.dumps(row) + "\n")
+    assert run("score", "chats.jsonl", *options, "--out", "run").code == 0
+    (trace,) = [json.loads(line) for line in run("export", "run", "--to", "jsonl").out.splitlines()]
+    assert (trace["task_id"], trace["labels"]) == ("salt", labels)
+    assert run("score", "chats.jsonl", *options, "--out", "run").err.startswith("run is complete; ")
+
+
+def test_a_chat_without_a_reply_is_to_be_left_out(folder: Path, run: Command) -> None:
+    chat = [{"role": "user", "content": "Salt!"}]
+    (folder / "chats.jsonl").write_text(json.dumps({"id": "salt", "messages": chat}) + "\n")
+    refused = run("score", "chats.jsonl", "--out", "run")
+    assert refused.err == (
+        "error: chats.jsonl, line 1, column messages: has no reply to judge: its last message is the user's; leave the "
+        "chat out, or say where the response starts with --response-from\n"
+    )

@@ -15,6 +15,8 @@ def test_equal_rows_are_one_task_and_another_reference_is_another() -> None:
     tasks = [read_task("2 + 2?", columns.read(row)) for row in rows]
     assert list(find_groups(tasks).values()) == [[0, 1], [2]]
     assert tasks[0].reference == "4"
+    numbers = [columns.read({"solution": number})["reference"] for number in (4, 0.5, -3)]
+    assert numbers == ["4", "0.5", "-3"]
     assert read_task(CHAT, {}).id == read_task([dict(CHAT[0])], {}).id
 
 

@@ -16,6 +16,7 @@ import jurygraph as jg
 from jurygraph.errors import InputError, NoRewardError
 from jurygraph.integrations import lazy_jury
 from jurygraph.integrations.trl import JuryReward, read_trainer, reward_function, reward_functions
+from jurygraph.schema import Config, EvaluatorUse
 from tests.command import run_command
 from tests.integrations.trainers import CONFIG, PAIRS, QUESTIONS, Trainer, texts
 from tests.rows import all_rows
@@ -70,6 +71,21 @@ def test_the_end_of_the_process_closes_the_jury_but_not_that_of_the_parent(
     jury = function.scorer.jury.open()
     at_exit[-1]()
     assert jury._closed
+
+
+def test_the_warning_of_a_failed_reward_says_why_the_judge_abstained(
+    opened: list[JuryReward], caplog: pytest.LogCaptureFixture
+) -> None:
+    function = reward_function(
+        Config(evaluators=(EvaluatorUse(use="maths.accuracy"),)),
+        reference="solution",
+        failed="mask",
+    )
+    opened.append(function)
+    call(function, ["2 + 2?"] * 2, ["4", "5"], solution=["", ""])
+    (record,) = caplog.records
+    why = "2 of the 2 rewards of a group failed: the task's reference states no final answer (said"
+    assert record.message.startswith(why)
 
 
 def test_rewards_are_those_of_the_jury_and_what_is_logged_names_them(

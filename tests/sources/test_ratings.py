@@ -339,6 +339,11 @@ def test_a_missing_column_is_named_by_its_option_or_the_header_is_missing(
     [
         ("id,target\na,good\n", "line 2, field target: is the text 'good'; write true or false"),
         ("id,target\na,1\na,0\n", "line 3, field id: 'a' has a label in line 2 already; keep one"),
+        (
+            "id,target,rater\na,1,x\na,0,y\n",
+            "name the column of who gave each with --reviewer-column: did you mean 'rater'?",
+        ),
+        ("id,target\na,\n", "no row has a label in column 'target'"),
     ],
 )
 def test_a_label_of_a_judged_response_is_a_target_and_given_once(
@@ -346,8 +351,22 @@ def test_a_label_of_a_judged_response_is_a_target_and_given_once(
 ) -> None:
     (tmp_path / "people.csv").write_text(content)
     with pytest.raises(InputError) as refused:
-        read_judged_labels(tmp_path / "people.csv")
+        read_judged_labels(tmp_path / "people.csv", options={"reviewer": "--reviewer-column"})
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_rows_without_a_label_are_left_out_and_counted(suffix: str, tmp_path: Path) -> None:
+    targets = ["Y", "", "n", " ", None]
+    rows = [{"id": f"r{index}", "target": target} for index, target in enumerate(targets)]
+    file = read_judged_labels(table(tmp_path / f"l{suffix}", *rows))
+    assert [(row.id, row.target) for _, row in file.rows] == [("r0", True), ("r2", False)]
+    assert file.empty == 3
+
+
+def test_the_remedy_for_a_cell_of_csv_has_no_quotes(tmp_path: Path) -> None:
+    error_text = refusal(table(tmp_path / "r.csv", rating(score="high")), read=read_ratings)
+    assert error_text.endswith("is the text 'high'; write a number")
 
 
 @every_form

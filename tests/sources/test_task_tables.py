@@ -339,7 +339,8 @@ def test_no_row_is_lost_and_groups_keep_the_order_of_the_file(
         (
             "question,answer,id\na,b,x\n\nc,d,x\n",
             columns(id="id"),
-            "t.csv, line 4, column id: is 'x', as in line 2; give each row an id of its own",
+            "t.csv, line 4, column id: is 'x', as in line 2; give each row an id of its own, "
+            "or name the column with --group-by instead where its rows are one task",
         ),
         (
             "question,answer,g\na,b,x\nc,d,x\n",

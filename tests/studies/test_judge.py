@@ -24,6 +24,7 @@ from jurygraph.studies.conclusions import describe_need
 from jurygraph.studies.judge import (
     JudgedRow,
     JudgeStudy,
+    describe_empty,
     join_labels,
     read_labels,
 )
@@ -766,3 +767,17 @@ def test_a_consensus_outweighs_a_majority_of_people_who_guess() -> None:
             labels(*(one.model_copy(update={"reviewer": None}) for one in people)),
             has_consensus=True,
         )
+
+
+def test_responses_with_an_empty_label_are_left_out_and_the_report_counts_them() -> None:
+    run = judgements({"a": 1.0, "b": 0.0, "c": 1.0})
+    values = {"a": "yes", "b": "", "c": "no"}
+    run = replace(run, labels={name: {"gold": value} for name, value in values.items()})
+    people = read_labels("label.gold", [run])
+    notes = describe_empty(people)
+    assert notes == ["1 of 3 rows have no label and are left out"]
+    measured = report(join_labels([run], people), notes=notes)
+    assert measured.notes[0] == notes[0]
+    assert figures_of(measured).judges[0].n == 2
+    with pytest.raises(InputError, match="label 'gold' is empty in every response"):
+        read_labels("label.gold", [replace(run, labels={"b": {"gold": ""}})])

@@ -150,7 +150,7 @@ def _calibrate(
     if not settings:
         return {}
     from jurygraph.studies import calibration
-    from jurygraph.studies.judge import join_labels, read_labels
+    from jurygraph.studies.judge import describe_empty, join_labels, read_labels
     from jurygraph.studies.judgements import read_judgements
 
     calibrated = {}
@@ -163,7 +163,10 @@ def _calibrate(
             raise InputError(
                 f"--calibrate {setting!r}: expected QUESTION=LABEL, such as criteria@kind=people.csv"
             )
-        studies = join_labels([judgements], read_labels(label, [judgements]))
+        labels = read_labels(label, [judgements])
+        for note in describe_empty(labels):
+            print_message(note)
+        studies = join_labels([judgements], labels)
         scores = calibration.labelled_scores(studies, question)
         calibrated[question] = calibration.report(scores, method, seed, rate)
     return calibrated

@@ -156,6 +156,7 @@ def score(
     from jurygraph.sources import Shard
 
     columns = choose_columns(
+        tasks,
         prompt=prompt_column,
         response=response_column,
         reference=reference_column,

@@ -453,7 +453,8 @@ def judge(
     columns = named_columns(id=item, target=target, reviewer=reviewer)
     people_labels = judge_study.read_labels(labels, judged, columns, RATING_COLUMN_OPTIONS)
     studies = judge_study.join_labels(judged, people_labels, split, consensus, question)
-    report = judge_report.report(studies, need, epsilon)
+    notes = judge_study.describe_empty(people_labels)
+    report = judge_report.report(studies, need, epsilon, notes)
     output.write(report)
     is_missed = False
     for row in report.figures["judges"]:

@@ -97,7 +97,9 @@ class HttpClient:
         except (aiohttp.ClientError, OSError) as error:
             cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else None
             is_refused = isinstance(cause, ConnectionRefusedError)
-            problem = "connection refused" if is_refused else f"{error}" or type(error).__name__
+            problem = f"{error}" or type(error).__name__
+            if is_refused:
+                problem = "connection refused; start the server, or check the port"
             fault = Fault("connection", problem)
             fault.is_unsent = cause is not None
             raise fault from None

@@ -24,7 +24,7 @@ from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import Response, Task
 from jurygraph.sources import TableColumns, TaskSource
 from jurygraph.sources.files import close_on_error
-from jurygraph.sources.task_tables import columns_of_chats
+from jurygraph.sources.task_tables import add_columns_of_chats, columns_of_chats
 
 _MAX_LISTED = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""
@@ -139,21 +139,24 @@ class StoredWork(AbstractContextManager["StoredWork"]):
             self.run = None
 
 
-def columns_of_older_chats(path: str | Path, folder: Path) -> TableColumns | None:
-    """Return the columns by which the run in a folder reads this file of chats, if they have no `tools`; else None.
+def choose_chat_columns(
+    path: str | Path, folder: Path, named: TableColumns | None
+) -> TableColumns | None:
+    """Return the columns by which a run in a folder reads this file, of those that a user named; None if none.
 
-    Runs that were made before chats had a `tools` column kept the tools as labels. They go on with that: the tasks that
-    are left are read like those that are scored, and are the tasks that were planned.
+    A file of chats has columns that need no name. Runs that were made before these were read kept them as labels. They
+    go on with that: the tasks that are left are read like those that are scored, and are the tasks that were planned.
     """
-    columns = columns_of_chats(path)
-    if columns is None or not (folder / LEDGER).is_file():
-        return None
+    columns = columns_of_chats(path) if named is None else add_columns_of_chats(path, named)
+    if columns is None or columns == named or not (folder / LEDGER).is_file():
+        return columns
     ledger = open_ledger(folder)
     if ledger is None:
-        return None
+        return columns
     with closing(ledger):
         stored = read_header(ledger).columns
-    return stored if stored == columns.model_copy(update={"tools": None}) else None
+    older = (named, columns.model_copy(update={"tools": None}))
+    return stored if stored is not None and stored in older else columns
 
 
 def _scored_numbers(run: Run) -> list[int]:
