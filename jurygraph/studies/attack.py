@@ -24,7 +24,7 @@ from jurygraph.jury import Jury
 from jurygraph.models.request import AnsweredCall, Request, StoredLookup
 from jurygraph.planner import Planner
 from jurygraph.runs.reports.estimate import CallEstimate, Estimator
-from jurygraph.safety.attacks import Attack, attack_response, attack_text
+from jurygraph.safety.attacks import Attack, Suite, attack_response, attack_text
 from jurygraph.schema import (
     Call,
     ComponentInput,
@@ -140,8 +140,8 @@ class AttackStudy:
             name for name, evaluator in jury.evaluators.items() if evaluator.reads_context
         }
         by_channel = (
-            (_context_groups(tasks, attacks), context_judges),
-            (_lookup_groups(tasks, attacks), _judges_of_others(jury)),
+            (_channel_groups("context", tasks, attacks), context_judges),
+            (_channel_groups("lookup", tasks, attacks), _judges_of_others(jury)),
         )
         for channel_groups, judges in by_channel:
             for group in channel_groups if judges else ():
@@ -317,29 +317,20 @@ def _groups(
                 yield _AttackGroup(index, index, task, authors[chosen], responses[chosen])
 
 
-def _context_groups(
-    tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]
+def _channel_groups(
+    suite: Suite, tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]
 ) -> Iterator[_AttackGroup]:
-    """Yield a group for each attack through the context of each task."""
+    """Yield a group for each attack of a suite that reaches a judge by what it reads, on each task."""
     for index, (task, _) in enumerate(tasks):
         for attack in attacks:
             text = attack_text(attack, task)
             response = attack_response(attack, task)
-            if attack.suite == "context" and text is not None and response is not None:
-                passage = ContextPassage(text=text)
-                attacked = task.model_copy(update={"context": (passage,)})
-                yield _AttackGroup(index, index, attacked, [attack], [response])
-
-
-def _lookup_groups(
-    tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]
-) -> Iterator[_AttackGroup]:
-    """Yield a group for each attack through the tools of judges on each task."""
-    for index, (task, _) in enumerate(tasks):
-        for attack in attacks:
-            response = attack_response(attack, task)
-            if attack.suite == "lookup" and response is not None:
-                yield _AttackGroup(index, index, task, [attack], [response])
+            if attack.suite != suite or text is None or response is None:
+                continue
+            attacked = task
+            if suite == "context":
+                attacked = task.model_copy(update={"context": (ContextPassage(text=text),)})
+            yield _AttackGroup(index, index, attacked, [attack], [response])
 
 
 def _judges_of_others(jury: Jury) -> set[str]:
