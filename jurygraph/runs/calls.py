@@ -74,7 +74,7 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
     for use in _named_uses(run.survey_outline_of(trace.task_id), trace, verdicts):
         call = by_id.get(use.id)
         if call is not None and use.id not in calls:
-            request, reply = _find_texts(run.source, call, last)
+            request, reply = map(_parse, _find_texts(run.source, "call", call.id, last))
             reply = reply if call.fault is None else "none"  # one that came too late does not count
             messages = request["messages"] if isinstance(request, dict) else []
             repeated = len(before) if before and messages[: len(before)] == before else 0
@@ -94,35 +94,12 @@ def _read_lookups(
     for user in users:
         for number, name in enumerate(user.lookups, start=1):
             if name in by_id and name not in lookups:
-                texts = find_lookup_texts(run, name, last)
-                lookups[name] = RecordedLookup(number, by_id[name], *texts)
+                arguments, result = _find_texts(run, "lookup", name, last)
+                lookups[name] = RecordedLookup(number, by_id[name], arguments, result)
     by_call: dict[str, list[RecordedLookup]] = {}
     for recorded in lookups.values():
         by_call.setdefault(recorded.lookup.call, []).append(recorded)
     return by_call
-
-
-def find_lookup_texts(run: Run, name: str, last: int | None = None) -> tuple[str, str]:
-    """Return the arguments and the result of a call of a tool, or why they are not there."""
-    record = run.ledger.find("lookup", name, last)
-    if record is not None:
-        (verified,) = run.ledger.verified_records(record.seq, record.seq)
-        texts = run.ledger.texts_of(verified)
-        arguments, result = (
-            texts[index].decode() if index in texts else ERASED for index in (0, 1)
-        )
-        return arguments, result
-    reason = f"not recorded in {run.folder}"
-    if run.header.branch is None:
-        return reason, reason
-    folder = run.folder_of(run.header.branch)
-    if not (folder / run_folder.LEDGER).is_file():
-        reason = (
-            f"in the run {folder}, from which {run.folder} was branched, and which is not there"
-        )
-        return reason, reason
-    with Run.open(folder) as origin:
-        return find_lookup_texts(origin.source, name)
 
 
 def _named_uses(
@@ -148,18 +125,18 @@ def _named_uses(
         yield from verdict.named_calls
 
 
-def _find_texts(run: Run, call: Call, last: int | None = None) -> tuple[Any, Any]:
-    """Return the request and the reply of a call, from the run or the one from which it was branched.
+def _find_texts(run: Run, kind: str, name: str, last: int | None = None) -> tuple[str, str]:
+    """Return both texts of a call, of a model or of a tool, from the run or the one from which it was branched.
 
-    `last` is the record that needed it: of the replies that shards got to one request, the last one before counts.
+    Instead of a text that is not there, there is the reason. `last` is the record that needed it: of the replies that
+    shards got to one request, the last one before counts.
     """
-    record = run.ledger.find("call", call.id, last)
+    record = run.ledger.find(kind, name, last)
     if record is not None:
         (verified,) = run.ledger.verified_records(record.seq, record.seq)
         texts = run.ledger.texts_of(verified)
-        request = json.loads(texts[0]) if 0 in texts else ERASED
-        reply = json.loads(texts[1]) if 1 in texts else ERASED
-        return request, reply
+        first, second = (texts[index].decode() if index in texts else ERASED for index in (0, 1))
+        return first, second
     if run.header.branch is None:
         reason = f"not recorded in {run.folder}"
         return reason, reason
@@ -169,4 +146,10 @@ def _find_texts(run: Run, call: Call, last: int | None = None) -> tuple[Any, Any
         reason = f"{location}, and which is not there"
         return reason, reason
     with Run.open(folder) as origin:
-        return _find_texts(origin.source, call)
+        return _find_texts(origin.source, kind, name)
+
+
+def _parse(text: str) -> dict[str, Any] | str:
+    """Return a request or reply, which is a JSON object, or the reason why it is not there."""
+    content: dict[str, Any] | str = json.loads(text) if text.startswith("{") else text
+    return content
