@@ -8,7 +8,8 @@ import copy
 import inspect
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources import files
@@ -182,13 +183,20 @@ def load_derivers(config: Config) -> dict[str, Deriver]:
     return _load_named("derivers", load_deriver, config.derivers)
 
 
+@contextmanager
+def located_errors(location: str) -> Iterator[None]:
+    """Put a location, such as `evaluators[0]: `, before the ConfigError that is raised inside."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{location}{error}") from error.__cause__
+
+
 def _load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> dict[str, Any]:
     loaded: dict[str, Any] = {}
     for index, use in enumerate(uses):
-        try:
+        with located_errors(f"{key}[{index}]: "):
             instance = load(use)
-        except ConfigError as error:
-            raise ConfigError(f"{key}[{index}]: {error}") from error.__cause__
         if instance.name in loaded:
             raise ConfigError(
                 f"{key}: {instance.name!r} is listed twice; give one of them a `name` of its own"
@@ -223,10 +231,8 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
     names.update(record.combiner for record in records)
     loaded = {}
     for name in sorted(names):
-        try:
+        with located_errors(keys.get(name, "")):
             loaded[name] = load_combiner(name, targets.get(name))
-        except ConfigError as error:
-            raise ConfigError(f"{keys.get(name, '')}{error}") from error.__cause__
     for key, component in config.components.items():
         _check_combiner_params(f"components.{key}", loaded[component.combiner], component.params)
     return loaded

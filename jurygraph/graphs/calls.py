@@ -257,6 +257,7 @@ def _investigator(
     config = context.config
     toolbox = Toolbox(
         toolset.tools,
+        toolset.specs,
         view,
         responses,
         None if config.workspaces is None else Path(config.workspaces),

@@ -118,7 +118,7 @@ class ToolInvestigator:
     def _open(self, request: Request, client: JudgeClient) -> Request:
         """Return the first request: with the schema of the answer in words, since the model may also call tools."""
         native = client.capabilities.tools
-        specs = tuple(tool.spec for tool in self.toolbox.tools.values())
+        specs = self.toolbox.specs
         if request.form == "native":
             request = with_instructions(request)
         described = [
@@ -340,10 +340,9 @@ def _to_result(
 ) -> ToolResult:
     """Return a result as it may be quoted; a call without a result gives nothing to quote."""
     tool = context.toolbox.tools.get(call.name)
-    text = ""
-    if tool is not None and stored.lookup.has_result:
-        text = tool.quotable(stored.result)
-    return ToolResult(number, text, context.toolbox.response_of(call))
+    if tool is None or not stored.lookup.has_result:
+        return ToolResult(number, "", None)
+    return ToolResult(number, tool.quotable(stored.result), context.toolbox.response_of(call))
 
 
 def _render_result(client: JudgeClient, number: int, stored: StoredLookup) -> RenderedPrompt:

@@ -20,7 +20,7 @@ from jurygraph.messages import Problem, did_you_mean, validate
 from jurygraph.models.request import Fault
 from jurygraph.safety.gates import stopping_gate
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import Response, TaskView, ToolCall, digest_of
+from jurygraph.schema import Response, TaskView, ToolCall, ToolSpec, digest_of
 from jurygraph.schema.lookup import LookupOutcome
 from jurygraph.schema.task import query_text
 from jurygraph.schema.verdict import ResponseGate
@@ -54,13 +54,14 @@ class _ToolRun:
 
 @dataclass(frozen=True)
 class Toolbox:
-    """The tools of one judgement, by name, and what they may see: its view of the task, and its responses.
+    """The tools of one judgement, by name, and their `specs`; they see its view of the task, and its responses.
 
     Workspaces lie below `root`, without one below the current folder. If it `withholds_addresses`, a result that speaks
     to the judge is not shown: no gate has read it, unlike a response.
     """
 
     tools: Mapping[str, Tool]
+    specs: tuple[ToolSpec, ...]
     task: TaskView
     responses: tuple[Response, ...]
     root: Path | None

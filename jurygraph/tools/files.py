@@ -11,8 +11,8 @@ from pydantic import StringConstraints
 from jurygraph.schema.frozen_model import PositiveInt
 from jurygraph.tools.documents import TextDocument
 from jurygraph.tools.reading import LineArguments, SearchWords
-from jurygraph.tools.result import MASK, mask_own_words
-from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
+from jurygraph.tools.result import MASK
+from jurygraph.tools.tool import RowTool, ToolArguments, ToolError, ToolInput
 from jurygraph.tools.workspace import MAX_FILE, FileContent, Scan, Workspace, WorkspaceEntry
 
 MAX_LISTED = 200
@@ -47,17 +47,7 @@ class GrepArguments(ListArguments):
     """Words as they stand in a file; letter case and white space do not matter."""
 
 
-class FileTool(Tool):
-    """Base class of the tools that read the files of a response."""
-
-    version = "1"
-    reads_response = True
-
-    def quotable(self, result: str) -> str:
-        return mask_own_words(result)
-
-
-class ListFiles(FileTool):
+class ListFiles(RowTool):
     """Return the paths and sizes of files, sorted."""
 
     name = "list_files"
@@ -88,7 +78,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-class ReadFile(FileTool):
+class ReadFile(RowTool):
     """Return lines of a file by their numbers."""
 
     name = "read_file"
@@ -112,7 +102,7 @@ class ReadFile(FileTool):
         )
 
 
-class Grep(FileTool):
+class Grep(RowTool):
     """Return the lines of files with some words."""
 
     name = "grep"

@@ -10,8 +10,7 @@ from jurygraph.messages import shorten
 from jurygraph.schema.frozen_model import Count, PositiveInt
 from jurygraph.schema.task import chat_text
 from jurygraph.tools.documents import TextDocument
-from jurygraph.tools.result import mask_own_words
-from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
+from jurygraph.tools.tool import RowTool, ToolArguments, ToolError, ToolInput
 
 SearchWords = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 _RESPONSE = re.compile(r"response(?:_([1-9]\d*))?", re.ASCII)
@@ -40,19 +39,14 @@ class ReadArguments(DocumentArguments, LineArguments):
     pass
 
 
-class DocumentTool(Tool):
+class DocumentTool(RowTool):
     """Base class of the tools that read what a prompt shows or outlines."""
 
-    version = "1"
-    reads_response = True
     reads_documents = True
 
     def response_of(self, arguments: Any) -> int | None:
         match = _RESPONSE.fullmatch(arguments.document)
         return None if match is None else int(match[1] or 1)
-
-    def quotable(self, result: str) -> str:
-        return mask_own_words(result)
 
 
 class Search(DocumentTool):

@@ -7,7 +7,12 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from jurygraph.agents.functions import is_runnable
-from jurygraph.agents.registry import add_settings_to_version, find_code, make_instance
+from jurygraph.agents.registry import (
+    add_settings_to_version,
+    find_code,
+    located_errors,
+    make_instance,
+)
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.errors import ConfigError
 from jurygraph.schema import DeriverUse, EvaluatorUse, ToolUse, digest_of
@@ -41,10 +46,8 @@ def load_toolsets(
             raise ConfigError(
                 f"{key}[{index}].tools: {use.known_as!r} asks no model; leave them out"
             )
-        try:
+        with located_errors(f"{key}[{index}]."):
             tools = load_tools(use.tools)
-        except ConfigError as error:
-            raise ConfigError(f"{key}[{index}].{error}") from error.__cause__
         toolsets[owner.name] = ToolSet(
             {tool.name: tool for tool in tools}, use.max_steps, use.max_tokens
         )
@@ -55,10 +58,8 @@ def load_tools(uses: Iterable[ToolUse]) -> tuple[Tool, ...]:
     """Return the tools of an evaluator, in their order. Raises ConfigError with the index of a faulty one."""
     tools: dict[str, Tool] = {}
     for index, use in enumerate(uses):
-        try:
+        with located_errors(f"tools[{index}]: "):
             tool = load_tool(use)
-        except ConfigError as error:
-            raise ConfigError(f"tools[{index}]: {error}") from error.__cause__
         if tool.name in tools:
             raise ConfigError(
                 f"tools[{index}]: {tool.name!r} is listed twice; give one of them a `name` of its own"

@@ -7,6 +7,7 @@ that hangs and a result that is too long are outcomes, too, and none of them end
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -16,6 +17,7 @@ from jurygraph.display import Displayed
 from jurygraph.errors import ToolError as ToolError
 from jurygraph.schema import Response, TaskView, ToolSpec
 from jurygraph.schema.frozen_model import FrozenModel
+from jurygraph.tools.result import mask_own_words
 from jurygraph.tools.workspace import Workspace
 
 
@@ -44,7 +46,7 @@ class ToolInput(Displayed):
         return number - 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToolSet:
     """The tools of one evaluator or deriver, by name, and the limits of an investigation; None is the default."""
 
@@ -52,10 +54,15 @@ class ToolSet:
     max_steps: int | None = None
     max_tokens: int | None = None
 
+    @cached_property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The records of all tools; each investigation needs them, and a schema takes .3 ms to make."""
+        return tuple(tool.spec for tool in self.tools.values())
+
     def to_fields(self) -> dict[str, Any]:
         """Return the fields of a question or derivation that a plan fixes."""
         return {
-            "tools": tuple(tool.spec for tool in self.tools.values()),
+            "tools": self.specs,
             "max_steps": self.max_steps,
             "max_tokens": self.max_tokens,
         }
@@ -118,3 +125,13 @@ class Tool(Configurable, ABC):
     @abstractmethod
     def run(self, inputs: ToolInput, arguments: Any) -> str | Awaitable[str]:
         """Return the result of a call; a plain function runs in a thread. Raises `ToolError` for what cannot be."""
+
+
+class RowTool(Tool):
+    """Base class of the tools whose results are headings and rows such as `12| words`, with words of the response."""
+
+    version = "1"
+    reads_response = True
+
+    def quotable(self, result: str) -> str:
+        return mask_own_words(result)

@@ -378,9 +378,10 @@ class _Verifier:
             (item.deriver, item.tools, context.deriver_tools) for item in plan.survey.derivations
         ]
         for owner, specs, toolsets in owners:
-            tools = toolsets[owner].tools if owner in toolsets else {}
+            current_specs = toolsets[owner].specs if owner in toolsets else ()
+            by_name = {spec.name: spec for spec in current_specs}
             for spec in specs:
-                now = tools[spec.name].spec if spec.name in tools else None
+                now = by_name.get(spec.name)
                 if now != spec:
                     version = "not there" if now is None else f"of version {now.version}"
                     problem = (
