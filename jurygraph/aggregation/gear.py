@@ -44,7 +44,10 @@ BASE_RETENTION: Mapping[str, float] = MappingProxyType(
 """λ of each kind of edge at κ = 1 (GEAR, Table 5)."""
 EXACT_CHILDREN = 10
 """The largest number of criteria with a parent for which a decision uses exact inference (`rubric.exact: auto`)."""
+EXACT_NODES = 10
+"""The largest number of criteria for which the authors' scripts enumerate (`exact_auto`; `rubric.exact: ten-nodes`)."""
 MAX_CHILDREN = 20
+"""The largest number of criteria with a parent that can be enumerated."""
 STATES_PER_BATCH = 1 << 18  # 2 MiB of float64
 
 

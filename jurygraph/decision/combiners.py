@@ -280,8 +280,8 @@ class _Rubric(Combiner):
         kappa: NonNegative = 1.0
         """How strongly a prerequisite counts that is not met; only `gear` uses it."""
         exact: ExactInference = "auto"
-        """`auto`: exact inference up to ten criteria with a parent; `never`: always the one-pass update of GEAR. Only
-        `gear` uses it."""
+        """`auto`: exact inference up to ten criteria with a parent; `ten-nodes`: up to ten criteria, as GEAR's scripts;
+        `always`; `never`: the one-pass update of GEAR. Only `gear` uses it."""
         met_from: Unit = MET_THRESHOLD
         """The score from which a prerequisite is met whose judge has not decided itself. Only hard gating uses it."""
 
@@ -376,6 +376,8 @@ class Gear(_Rubric):
 
     With `exact: auto`, the default, Eq. 11 is used up to ten criteria with a parent; with `never`, always Eq. 12. The
     plan stores which of the two in `inference`.
+
+    With `always`, more than twenty criteria with a parent are a `PlanError`.
     """
 
     name = "gear"
@@ -385,7 +387,13 @@ class Gear(_Rubric):
         frozen = super().freeze(inputs, params)
         exact: ExactInference = self.read_params(params).exact
         graph = _graph(len(inputs), tuple(frozen["parents"]), tuple(frozen["children"]))
-        return {**frozen, "inference": "exact" if is_inferred_exactly(graph, exact) else "one-pass"}
+        is_exact = is_inferred_exactly(graph, exact)
+        if is_exact and graph.child_count > gear.MAX_CHILDREN:
+            raise PlanError(
+                f"{graph.child_count} criteria of the rubric have a parent, and exact inference takes "
+                f"{gear.MAX_CHILDREN} at most; write `exact: auto` instead of `{exact}`"
+            )
+        return {**frozen, "inference": "exact" if is_exact else "one-pass"}
 
     def prerequisites(self, params: PlainParams) -> Sequence[tuple[int, int, float | None]]:
         return list(zip(params["parents"], params["children"], params["retention"], strict=True))
@@ -406,7 +414,11 @@ class Gear(_Rubric):
 
 def is_inferred_exactly(graph: gear.Graph, exact: ExactInference) -> bool:
     """Return whether `gear` infers a graph's marginals exactly under this setting."""
-    return exact == "auto" and graph.child_count <= gear.EXACT_CHILDREN
+    if exact == "auto":
+        return graph.child_count <= gear.EXACT_CHILDREN
+    if exact == "ten-nodes":
+        return graph.n <= gear.EXACT_NODES
+    return exact == "always"
 
 
 def marginals(

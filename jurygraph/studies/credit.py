@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from statistics import fmean
+from statistics import correlation, fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -55,6 +55,8 @@ from jurygraph.studies.report import (
 from jurygraph.studies.units import describe_units, unit_of
 
 EDGE_KINDS = ("weak", "strong", "activation")
+PREREQUISITES = ("weak", "strong")
+"""Kinds that the authors' script counts (`DEFAULT_EDGE_TYPES`); the text of GEAR's appendix F counts all."""
 THRESHOLD = 0.5
 """t of GEAR, section 4.3: the lowest local score that counts as supported."""
 KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
@@ -191,7 +193,10 @@ class RubricSheet:
     def gated_scores(self, retention: ArrayLike, graph: gear.Graph | None = None) -> Floats:
         """Return q [R, C] over a graph of these criteria, as the combiner `gear` computes it."""
         graph = graph or self.graph
-        is_exact = is_inferred_exactly(graph, self.exact)
+        return self.marginals(retention, graph, is_inferred_exactly(graph, self.exact))
+
+    def marginals(self, retention: ArrayLike, graph: gear.Graph, is_exact: bool) -> Floats:
+        """Return q [R, C] by exact inference (GEAR Eq. 9), or in one pass (Eq. 12)."""
         return marginals(graph, self.p, retention, self.is_judged, self.weights > 0, is_exact)
 
     def judged_edges(self) -> Bools:
@@ -356,7 +361,9 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
       are no cases, because an end was not judged or does not apply.
     - `methods`, by rule: leakage and preservation over all edges, by kind of edge, the mean reward of the rubric,
       and its mean change against flat aggregation.
+      The authors' script counts the edges of `prerequisites` alone.
     - `differences`: GEAR less another rule, on the same cases, and on the same examples for the reward.
+    - `inference`: how far one pass is from exact inference, as `compare_inferences` returns it.
     - `ablations`, without intervals: random graphs, one λ for all edges, and GEAR by κ.
     - `losses`: the criteria that lost credit.
     """
@@ -386,6 +393,7 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
         "census": _census(sheets, cases),
         "methods": methods,
         "differences": differences,
+        "inference": compare_inferences(rows, sheets.kappa),
         "ablations": _ablations(sheets, cases, flat.rewards, random_graphs),
         "losses": losses(rows, sheets.kappa),
     }
@@ -472,6 +480,7 @@ def _diagnose_rule(cases: Cases, scores: RuleScores, flat: RuleScores) -> Figure
     figures = diagnose(cases, EDGE_KINDS, scores.children)
     kinds = [kind for kind in EDGE_KINDS if kind in cases.kind]
     figures["kinds"] = {kind: diagnose(cases, (kind,), scores.children) for kind in kinds}
+    figures["prerequisites"] = diagnose(cases, PREREQUISITES, scores.children)
     figures["reward"] = fmean(scores.rewards)
     figures["change"] = fmean(scores.rewards - flat.rewards)
     return figures
@@ -512,6 +521,43 @@ def estimate_mean(
     row["cases"] = len(values)
     row["tasks"] = estimate.clusters
     return row
+
+
+def compare_inferences(sheets: Sequence[RubricSheet], kappa: float) -> Figures:
+    """Return how far one pass (GEAR Eq. 12) is from exact inference (Eq. 9), at this κ: Table 6 and B.2.
+
+    `pairs` are responses with the graph of their rubric, `criteria` their mean number, `marginal_error` the mean
+    |difference| over the criteria of all pairs, `reward_error` that over the rewards, and `correlation` Pearson's
+    between the two rewards, None where either has one value only. `too_large` pairs are left out: more than twenty
+    criteria of their graphs have a parent.
+    """
+    compared = [sheet for sheet in sheets if sheet.graph.child_count <= gear.MAX_CHILDREN]
+    errors = []
+    exact_rewards = []
+    fast_rewards = []
+    for sheet in compared:
+        retention = sheet.retention(kappa)
+        exact = sheet.marginals(retention, sheet.graph, is_exact=True)
+        fast = sheet.marginals(retention, sheet.graph, is_exact=False)
+        errors += np.abs(exact - fast).ravel().tolist()
+        exact_rewards += sheet.rewards(exact).tolist()
+        fast_rewards += sheet.rewards(fast).tolist()
+    pairs = len(exact_rewards)
+    figures: Figures = {
+        "pairs": pairs,
+        "criteria": None,
+        "marginal_error": None,
+        "reward_error": None,
+        "correlation": None,
+        "too_large": sum(len(sheet.responses) for sheet in sheets) - pairs,
+    }
+    if pairs:
+        figures["criteria"] = len(errors) / pairs
+        figures["marginal_error"] = fmean(errors)
+        figures["reward_error"] = fmean(np.abs(np.subtract(exact_rewards, fast_rewards)))
+    if len(set(exact_rewards)) > 1 and len(set(fast_rewards)) > 1:
+        figures["correlation"] = correlation(exact_rewards, fast_rewards)
+    return figures
 
 
 def _ablations(sheets: Sheets, cases: Cases, flat_rewards: Floats, random_graphs: int) -> Figures:
@@ -636,7 +682,10 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     columns = {"gear less": "name", **intervals, "mean reward (95 %)": "reward"}
     yield ReportTable.of(columns, _named(figures["differences"]))
     for figure, cases in (("leakage", "violated"), ("preservation", "satisfied")):
-        by_rule = [{**method["kinds"], "all kinds": method} for method in methods.values()]
+        by_rule = []
+        for method in methods.values():
+            sums = {"prerequisites": method["prerequisites"], "all kinds": method}
+            by_rule.append({**method["kinds"], **sums})
         rows = []
         for kind in by_rule[0]:
             estimates = [rule[kind][figure] for rule in by_rule]
@@ -644,6 +693,15 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
             rows.append([kind, estimates[0]["cases"], estimates[0]["tasks"], *values])
         header = (f"{figure} by kind of edge", cases, census["units"], *methods)
         yield ReportTable(header, rows)
+    columns = {
+        "exact against one pass": "name",
+        "responses": "pairs",
+        "mean criteria": "criteria",
+        "marginals, MAE": "marginal_error",
+        "rewards, MAE": "reward_error",
+        "correlation": "correlation",
+    }
+    yield ReportTable.of(columns, _named({f"κ = {figures['kappa']:g}": figures["inference"]}))
     variants = _named_variants(figures["ablations"])
     columns = {"variant of gear": "name"} | dict(zip(_FIGURES, _FIGURES, strict=True)) | means
     yield ReportTable.of(columns, _named(variants))
@@ -683,6 +741,10 @@ def _notes(figures: Figures) -> Iterator[str]:
     if census["unjudged"]:
         edges = f"{census['unjudged']} of {census['edges']} edges"
         yield f"no cases: {edges} with an end that was not judged or does not apply"
+    too_large = figures["inference"]["too_large"]
+    if too_large:
+        limit = f"more than {gear.MAX_CHILDREN} criteria of its graph have a parent"
+        yield f"not in exact against one pass: {too_large} responses; {limit}"
     if figures["kappa"] == 0:
         yield "the run has κ = 0, which makes GEAR flat aggregation"
     by_figure = figures["methods"]["gear"]

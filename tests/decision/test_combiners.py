@@ -1,6 +1,7 @@
 """jurygraph's own combiners against values worked out by hand, and the bounds that they promise."""
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,12 @@ def value_of(name: str, matrices: Mapping[str, ScoreMatrix], **params: Any) -> f
     result = run_combiner(name, matrices, **params)
     assert result.present.tolist() == [True]
     return float(result.value[0])
+
+
+def inference_of(criteria: list[str], edges: list[dict[str, Any]], exact: str) -> str:
+    inputs = component_inputs({name: matrix(1.0) for name in criteria})
+    params = load_combiner("gear").freeze(inputs, {"edges": edges, "exact": exact})
+    return str(params["inference"])
 
 
 def parts_of(name: str, matrices: Mapping[str, ScoreMatrix], **params: Any) -> dict[str, float]:
@@ -227,6 +234,27 @@ def test_exact_inference_sees_that_two_prerequisites_fail_together(exact: str, h
 
 
 @all_rows(
+    ("exact", "inference"),
+    [("auto", "one-pass exact"), ("ten-nodes", "one-pass one-pass"), ("always", "exact exact")],
+)
+def test_inference_follows_the_criteria_with_a_parent_or_all_of_them(
+    exact: str, inference: str
+) -> None:
+    """Eleven criteria below one parent, and eleven criteria of which one has a parent."""
+    children = [f"c{number}" for number in range(11)]
+    wide = [make_edge("a", child) for child in children]
+    found = [inference_of(["a", *children], edges, exact) for edges in (wide, wide[:1])]
+    assert " ".join(found) == inference
+
+
+def test_exact_inference_is_refused_where_there_are_too_many_states() -> None:
+    names = [f"c{number:02}" for number in range(22)]
+    edges = [make_edge(*ends) for ends in pairwise(names)]
+    with pytest.raises(PlanError, match=r"21 criteria .* 20 at most; write `exact: auto`"):
+        inference_of(names, edges, "always")
+
+
+@all_rows(
     ("name", "positive", "penalty"),
     [
         ("gear", 0.2, 1.0),
@@ -360,7 +388,7 @@ def combiner_groups(
     ]
     combiner = load_combiner(name)
     params = {"edges": edges, "kappa": draw(st.floats(0.0, 3.0))} if rubric else {}
-    params |= {"exact": draw(st.sampled_from(["auto", "never"]))} if rubric else {}
+    params |= {"exact": draw(st.sampled_from(["auto", "always", "never"]))} if rubric else {}
     if welfare:
         hard = {each: [0] for each in names if draw(st.booleans())}
         soft = {each: [fillings_of_group[0][each].value.shape[1] - 1] for each in names}
