@@ -9,6 +9,7 @@ from pathlib import Path
 from jurygraph.interchange.argilla import argilla_answers
 from jurygraph.interchange.chats import Chat
 from jurygraph.interchange.exports import AnswerReader, wide_answers
+from jurygraph.interchange.gear_graphs import read_gear
 from jurygraph.interchange.grouptravelbench import GroupTrip
 from jurygraph.interchange.healthbench import ImportedExample
 from jurygraph.interchange.inspect_logs import read_inspect
@@ -36,6 +37,7 @@ READERS: Mapping[str, TaskReader] = {
     "judgebench": ImportedPair.read,
     "grouptravelbench": GroupTrip.read,
     "chats": Chat.read,
+    "gear": read_gear,
 }
 """Readers of tasks by the name of the format; a row is a task."""
 

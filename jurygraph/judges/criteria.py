@@ -103,6 +103,15 @@ class BarePartAnswer(FrozenModel):
     met: Flag | None
 
 
+class LikelyPartAnswer(FrozenModel):
+    quotes: Quotes
+    probability: Unit | None
+
+
+class BareLikelyPartAnswer(FrozenModel):
+    probability: Unit | None
+
+
 class Form(Displayed, ABC):
     """Base class of the forms in which one item is judged. `compact` replies hold neither reasons nor quotations."""
 
@@ -216,9 +225,14 @@ def _answered(
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PartialCredit(Form):
-    """Each part is met or not, and adds its weight as partial credit. If one is unknown, so is the item."""
+    """Each part is met or not, and adds its weight as partial credit. If one is unknown, so is the item.
+
+    With `by_probability`, a part adds its weight times the probability that it is met, as the authors' scripts of GEAR
+    do; it is claimed, and needs a quotation, from 0.5.
+    """
 
     weights: tuple[float, ...]
+    by_probability: bool = False
 
     def __post_init__(self) -> None:
         require_type("PartialCredit.weights", self.weights, list | tuple, _WEIGHTS_HINT)
@@ -233,29 +247,32 @@ class PartialCredit(Form):
         return [f"part_{number}" for number in range(1, len(self.weights) + 1)]
 
     def reply_model(self, compact: bool) -> type[FrozenModel]:
-        return _parts_model(len(self.weights), compact)
+        return _parts_model(len(self.weights), compact, self.by_probability)
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         reason = getattr(answer, "reason", "")
         quotes: list[str] = []
         unknown: list[str] = []
         claims: list[Claim] = []
-        met_weights: list[float] = []
+        part_credits: list[float] = []
         for part, weight in zip(self.names, self.weights, strict=True):
             part_answer = getattr(answer, part)
             part_quotes = getattr(part_answer, "quotes", ())
             quotes += part_quotes
-            if part_answer.met is None:
+            p_met = part_answer.probability if self.by_probability else part_answer.met
+            if p_met is None:
                 unknown.append(part)
-            elif part_answer.met:
+                continue
+            part_credits.append(weight * p_met)
+            if p_met >= MET_THRESHOLD:
                 claims.append(Claim(f"{part} met", part_quotes))
-                met_weights.append(weight)
         if unknown:
             why = f"{CANNOT_TELL} {', '.join(unknown)}"
             return Finding(name, None, f"{why}: {reason}" if reason else why, quotes)
-        credit = math.fsum(met_weights)
+        credit = math.fsum(part_credits)
         total = math.fsum(self.weights)
-        is_met = len(met_weights) == len(self.weights)
+        # Probabilities decide nothing: whether the item is met, the rubric's `met_from` says.
+        is_met = None if self.by_probability else len(claims) == len(self.weights)
         measurement = Measurement(min(1.0, credit / total), is_met, credit, (0.0, total))
         return Finding(name, measurement, reason, quotes, claims)
 
@@ -268,8 +285,10 @@ def _scale_model(low: float, high: float, compact: bool) -> type[FrozenModel]:
 
 
 @lru_cache(maxsize=64)
-def _parts_model(number: int, compact: bool) -> type[FrozenModel]:
-    part_model = BarePartAnswer if compact else PartAnswer
+def _parts_model(number: int, compact: bool, by_probability: bool) -> type[FrozenModel]:
+    part_model: type[FrozenModel] = BarePartAnswer if compact else PartAnswer
+    if by_probability:
+        part_model = BareLikelyPartAnswer if compact else LikelyPartAnswer
     names = [f"part_{index}" for index in range(1, number + 1)]
     fields: Any = dict.fromkeys(names, (part_model, ...))
     reason_field: Any = {} if compact else {"reason": (Reason, ...)}
@@ -380,7 +399,14 @@ def _show_item(name: str, item: Item) -> ShownItem:
         lines.append(f"{value}: {meaning}")
     scale = (f"{form.low:g}", f"{form.high:g}") if isinstance(form, Scale) else None
     has_parts = isinstance(form, PartialCredit)
-    return ShownItem(name=name, text="\n".join(lines), parts=has_parts, scale=scale)
+    by_probability = isinstance(form, PartialCredit) and form.by_probability
+    return ShownItem(
+        name=name,
+        text="\n".join(lines),
+        parts=has_parts,
+        scale=scale,
+        by_probability=by_probability,
+    )
 
 
 class JudgeEvaluator(BatchEvaluator):
@@ -533,7 +559,7 @@ class Criteria(JudgeEvaluator):
     """Score how far each criterion of the rubric is met.
 
     A criterion is met or not, and its score is P(met); with a `scale`, its position on the scale in [0, 1]; with
-    `parts`, the share of their weight that is met.
+    `parts`, the share of their weight that is met, or their probabilities times their weights.
     """
 
     class Params(JudgeEvaluator.Params):
@@ -544,6 +570,9 @@ class Criteria(JudgeEvaluator):
         ) = None
         """Criteria of its own: texts by id, or a list of texts and of criteria as in a rubric. They are judged in every
         task, in place of its rubric, and form a component of the evaluator's name: their mean by weight."""
+        parts: Literal["met", "probability"] = "met"
+        """Whether each of a criterion's parts is met or not, or has a probability that multiplies its weight, as in the
+        authors' scripts of GEAR for PLawBench."""
 
         @property
         def own(self) -> tuple[Criterion, ...]:
@@ -598,7 +627,8 @@ class Criteria(JudgeEvaluator):
         if about.parts:
             weights = tuple(part.weight for part in about.parts)
             texts = tuple(part.text for part in about.parts)
-            return Item(about.text, PartialCredit(weights), texts)
+            form = PartialCredit(weights, self.settings.parts == "probability")
+            return Item(about.text, form, texts)
         if about.scale is not None:
             return Item(about.text, Scale(*about.scale), anchors=sort_anchors(about.anchors))
         return Item(about.text, Binary())

@@ -349,8 +349,9 @@ class WeightsConfig(FrozenModel):
 class RubricConfig(FrozenModel):
     """The aggregation of a rubric's criteria (GEAR); `if_skipped` says how a criterion skipped by `when` counts.
 
-    With `exact: auto`, `gear` infers exactly if at most ten criteria of a rubric depend on another; with `ten-nodes`, as
-    the authors' scripts do (`exact_auto`), if it has at most ten criteria in all. `met_from` is the score from which hard gating takes a criterion as met, if its judge has not decided itself.
+    With `exact: auto`, `gear` infers exactly if at most ten criteria of a rubric depend on another; with `ten-nodes`,
+    as the authors' scripts do (`exact_auto`), if it has at most ten criteria in all. `met_from` is the score from which
+    hard gating takes a criterion as met, if its judge has not decided itself.
     """
 
     aggregation: Literal["flat", "gear", "hard-local", "hard-transitive"] = "gear"

@@ -362,7 +362,8 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
     - `methods`, by rule: leakage and preservation over all edges, by kind of edge, the mean reward of the rubric,
       and its mean change against flat aggregation.
       The authors' script counts the edges of `prerequisites` alone.
-    - `differences`: GEAR less another rule, on the same cases, and on the same examples for the reward.
+    - `differences`: GEAR less another rule, on the same cases, and on the same examples for the reward; `reduction` is
+      the share of the other's leakage that GEAR takes away.
     - `inference`: how far one pass is from exact inference, as `compare_inferences` returns it.
     - `ablations`, without intervals: random graphs, one λ for all edges, and GEAR by κ.
     - `losses`: the criteria that lost credit.
@@ -386,6 +387,7 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
         if name != "gear":
             row = diagnose(cases, EDGE_KINDS, gear_scores.children, rule_scores.children)
             row["reward"] = estimate_mean(gear_scores.rewards - rule_scores.rewards, units)
+            row["reduction"] = reduce_leakage(cases, gear_scores.children, rule_scores.children)
             differences[name] = row
     figures: Figures = {
         "kappa": sheets.kappa,
@@ -521,6 +523,23 @@ def estimate_mean(
     row["cases"] = len(values)
     row["tasks"] = estimate.clusters
     return row
+
+
+def reduce_leakage(cases: Cases, scores: Floats, baseline: Floats) -> Figures | None:
+    """Return 1 - leakage under `scores` / leakage under `baseline` with its interval over units (GEAR, section 4.3).
+
+    At most 1. None where the baseline leaks nothing; the ends are None where the units cannot tell.
+    """
+    mask = cases.mask("leakage")
+    units = cases.task[mask]
+    left = np.bincount(units, cases.values("leakage", scores)[mask])
+    whole = np.bincount(units, cases.values("leakage", baseline)[mask])
+    share = ratio_interval(left, whole)
+    if share is None:
+        return None
+    low = None if share.high is None else 1.0 - share.high
+    high = None if share.low is None else min(1.0, 1.0 - share.low)
+    return {"value": 1.0 - share.value, "low": low, "high": high}
 
 
 def compare_inferences(sheets: Sequence[RubricSheet], kappa: float) -> Figures:
@@ -679,7 +698,8 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     intervals = {f"{name} (95 %)": name for name in _FIGURES}
     means = {"mean reward": "reward", "change from flat": "change"}
     yield ReportTable.of({"rule": "name", **intervals, **means}, _named(methods))
-    columns = {"gear less": "name", **intervals, "mean reward (95 %)": "reward"}
+    columns = {"gear less": "name", **intervals}
+    columns |= {"leakage taken away (95 %)": "reduction", "mean reward (95 %)": "reward"}
     yield ReportTable.of(columns, _named(figures["differences"]))
     for figure, cases in (("leakage", "violated"), ("preservation", "satisfied")):
         by_rule = []

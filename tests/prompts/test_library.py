@@ -49,7 +49,7 @@ VERSIONS = {
     "graph-edges": ("2", "c706ae3f6ecc46de3e4e1b1ab7b87920012e5d35aea0d62d21d0aec6ec1eca12"),
     "graph-roles": ("2", "4dd9bb05f2d5ad79ebeca70b42d8cd7208a60a527d39d76d44599fe578e5861f"),
     "investigate": ("1", "80e38fba46d809bc03775fe08944c6b56cb80392d7aa530b73361ba5941f4aa5"),
-    "items": ("2", "68a632789524789a942271bd3b36bb153b4f639bbb832f7a44d7fff1b5169675"),
+    "items": ("2", "5755ecd0c8ed77c001eedcf070dcd22e1dcdcaf1fdf73d41c1a4066df1b72351"),
     "judge": ("1", "d1e6df29f5235d01ca549bbb4516983f9a707e7b90d9ec927b25bc6f979b559a"),
     "listing": ("1", "6264dc800249ce5568a6623298c676645d5566dab1f90e22bdd8e44e0096b89f"),
     "pair": ("1", "09d1055776589f90e5e6fde9132f84a25f3299c6e452c4da757f9e81db43b97e"),

@@ -21,6 +21,7 @@ from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_
 from jurygraph.cli.render.text import print_message, print_report, print_result
 from jurygraph.errors import InputError
 from jurygraph.interchange.exports import ExportColumns, read_export
+from jurygraph.interchange.gear_graphs import read_gear
 from jurygraph.interchange.rated_table import read_rated_table
 from jurygraph.interchange.readers import (
     EXPORT_READERS,
@@ -75,7 +76,9 @@ def import_(
     files: Annotated[
         list[str],
         argument(
-            "FILE", "Input file, for qags one or both, for sheets the key first; - for stdin."
+            "FILE",
+            "Input file, for qags one or both, for sheets the key first, for gear the graphs and perhaps scores; - for "
+            "stdin.",
         ),
     ],
     target: Annotated[str, option("F", "Output file; - for stdout.", "-o", "--out")],
@@ -99,6 +102,9 @@ def import_(
 
     rewardbench (also RewardBench 2), judgebench: each prompt with its responses, labelled `preferred` or not.
     grouptravelbench: each trip with its travellers as stakeholders.
+
+    gear: rubrics with graphs that GEAR's authors' `rubric_graph.py` wrote (Parquet or JSON lines), and, as a second
+    file, verl's dump of a validation: its responses, with the scores of their criteria for the evaluator `scores`.
 
     chats: lines with `messages`, and perhaps `tools`; what follows the last message of a user is the response.
 
@@ -154,6 +160,8 @@ def import_(
         for file in files:
             votes += read_export(EXPORT_READERS[form], Path(file), columns)
         _import_votes(files, target, json, votes)
+    elif form == "gear":
+        _import_tasks(read_gear(*files), target, only, json)
     else:
         reader = TASK_READERS[form] if scale is None else SCALES[form][scale]
         _import_tasks(reader(files[0]), target, only, json)
@@ -173,8 +181,10 @@ def _check_options(
         raise InputError(f"--only: selects tasks, and {form} has none; remove it")
     if scale is not None and form not in SCALES:
         raise InputError(f"--scale: only for {join_names(list(SCALES))}; remove it for {form}")
-    if len(files) > 1 and form not in RATING_FORMATS:
-        raise InputError(f"{files[1]}: {form} takes one file; import each by itself")
+    most = 2 if form == "gear" else 1
+    if len(files) > most and form not in RATING_FORMATS:
+        allowed = "graphs and scores" if form == "gear" else "one file"
+        raise InputError(f"{files[most]}: {form} takes {allowed}; import each by itself")
 
 
 def _import_ratings(

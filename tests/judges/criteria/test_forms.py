@@ -19,6 +19,7 @@ FORMS: dict[str, Form] = {
     "met": Binary(),
     "scale": Scale(1.0, 10.0),
     "parts": PartialCredit((1.0, 3.0)),
+    "likely parts": PartialCredit((1.0, 3.0), by_probability=True),
 }
 SILENT = Reply(text="{}")
 
@@ -39,6 +40,11 @@ def claims_of(form: Form, reply_fields: dict[str, Any]) -> list[tuple[str, list[
         (claim.statement, list(claim.quotes))
         for claim in form.find(parse_reply(form, reply_fields), "item_1", None).claims
     ]
+
+
+def likely_parts_reply(*probabilities: float | None) -> dict[str, Any]:
+    parts = [{"quotes": ["a"], "probability": probability} for probability in probabilities]
+    return {"reason": "so", **{f"part_{n}": part for n, part in enumerate(parts, start=1)}}
 
 
 # Reply models
@@ -64,6 +70,7 @@ def test_reasons_and_quotations_precede_the_judgement_and_compact_replies_have_n
     assert all(part["required"] == (["met"] if compact else ["quotes", "met"]) for part in parts)
 
 
+LIKELY = {"quotes": [], "probability": 0.4}
 WRONG: list[tuple[str, dict[str, Any]]] = [
     ("met", binary_reply("true")),
     ("met", {"met": True, "probability": 0.9}),
@@ -75,6 +82,9 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("scale", scale_reply(True)),
     ("scale", {"reason": "so", "quotes": []}),
     ("parts", parts_reply(["a"])),
+    ("parts", {"reason": "so", "part_1": LIKELY, "part_2": LIKELY}),
+    ("likely parts", parts_reply(["a"], None)),
+    ("likely parts", {"reason": "so", "part_1": LIKELY, "part_2": {**LIKELY, "probability": 1.1}}),
     ("parts", {**parts_reply(None, None), "part_2": {"met": True}}),
 ]
 
@@ -141,6 +151,20 @@ def test_parts_give_their_weight_as_partial_credit(
         score * 4,
         (0.0, 4.0),
     )
+
+
+def test_likely_parts_give_probability_times_weight_and_leave_the_decision_to_the_rubric() -> None:
+    """As the authors' scripts of GEAR do: Σ prob_met · points / Σ points."""
+    reply_fields = likely_parts_reply(0.9, 0.2)
+    found = measure_reply(FORMS["likely parts"], reply_fields)
+    assert found.score == pytest.approx((0.9 * 1 + 0.2 * 3) / 4, abs=1e-15)
+    assert (found.met, found.native, found.scale) == (None, pytest.approx(1.5), (0.0, 4.0))
+    assert claims_of(FORMS["likely parts"], reply_fields) == [("part_1 met", ["a"])]
+    assert claims_of(FORMS["likely parts"], likely_parts_reply(0.5, 0.49)) == [
+        ("part_1 met", ["a"])
+    ]
+    unknown = parse_reply(FORMS["likely parts"], likely_parts_reply(0.9, None))
+    assert FORMS["likely parts"].find(unknown, "item_1", None).measurement is None
 
 
 @all_rows(

@@ -1,0 +1,43 @@
+"""The evaluator of scores that were judged elsewhere and come with the response: rubric scores in, reward out."""
+
+from typing import Any
+
+from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
+from jurygraph.messages import Problem, quote, validate
+from jurygraph.schema import FrozenModel, Verdict
+from jurygraph.schema.frozen_model import Flag, Unit
+
+
+class GivenScore(FrozenModel):
+    score: Unit
+    met: Flag | None = None
+
+
+class GivenScores(CodeEvaluator):
+    """Take each criterion's score from the response's `data.scores`, by the criterion's id.
+
+    A score is a number in [0, 1], a decision (`true`, `false`), or both: `{score: 0.8, met: true}`. A criterion without
+    one is not judged.
+    """
+
+    name = "scores"
+    audience = "criterion"
+
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        data = inputs.response.data
+        scores = data.get("scores") if isinstance(data, dict) else None
+        if not isinstance(scores, dict):
+            return Verdict.abstain("the response's data has no `scores`")
+        criterion = inputs.question.subject
+        value: Any = scores.get(criterion)
+        if value is None:
+            return Verdict.abstain(f"`scores` has none for {quote(criterion)}")
+        if isinstance(value, bool):
+            value = {"score": float(value), "met": value}
+        elif not isinstance(value, dict):
+            value = {"score": value}
+        given = validate(GivenScore, value)
+        if isinstance(given, Problem):
+            problem = f"data.scores[{quote(criterion)}]: {given}"
+            return Verdict.fail("invalid score", problem, cause="evaluator")
+        return Verdict(score=given.score, met=given.met, reason="given with the response")

@@ -1,0 +1,222 @@
+"""Graphs and scores of GEAR's authors (LvCan926/GEAR): annotated rows of verl, and the dump of a validation.
+
+`rubric_graph.py` writes the rows, as Parquet, each with its rubric and graph in `reward_model`; verl's dump has a line
+for each response with the scores of its criteria. Lines have no id: those of a row follow one another, equally many for
+each row, as in the authors' `compute_fcp_metrics.py`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BeforeValidator, Field
+from pydantic_core import from_json
+
+from jurygraph.errors import InputError
+from jurygraph.interchange.rows import (
+    Imported,
+    ImportedRow,
+    ImportedTurn,
+    Note,
+    ScoredItem,
+    nonempty_fields,
+    with_rubric,
+)
+from jurygraph.messages import Problem, quote, validate
+from jurygraph.schema import FrozenModel, TaskLine
+from jurygraph.schema.frozen_model import Count, Flag, Number, Unit
+from jurygraph.sources.task_tables import read_rows
+
+ROLES = {
+    "foundation": "core",
+    "bonus": "additional",
+    "penalty": "penalty",
+    "trigger": "applicability",
+}
+"""Roles by the authors' types of nodes."""
+KINDS = {"weak_prerequisite": "weak", "strong_prerequisite": "strong", "trigger": "activation"}
+"""Kinds of edges by the authors' types."""
+NO_EDGES = "edges are left out that join no two criteria, are of an unknown type, join a pair again, or close a cycle"
+TEXTLESS = "responses without text are left out"
+
+M = TypeVar("M", bound=FrozenModel)
+
+
+def _parse_json(value: Any) -> Any:
+    """Return the value of a JSON text, as verl writes nested columns; anything else as it is."""
+    try:
+        return from_json(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+class GraphItem(ScoredItem):
+    id: str | None = None
+
+
+class Node(ImportedRow):
+    id: str
+    node_type: str | None = None
+
+
+class TypedEdge(ImportedRow):
+    parent: str | None = None
+    child: str | None = None
+    type: str | None = None
+
+
+class AuthorsGraph(ImportedRow):
+    nodes: tuple[Node, ...] = ()
+    edges: tuple[TypedEdge, ...] = ()
+
+
+class RewardModel(ImportedRow):
+    rubrics: tuple[GraphItem, ...] = Field(min_length=1)
+    graph: AuthorsGraph | None = None
+
+    @property
+    def ids(self) -> list[str]:
+        """Return the criteria's ids, as the authors' code makes them where there is none."""
+        return [item.id or f"r{number}" for number, item in enumerate(self.rubrics, 1)]
+
+
+class AnnotatedRow(ImportedRow):
+    prompt: Annotated[tuple[ImportedTurn, ...], BeforeValidator(_parse_json), Field(min_length=1)]
+    reward_model: Annotated[RewardModel, BeforeValidator(_parse_json)]
+    data_source: str = "gear"
+
+
+class ScoredLine(ImportedRow):
+    """A line of the dump: p of each criterion as the judge gave it, and the authors' own rewards."""
+
+    output: str
+    p_list: tuple[Unit, ...]
+    criteria_met_list: tuple[Flag, ...] = ()
+    rubric_ids: tuple[str, ...] = ()
+    step: Count | None = None
+    flat_reward: Number | None = None
+    hard_reward: Number | None = None
+    dag_reward: Number | None = None
+
+
+def read_gear(path: str | Path, scores: str | Path | None = None) -> Iterator[Imported]:
+    """Yield each row as a task, with its responses and their scores from the dump, if there is one.
+
+    Raises `InputError` naming file, row and field; also where the dump's lines are no multiple of the rows.
+    """
+    rows = [_read_row(str(path), AnnotatedRow, row) for row in read_rows(Path(path))]
+    if not rows:
+        raise InputError(f"{path}: holds no rows; name a file that GEAR's rubric_graph.py wrote")
+    groups: Sequence[Sequence[tuple[str, ScoredLine]]] = [()] * len(rows)
+    if scores is not None:
+        lines = [_read_row(str(scores), ScoredLine, row) for row in read_rows(Path(scores))]
+        each, rest = divmod(len(lines), len(rows))
+        if not each or rest:
+            raise InputError(
+                f"{scores}: has {len(lines)} lines for the {len(rows)} rows of {path}; each row needs equally many"
+            )
+        groups = [lines[start : start + each] for start in range(0, len(lines), each)]
+    for number, ((place, row), group) in enumerate(zip(rows, groups, strict=True), 1):
+        name = f"{row.data_source}-{number}"
+        fields, notes = _to_content(name, row, group, str(scores))
+        task = None if fields is None else _located(str(path), place, TaskLine, fields)
+        yield Imported(task, tuple(notes))
+
+
+def _read_row(file: str, model: type[M], row: tuple[str, Mapping[str, Any]]) -> tuple[str, M]:
+    place, values = row
+    return place, _located(file, place, model, values)
+
+
+def _located(file: str, place: str, model: type[M], values: Mapping[str, Any]) -> M:
+    """Return values as a model. Raises `InputError` with file, place and field."""
+    entry = validate(model, values)
+    if isinstance(entry, Problem):
+        field = f", field {entry.field}" if entry.path else ""
+        raise InputError(f"{file}, {place}{field}: {entry}")
+    return entry
+
+
+def _to_content(
+    name: str, row: AnnotatedRow, lines: Sequence[tuple[str, ScoredLine]], scores: str
+) -> tuple[Mapping[str, Any] | None, Sequence[Note]]:
+    """Return the fields of a row's task, or None if no reward can be formed from its rubric; and the notes."""
+    model = row.reward_model
+    graph = model.graph or AuthorsGraph()
+    node_types = {node.id: node.node_type for node in graph.nodes}
+    items = []
+    for criterion, item in zip(model.ids, model.rubrics, strict=True):
+        role = ROLES.get(node_types.get(criterion) or "")
+        items.append({"id": criterion, **nonempty_fields(role=role), **item.criterion_fields()})
+    notes: list[Note] = []
+    responses = []
+    for number, (place, line) in enumerate(lines, 1):
+        _check_line(line, model.ids, f"{scores}, {place}")
+        if not line.output.strip():
+            notes.append(Note(TEXTLESS, f"{scores}, {place}"))
+            continue
+        responses.append(_to_response(f"{name}/{number}", line, line.rubric_ids or model.ids))
+    task = {
+        "id": name,
+        "query": [turn.message() for turn in row.prompt],
+        "responses": responses,
+        "metadata": {},
+    }
+    content, rubric_notes = with_rubric(task, items, notes)
+    if content is None:
+        return None, rubric_notes
+    criteria = {criterion["id"] for criterion in content["rubric"]["criteria"]}
+    edges = _acyclic_edges(graph.edges, criteria)
+    left_out = len(graph.edges) - len(edges)
+    if left_out:
+        rubric_notes = [*rubric_notes, Note(NO_EDGES, f"{name}: {left_out}")]
+    return {**content, "rubric": {**content["rubric"], "edges": edges}}, rubric_notes
+
+
+def _check_line(line: ScoredLine, criteria: Sequence[str], where: str) -> None:
+    """Raise `InputError` if a line is not about the criteria of its row."""
+    lists = {
+        "p_list": line.p_list,
+        "criteria_met_list": line.criteria_met_list or criteria,
+        "rubric_ids": line.rubric_ids or criteria,
+    }
+    for field, values in lists.items():
+        if len(values) != len(criteria):
+            problem = f"has {len(values)} values for {len(criteria)} criteria; give one for each"
+            raise InputError(f"{where}, field {field}: {problem}")
+    unknown = [name for name in line.rubric_ids if name not in criteria]
+    if unknown:
+        problem = f"names {quote(unknown[0])}, which is no criterion of its row; give the file that was scored"
+        raise InputError(f"{where}, field rubric_ids: {problem}")
+
+
+def _to_response(name: str, line: ScoredLine, criteria: Sequence[str]) -> dict[str, Any]:
+    decisions = line.criteria_met_list or (None,) * len(criteria)
+    scores = {}
+    for criterion, p, is_met in zip(criteria, line.p_list, decisions, strict=True):
+        scores[criterion] = nonempty_fields(score=p, met=is_met)
+    rewards = {"flat": line.flat_reward, "hard": line.hard_reward, "gear": line.dag_reward}
+    metadata = nonempty_fields(step=line.step, rewards=nonempty_fields(**rewards))
+    return {"id": name, "text": line.output, "data": {"scores": scores}, "metadata": metadata}
+
+
+def _acyclic_edges(edges: Sequence[TypedEdge], criteria: set[str]) -> list[dict[str, str]]:
+    """Return the edges that the authors' aggregator uses, in their order; of one pair, the first."""
+    parents: dict[str, set[str]] = {}
+    kept = []
+    for edge in edges:
+        kind = KINDS.get(edge.type or "")
+        if kind is None or edge.parent not in criteria or edge.child not in criteria:
+            continue
+        above = parents.setdefault(edge.child, set())
+        if edge.parent in above:
+            continue
+        above.add(edge.parent)
+        try:
+            TopologicalSorter(parents).prepare()
+        except CycleError:  # an edge of a criterion with itself, too
+            above.remove(edge.parent)
+            continue
+        kept.append({"parent": edge.parent, "child": edge.child, "kind": kind})
+    return kept
