@@ -161,7 +161,8 @@ def _to_content(
         "id": name,
         "query": [turn.message() for turn in row.prompt],
         "responses": responses,
-        "metadata": {},
+        # verl repeats the rubric in `extra_info`
+        "metadata": {field: value for field, value in row.other.items() if field != "extra_info"},
     }
     content, rubric_notes = with_rubric(task, items, notes)
     if content is None:

@@ -37,9 +37,11 @@ READERS: Mapping[str, TaskReader] = {
     "judgebench": ImportedPair.read,
     "grouptravelbench": GroupTrip.read,
     "chats": Chat.read,
-    "gear": read_gear,
 }
 """Readers of tasks by the name of the format; a row is a task."""
+
+GRAPH_READERS: Mapping[str, TaskReader] = {"gear": read_gear}
+"""Readers of rubrics whose graphs were made elsewhere, by the name of the format; `read_gear` takes scores, too."""
 
 TRIAL_READERS: Mapping[str, TaskReader] = {
     "langsmith": read_langsmith,

@@ -25,6 +25,7 @@ from jurygraph.interchange.gear_graphs import read_gear
 from jurygraph.interchange.rated_table import read_rated_table
 from jurygraph.interchange.readers import (
     EXPORT_READERS,
+    GRAPH_READERS,
     READERS,
     SCALES,
     TRIAL_READERS,
@@ -36,7 +37,7 @@ from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote
 
 RATINGS = "ratings"
-TASK_READERS = {**READERS, **TRIAL_READERS}
+TASK_READERS = {**READERS, **GRAPH_READERS, **TRIAL_READERS}
 RATING_FORMATS = (*VOTE_READERS, *EXPORT_READERS)
 FORMATS = (*TASK_READERS, *RATING_FORMATS, RATINGS)
 NAMED_COLUMNS = (*EXPORT_READERS, RATINGS)
@@ -160,7 +161,7 @@ def import_(
         for file in files:
             votes += read_export(EXPORT_READERS[form], Path(file), columns)
         _import_votes(files, target, json, votes)
-    elif form == "gear":
+    elif form in GRAPH_READERS:
         _import_tasks(read_gear(*files), target, only, json)
     else:
         reader = TASK_READERS[form] if scale is None else SCALES[form][scale]
@@ -181,9 +182,9 @@ def _check_options(
         raise InputError(f"--only: selects tasks, and {form} has none; remove it")
     if scale is not None and form not in SCALES:
         raise InputError(f"--scale: only for {join_names(list(SCALES))}; remove it for {form}")
-    most = 2 if form == "gear" else 1
+    most = 2 if form in GRAPH_READERS else 1
     if len(files) > most and form not in RATING_FORMATS:
-        allowed = "graphs and scores" if form == "gear" else "one file"
+        allowed = "graphs and scores" if form in GRAPH_READERS else "one file"
         raise InputError(f"{files[most]}: {form} takes {allowed}; import each by itself")
 
 
