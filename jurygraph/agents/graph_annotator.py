@@ -40,7 +40,7 @@ from jurygraph.schema import (
     UnansweredPair,
     digest_of,
 )
-from jurygraph.schema.task import EdgeKind, Role, query_text, sort_by_id
+from jurygraph.schema.task import EdgeKind, Role, chat_text, query_text, sort_by_id
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
@@ -698,7 +698,7 @@ class GraphAnnotator:
         self._shared_variables = {
             "domain": domain.text,
             "about": about,
-            "query": query_text(task.query),
+            "query": chat_text(task.query),
         }
 
     async def roles(self, names: Sequence[str]) -> CheckedRoles:

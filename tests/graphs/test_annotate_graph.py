@@ -117,6 +117,14 @@ def test_the_model_is_shown_what_the_metadata_say_of_the_field_as_data() -> None
         assert "metadata" not in request.body["messages"][1]["content"]
 
 
+def test_the_model_is_shown_who_said_what_in_a_conversation() -> None:
+    """As in GEAR, J.1: the rubrics of HealthBench are about conversations."""
+    chat = ({"role": "user", "content": "It itches."}, {"role": "assistant", "content": "Where?"})
+    task = Task.model_validate({**rubric_task(LETTER).model_dump(), "query": chat})
+    for request in record_requests(annotator_script(FOUND, ROLES), task).requests:
+        assert "user: It itches.\n\nassistant: Where?" in request.body["messages"][1]["content"]
+
+
 def test_worked_examples_are_shown_for_pairs_alone_and_a_file_may_have_its_own(
     tmp_path: Any,
 ) -> None:
