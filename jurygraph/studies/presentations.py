@@ -7,14 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from jurygraph.agents.checks.spec import find_tensions
-from jurygraph.agents.presentation.rewrites import rewrite
-from jurygraph.agents.presentation.variants import PresentationSet, present
+from jurygraph.agents.presentation.prose import Prose, check_written, present_prose, read_prose
+from jurygraph.agents.presentation.rewrites import rewrite, rewrite_statements
+from jurygraph.agents.presentation.variants import PresentationSet, document_of, present
 from jurygraph.agents.registry import load_evaluators
 from jurygraph.aggregation import stakeholders
 from jurygraph.aggregation.stakeholders import SUM_TOLERANCE
@@ -33,6 +35,7 @@ from jurygraph.schema import (
     Reward,
     Task,
     TaskLine,
+    TaskView,
     Trace,
     WeightsConfig,
 )
@@ -385,18 +388,80 @@ def repeating(config: Config, samples: int, folder: Path) -> Config:
     return config.model_copy(update={"evaluators": tuple(uses)})
 
 
+ProseById = Mapping[str, Prose]
+"""Responses that a model has read, by their ids."""
+
+
+def unstructured(pairs: AnsweredTasks) -> list[tuple[Task, list[Response]]]:
+    """Return the responses without structured data, with their tasks."""
+    found = []
+    for task, responses in pairs:
+        texts = [response for response in responses if document_of(response.data) is None]
+        if texts:
+            found.append((task, texts))
+    return found
+
+
+async def read_responses(
+    pairs: AnsweredTasks, client: "JudgeClient", advance: ProgressCallback
+) -> dict[str, Prose | str]:
+    """Return each response as a model reads it, or the reason why it cannot, by its id. Raises what ends a run."""
+    by_id: dict[str, Prose | str] = {}
+    for task, responses in pairs:
+        view = TaskView(id=task.id, query=task.query)
+        people = [person.id for person in task.stakeholders]
+        read = await each_answered(
+            read_prose(view, response, people, client) for response in responses
+        )
+        by_id |= {response.id: one for response, one in zip(responses, read, strict=True)}
+        advance(len(responses))
+    return by_id
+
+
 async def rewrite_responses(
-    pairs: AnsweredTasks, client: "JudgeClient", versions: int, advance: ProgressCallback
+    pairs: AnsweredTasks,
+    client: "JudgeClient",
+    versions: int,
+    advance: ProgressCallback,
+    prose: ProseById = MappingProxyType({}),
 ) -> dict[str, PresentationSet]:
-    """Return the variants that a model writes of each structured response, by its id. Raises what ends a run."""
+    """Return the variants that a model writes of each structured or read response, by its id.
+
+    Raises what ends a run.
+    """
+
+    async def rewrite_one(response: Response) -> PresentationSet | None:
+        read = prose.get(response.id)
+        if read is None:
+            return await rewrite(response.data, client, versions)
+        return await rewrite_statements(read.original, read.statements(), client, versions)
+
     by_id: dict[str, PresentationSet] = {}
     for _, responses in pairs:
-        written = await each_answered(
-            rewrite(response.data, client, versions) for response in responses
-        )
+        written = await each_answered(map(rewrite_one, responses))
         for response, reply in zip(responses, written, strict=True):
             if reply is not None:
                 by_id[response.id] = reply
+        advance(len(responses))
+    return by_id
+
+
+async def check_responses(
+    pairs: AnsweredTasks,
+    client: "JudgeClient",
+    advance: ProgressCallback,
+    prose: ProseById,
+    written: Mapping[str, PresentationSet],
+) -> dict[str, PresentationSet]:
+    """Return what was written of the read responses, as far as a model reads the same in it. Raises what ends a run."""
+    by_id = dict(written)
+    for task, responses in pairs:
+        view = TaskView(id=task.id, query=task.query)
+        names = [response.id for response in responses if response.id in prose]
+        checked = await each_answered(
+            check_written(prose[name], view, written[name], client) for name in names
+        )
+        by_id |= zip(names, checked, strict=True)
         advance(len(responses))
     return by_id
 
@@ -406,26 +471,31 @@ def generate_presentations(
     versions: int = 5,
     with_originals: bool = True,
     written: Mapping[str, PresentationSet] | None = None,
+    prose: ProseById = MappingProxyType({}),
 ) -> tuple[list[bytes], Report]:
     """Return the lines of a TASKS file, and a report of the variants by family; without `versions`, originals alone.
 
-    `written` are variants by a model. The figures are `variants`, `undefined` and `discarded` by family, `broken` by
-    invariant, and the number of responses with `structured` data; the others are left out. Raises InputError if no
-    response has.
+    `written` are variants by a model, and `prose` responses that one has read. The figures are `variants`, `undefined`
+    and `discarded` by family, `broken` by invariant, and the number of responses with `structured` data and of those in
+    `prose`; the others are left out. Raises InputError if there is none of these.
     """
     counts = {name: Counter[str]() for name in ("variants", "undefined", "discarded")}
     broken: Counter[str] = Counter()
     lines = []
-    structured = 0
+    in_prose = 0
+    presented_count = 0
     for task, responses in pairs:
         presented: list[Response] = []
         for response in responses:
             presentation = present(response.data, versions)
+            if presentation is None and response.id in prose:
+                presentation = present_prose(prose[response.id], versions)
+                in_prose += 1
             if presentation is None:
                 continue
             if written is not None and response.id in written:
                 presentation = presentation.with_variants(written[response.id])
-            structured += 1
+            presented_count += 1
             broken.update(presentation.broken)
             original, *variants = _as_responses(response, presentation)
             presented += [original, *variants] if with_originals else variants
@@ -436,18 +506,25 @@ def generate_presentations(
             content = {name: getattr(task, name) for name in Task.model_fields}
             line = TaskLine.model_construct(**content, responses=tuple(presented))
             lines.append(line.model_dump_json(exclude_defaults=True).encode() + b"\n")
-    left_out = sum(len(responses) for _, responses in pairs) - structured
-    if not structured:
-        hint = "give `data` the form of docs/stability.md, or a list of records"
+    left_out = sum(len(responses) for _, responses in pairs) - presented_count
+    if not presented_count:
+        hint = "give `data` the form of docs/stability.md, or name a model that reads them with --reader"
         raise InputError(f"none of {left_out} responses has structured data; {hint}")
     rows = []
     for family in dict.fromkeys(chain.from_iterable(counts.values())):
         rows.append((family, *(counter[family] for counter in counts.values())))
     table = ReportTable(("family", "variants", "responses where undefined", "discarded"), rows)
     notes = [f"omitted, responses without structured data: {left_out}"] if left_out else []
-    title = f"{structured} responses, {counts['variants'].total()} variants"
+    structured = presented_count - in_prose
+    title = f"{presented_count} responses, {counts['variants'].total()} variants"
     flaws = ReportTable(("discarded, because it breaks", "variants"), broken.most_common())
-    figures = {"structured": structured, "left_out": left_out, **counts, "broken": broken}
+    figures = {
+        "structured": structured,
+        "prose": in_prose,
+        "left_out": left_out,
+        **counts,
+        "broken": broken,
+    }
     return lines, Report(figures, [title, table, flaws], notes)
 
 

@@ -46,7 +46,8 @@ Invariant = Literal[
 class Statement(NamedTuple):
     """A statement of a document: its kind of section, its text, and what of it has to stay letter by letter.
 
-    `people` are the stakeholders that it names, and `status` is that of a constraint.
+    `people` are the stakeholders that it names, and `status` is that of a constraint; where it is not met, or not
+    wholly, somebody `is_underserved`.
     """
 
     kind: str
@@ -54,6 +55,7 @@ class Statement(NamedTuple):
     verbatim: tuple[str, ...]
     people: frozenset[str]
     status: str = ""
+    is_underserved: bool = False
 
 
 _TIME = re.compile(
@@ -95,6 +97,7 @@ _STRENGTH = {
     "possibility": r"may|might|could|possib\w+|perhaps|maybe|probab\w+|likely",
     "wholeness": r"fully|completely|entirely|wholly|perfect(?:ly)?|all|every\w*|only|just",
     "nearness": r"approximately|roughly|nearly|almost|circa",
+    "comparison": r"more|less|fewer|better|worse|most|least|best|worst|\w{3,}er than",
     "degree": r"very|extremely|highly|strongly|greatly|slightly|rather|too",
 }
 """Words of the strength of a claim, by class; longer ones are taken out of a text before the next class counts."""
@@ -124,7 +127,7 @@ def _statements(document: FactDocument, people: Sequence[str]) -> Iterator[State
                 text = str(record["text"])
                 if section.name:
                     text = f"for {section.name}: {text}"
-                yield Statement(section.kind, text, (), _mentioned(text, people))
+                yield Statement(section.kind, text, (), mentioned_people(text, people))
             elif section.kind == "summary":
                 yield from _summary_statements(record, people)
             else:
@@ -136,8 +139,9 @@ def _summary_statements(record: FactRecord, people: Sequence[str]) -> Iterator[S
     for constraint, status in record.items():
         if constraint != "stakeholder":
             text = f"{person}, {constraint}: {status}"
-            mentioned = _mentioned(text, people)
-            yield Statement("summary", text, (constraint,), mentioned, str(status))
+            mentioned = mentioned_people(text, people)
+            is_underserved = _status_class(str(status)) != "met"
+            yield Statement("summary", text, (constraint,), mentioned, str(status), is_underserved)
 
 
 def _record_statement(kind: str, record: FactRecord, people: Sequence[str]) -> Statement:
@@ -148,7 +152,7 @@ def _record_statement(kind: str, record: FactRecord, people: Sequence[str]) -> S
         fields.append(f"{field}: {', '.join(texts)}")
         verbatim += [text for text in texts if any(map(str.isalnum, text))]
     text = "; ".join(fields)
-    return Statement(kind, text, tuple(verbatim), _mentioned(text, people))
+    return Statement(kind, text, tuple(verbatim), mentioned_people(text, people))
 
 
 def _value_texts(value: FactValue) -> list[str]:
@@ -161,7 +165,7 @@ def _contains(text: str, words: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(words.casefold())}(?!\w)", text.casefold()) is not None
 
 
-def _mentioned(text: str, people: Iterable[str]) -> frozenset[str]:
+def mentioned_people(text: str, people: Iterable[str]) -> frozenset[str]:
     return frozenset(person for person in people if _contains(text, person))
 
 
@@ -187,14 +191,14 @@ def _broken_in_passage(
     for invariant, pattern in _VALUES.items():
         if _values(pattern, text) != _values(pattern, statement.text):
             return invariant
-    if _mentioned(text, people) != statement.people:
+    if mentioned_people(text, people) != statement.people:
         return "stakeholders"
     if not _has_same_names(statement, text, values):
         return "names"
     bare = _without(text, statement.verbatim)
-    strengths = _strengths(bare)
+    strengths = count_strengths(bare)
     if not statement.status:
-        stated_strengths = _strengths(_without(statement.text, statement.verbatim))
+        stated_strengths = count_strengths(_without(statement.text, statement.verbatim))
         return None if strengths == stated_strengths else "strength"
     if _status_class(statement.status) != _status_class(bare):
         return "status"
@@ -223,6 +227,11 @@ def _values(pattern: re.Pattern[str], text: str) -> set[str]:
     return {re.sub(r"\s", "", match.group()).casefold() for match in pattern.finditer(text)}
 
 
+def find_numbers(text: str) -> set[str]:
+    """Return the numbers of a text, in digits or in words."""
+    return _values(_NUMBER, text)
+
+
 def _without(text: str, verbatim: Iterable[str]) -> str:
     for words in sorted(verbatim, key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(words)}(?!\w)", " ", text, flags=re.IGNORECASE)
@@ -243,7 +252,7 @@ def _status_class(text: str) -> str:
     return next(classes, text.casefold())
 
 
-def _strengths(text: str) -> Counter[str]:
+def count_strengths(text: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     text = _spelled(text)
     for name, words in _STRENGTH.items():
@@ -297,7 +306,7 @@ _FAMILIES: Mapping[Rewriting, _Family] = {
             "to the very beginning.",
             "to the end.",
         ),
-        lambda statements: any(entry.status not in ("", "met") for entry in statements.values()),
+        lambda statements: any(entry.is_underserved for entry in statements.values()),
         "nobody is under-served in it",
     ),
     "paraphrase": _Family(
@@ -332,14 +341,27 @@ async def rewrite(
 ) -> PresentationSet | None:
     """Return variants of structured data that a model writes; None if it is of another form (`document_of`).
 
-    A variant that breaks an invariant is discarded, and counted in `broken` by it. A family with fewer versions left
-    is undefined for this response. Raises the errors that end a run.
+    As `rewrite_statements` returns them, which raises the same.
     """
     document = document_of(data)
     if document is None:
         return None
     original = Presentation(ORIGINAL, 0, render(document), data_of(document))
-    statements = statements_of(document)
+    return await rewrite_statements(original, statements_of(document), client, versions, families)
+
+
+async def rewrite_statements(
+    original: Presentation,
+    statements: Mapping[str, Statement],
+    client: "JudgeClient",
+    versions: int = 5,
+    families: Sequence[Rewriting] = REWRITINGS,
+) -> PresentationSet:
+    """Return variants that a model writes of a text and its statements.
+
+    A variant that breaks an invariant is discarded, and counted in `broken` by it. A family with fewer versions left
+    is undefined for this response. Raises the errors that end a run.
+    """
     variants: list[Presentation] = []
     undefined: dict[str, str] = {}
     discarded: Counter[str] = Counter()

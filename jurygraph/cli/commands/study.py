@@ -41,22 +41,19 @@ from jurygraph.cli.options import (
     split_names,
 )
 from jurygraph.cli.render.report import ReportOutput, read_runs, report_command
-from jurygraph.cli.render.summary import print_missed_conditions, request_lines
-from jurygraph.cli.render.text import print_message, progress
+from jurygraph.cli.render.summary import print_missed_conditions
+from jurygraph.cli.render.text import progress
 from jurygraph.cli.streams import ExitCode
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
 from jurygraph.runs.run import Run
-from jurygraph.sources import read_tasks
 from jurygraph.sources.ratings import read_ratings, read_texts
 from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
-    from jurygraph.agents.presentation.variants import PresentationSet
     from jurygraph.cli.scoring import ScoreOptions
-    from jurygraph.studies.presentations import AnsweredTasks
     from jurygraph.studies.reviewers import SeedReduction
 
 study = typer.Typer(
@@ -162,6 +159,7 @@ def stability(
     versions: Annotated[int, typer.Option(min=1, metavar="N", help="Versions of each family.")] = 5,
     model: ModelName = None,
     writer: Annotated[str | None, option("M", "Model that writes the four other families.")] = None,
+    reader: Annotated[str | None, option("M", "Model that reads responses without `data`.")] = None,
     dry_run: DryRun = False,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
@@ -183,7 +181,8 @@ def stability(
     utilities, scores are recomputed under fixed weights; with the judge's weights, their drift is measured. Intervals
     are over tasks.
 
-    With --config, responses have structured `data` (docs/stability.md has its form). FOLDER gets the runs `variants`,
+    With --config, responses have structured `data` (docs/stability.md has its form), or a model reads their text
+    (--reader): then variants by rule keep the response's own words. FOLDER gets the runs `variants`,
     presentations of each response in other orders and words, and `repeats`, the originals with N samples of the same
     input. Costs come first; the same command continues. A text that says something else is discarded and counted.
 
@@ -194,6 +193,7 @@ def stability(
         jurygraph study stability tasks.jsonl --config jury.yaml --out lab --dry-run
         jurygraph study stability variants repeats --quality medium,high --weights own.csv
     """
+    from jurygraph.cli.presentation_runs import Authors, score_presentations
     from jurygraph.cli.scoring import ScoreOptions
     from jurygraph.studies.presentations import read_sources, read_weights
     from jurygraph.studies.stability import measure_stability
@@ -202,7 +202,8 @@ def stability(
     bands = split_names(quality or None)
     if config is None:
         limits = {"--dry-run": dry_run or None, "--max-cost": max_cost, "--max-calls": max_calls}
-        for name, value in {"--out": out, "--model": model, "--writer": writer, **limits}.items():
+        models = {"--model": model, "--writer": writer, "--reader": reader}
+        for name, value in {"--out": out, **models, **limits}.items():
             if value is not None:
                 raise InputError(
                     f"{name}: is for the variants of TASKS; name the judge's config with --config"
@@ -219,40 +220,13 @@ def stability(
         max_cost=max_cost,
         max_calls=max_calls,
     )
-    made, runs = _score_presentations(options, config, repeats, versions, writer, json)
+    authors = Authors(reader, writer)
+    made, runs = score_presentations(options, config, repeats, versions, authors, json)
     if not runs:
         return None
     report = measure_stability(read_sources(runs, read_runs), bands, fixed_weights)
     figures = {**report.figures, "presentations": made.to_json()}
     return replace(report, figures=figures, sections=[*report.sections, *made.tables])
-
-
-def _score_presentations(
-    options: "ScoreOptions",
-    config: Path,
-    repeats: int,
-    versions: int,
-    writer: str | None,
-    as_json: bool,
-) -> tuple[Report, list[Path]]:
-    """Make and score the variants of tasks and exact repeats; return what was made, and the runs, none in a dry run."""
-    from jurygraph.cli.jury_loading import open_jury
-    from jurygraph.cli.scoring import StudyRun, score_study
-    from jurygraph.studies.presentations import generate_presentations, repeating
-
-    pairs = list(read_tasks(options.tasks))
-    originals, _ = generate_presentations(pairs, 0)
-    # What is wrong with the responses or the config is said before a writer is paid for.
-    open_jury(config, options.model, dry_run=True).close()
-    written, options = _write_presentations(pairs, writer, versions, options)
-    lines, made = generate_presentations(pairs, versions, repeats == 1, written)
-    folder = config.resolve().parent
-    once = partial(repeating, samples=1, folder=folder)
-    runs = [StudyRun("variants", lines, once)]
-    if repeats > 1:
-        several = partial(repeating, samples=repeats, folder=folder)
-        runs.append(StudyRun("repeats", originals, several))
-    return made, score_study(options.run, runs, options, as_json)
 
 
 @study_command
@@ -322,58 +296,6 @@ def certify(
         sources=tuple(map(str, sources)),
     )
     output.write(certify_runs(runs, read_runs, labels, attacks))
-
-
-def _write_presentations(
-    pairs: "AnsweredTasks", model: str | None, versions: int, options: "ScoreOptions"
-) -> tuple["dict[str, PresentationSet]", "ScoreOptions"]:
-    """Return what a model writes of each response, and the options with what that leaves of their limits.
-
-    Replies stay in the cache for the next time. A dry run writes nothing.
-    """
-    if model is None:
-        return {}, options
-    import asyncio
-
-    from jurygraph.cli.interrupts import run_interruptible
-    from jurygraph.cli.jury_loading import disable_tracing
-    from jurygraph.cli.scoring import reduce_limits
-
-    disable_tracing()
-    from jurygraph.agents.presentation.rewrites import REWRITINGS
-    from jurygraph.jury import Jury
-    from jurygraph.planner import Planner
-    from jurygraph.runs.reports.bill import count_requests
-    from jurygraph.schema import Config
-    from jurygraph.studies.presentations import rewrite_responses
-
-    total = sum(len(responses) for _, responses in pairs)
-    limit = f"at most {total * len(REWRITINGS) * versions} requests, and a repair of each"
-    if options.dry_run:
-        print_message(
-            f"{model} first writes variants: {limit}; scoring them is not in the estimate"
-        )
-        return {}, options
-    print_message(f"{model} writes variants: {limit}")
-    config = Config.model_validate({"model": model, "evaluators": ["criteria"]})
-    jury = Jury(config, max_cost=options.max_cost, max_calls=options.max_calls)
-    with jury, asyncio.Runner() as runner:
-        with progress("writing", total, "responses") as advance:
-            rewrite = partial(rewrite_responses, pairs, versions=versions, advance=advance)
-            work = Planner(jury).amake(rewrite)
-            try:
-                written = run_interruptible(runner, work, jury.context.threads)
-            except KeyboardInterrupt:
-                print_message(
-                    "interrupted; run the same command again: it continues from the cache"
-                )
-                raise typer.Exit(ExitCode.INTERRUPTED) from None
-            finally:
-                runner.run(jury.gateways.close())
-        sent = count_requests(jury)
-    for line in request_lines(sent):
-        print_message(line)
-    return written, reduce_limits(options, sent)
 
 
 @study.command()

@@ -175,3 +175,47 @@ def test_a_writer_waits_for_a_valid_config_and_shares_the_limits(tmp_path: Path,
         ended = run(*words, "--json")
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["presentations"]["broken"] == {"statements": 3}
+
+
+def test_a_reader_takes_responses_as_they_were_written_and_reads_the_writers_back(
+    tmp_path: Path, run: Command
+):
+    """The writer moves the first sentence to the end."""
+    text = "We go at 9:00. Ann and Bob eat. We gave up the hike. We gave up the museum."
+    records = [{"quote": f"We gave up the {what}", "what": what} for what in ("hike", "museum")]
+    kinds = ("itinerary", "stakeholders", "summary", "shared", "tradeoffs")
+    read = {kind: records if kind == "tradeoffs" else [] for kind in kinds}
+
+    def reply(body: dict[str, Any], number: int) -> Answer:
+        shown = body["messages"][1]["content"]
+        if body["model"] == "writer":
+            pieces = text.replace(". ", ".\n").split("\n")
+            passages = [{"statement": f"s{n}", "text": one} for n, one in enumerate(pieces, 1)]
+            passages.append(passages.pop(0))
+            return reply_with(json.dumps({"passages": passages}))
+        if body["model"] == "reader":
+            assert text in shown or "We gave up the hike.\n\nWe" in shown
+            return reply_with(json.dumps(read))
+        found = {"reason": "no", "quotes": [], "met": True, "probability": 0.75}
+        return reply_with(json.dumps(dict.fromkeys(requested_items(body), found)))
+
+    with run_server(reply) as server:
+        words = (*write_project(tmp_path, server), "--versions", "1", "--repeats", "1")
+        task = {"id": "t", "query": "?", "responses": [{"id": "t/a", "text": text}]}
+        task["stakeholders"] = [{"id": name, "constraints": []} for name in ("ann", "bob")]
+        write_tasks(tmp_path, [task])
+        refused = run(*words)
+        assert (refused.code, server.count) == (2, 0)
+        assert "name a model that reads them with --reader" in refused.err
+        words += ("--reader", f"openai-compatible:{server.url}#reader")
+        words += ("--writer", f"openai-compatible:{server.url}#writer")
+        estimate = run(*words, "--dry-run")
+        assert (estimate.code, server.count) == (0, 0)
+        assert "reads responses without data: at most 1 requests" in estimate.err
+        ended = run(*words, "--json")
+    assert ended.code == 0, ended.err
+    found = json.loads(ended.out)["presentations"]
+    assert (found["structured"], found["prose"], found["left_out"]) == (0, 1, 0)
+    assert found["variants"]["trade-off-order"] == 1
+    assert found["variants"]["paraphrase"] == 1
+    assert (tmp_path / "lab" / "variants").exists()

@@ -1,0 +1,459 @@
+"""Variants of a response as its policy wrote it (DecompR, A.1 and Table 7): its own words in other places and layouts.
+
+The deriver `extract` writes down what the response says, each record with the passage that says it. The text is cut
+into pieces, which are headings, items of a list and sentences; a piece is about what is recorded from it. An order
+moves whole pieces, a layout changes what stands between them, and no word of a piece changes but a known heading. What
+a piece refers back to may stand elsewhere then: the text says the same only in part of the ways in which a text can.
+"""
+
+import hashlib
+import random
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from jurygraph.agents.extraction import UNKNOWN, Extract
+from jurygraph.agents.maths.labels import sentence_ends
+from jurygraph.agents.presentation.rewrites import (
+    Statement,
+    count_strengths,
+    find_numbers,
+    mentioned_people,
+)
+from jurygraph.agents.presentation.variants import (
+    FAMILIES,
+    HEADINGS,
+    MOST_DRAWS,
+    ORIGINAL,
+    Family,
+    Presentation,
+    PresentationSet,
+)
+from jurygraph.agents.roles import DeriverInput
+from jurygraph.concurrency import each_answered
+from jurygraph.schema import Material, Response, TaskView
+
+STATUSES = ("met", "met in part", "not met")
+NO_RECORD = "no record of the text was found in it"
+UNREADABLE = "no record, read back"
+
+
+class Piece(NamedTuple):
+    """A heading, an item of a list, or a sentence: its text, and what stands `before` it (blanks, line breaks, a
+    bullet).
+
+    `topics` are the kinds of the records that quote it, `people` whom these are about, `values` what they name, and
+    `statuses` those of needs that they report.
+    """
+
+    before: str
+    text: str
+    is_heading: bool = False
+    topics: frozenset[str] = frozenset()
+    people: frozenset[str] = frozenset()
+    values: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+
+
+class Said(NamedTuple):
+    """What `extract` reads in a text: numbers and names, the status of each person's needs, how often it negates and
+    compares."""
+
+    numbers: frozenset[str]
+    names: frozenset[str]
+    statuses: tuple[tuple[str, str], ...]
+    negations: int
+    comparatives: int
+
+
+class Prose(NamedTuple):
+    """A response in pieces; `end` is the blank space behind the last one, and `people` those of whom it may speak."""
+
+    response: Response
+    pieces: tuple[Piece, ...]
+    end: str
+    people: tuple[str, ...]
+    said: Said
+
+    @property
+    def original(self) -> Presentation:
+        return Presentation(ORIGINAL, 0, self.response.text, self.response.data)
+
+    def statements(self) -> dict[str, Statement]:
+        """Return what a model has to say in other words: a statement for each piece that is no heading."""
+        statements = {}
+        for number, piece in enumerate(self.pieces, 1):
+            if not piece.is_heading:
+                statements[f"s{number}"] = Statement(
+                    kind=min(piece.topics, default="other"),
+                    text=piece.text,
+                    verbatim=piece.values,
+                    people=mentioned_people(piece.text, self.people),
+                    is_underserved=any(status != "met" for status in piece.statuses),
+                )
+        return statements
+
+
+def _records(people: Sequence[str]) -> dict[str, Any]:
+    """Return the kinds of records for `extract`; without known people, they are the names that the text gives."""
+    person: dict[str, Any] = {"about": "the person"}
+    if people:
+        person["one_of"] = list(people)
+    return {
+        "itinerary": {"what": "the place, service or activity"},
+        "stakeholders": {"person": {**person, "about": "the one person that the passage is about"}},
+        "summary": {
+            "person": person,
+            "need": "the need or wish",
+            "status": {"about": "whether it is served", "one_of": list(STATUSES)},
+        },
+        "shared": {"item": "what several people have together"},
+        "tradeoffs": {"what": "what was weighed or given up"},
+    }
+
+
+async def read_prose(
+    view: TaskView, response: Response, people: Sequence[str], client: Any
+) -> Prose | str:
+    """Return a response as pieces with what they are about, or the reason why it cannot be read.
+
+    `people` are the ids of the task's stakeholders. Raises the errors that end a run.
+    """
+    if not response.text.strip() or response.messages:
+        return "it is empty, or a conversation"
+    deriver = Extract(records=_records(people))
+    material = await deriver.derive(DeriverInput(view, response, {}, client))
+    if material.status == "failed" or not material.evidence:
+        return NO_RECORD if material.failure is None else material.failure.message or NO_RECORD
+    pieces, end = split(response.text)
+    known = tuple(people) or _people_in(material)
+    return Prose(response, _label(pieces, material), end, known, _said(material, known))
+
+
+def _people_in(material: Material) -> tuple[str, ...]:
+    names = []
+    for _, record, _ in _read_records(material):
+        names += [record["person"]] if "person" in record else []
+    return tuple(dict.fromkeys(names))
+
+
+def _read_records(material: Material) -> Iterator[tuple[str, Mapping[str, Any], Any]]:
+    """Yield each record with its kind and the evidence of the passage that it quotes."""
+    data: Any = material.data
+    evidence_at = {evidence.of: evidence for evidence in material.evidence}
+    for kind, records in data.items():
+        for number, record in enumerate(records):
+            evidence = evidence_at.get(f"$['{kind}'][{number}]")
+            if evidence is not None and UNKNOWN not in record.values():
+                yield kind, record, evidence
+
+
+def _said(material: Material, people: Sequence[str]) -> Said:
+    quotes = {}
+    statuses = []
+    for kind, record, evidence in _read_records(material):
+        quotes[evidence.start] = evidence.quote
+        if kind == "summary":
+            statuses.append((record["person"].casefold(), record["status"]))
+    text = "\n".join(quotes.values())
+    strengths = count_strengths(text)
+    return Said(
+        numbers=frozenset(find_numbers(text)),
+        names=mentioned_people(text, people),
+        statuses=tuple(sorted(statuses)),
+        negations=strengths["negation"],
+        comparatives=strengths["comparison"],
+    )
+
+
+# Pieces
+
+_LINE = re.compile(r"[^\n]*\S")
+_LINE_START = re.compile(r"[^\S\n]*(?:#{1,6}[^\S\n]+|(?:[-+•]|\*(?!\*)|\d+[.)])[^\S\n]+)?")
+_HEADING = re.compile(r"[^\S\n]*(?:#{1,6}\s|\*\*[^*\n]+\*\*:?$|[^.!?|\n]{1,60}:$)")
+_GAP = re.compile(r"[.!?…]*[\"”’)\]*]*\s+")
+_REFERS_BACK = re.compile(
+    r"(?:however|but|so|then|therefore|instead|also|and|both|otherwise|still|yet|he|she|they|it|this|that|these|those"
+    r"|his|her|their|its)\b",
+    re.IGNORECASE,
+)
+"""What begins a piece that cannot be moved away from the one before it."""
+
+
+def split(text: str) -> tuple[tuple[Piece, ...], str]:
+    """Return the pieces of a text, and the blank space behind the last: together they are the text."""
+    pieces = []
+    end = 0
+    for line in _LINE.finditer(text):
+        start = _LINE_START.match(text, line.start(), line.end())
+        assert start is not None, "everything in it may be absent"
+        is_heading = _HEADING.match(line.group()) is not None
+        is_whole = is_heading or text.startswith("|", start.end())
+        inner = [] if is_whole else list(_sentence_starts(text, start.end(), line.end()))
+        starts = [start.end(), *inner]
+        for begin, stop in zip(starts, [*inner, line.end()], strict=True):
+            words = text[begin:stop].rstrip()
+            pieces.append(Piece(text[end:begin], words, is_heading))
+            end = begin + len(words)
+    return tuple(pieces), text[end:]
+
+
+def _sentence_starts(text: str, start: int, stop: int) -> Iterator[int]:
+    for mark in sentence_ends(text, start, stop):
+        gap = _GAP.match(text, mark, stop)
+        if gap is not None and gap.end() < stop:
+            yield gap.end()
+
+
+def join(pieces: Sequence[Piece], end: str = "") -> str:
+    return "".join(f"{piece.before}{piece.text}" for piece in pieces) + end
+
+
+def _label(pieces: Sequence[Piece], material: Material) -> tuple[Piece, ...]:
+    """Return the pieces with what the records that quote them are about."""
+    labelled = list(pieces)
+    starts = []
+    position = 0
+    for piece in pieces:
+        starts.append(position + len(piece.before))
+        position = starts[-1] + len(piece.text)
+    for kind, record, evidence in _read_records(material):
+        for index, piece in enumerate(labelled):
+            is_quoted = starts[index] < evidence.end and evidence.start < starts[index] + len(
+                piece.text
+            )
+            if is_quoted:
+                labelled[index] = _labelled(piece, kind, record)
+    return tuple(labelled)
+
+
+def _labelled(piece: Piece, kind: str, record: Mapping[str, Any]) -> Piece:
+    named = [record[field] for field in ("what", "item", "need") if field in record]
+    values = [value for value in named if value in piece.text]
+    return piece._replace(
+        topics=piece.topics | {kind},
+        people=piece.people | ({record["person"]} if "person" in record else set()),
+        values=(*piece.values, *values),
+        statuses=(*piece.statuses, *([record["status"]] if "status" in record else [])),
+    )
+
+
+# Families
+
+Group = tuple[int, int]
+"""The range of the pieces that an order moves together."""
+ProseDraw = Callable[[Prose, random.Random], Iterator[str]]
+
+
+def _sections(prose: Prose) -> list[Group]:
+    """Return the ranges of pieces about one person each: their passages, headings that name them, and what follows
+    these within a line."""
+    groups: list[Group] = []
+    person_of_last = None
+    for index, piece in enumerate(prose.pieces):
+        people = piece.people if "stakeholders" in piece.topics else frozenset()
+        if piece.is_heading:
+            people = mentioned_people(piece.text, prose.people)
+        person = min(people) if len(people) == 1 else None
+        is_same_line = "\n" not in piece.before and not piece.topics and index > 0
+        if is_same_line or (person is not None and person == person_of_last):
+            person = person_of_last
+            if person is not None:
+                groups[-1] = (groups[-1][0], index + 1)
+        elif person is not None:
+            groups.append((index, index + 1))
+        person_of_last = person
+    return groups
+
+
+def _pieces_about(topic: str) -> Callable[[Prose], list[Group]]:
+    def find(prose: Prose) -> list[Group]:
+        numbered = enumerate(prose.pieces)
+        return [(index, index + 1) for index, piece in numbered if topic in piece.topics]
+
+    return find
+
+
+def _reordered(find_groups: Callable[[Prose], list[Group]]) -> ProseDraw:
+    """Return a family that exchanges the places of groups of pieces."""
+
+    def draw(prose: Prose, rng: random.Random) -> Iterator[str]:
+        groups = find_groups(prose)
+        firsts = [prose.pieces[start].text for start, _ in groups]
+        if len(groups) < 2 or any(map(_REFERS_BACK.match, firsts)):
+            return
+        for _ in range(MOST_DRAWS):
+            order = rng.sample(range(len(groups)), len(groups))
+            yield join(_exchange(prose.pieces, groups, order), prose.end)
+
+    return draw
+
+
+def _exchange(
+    pieces: Sequence[Piece], groups: Sequence[Group], order: Sequence[int]
+) -> list[Piece]:
+    """Return the pieces with the groups in another order; what stands before a place, such as a number, stays there."""
+    moved: list[Piece] = []
+    end = 0
+    for (start, stop), source in zip(groups, order, strict=True):
+        first, *others = pieces[slice(*groups[source])]
+        moved += [*pieces[end:start], first._replace(before=pieces[start].before), *others]
+        end = stop
+    return [*moved, *pieces[end:]]
+
+
+def _attributions(prose: Prose, rng: random.Random) -> Iterator[str]:
+    """Yield the text with the names of each enumeration ("Ann, Bob and Cy") in another order."""
+    name = "|".join(map(re.escape, sorted(prose.people, key=len, reverse=True)))
+    listed = rf"(?<!\w)(?:{name})(?:, *(?:{name}))*,? +(?:and|&) +(?:{name})(?!\w)"
+    enumeration = re.compile(listed, re.IGNORECASE)
+    single = re.compile(rf"(?<!\w)(?:{name})(?!\w)", re.IGNORECASE)
+    text = prose.response.text
+    if not name or not enumeration.search(text):
+        return
+
+    def shuffled(found: re.Match[str]) -> str:
+        names = single.findall(found[0])
+        drawn = iter(rng.sample(names, len(names)))
+        return single.sub(lambda _: next(drawn), found[0])
+
+    for _ in range(MOST_DRAWS):
+        yield enumeration.sub(shuffled, text)
+
+
+def _formats(prose: Prose, rng: random.Random) -> Iterator[str]:
+    """Yield the same pieces as bullets, numbers, running text, paragraphs and two tables."""
+    if any("|" in piece.text for piece in prose.pieces):
+        return
+    for first, before, after in (
+        ("", "- ", "\n"),
+        ("", "{number}. ", "\n"),
+        ("", "", " "),
+        ("", "", "\n\n"),
+        ("| |\n|---|\n", "| ", " |\n"),
+        ("| | |\n|---|---|\n", "| {number} | ", " |\n"),
+    ):
+        blocks: list[str] = []
+        number = 0
+        for piece in prose.pieces:
+            if piece.is_heading:
+                blocks.append(f"\n\n{piece.before.strip()} {piece.text}\n\n".replace("\n ", "\n"))
+                number = 0
+                continue
+            number += 1
+            start = first if number == 1 else ""
+            blocks.append(f"{start}{before.format(number=number)}{piece.text}{after}")
+        yield "".join(blocks).strip()
+
+
+def _headings(prose: Prose, rng: random.Random) -> Iterator[str]:
+    """Yield the text with other words for each heading that is one of the known ones."""
+    for step in range(1, len(HEADINGS["itinerary"])):
+        pieces = []
+        for piece in prose.pieces:
+            renamed = _rename(piece.text, step) if piece.is_heading else piece.text
+            pieces.append(piece._replace(text=renamed))
+        yield join(pieces, prose.end)
+
+
+def _rename(heading: str, step: int) -> str:
+    title = heading.strip("*: ")
+    for kind, titles in HEADINGS.items():
+        for number, known in enumerate(titles):
+            other = titles[(number + step) % len(titles)]
+            if title.casefold() == known.casefold():
+                return heading.replace(title, other)
+            if kind == "stakeholder" and title.casefold().startswith(f"{known.casefold()} "):
+                return heading.replace(title[: len(known)], other, 1)
+    return heading
+
+
+def _low_level(prose: Prose, rng: random.Random) -> Iterator[str]:
+    """Yield the text with other blank space, line lengths, bullets and emphasis."""
+    text = prose.response.text
+    bullets = str.maketrans("-*+", "*-•")
+    other_bullets = [
+        piece._replace(before=piece.before.translate(bullets)) for piece in prose.pieces
+    ]
+    yield textwrap.indent(text, "  ")
+    yield re.sub(r"\n+", "\n\n\n", text)
+    yield "\n".join(textwrap.fill(line, 60) for line in text.split("\n"))
+    yield re.sub(r"(?<=\S)$", "  ", text, flags=re.MULTILINE)
+    yield textwrap.indent(join(other_bullets, prose.end), "    ")
+    yield re.sub(r"(?<=\S )(\d[\d.,:]*\d|\d)(?![*\w])", r"**\1**", text)
+
+
+_DRAWS: Mapping[Family, ProseDraw] = {
+    "stakeholder-section-order": _reordered(_sections),
+    "satisfaction-summary-order": _reordered(_pieces_about("summary")),
+    "shared-benefit-attribution": _attributions,
+    "trade-off-order": _reordered(_pieces_about("tradeoffs")),
+    "format-conversion": _formats,
+    "section-header": _headings,
+    "low-level-formatting": _low_level,
+}
+
+
+def present_prose(prose: Prose, versions: int = 5) -> PresentationSet:
+    """Return variants of a response in its own words, as `present` does of structured data.
+
+    Which are drawn depends on the text alone.
+    """
+    text = prose.response.text
+    seed = hashlib.sha256(text.encode()).hexdigest()
+    variants: list[Presentation] = []
+    undefined: dict[str, str] = {}
+    for family in FAMILIES if versions else ():
+        drawn = _DRAWS[family](prose, random.Random(f"{family} {seed}"))
+        texts = [other for other in dict.fromkeys(drawn) if other != text][:versions]
+        if len(texts) < versions:
+            undefined[family] = f"{len(texts)} of {versions} versions exist"
+            continue
+        for number, other in enumerate(texts, 1):
+            variants.append(Presentation(family, number, other, prose.response.data))
+    return PresentationSet(prose.original, tuple(variants), undefined, {})
+
+
+# What a model wrote, read back
+
+
+def first_difference(original: Said, variant: Said) -> str | None:
+    """Return what of a text is read otherwise in a variant of it: numbers, names, …; None if nothing is."""
+    for field in Said._fields:
+        if getattr(original, field) != getattr(variant, field):
+            return f"{field}, read back"
+    return None
+
+
+async def check_written(
+    prose: Prose, view: TaskView, written: PresentationSet, client: Any
+) -> PresentationSet:
+    """Return what a model wrote without the variants in which `extract` reads something else than in the original.
+
+    They are counted in `discarded` and `broken`. A family that has fewer versions left is undefined for this response.
+    Raises the errors that end a run.
+    """
+    checks = await each_answered(
+        _find_difference(prose, view, variant.text, client) for variant in written.variants
+    )
+    discarded = Counter(written.discarded)
+    broken = Counter(written.broken)
+    lost: Counter[str] = Counter()
+    for variant, difference in zip(written.variants, checks, strict=True):
+        if difference is not None:
+            lost[variant.family] += 1
+            broken[difference] += 1
+    versions = Counter(variant.family for variant in written.variants)
+    undefined = dict(written.undefined)
+    for family, count in lost.items():
+        undefined[family] = f"{versions[family] - count} of {versions[family]} versions are left"
+    variants = tuple(variant for variant in written.variants if variant.family not in lost)
+    return PresentationSet(written.original, variants, undefined, discarded + lost, broken)
+
+
+async def _find_difference(prose: Prose, view: TaskView, text: str, client: Any) -> str | None:
+    response = prose.response.model_copy(update={"text": text})
+    read = await read_prose(view, response, prose.people, client)
+    return UNREADABLE if isinstance(read, str) else first_difference(prose.said, read.said)

@@ -1,0 +1,162 @@
+"""What `study stability --config` does: models read and write presentations of responses, which are scored."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import typer
+
+from jurygraph.agents.presentation.prose import Prose
+from jurygraph.agents.presentation.rewrites import REWRITINGS
+from jurygraph.agents.presentation.variants import PresentationSet
+from jurygraph.cli.interrupts import run_interruptible
+from jurygraph.cli.jury_loading import disable_tracing, open_jury
+from jurygraph.cli.render.summary import request_lines
+from jurygraph.cli.render.text import print_message, progress
+from jurygraph.cli.scoring import ScoreOptions, StudyRun, reduce_limits, score_study
+from jurygraph.cli.streams import ExitCode
+from jurygraph.schema import Config
+from jurygraph.sources import read_tasks
+from jurygraph.studies.presentations import (
+    AnsweredTasks,
+    check_responses,
+    generate_presentations,
+    read_responses,
+    repeating,
+    rewrite_responses,
+    unstructured,
+)
+from jurygraph.studies.report import Report
+
+T = TypeVar("T")
+
+
+class Authors(NamedTuple):
+    """Models that read responses without data, and write variants; None for no model."""
+
+    reader: str | None
+    writer: str | None
+
+
+class ModelWork(NamedTuple):
+    """What a model does before the scoring: how many responses that is, and at most how many requests."""
+
+    model: str
+    what: str
+    responses: int
+    requests: int
+
+
+def score_presentations(
+    options: ScoreOptions,
+    config: Path,
+    repeats: int,
+    versions: int,
+    authors: Authors,
+    as_json: bool,
+) -> tuple[Report, list[Path]]:
+    """Make and score the variants of tasks and exact repeats; return what was made, and the runs, none in a dry run."""
+    pairs = list(read_tasks(options.tasks))
+    texts = [] if authors.reader is None else unstructured(pairs)
+    if not texts:
+        generate_presentations(pairs, 0)
+    # What is wrong with the responses or the config is said before a reader or writer is paid for.
+    open_jury(config, options.model, dry_run=True).close()
+    prose, options = _read_prose(texts, authors.reader, options)
+    written, options = _write_presentations(pairs, authors, versions, options, prose)
+    if options.dry_run and texts:
+        return Report({}, [], []), []
+    originals, _ = generate_presentations(pairs, 0, prose=prose)
+    lines, made = generate_presentations(pairs, versions, repeats == 1, written, prose)
+    folder = config.resolve().parent
+    once = partial(repeating, samples=1, folder=folder)
+    runs = [StudyRun("variants", lines, once)]
+    if repeats > 1:
+        several = partial(repeating, samples=repeats, folder=folder)
+        runs.append(StudyRun("repeats", originals, several))
+    return made, score_study(options.run, runs, options, as_json)
+
+
+def _read_prose(
+    texts: AnsweredTasks, reader: str | None, options: ScoreOptions
+) -> tuple[dict[str, Prose], ScoreOptions]:
+    """Return the responses that a model could read, and the options with what that leaves of their limits."""
+    if reader is None or not texts:
+        return {}, options
+    number = sum(len(responses) for _, responses in texts)
+    work = ModelWork(reader, "reads responses without data", number, number)
+    read, options = _ask_first(work, partial(read_responses, texts), options)
+    prose = {}
+    for name, found in (read or {}).items():
+        if isinstance(found, str):
+            print_message(f"{name} is left out: {found}")
+        else:
+            prose[name] = found
+    return prose, options
+
+
+def _write_presentations(
+    pairs: AnsweredTasks,
+    authors: Authors,
+    versions: int,
+    options: ScoreOptions,
+    prose: dict[str, Prose],
+) -> tuple[dict[str, PresentationSet], ScoreOptions]:
+    """Return what a model writes of each response, and the options with what that leaves of their limits.
+
+    What it writes of responses in prose is read back by the reader.
+    """
+    if authors.writer is None:
+        return {}, options
+    number = sum(len(responses) for _, responses in pairs)
+    each = len(REWRITINGS) * versions
+    work = ModelWork(authors.writer, "writes variants", number, number * each)
+    rewrite = partial(rewrite_responses, pairs, versions=versions, prose=prose)
+    written, options = _ask_first(work, rewrite, options)
+    if written is None or authors.reader is None or not prose:
+        return written or {}, options
+    requests = sum(len(written[name].variants) for name in prose)
+    work = ModelWork(authors.reader, "reads what was written", number, requests)
+    check = partial(check_responses, pairs, prose=prose, written=written)
+    checked, options = _ask_first(work, check, options)
+    return checked or {}, options
+
+
+def _ask_first(
+    work: ModelWork, ask: Callable[..., Awaitable[T]], options: ScoreOptions
+) -> tuple[T | None, ScoreOptions]:
+    """Return what `ask(client, advance=…)` makes of a model before scoring, and what it leaves of the limits.
+
+    Replies stay in the cache for the next time. A dry run says how much it is, and gives None.
+    """
+    limit = f"at most {work.requests} requests, and a repair of each"
+    if options.dry_run:
+        print_message(f"{work.model} first {work.what}: {limit}; that is not in the estimate")
+        return None, options
+    disable_tracing()
+    # after that: it loads LangGraph
+    from jurygraph.jury import Jury
+    from jurygraph.planner import Planner
+    from jurygraph.runs.reports.bill import count_requests
+
+    print_message(f"{work.model} {work.what}: {limit}")
+    config = Config.model_validate({"model": work.model, "evaluators": ["criteria"]})
+    jury = Jury(config, max_cost=options.max_cost, max_calls=options.max_calls)
+    with jury, asyncio.Runner() as runner:
+        with progress(work.what, work.responses, "responses") as advance:
+            made = Planner(jury).amake(partial(ask, advance=advance))
+            try:
+                result = run_interruptible(runner, made, jury.context.threads)
+            except KeyboardInterrupt:
+                print_message(
+                    "interrupted; run the same command again: it continues from the cache"
+                )
+                raise typer.Exit(ExitCode.INTERRUPTED) from None
+            finally:
+                runner.run(jury.gateways.close())
+        sent = count_requests(jury)
+    for line in request_lines(sent):
+        print_message(line)
+    return result, reduce_limits(options, sent)
