@@ -1,32 +1,23 @@
-"""Simulated evaluations with known truth: STABLEVAL's (5.1, Tables 4, 6 and 7), and DecompR's theory.
+"""Simulated evaluations with known truth: STABLEVAL's (5.1, Tables 4, 6 and 7); DecompR's are in `decompr_theory`.
 
 Items have a known ambiguity, agents a known quality, and annotators known confusions. Seeds are explicit.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from jurygraph.aggregation import consensus, stakeholders
+from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus.fitting import METHODS, tau_b
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import ProgressCallback, format_number
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import NORMAL_QUANTILE
 from jurygraph.studies import symbols
+from jurygraph.studies.decompr_theory import decompr_sections, simulate_decompr
 from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
-from jurygraph.studies.stability import (
-    estimate_terms,
-    exchangeable_aggregation,
-    sign_correctness,
-    variance,
-    variance_terms,
-    weight_shift,
-)
 
 RaterKind = Literal["normal", "strict", "lenient", "adversarial"]
 KINDS: tuple[RaterKind, ...] = get_args(RaterKind)
@@ -434,129 +425,6 @@ def pair_order_accuracy(scores: Floats, true: Floats) -> float:
     return float(np.where(signs == expected, 1.0, half).mean())
 
 
-STAKEHOLDERS = (2, 3, 5, 8)
-GROUPS = (2, 4, 8, 16)
-"""Numbers of responses in a group, all even; the paper's is 8."""
-PAPER = {0.5: 0.78, 1.0: 0.86, 1.5: 0.90, 2.0: 0.93, 3.0: 0.97, 4.0: 0.98}
-"""P(correct sign) by SNR at G = 8 (B.4.3)."""
-VARIANTS = 1000
-"""Scores of one response in an evaluation, and groups for each SNR."""
-DRIFT = 0.03
-ESTIMATION = 0.08
-SHARED = 0.05
-"""Standard deviations of η_i, δ_i and ε, for utilities from 0 to 1."""
-_TITLES = {
-    "estimation": "I, estimation",
-    "aggregation": "II, weights",
-    "shared": "III, shared",
-    "cross": "cross",
-    "semantic": "σ²_Sem",
-    "exchangeable": "II by Prop. 1",
-    "shift": "Var[ΔR_w]",
-}
-
-
-def known_judge(n: int) -> tuple[Floats, Floats, Floats]:
-    """Return w* (Eq. 10 with d_i from 1 to 5 and τ = 5), u* from 0.2 to 0.9, and Cov(η): exchangeable, zero-sum."""
-    weights = stakeholders.weights(np.linspace(1.0, 5.0, n))
-    utilities = np.linspace(0.2, 0.9, n)
-    covariance = DRIFT**2 * n / (n - 1) * (np.eye(n) - 1.0 / n)
-    return weights, utilities, covariance
-
-
-def true_figures(n: int) -> dict[str, float]:
-    """Return Theorem 1's terms of `known_judge`, Term II by Proposition 1, σ²_Sem, and Var[ΔR_w], by their names."""
-    weights, utilities, covariance = known_judge(n)
-    terms = variance_terms(weights, utilities, covariance, np.full(n, ESTIMATION**2), SHARED**2)
-    exchangeable = exchangeable_aggregation(utilities, DRIFT**2)
-    shift = terms.aggregation + terms.cross
-    return {
-        **terms._asdict(),
-        "semantic": terms.total,
-        "exchangeable": exchangeable,
-        "shift": shift,
-    }
-
-
-def measure_judge(n: int, seed: int) -> dict[str, float]:
-    """Return what the studies measure on variants that `known_judge` scored, by the names of `true_figures`."""
-    rng = np.random.default_rng([seed, n])
-    target, true_utilities, _ = known_judge(n)
-    drawn = rng.normal(size=(VARIANTS, n))
-    centered = drawn - drawn.mean(axis=1, keepdims=True)
-    # centring leaves 1 - 1/n of the variance, which the root makes up for: that of each weight is DRIFT²
-    scale = DRIFT * math.sqrt(n / (n - 1))
-    weights = target + scale * centered
-    utilities = true_utilities + ESTIMATION * rng.normal(size=(VARIANTS, n))
-    scores = np.sum(weights * utilities, axis=1) + SHARED * rng.normal(size=VARIANTS)
-    drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
-    terms = estimate_terms(weights, utilities, scores)
-    shifts = weight_shift(weights, weights.mean(axis=0), utilities)
-    return {
-        **terms._asdict(),
-        "semantic": variance(scores),
-        "exchangeable": exchangeable_aggregation(utilities.mean(axis=0), drift),
-        "shift": variance(shifts),
-    }
-
-
-def measure_signs(snr: float, group: int, seed: int) -> float:
-    """Return the share of groups in which a response one standard deviation above the mean has an advantage above 0.
-
-    Half of the group is as far above the mean as the other half is below it; the noise has the variance 1.
-    """
-    rng = np.random.default_rng([seed, group, round(10 * snr)])
-    signal = math.sqrt(snr) * np.resize([1.0, -1.0], group)
-    rewards = signal + rng.normal(size=(VARIANTS, group))
-    has_advantage = rewards[:, 0] > rewards.mean(axis=1)
-    return float(np.mean(has_advantage))
-
-
-def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[Figures]]:
-    """Return the rows of `terms` and `signs`: the `formula`, and what is `simulated` by each seed."""
-    terms = []
-    for n in STAKEHOLDERS:
-        by_seed = [measure_judge(n, seed) for seed in seeds]
-        for name, value in true_figures(n).items():
-            simulated = [figures[name] for figures in by_seed]
-            term = {"name": name, "stakeholders": n, "formula": value, "simulated": simulated}
-            terms.append(term)
-    signs = []
-    for snr, group in product(PAPER, GROUPS):
-        shares = [measure_signs(snr, group, seed) for seed in seeds]
-        formula = sign_correctness(snr, group)
-        signs.append({"name": snr, "group": group, "formula": formula, "simulated": shares})
-    return {"terms": terms, "signs": signs}
-
-
-def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | ReportTable]:
-    """Yield the tables of `simulate_decompr`: formulas and simulated means, and the paper's numbers."""
-    if not decompr:
-        return
-    yield f"DecompR: sd of η {DRIFT:g}, of δ {ESTIMATION:g}, of ε {SHARED:g}; {VARIANTS} variants for each seed"
-    header = ["Theorem 1, Proposition 1"]
-    for n in STAKEHOLDERS:
-        header += [f"n={n}", "simulated"]
-    rows = [[title, *_cells(decompr["terms"], name)] for name, title in _TITLES.items()]
-    yield ReportTable(header, rows, digits=5)
-    header = ["Proposition 2: SNR"]
-    for group in GROUPS:
-        header += [f"G={group}", "simulated"]
-    header.append("paper, G=8")
-    rows = []
-    for snr, paper in PAPER.items():
-        rows.append([f"{snr:g}", *_cells(decompr["signs"], snr), f"{paper:.2f}"])
-    yield ReportTable(header, rows, digits=3)
-
-
-def _cells(rows: Sequence[Figures], name: object) -> list[object]:
-    cells: list[object] = []
-    for row in rows:
-        if row["name"] == name:
-            cells += [row["formula"], float(np.mean(row["simulated"]))]
-    return cells
-
-
 SimulatedPart = Sweep | Literal["decompr"]
 PARTS: tuple[SimulatedPart, ...] = (*get_args(Sweep), "decompr")
 _SCALED = {"mse": 1000.0, "accuracy": 100.0, "tau_b": 1.0}
@@ -604,7 +472,7 @@ def report(
 
     - `recovery` (Tables 4, 6 and 7), by configuration: MSE of the agents' scores in 10⁻³, pairs of agents in order
       in %, τ_b.
-    - `decompr`: Theorem 1's `terms` and the `signs` of Proposition 2, each by formula and for each seed.
+    - `decompr`: what `simulate_decompr` returns.
     """
     rows = _recovery_rows(configurations_of(parts), seeds, advance)
     decompr = simulate_decompr(seeds) if "decompr" in parts else {}

@@ -241,6 +241,14 @@ def sign_correctness(snr: float, group: int) -> float:
     return NormalDist().cdf(math.sqrt(snr / (1.0 - 1.0 / group)))
 
 
+def mean_sign_correctness(snr: float, group: int) -> float:
+    """Return the mean P(correct sign) of all responses, if their true gaps are normal: Eq. 31 over the gaps.
+
+    It is 1/2 + arctan(√(SNR / (1 - 1/G))) / π, and lower than for one standard deviation: most responses are nearer.
+    """
+    return 0.5 + math.atan(math.sqrt(snr / (1.0 - 1.0 / group))) / math.pi
+
+
 def needed_snr(probability: float, group: float = math.inf) -> float:
     """Return the SNR at which the sign is correct with a probability above .5: the inverse of Prop. 2.
 

@@ -4,15 +4,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jurygraph.studies.simulate import (
+from jurygraph.studies.decompr_theory import (
+    CALLS,
     GROUPS,
     PAPER,
     STAKEHOLDERS,
+    ensemble_figures,
     known_judge,
     simulate_decompr,
+    snr_of_stakeholders,
     true_figures,
 )
-from jurygraph.studies.stability import exchangeable_aggregation, sign_correctness
+from jurygraph.studies.stability import (
+    exchangeable_aggregation,
+    mean_sign_correctness,
+    sign_correctness,
+)
 
 EVALUATIONS = 25
 
@@ -21,7 +28,7 @@ EVALUATIONS = 25
 def test_every_quantity_is_within_its_monte_carlo_interval_of_the_formula(seed: int) -> None:
     """The intervals hold together with 99 % (Bonferroni)."""
     found = simulate_decompr(range(seed, seed + EVALUATIONS))
-    rows = found["terms"] + found["signs"]
+    rows = [row for part in found.values() for row in part]
     assert len(found["terms"]) == 7 * len(STAKEHOLDERS)
     quantile = stats.t.ppf(1.0 - 0.01 / (2 * len(rows)), EVALUATIONS - 1)
     for row in rows:
@@ -49,3 +56,25 @@ def test_proposition_2_has_the_papers_numbers_and_falls_with_the_size_of_the_gro
     for snr in PAPER:
         by_group = [sign_correctness(snr, group) for group in GROUPS]
         assert by_group == sorted(by_group, reverse=True)
+
+
+def test_the_snr_falls_as_one_by_n_with_constant_drift_and_not_with_shrinking_drift() -> None:
+    """Eq. 35: (n - 1) / n² times what does not depend on n."""
+    constant = [snr_of_stakeholders(n, 0.01) for n in (8, 80, 800)]
+    assert constant[0] / constant[1] == pytest.approx(10 * (7 / 8) / (79 / 80))
+    assert constant[1] / constant[2] == pytest.approx(10, rel=0.02)
+    shrinking = [snr_of_stakeholders(n, 0.01 / n) for n in (8, 80, 800)]
+    assert shrinking == pytest.approx([shrinking[0]] * 3, rel=0.15)
+
+
+def test_more_calls_divide_the_variance_and_leave_the_bias() -> None:
+    one, *others = [ensemble_figures(5, calls) for calls in CALLS]
+    for calls, figures in zip(CALLS[1:], others, strict=True):
+        assert figures["variance"] == pytest.approx(one["variance"] / calls)
+        assert figures["bias"] == one["bias"] != 0.0
+
+
+def test_all_responses_have_the_right_sign_less_often_than_one_a_standard_deviation_off() -> None:
+    assert mean_sign_correctness(1.0, 8) == pytest.approx(0.7605, abs=0.0005)
+    for snr in PAPER:
+        assert 0.5 < mean_sign_correctness(snr, 8) < sign_correctness(snr, 8)

@@ -9,8 +9,14 @@ import pytest
 from scipy import stats
 
 from jurygraph.arrays import Floats
+from jurygraph.studies.decompr_theory import (
+    ESTIMATION,
+    SHARED,
+    STAKEHOLDERS,
+    known_judge,
+    true_figures,
+)
 from jurygraph.studies.presentations import Presentations, PresentationScore
-from jurygraph.studies.simulate import ESTIMATION, SHARED, STAKEHOLDERS, known_judge, true_figures
 from jurygraph.studies.stability import (
     estimate_terms,
     measure_signal,

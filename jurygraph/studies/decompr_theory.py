@@ -1,0 +1,253 @@
+"""DecompR's theory beside judges whose noise is known: Theorem 1, Propositions 1 and 2, Eq. 35, ensembles (B.3)."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+
+import numpy as np
+
+from jurygraph.aggregation import stakeholders
+from jurygraph.arrays import Floats
+from jurygraph.studies.report import Figures, ReportTable
+from jurygraph.studies.stability import (
+    estimate_terms,
+    exchangeable_aggregation,
+    mean_sign_correctness,
+    sign_correctness,
+    variance,
+    variance_terms,
+    weight_shift,
+)
+
+STAKEHOLDERS = (2, 3, 5, 8)
+GROUPS = (2, 4, 8, 16)
+"""Numbers of responses in a group, all even; the paper's is 8."""
+PAPER = {0.5: 0.78, 1.0: 0.86, 1.5: 0.90, 2.0: 0.93, 3.0: 0.97, 4.0: 0.98}
+"""P(correct sign) by SNR at G = 8 (B.4.3)."""
+PAPER_GROUP = 8
+VARIANTS = 1000
+"""Scores of one response in an evaluation, and groups for each SNR."""
+DRIFT = 0.03
+ESTIMATION = 0.08
+SHARED = 0.05
+"""Standard deviations of η_i, δ_i and ε, for utilities from 0 to 1."""
+GAP = 0.1
+DISPERSION = 0.25
+"""Standard deviations of the true gaps Δ_j* of a group, and of u_i* over stakeholders, whatever their number."""
+REGIMES: dict[str, Callable[[int], float]] = {
+    "constant": lambda n: DRIFT**2,
+    "as 1/n": lambda n: DRIFT**2 * 2 / n,
+}
+"""σ²_η by the number of stakeholders, equal for two: DecompR's two cases of B.4.2."""
+ENSEMBLE = 5
+"""Number of stakeholders of the ensemble's task."""
+CALLS = (1, 5, 25)
+"""Numbers M of independent calls of an ensemble."""
+TILT = 0.1
+"""How far the mean weights of the ensemble's judge are from the intended ones, at the first and the last person."""
+_TITLES = {
+    "estimation": "I, estimation",
+    "aggregation": "II, weights",
+    "shared": "III, shared",
+    "cross": "cross",
+    "semantic": "σ²_Sem",
+    "exchangeable": "II by Prop. 1",
+    "shift": "Var[ΔR_w]",
+}
+
+
+def known_judge(n: int) -> tuple[Floats, Floats, Floats]:
+    """Return w* (Eq. 10 with d_i from 1 to 5 and τ = 5), u* from 0.2 to 0.9, and Cov(η): exchangeable, zero-sum."""
+    weights = stakeholders.weights(np.linspace(1.0, 5.0, n))
+    utilities = np.linspace(0.2, 0.9, n)
+    covariance = DRIFT**2 * n / (n - 1) * (np.eye(n) - 1.0 / n)
+    return weights, utilities, covariance
+
+
+def true_figures(n: int) -> dict[str, float]:
+    """Return Theorem 1's terms of `known_judge`, Term II by Proposition 1, σ²_Sem, and Var[ΔR_w], by their names."""
+    weights, utilities, covariance = known_judge(n)
+    terms = variance_terms(weights, utilities, covariance, np.full(n, ESTIMATION**2), SHARED**2)
+    exchangeable = exchangeable_aggregation(utilities, DRIFT**2)
+    shift = terms.aggregation + terms.cross
+    return {
+        **terms._asdict(),
+        "semantic": terms.total,
+        "exchangeable": exchangeable,
+        "shift": shift,
+    }
+
+
+def measure_judge(n: int, seed: int) -> dict[str, float]:
+    """Return what the studies measure on variants that `known_judge` scored, by the names of `true_figures`."""
+    rng = np.random.default_rng([seed, n])
+    target, true_utilities, _ = known_judge(n)
+    weights = target + _drift(rng, n, DRIFT)
+    utilities = true_utilities + ESTIMATION * rng.normal(size=(VARIANTS, n))
+    scores = np.sum(weights * utilities, axis=1) + SHARED * rng.normal(size=VARIANTS)
+    drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
+    terms = estimate_terms(weights, utilities, scores)
+    shifts = weight_shift(weights, weights.mean(axis=0), utilities)
+    return {
+        **terms._asdict(),
+        "semantic": variance(scores),
+        "exchangeable": exchangeable_aggregation(utilities.mean(axis=0), drift),
+        "shift": variance(shifts),
+    }
+
+
+def measure_signs(snr: float, group: int, seed: int) -> float:
+    """Return the share of groups in which a response one standard deviation above the mean has an advantage above 0.
+
+    Half of the group is as far above the mean as the other half is below it; the noise has the variance 1.
+    """
+    rng = np.random.default_rng([seed, group, round(10 * snr)])
+    signal = math.sqrt(snr) * np.resize([1.0, -1.0], group)
+    rewards = signal + rng.normal(size=(VARIANTS, group))
+    has_advantage = rewards[:, 0] > rewards.mean(axis=1)
+    return float(np.mean(has_advantage))
+
+
+def dispersed_utilities(n: int) -> Floats:
+    """Return u* of n stakeholders with a standard deviation of `DISPERSION`, around a half, [n]."""
+    spread = np.linspace(-1.0, 1.0, n)
+    return np.asarray(0.5 + DISPERSION * spread / np.std(spread))
+
+
+def snr_of_stakeholders(n: int, drift_variance: float) -> float:
+    """Return SNR(n) = (n - 1) Var_j[Δ*] / (n² σ²_η Var_i[u*]) where Term II is all of the noise: Eq. 35.
+
+    With a constant σ²_η it is O(1/n).
+    """
+    return GAP**2 / exchangeable_aggregation(dispersed_utilities(n), drift_variance)
+
+
+def measure_snr(n: int, drift_variance: float, seed: int) -> float:
+    """Return the SNR of rewards whose noise is zero-sum drift of n weights alone, as a study measures it."""
+    rng = np.random.default_rng([seed, n, round(1e6 * drift_variance)])
+    drift = _drift(rng, n, math.sqrt(drift_variance))
+    noise = np.sum(drift * dispersed_utilities(n), axis=1)
+    # without the factor, the inverse of an estimated variance would be too large on average
+    freedom = VARIANTS - 1
+    return GAP**2 / variance(noise) * (freedom - 2) / freedom
+
+
+def _drift(rng: np.random.Generator, n: int, deviation: float) -> Floats:
+    """Draw exchangeable zero-sum drift whose weights have this standard deviation each, [VARIANTS, n]."""
+    drawn = rng.normal(size=(VARIANTS, n))
+    centered = drawn - drawn.mean(axis=1, keepdims=True)
+    # centring leaves 1 - 1/n of the variance, which the root makes up for
+    return np.asarray(deviation * math.sqrt(n / (n - 1)) * centered)
+
+
+def tilt_of(n: int) -> Floats:
+    """Return E[ŵ] - w* of the ensemble's judge, which sums to 0, [n]."""
+    return np.linspace(TILT, -TILT, n)
+
+
+def ensemble_figures(n: int, calls: int) -> dict[str, float]:
+    """Return Var[R̄_M] = Var[R̂] / M, and the bias Σ (E[ŵ_i] - w_i*) u_i* that no number of calls takes away (B.3)."""
+    weights, utilities, covariance = known_judge(n)
+    tilt = tilt_of(n)
+    terms = variance_terms(
+        weights + tilt, utilities, covariance, np.full(n, ESTIMATION**2), SHARED**2
+    )
+    return {"variance": terms.total / calls, "bias": float(tilt @ utilities)}
+
+
+def measure_ensemble(n: int, calls: int, seed: int) -> dict[str, float]:
+    """Return the variance and the bias of the mean of so many calls of that judge, over `VARIANTS` ensembles."""
+    rng = np.random.default_rng([seed, n, calls])
+    target, true_utilities, _ = known_judge(n)
+    means = np.zeros(VARIANTS)
+    for _ in range(calls):
+        weights = target + tilt_of(n) + _drift(rng, n, DRIFT)
+        utilities = true_utilities + ESTIMATION * rng.normal(size=(VARIANTS, n))
+        scores = np.sum(weights * utilities, axis=1) + SHARED * rng.normal(size=VARIANTS)
+        means += scores / calls
+    return {"variance": variance(means), "bias": float(means.mean() - target @ true_utilities)}
+
+
+def measure_all_signs(snr: float, group: int, seed: int) -> float:
+    """Return the share of right signs over all responses of groups whose true gaps are normal.
+
+    The noise of a reward has the variance 1. A gap is the distance from the group's true mean.
+    """
+    rng = np.random.default_rng([seed, group, round(10 * snr), 1])
+    gaps = math.sqrt(snr) * rng.normal(size=VARIANTS)
+    noise = math.sqrt(1.0 - 1.0 / group) * rng.normal(size=VARIANTS)
+    return float(np.mean(np.sign(gaps + noise) == np.sign(gaps)))
+
+
+def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[Figures]]:
+    """Return the rows of `terms`, `signs`, `scaling`, `ensembles`: the `formula`, and what each seed `simulated`."""
+    terms = []
+    for n in STAKEHOLDERS:
+        by_seed = [measure_judge(n, seed) for seed in seeds]
+        for name, value in true_figures(n).items():
+            simulated = [figures[name] for figures in by_seed]
+            term = {"name": name, "stakeholders": n, "formula": value, "simulated": simulated}
+            terms.append(term)
+    signs = []
+    for snr, group in product(PAPER, GROUPS):
+        shares = [measure_signs(snr, group, seed) for seed in seeds]
+        formula = sign_correctness(snr, group)
+        signs.append({"name": snr, "group": group, "formula": formula, "simulated": shares})
+    for snr in PAPER:
+        shares = [measure_all_signs(snr, PAPER_GROUP, seed) for seed in seeds]
+        formula = mean_sign_correctness(snr, PAPER_GROUP)
+        signs.append({"name": snr, "group": "all", "formula": formula, "simulated": shares})
+    scaling = []
+    for (name, drift), n in product(REGIMES.items(), STAKEHOLDERS):
+        simulated = [measure_snr(n, drift(n), seed) for seed in seeds]
+        formula = snr_of_stakeholders(n, drift(n))
+        scaling.append(
+            {"name": name, "stakeholders": n, "formula": formula, "simulated": simulated}
+        )
+    ensembles = []
+    for calls in CALLS:
+        by_seed = [measure_ensemble(ENSEMBLE, calls, seed) for seed in seeds]
+        for name, value in ensemble_figures(ENSEMBLE, calls).items():
+            simulated = [figures[name] for figures in by_seed]
+            ensembles.append(
+                {"name": name, "calls": calls, "formula": value, "simulated": simulated}
+            )
+    return {"terms": terms, "signs": signs, "scaling": scaling, "ensembles": ensembles}
+
+
+def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | ReportTable]:
+    """Yield the tables of `simulate_decompr`: formulas and simulated means, and the paper's numbers."""
+    if not decompr:
+        return
+    yield f"DecompR: sd of η {DRIFT:g}, of δ {ESTIMATION:g}, of ε {SHARED:g}; {VARIANTS} variants for each seed"
+    header = ["Theorem 1, Proposition 1"]
+    for n in STAKEHOLDERS:
+        header += [f"n={n}", "simulated"]
+    rows = [[title, *_cells(decompr["terms"], name)] for name, title in _TITLES.items()]
+    yield ReportTable(header, rows, digits=5)
+    header = ["Proposition 2: SNR"]
+    for group in GROUPS:
+        header += [f"G={group}", "simulated"]
+    header += ["all, G=8", "simulated", "paper, G=8"]
+    rows = []
+    for snr, paper in PAPER.items():
+        rows.append([f"{snr:g}", *_cells(decompr["signs"], snr), f"{paper:.2f}"])
+    yield ReportTable(header, rows, digits=3)
+    header = ["Eq. 35: SNR if σ²_η is"]
+    for n in STAKEHOLDERS:
+        header += [f"n={n}", "simulated"]
+    rows = [[name, *_cells(decompr["scaling"], name)] for name in REGIMES]
+    yield ReportTable(header, rows, digits=2)
+    header = [f"B.3: mean of M calls, n={ENSEMBLE}"]
+    for calls in CALLS:
+        header += [f"M={calls}", "simulated"]
+    rows = [[name, *_cells(decompr["ensembles"], name)] for name in ("variance", "bias")]
+    yield ReportTable(header, rows, digits=5)
+
+
+def _cells(rows: Sequence[Figures], name: object) -> list[object]:
+    cells: list[object] = []
+    for row in rows:
+        if row["name"] == name:
+            cells += [row["formula"], float(np.mean(row["simulated"]))]
+    return cells
