@@ -51,10 +51,11 @@ def pool(seed: int, steps: int) -> Pool:
     first = unchanged_steps(seed, CALIBRATION)
     series = series_of(first[0], OPPOSED, ("repetition",))
     conflict = conflict_limit([disagreement(step, OPPOSED) for step in first])
+    reference = np.concatenate([step.rewards - step.rewards.mean() for step in first])
     measured = []
     for drawn in np.random.SeedSequence(seed).generate_state(-(-steps // _CHUNK)).tolist():
         measured += [
-            measure_series(step, series, OPPOSED, conflict)
+            measure_series(step, series, OPPOSED, conflict, reference)
             for step in unchanged_steps(drawn, _CHUNK)
         ]
     columns = (np.array(column[:steps]) for column in zip(*measured, strict=True))

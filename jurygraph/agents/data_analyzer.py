@@ -191,15 +191,43 @@ def conflict_limit(pairs: Sequence[Floats]) -> float:
     return float(above.min() if above.size else values.max())
 
 
+def measure_spread(rewards: Floats) -> Measure:
+    """Return the sd of a step's rewards, tested as its logarithm; NaN with fewer than two, or equal ones.
+
+    Its noise hardly depends on its level then: the standard error is about 1 / √(2 (n - 1)).
+    """
+    values = rewards[~np.isnan(rewards)]
+    spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    if spread <= _EQUAL * (1.0 + float(np.abs(values).max(initial=0.0))):
+        return Measure(np.nan, np.nan, np.nan)
+    return _build_measure(spread, float(np.log(spread)), (2.0 * (len(values) - 1)) ** -0.5)
+
+
+def measure_shape(rewards: Floats, reference: Floats) -> Measure:
+    """Return how far a step's rewards, less their mean, are from those of the reference: Wasserstein's distance.
+
+    That is the mean difference of rewards of equal rank. NaN with fewer than two, or without a reference. Its noise is
+    about a quarter of the mean's.
+    """
+    values = rewards[~np.isnan(rewards)]
+    if len(values) < 2 or not len(reference):
+        return Measure(np.nan, np.nan, np.nan)
+    distance = float(stats.wasserstein_distance(values - values.mean(), reference))
+    return _build_measure(distance, distance, 0.25 * float(values.std()) / len(values) ** 0.5)
+
+
 class Series(NamedTuple):
-    """A series by name, with the direction that is bad, and whether it is tested as a share."""
+    """A series by name, with the direction that is bad, and whether it is tested as a share or by its logarithm."""
 
     name: str
     adverse: Direction
     is_share: bool
+    is_logarithm: bool = False
 
     def to_value(self, score: float) -> float:
         """Return the value that has this score; for a share, to within 1 / n."""
+        if self.is_logarithm:
+            return float(np.exp(score))
         return float(np.sin(np.clip(score, 0.0, np.pi) / 2.0) ** 2) if self.is_share else score
 
 
@@ -207,7 +235,11 @@ def series_of(
     step: TrainingStep, opposed: Sequence[str], penalties: Collection[str]
 ) -> tuple[Series, ...]:
     """Return the series of a stream, given its first step. A component is a share if it is in [0, 1] there."""
-    series = [Series("reward", "down", False)]
+    series = [
+        Series("reward", "down", False),
+        Series("spread", "down", False, is_logarithm=True),
+        Series("shape", "up", False),
+    ]
     for name, column in step.components.items():
         is_share = not ((column < 0.0) | (column > 1.0)).any()
         series.append(Series(f"{COMPONENT}{name}", "up" if name in penalties else "down", is_share))
@@ -222,11 +254,16 @@ def series_of(
 
 
 def measure_series(
-    step: TrainingStep, series: Collection[Series], opposed: Sequence[str], conflict: float
+    step: TrainingStep,
+    series: Collection[Series],
+    opposed: Sequence[str],
+    conflict: float,
+    reference: Floats,
 ) -> Measure:
     """Return every series of a step, [S] in their order; NaN if it has no value.
 
-    `conflict` is the least D_pair of a row in conflict; NaN before it is known.
+    `conflict` is the least D_pair of a row in conflict, and `reference` the rewards of the first steps, less each
+    step's mean; NaN, and empty, before they are known.
     """
     measures = []
     for member in series:
@@ -234,6 +271,10 @@ def measure_series(
             assert step.lengths is not None  # or the series would not exist
             r = length_correlation(step.lengths, step.rewards, step.groups)
             measures.append(_build_measure(r, r, len(step.rewards) ** -0.5))
+        elif member.name == "spread":
+            measures.append(measure_spread(step.rewards))
+        elif member.name == "shape":
+            measures.append(measure_shape(step.rewards, reference))
         else:
             column = _column_of(member.name, step, opposed, conflict)
             measures.append(measure_mean(column, member.is_share))
@@ -391,7 +432,7 @@ MIN_STEPS = LEARNING_SCORES + 1  # the first step at which anything is tested
 MAX_ARL = 1e9
 OPPOSED = ("accuracy", "format", "steps")
 """The components whose disagreement is conflict, if at least two of them exist (MACRM)."""
-CALIBRATION = 20  # the number of steps after which it is known what conflict is
+CALIBRATION = 20  # the number of steps after which it is known what conflict is, and how rewards are distributed
 MAX_STEPS_BETWEEN_RELATED = 50  # the number of steps within which changes are related
 
 ACCURACY = "component.accuracy"
@@ -448,6 +489,8 @@ class Analyzer:
         self._scores: list[Floats] = []
         self._conflict = float("nan")
         self._first_pairs: list[Floats] = []
+        self._first_rewards: list[Floats] = []
+        self._reference: Floats = np.empty(0)
         self._last_alert: dict[str, Alert] = {}
         self._last_hack_step: int | None = None
 
@@ -466,7 +509,7 @@ class Analyzer:
             self.series = series_of(step, self._opposed, self.penalties)
             self.tests = Detectors((len(self.series),), limits(self.arl, len(self.series)))
         self._require_same_series(step)
-        measure = measure_series(step, self.series, self._opposed, self._conflict)
+        measure = measure_series(step, self.series, self._opposed, self._conflict, self._reference)
         self.values.append(measure.value)
         self._scores.append(measure.score)
         self.normal_scores.append(self.tests.feed(self.steps, measure))
@@ -480,12 +523,21 @@ class Analyzer:
                 alerts.append(hack)  # and not a continuing one
             self._last_hack_step = self.steps
         self.tests.restart(has_alarm)
-        if self._opposed and self.steps <= CALIBRATION:
-            self._first_pairs.append(disagreement(step, self._opposed))
-            if self.steps == CALIBRATION:
-                self._conflict = conflict_limit(self._first_pairs)
+        self._calibrate(step)
         self.alerts += alerts
         return tuple(alerts)
+
+    def _calibrate(self, step: TrainingStep) -> None:
+        """Learn from the first steps what conflict is, and how rewards are distributed."""
+        if self.steps > CALIBRATION:
+            return
+        rewards = step.rewards[~np.isnan(step.rewards)]
+        self._first_rewards.append(rewards - rewards.mean() if len(rewards) else rewards)
+        if self._opposed:
+            self._first_pairs.append(disagreement(step, self._opposed))
+        if self.steps == CALIBRATION:
+            self._reference = np.concatenate(self._first_rewards)
+            self._conflict = conflict_limit(self._first_pairs) if self._opposed else float("nan")
 
     def _require_same_series(self, step: TrainingStep) -> None:
         names = {series.name for series in series_of(step, self._opposed, self.penalties)}

@@ -21,15 +21,18 @@ import numpy as np
 from pydantic import Field, create_model
 
 from jurygraph import aggregation
+from jurygraph.agents.facts.tables import FactsSpec, TableSpec, to_text
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import final_answer, reference_answer
 from jurygraph.agents.maths.comparison import are_equal_numbers, compare_readings
 from jurygraph.agents.maths.reading import Reading, parse_answer
+from jurygraph.agents.quality_assessor import show_facts
 from jurygraph.agents.roles import Deriver, DeriverInput, shared_prompt_variables
 from jurygraph.arrays import Bools, Floats
 from jurygraph.concurrency import each_answered
 from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix, weighted_mean
 from jurygraph.errors import PlanError
+from jurygraph.messages import validate
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import (
@@ -46,7 +49,7 @@ from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.task import query_text
 
 T = TypeVar("T")
-StatementKind = Literal["number", "step", "answer", "entity"]
+StatementKind = Literal["number", "step", "answer", "entity", "fact"]
 
 
 class TextChange(NamedTuple):
@@ -412,6 +415,8 @@ CONTRASTS = "contrasts"
 PROPOSE = "contrast"
 COMPARE = "contrast-check"
 KINDS: tuple[StatementKind, ...] = get_args(StatementKind)
+OWN_KINDS: tuple[StatementKind, ...] = KINDS[:-1]
+"""Kinds that need nothing beside the task and the response."""
 MAX_EDITS = 50  # the largest number of contrasts per kind from which some are chosen
 MAX_CHARACTERS = 20_000  # the longest response, in characters, of which contrasts are made
 
@@ -425,13 +430,16 @@ class Synthesizer(Deriver):
 
     By a model: it proposes edits, also of a name (`entity`), each of one passage of the response, and judges each again
     without knowing which text is edited; unconfirmed edits are dropped.
+
+    External knowledge (3.2): with `fact`, a value that the rows of the task's facts confirm becomes another row's. A
+    model is shown these facts and the passages of the task's context, and may contradict both.
     """
 
     class Params(ParamsModel):
         by: Literal["rule", "model"] = "rule"
         """Who makes the edits: `rule`, or `model`."""
-        kinds: tuple[StatementKind, ...] = Field(KINDS, min_length=1)
-        """The kinds to make; all by default."""
+        kinds: tuple[StatementKind, ...] = Field(OWN_KINDS, min_length=1)
+        """The kinds to make; by default all but `fact`."""
         each: int = Field(1, strict=True, ge=1, le=10)
         """The largest number of contrasts per kind."""
         seed: int = Field(0, strict=True)
@@ -494,13 +502,69 @@ def edits_by_rule(
     text: str, view: TaskView, answered: CorrectAnswer | bool, kinds: Sequence[StatementKind]
 ) -> Iterator[Edit]:
     """Yield the contrasts that can be made by rule, the first 50 of each kind. `answered` is from `matching_answer`."""
-    by_kind: dict[StatementKind, Iterator[Edit]] = {"number": wrong_result_edits(text)}
+    by_kind: dict[StatementKind, Iterator[Edit]] = {
+        "number": wrong_result_edits(text),
+        "fact": wrong_fact_edits(text, view.facts),
+    }
     if isinstance(answered, CorrectAnswer):
         query = query_text(view.query)
         by_kind["step"] = missing_step_edits(text, query, answered)
         by_kind["answer"] = other_answer_edits(text, query, answered)
     for kind in kinds:
         yield from islice(by_kind.get(kind, ()), MAX_EDITS)
+
+
+def wrong_fact_edits(text: str, facts: Mapping[str, Any] | None) -> Iterator[Edit]:
+    """Yield edits of values that a row of the task's facts confirms: each becomes the same column's of another row.
+
+    A line is about a row if it has its name, the first column of the table's key, and no other row's. The value stands
+    in it once, and the other one nowhere in the text.
+    """
+    spec = None if facts is None else validate(FactsSpec, facts)
+    if not isinstance(spec, FactsSpec):
+        return
+    for name, table in sorted(spec.tables.items()):
+        for line in islice(_LINE.finditer(text), MOST_LINES):
+            named = [row for row in table.rows or () if _spans_of(line[0], row, table.key[0])]
+            if len({to_text(row[table.key[0]]) for row in named}) == 1:
+                yield from _edits_of_row(text, line.start(), line[0], name, table, named[0])
+
+
+def _edits_of_row(
+    text: str,
+    start: int,
+    line: str,
+    table_name: str,
+    table: TableSpec,
+    row: Mapping[str, Any],
+) -> Iterator[Edit]:
+    for column in sorted(row.keys() - set(table.key)):
+        spans = _spans_of(line, row, column)
+        values = [to_text(other[column]) for other in table.rows or () if column in other]
+        absent = [value for value in values if value.strip() and value not in text]
+        if len(spans) == 1 and absent:
+            begin, end = spans[0]
+            subject = to_text(row[table.key[0]])
+            reason = f"{column} of {subject} is {line[begin:end]} in the facts ({table_name})"
+            yield replace_passage("fact", start + begin, start + end, absent[0], reason)
+
+
+def _spans_of(line: str, row: Mapping[str, Any], column: str) -> list[tuple[int, int]]:
+    """Return where a line has the value of a row as whole words or a whole number."""
+    words = to_text(row.get(column, "")).strip()
+    if not words:
+        return []
+    pattern = rf"(?<![\w.,]){re.escape(words)}(?![\w]|[.,][0-9])"
+    return [found.span() for found in re.finditer(pattern, line)]
+
+
+def known_material(view: TaskView) -> list[dict[str, str]]:
+    """Return what a task knows beside its query, as names and texts for a prompt: facts, and passages of context."""
+    facts = show_facts(view)
+    known = [] if facts is None else [{"name": "facts", "text": facts}]
+    for number, passage in enumerate(view.context or (), start=1):
+        known.append({"name": f"passage {number}", "text": passage.text})
+    return known
 
 
 _Passage = Annotated[str, Field(min_length=1, max_length=1000)]
@@ -518,7 +582,11 @@ async def propose_edits(
     assert inputs.client is not None, "a model is required"
     text = inputs.response.text
     reply_model = _proposals(tuple(kinds))
-    variables = {**shared_prompt_variables(inputs), "edits": tuple(kinds)}
+    variables = {
+        **shared_prompt_variables(inputs),
+        "edits": tuple(kinds),
+        "known": known_material(inputs.task),
+    }
     request = inputs.client.request(load_prompt(PROPOSE), reply_model, variables)
     result = await inputs.client.judge(request, reply_model, lambda reply: _flaw(text, reply))
     proposed: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
@@ -545,6 +613,7 @@ async def _is_worse(inputs: DeriverInput, edit: Edit) -> bool:
     variables = shared_prompt_variables(inputs)
     del variables["response"]  # it would tell which of the two is the edited one
     variables["responses"] = responses
+    variables["known"] = known_material(inputs.task)
     request = inputs.client.request(load_prompt(COMPARE), ContrastComparison, variables)
     result = await inputs.client.judge(request, ContrastComparison)
     return result.value.worse == ("A" if is_first else "B")

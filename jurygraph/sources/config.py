@@ -39,7 +39,7 @@ from jurygraph.messages import (
 from jurygraph.messages import Path as FieldPath
 from jurygraph.schema import Config
 from jurygraph.schema.config import NamedModel
-from jurygraph.schema.frozen_model import Id
+from jurygraph.schema.frozen_model import Flag, Id
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.ratings import read_calibrations, read_confusions
 
@@ -196,12 +196,14 @@ _FILE_PARAMS = ("history", "texts")
 class PresetUse(NamedModel):
     """A preset by its name, and who gives its global signal: an embedder for `emb`, a ranker for `rerank`.
 
+    `fusion` adds F of MACRM's Eq. 4, three gates, to a preset of several agents; without it F is the identity.
     A bare name stands for `{name: …}`.
     """
 
     name: Id
     embedder: str | None = None
     ranker: str | None = None
+    fusion: Flag = False
 
 
 def expand_preset(use: PresetUse, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -253,7 +255,18 @@ def _preset_config(use: PresetUse, model: str) -> dict[str, Any]:
         signal_model = getattr(use, field)
         if signal_model is not None:  # a new entry: that of the preset is cached
             evaluators[-1] = {**evaluators[-1], "params": {field: signal_model}}
+    if use.fusion:
+        config["gates"] = [_with_signal(gate, signal, parts) for gate in parts["fusion"]["gates"]]
     return config
+
+
+def _with_signal(
+    gate: Mapping[str, Any], signal: str, parts: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return a gate in which the global signal counts as auxiliary, too."""
+    if "auxiliary" not in gate or signal not in parts:
+        return dict(gate)
+    return {**gate, "auxiliary": [*gate["auxiliary"], *parts[signal]["reward"]]}
 
 
 @cache
@@ -382,6 +395,9 @@ def _with_preset(value: Mapping[str, Any]) -> dict[str, Any] | Problem:
         if getattr(use, field) is not None and f"-{signal}-" not in use.name:
             hint = "leave it out, or name a preset of that signal"
             return Problem((PRESET, field), f"is of no use to {use.name}", hint)
+    if use.fusion and use.name in _preset_parts():
+        hint = "leave it out, or name a preset of several agents"
+        return Problem((PRESET, "fusion"), f"is of no use to {use.name}", hint)
     return expand_preset(use, settings)
 
 

@@ -35,8 +35,8 @@ VERSIONS = {
     "checklist": ("1", "0f8a7e8b09e6a25b5ad6ed765eefc0b57a45e69defbdfc001fff2e5fde3de343"),
     "conclude": ("1", "e49edb94f41f1931d6204abff75a62a3d05e676157b67cb4fe042fd349e9ff55"),
     "comparison": ("1", "1cb45c010db7220b31d182a17c05be9899a5440780730770cee309e6b90c08db"),
-    "contrast-check": ("1", "143d414f052acfd5cab8236f6e5ae8bcf37acd7cee0ba512368a8f623ea6ec1c"),
-    "contrast": ("2", "6a48992fb914ed04b54b12d5b4dbafeb8e6c4079ae643e9bda4ac27be2725af4"),
+    "contrast-check": ("2", "804ca20cd9b7b4955fe89621d47fafba714777c978c799d6e68f3320e74c9e4f"),
+    "contrast": ("3", "22035415870882aad512e6364fe5969a5a1e371769153d6ef22cb24d809902cb"),
     "criteria": ("2", "eee4a8219f76d98b556be43881e91d6c3db672f46559d1b5f2308c7f79bdfdf5"),
     "decomposed": ("1", "31e797875f90e8edc7cee848aabaf798f8a71f255ff0855c1351188d00fe4acb"),
     "dimensions": ("1", "59ae15be16443925099ddaf53f3ca20434ca62f93a28ba0b7d60bbff6afc1d46"),
@@ -85,6 +85,7 @@ PEOPLE = [
     {"name": "person_1", "text": "- hard: no cats"},
     {"name": "person_2", "text": "- soft: cats"},
 ]
+KNOWN = [{"name": "facts", "text": "{}"}, {"name": "passage 1", "text": "Ann is kind."}]
 COMPARED = {
     "query": "Write a letter.",
     "reference": "Dear Ann, …",
@@ -176,8 +177,8 @@ FILLED: dict[str, dict[str, Any]] = {
     },
     "comparison": {**COMPARED, "question": "Which is kinder?"},
     "pair": {**COMPARED, "criterion": "How kind?", "compact": False},
-    "contrast": {**SHOWN, "edits": ("number", "step", "answer", "entity")},
-    "contrast-check": COMPARED,
+    "contrast": {**SHOWN, "edits": ("number", "step", "answer", "entity", "fact"), "known": KNOWN},
+    "contrast-check": {**COMPARED, "known": KNOWN},
     "presentation": {
         "response": "Dear Ann",
         "statements": [{"name": "s1", "text": "It is kind."}],

@@ -25,6 +25,29 @@ def test_the_weights_of_the_paper_are_used() -> None:
         assert parsed.items() <= components(name).items()
 
 
+def test_fusion_adds_the_three_rules_of_f_and_is_off_unless_it_is_named() -> None:
+    """Eq. 4, with thresholds of ours; the global signal counts as auxiliary."""
+    assert parse_config({"preset": "macrm-vanilla-2"}).gates == ()
+    gates = parse_config({"preset": {"name": "macrm-emb-2", "fusion": True}}).gates
+    assert [gate.kind for gate in gates] == ["format", "precision", "repetition"]
+    assert gates[1].auxiliary == ("format", "similarity", "steps")
+    own = {"preset": {"name": "macrm-vanilla-2", "fusion": True}, "gates": []}
+    assert parse_config(own).gates == ()
+    with pytest.raises(ConfigError, match=r"preset.fusion: is of no use to macrm-single"):
+        parse_config({"preset": {"name": "macrm-single", "fusion": True}, "model": "openai/gpt-5"})
+
+
+def test_a_wrong_repetitive_answer_is_paid_less_with_fusion() -> None:
+    task = Task(id="sum", query="What is 3 * 4?", reference="A: 12")
+    text = f"<think>{'So it is. ' * 30}</think><answer>13</answer>"
+    rewards = []
+    for fusion in (False, True):
+        with Jury.from_config({"preset": {"name": "macrm-vanilla-2", "fusion": fusion}}) as jury:
+            (trace,) = jury.score(task, [Response(id="a", text=text)])
+        rewards.append(trace.reward.value)
+    assert rewards[1] < rewards[0]
+
+
 def test_each_agent_adds_its_components() -> None:
     two, three, four = (components(f"macrm-vanilla-{agents}") for agents in AGENTS)
     assert two.keys() - {"accuracy", "format", "steps", "repetition", "concise"} == {

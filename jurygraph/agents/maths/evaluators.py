@@ -169,11 +169,17 @@ class Format(CodeEvaluator):
 class Steps(CodeEvaluator):
     """R_step: min(1, ordered steps / 3)."""
 
+    class Params(ParamsModel):
+        full: PositiveInt = 3
+        """The number of ordered steps that counts 1. The paper's Table 5 prints 0.50, which 2 or 4 can give."""
+
     name = "maths.steps"
+    settings: Params
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         count = ordered_steps(inputs.response.text)
-        return Verdict(score=min(1.0, count / 3), native=count, reason=f"ordered steps: {count}")
+        share = min(1.0, count / self.settings.full)
+        return Verdict(score=share, native=count, reason=f"ordered steps: {count}")
 
 
 class Repetition(CodeEvaluator):

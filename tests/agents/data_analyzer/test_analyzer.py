@@ -15,12 +15,14 @@ def series_names(step: TrainingStep) -> list[str]:
 
 
 def test_missing_series_are_not_watched() -> None:
-    assert series_names(TrainingStep([0.1, 0.2])) == ["reward", "failed"]
+    assert series_names(TrainingStep([0.1, 0.2])) == ["reward", "spread", "shape", "failed"]
     parts = {"accuracy": [0.0, 1.0], "format": [1.0, 1.0]}
     of_components = ["component.accuracy", "component.format"]
     others = ["failed", "length", "length_reward", "conflict", "saturation"]
     assert series_names(TrainingStep([0.1, 0.2], parts, [5, 6], ["a", "a"])) == [
         "reward",
+        "spread",
+        "shape",
         *of_components,
         *others,
     ]
@@ -46,6 +48,24 @@ def test_a_shift_is_reported_once_with_place_size_and_direction(
     assert alert.size == pytest.approx(shift, abs=1.0)
     assert alert.after - alert.before == pytest.approx(shift / 8, abs=0.15)
     assert alert.sentence.startswith(f"step {alert.step}: reward ")
+
+
+def test_a_distribution_that_drifts_at_the_same_mean_is_reported() -> None:
+    """A third of the rewards move apart by three sd, and as many together: mean and sd of all stay as they were."""
+    rng = np.random.default_rng(11)
+    wider = (rng.normal(0.5, 0.1 if step <= 60 else 0.3, 64) for step in range(1, 121))
+    alerts = collect_alerts(Analyzer(), map(TrainingStep, wider))
+    assert {(one.series, one.direction, one.adverse) for one in alerts} >= {("spread", "up", False)}
+    assert {one.series for one in alerts} <= {"spread", "shape"}
+
+    def two_humps(step: int) -> np.ndarray:
+        if step <= 60:
+            return rng.normal(0.0, 1.0, 64)
+        return rng.choice([-0.98, 0.98], 64) + rng.normal(0.0, 0.2, 64)
+
+    alerts = collect_alerts(Analyzer(), (TrainingStep(two_humps(step)) for step in range(1, 121)))
+    assert ("shape", "up", True) in {(one.series, one.direction, one.adverse) for one in alerts}
+    assert "reward" not in {one.series for one in alerts}
 
 
 def test_failed_rewards_are_excluded_from_means_and_reported_if_many() -> None:

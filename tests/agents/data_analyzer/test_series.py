@@ -17,6 +17,8 @@ from jurygraph.agents.data_analyzer import (
     disagreement,
     length_correlation,
     measure_mean,
+    measure_shape,
+    measure_spread,
     saturation,
 )
 from jurygraph.errors import InputError
@@ -131,3 +133,24 @@ def test_rows_above_the_80th_percentile_of_disagreement_conflict(
     pairs: list[float], limit: float
 ) -> None:
     assert conflict_limit([np.array(pairs)]) == pytest.approx(limit, nan_ok=True)
+
+
+def test_the_spread_is_the_sd_and_is_tested_by_its_logarithm() -> None:
+    rewards = np.array([0.1, 0.4, math.nan, 0.9])
+    measure = measure_spread(rewards)
+    spread = np.std([0.1, 0.4, 0.9], ddof=1)
+    assert (measure.value, measure.score) == (
+        pytest.approx(spread),
+        pytest.approx(math.log(spread)),
+    )
+    assert Series("spread", "down", False, True).to_value(measure.score) == pytest.approx(spread)
+    for unspread in ([0.5], [0.5, 0.5], [math.nan]):
+        assert math.isnan(measure_spread(np.array(unspread)).score)
+
+
+def test_the_shape_is_the_mean_difference_of_rewards_of_equal_rank_beside_the_mean() -> None:
+    reference = np.array([-1.0, 0.0, 1.0])
+    assert measure_shape(reference + 7.0, reference).value == pytest.approx(0.0)
+    assert measure_shape(np.array([0.0, 2.0, 4.0]), reference).value == pytest.approx(2 / 3)
+    assert math.isnan(measure_shape(np.array([1.0]), reference).value)
+    assert math.isnan(measure_shape(reference, np.empty(0)).value)

@@ -77,6 +77,46 @@ def test_a_variant_never_has_the_id_of_its_parent() -> None:
     assert variant.response.id == "~~number-1"
 
 
+# By external knowledge (3.2)
+
+TRAINS = Task(
+    id="trip",
+    query="How do I get there?",
+    facts={
+        "tables": {
+            "trains": {
+                "key": ["train"],
+                "rows": [
+                    {"train": "RE 7", "leaves": "09:12", "price": 35},
+                    {"train": "IC 2", "leaves": "10:40", "price": 50},
+                ],
+            }
+        }
+    },
+    context=({"text": "On Sundays no train leaves before ten.", "source": "timetable"},),
+)
+
+
+def test_a_value_that_a_table_confirms_becomes_that_of_another_row() -> None:
+    made = derive(
+        "Take RE 7 at 09:12, it is 35 euros.\nOr RE 7 or IC 2.", TRAINS, kinds=["fact"], each=5
+    )
+    texts = [variant.response.text.splitlines()[0] for variant in made.variants]
+    assert texts == ["Take RE 7 at 10:40, it is 35 euros.", "Take RE 7 at 09:12, it is 50 euros."]
+    assert made.variants[0].edit["says"] == "leaves of RE 7 is 09:12 in the facts (trains)"
+    assert kinds(derive("Take RE 7 at 09:12.", TRAINS)) == [], "only where `kinds` names it"
+
+
+def test_what_no_row_confirms_is_not_edited() -> None:
+    for text in (
+        "Take RE 7 at 9:12.",
+        "Leave at 09:12.",
+        "RE 7 or IC 2 at 09:12.",
+        "RE 71 at 09:12",
+    ):
+        assert derive(text, TRAINS, kinds=["fact"]).variants == ()
+
+
 # By a model
 
 CONFIG: dict[str, Any] = {
@@ -170,3 +210,29 @@ def test_a_passage_that_does_not_occur_once_is_omitted_after_one_repair(
     assert asked == 2
     assert trace.material[0].variants == ()
     assert trace.material[0].note == "2 proposed that changes no passage"
+
+
+def test_a_model_is_shown_what_the_task_knows_when_it_proposes_and_when_it_checks() -> None:
+    proposal = {
+        "kind": "fact",
+        "passage": "09:12",
+        "instead": "09:50",
+        "says": "the table has 09:12",
+    }
+    judge = jg.testing.ScriptedJudge(
+        [
+            json.dumps({"contrasts": [proposal]}),
+            json.dumps({"reason": "so", "worse": "A"}),
+        ]
+    )
+    settings = {
+        **CONFIG,
+        "derivers": [{"use": "synthesizer", "params": {"by": "model", "kinds": ["fact"]}}],
+    }
+    with jg.Jury(model=judge, **settings) as jury:
+        jury.score(TRAINS, [Response(id="r", text="Take RE 7 at 09:12.")])
+    assert len(judge.requests) == 2
+    for request in judge.requests:
+        shown = request.messages[-1].content
+        assert '"leaves": "10:40"' in shown
+        assert "On Sundays no train leaves before ten." in shown

@@ -18,8 +18,9 @@ def test_a_report_has_the_alerts_and_a_row_for_each_series() -> None:
     found = report(analyzer)
     assert found.figures["alerts"] == alerts != []
     values = np.array([values[0] for values in analyzer.values])
-    row, failed = found.figures["series"]
-    assert (row["series"], row["steps"], failed["series"]) == ("reward", 130, "failed")
+    row, *others = found.figures["series"]
+    assert (row["series"], row["steps"]) == ("reward", 130)
+    assert [other["series"] for other in others] == ["spread", "shape", "failed"]
     figures = [row[name] for name in ("mean", "sd", "min", "max", "last")]
     expected = [values.mean(), values.std(ddof=1), values.min(), values.max(), values[-1]]
     assert figures == pytest.approx(expected)
