@@ -7,11 +7,9 @@ those of a difference of two judges are over reviewers and items, because a judg
 rated it.
 """
 
-import asyncio
 import math
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations, groupby, product
 from statistics import fmean
@@ -30,21 +28,20 @@ from jurygraph.inference.sign_flips import holm
 from jurygraph.interchange.rated_table import item_to_task
 from jurygraph.judges.examples import rated_text
 from jurygraph.judges.reviewers import Personalized, ReviewerJudge
-from jurygraph.models.embedding import BATCH_SIZE, Embedder
-from jurygraph.models.request import Fault
+from jurygraph.messages import shorten
 from jurygraph.runs.reports.bill import Bill
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
-from jurygraph.safety.gates import fold_text
 from jurygraph.schema import Config, RecordedVerdict
 from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies import symbols
-from jurygraph.studies.agreement import LEAST_SHARED, ScoredPart, question_codes
+from jurygraph.studies.agreement import ScoredPart, question_codes
 from jurygraph.studies.alternative_annotator import PersonLabels, compare_with_people
 from jurygraph.studies.conclusions import conclude_reviewers
 from jurygraph.studies.judgements import JUDGED, status_of
+from jurygraph.studies.reasons import Vectorizer, cosines, match_reasons, relate_reasons, tf_idf
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
@@ -56,146 +53,6 @@ from jurygraph.studies.report import (
     describe_range,
     omission_notes,
 )
-
-Vectorizer = Callable[[Sequence[str]], Any]
-"""Returns unit rows [texts, D], dense or sparse; of a blank text zeros."""
-_WORD = re.compile(r"\w+")
-PERMUTATIONS = 1999
-_LEAST_PAIRS = 3
-_MOST_UNKNOWN = 0.05
-
-
-def tf_idf(texts: Sequence[str]) -> Any:
-    """Return a sparse matrix [texts, words] of unit rows: counts times 1 + ln((1 + N) / (1 + texts with the word))."""
-    from scipy import sparse
-
-    column_by_word: dict[str, int] = {}
-    cells: list[tuple[int, int, int]] = []
-    for row, text in enumerate(texts):
-        words = Counter(_WORD.findall(fold_text(text)))
-        for word, count in words.items():
-            column = column_by_word.setdefault(word, len(column_by_word))
-            cells.append((row, column, count))
-    rows, columns, counts = np.array(cells, dtype=np.intp).reshape(-1, 3).T
-    size = len(column_by_word)
-    texts_with_word = np.bincount(columns, minlength=size)
-    idf = 1.0 + np.log((1.0 + len(texts)) / (1.0 + texts_with_word))
-    weights = counts * idf[columns]
-    lengths = np.sqrt(np.bincount(rows, weights**2, minlength=len(texts)))
-    unit_weights = weights / lengths[rows]
-    return sparse.csr_array((unit_weights, (rows, columns)), shape=(len(texts), max(1, size)))
-
-
-class EmbeddedTexts:
-    """Vectors of an embedder; each text is embedded once. Raises `InputError` where the embedder fails."""
-
-    def __init__(self, embedder: Embedder, advance: ProgressCallback = lambda texts: None) -> None:
-        self._embedder = embedder
-        self._advance = advance
-        self._vectors: dict[str, Floats] = {}
-
-    def __call__(self, texts: Sequence[str]) -> Floats:
-        missing = []
-        for text in dict.fromkeys(texts):
-            if text.strip() and text not in self._vectors:
-                missing.append(text)
-        try:
-            asyncio.run(self._embed(missing))
-        except Fault as fault:
-            raise InputError(f"--embedder: {fault}") from None
-        size = max(map(len, self._vectors.values()), default=1)
-        blank = np.zeros(size)
-        return np.stack([self._vectors.get(text, blank) for text in texts])
-
-    async def _embed(self, texts: Sequence[str]) -> None:
-        for start in range(0, len(texts), BATCH_SIZE):
-            batch = texts[start : start + BATCH_SIZE]
-            vectors = await self._embedder.embed(batch)
-            self._vectors |= zip(batch, vectors, strict=True)
-            self._advance(len(batch))
-
-
-def cosines(vectors: Any, rows: Ints, columns: Ints) -> Floats:
-    """Return the cosines of rows of unit vectors, [rows, columns]."""
-    matrix = vectors[rows] @ vectors[columns].T
-    return matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
-
-
-class MantelTest(NamedTuple):
-    """The correlation over the `pairs` that both matrices have, and its two-sided p-value; None where undefined."""
-
-    pairs: int
-    correlation: float | None
-    p: float | None
-
-
-def relate_reasons(
-    reviewer: Ints,
-    item: Ints,
-    score: Floats,
-    reasons: Sequence[str],
-    vectorize: Vectorizer,
-    seed: int = 0,
-) -> MantelTest:
-    """Return whether reviewers who agree more give more similar reasons, over pairs with ten common items.
-
-    Similarity is the mean cosine of the reasons for common items, agreement less the mean distance of the scores.
-    Arguments are of ratings [n]; those with a blank reason do not count.
-    """
-    reasoned = np.flatnonzero([bool(reason.strip()) for reason in reasons])
-    size = int(reviewer.max()) + 1
-    common, similarity, agreement = np.zeros((3, size, size))
-    vectors = vectorize([reasons[row] for row in reasoned.tolist()])
-    order = np.argsort(item[reasoned], kind="stable")
-    item_starts = np.flatnonzero(np.diff(item[reasoned[order]])) + 1
-    for positions in np.split(order, item_starts):
-        rows = reasoned[positions]
-        scores = score[rows]
-        pairs = np.ix_(reviewer[rows], reviewer[rows])
-        common[pairs] += 1.0
-        similarity[pairs] += cosines(vectors, positions, positions)
-        agreement[pairs] -= np.abs(scores[:, None] - scores)
-    number = np.where(common >= LEAST_SHARED, common, np.nan)
-    return mantel(similarity / number, agreement / number, seed)
-
-
-def mantel(first: Floats, second: Floats, seed: int = 0) -> MantelTest:
-    """Return the correlation of two symmetric matrices [G, G], NaN where a pair is unknown, with its p-value.
-
-    Pairs of members are not independent, so the members of one matrix are exchanged at random, all their pairs with
-    them (Mantel 1967): p is (1 + hits) / (1 + 1999) of random permutations, drawn by `seed`. With few members few
-    permutations differ, and with three it cannot be less than about 1/6. None if too many pairs are unknown.
-    """
-    upper = np.triu_indices(len(first), 1)
-    values = first[upper]
-    others = second[upper]
-    pairs = int((~np.isnan(values) & ~np.isnan(others)).sum())
-    observed = _correlation(values, others)
-    if np.isnan(observed):
-        return MantelTest(pairs, None, None)
-    rng = np.random.default_rng(seed)
-    hits = 0
-    unknown = 0
-    for _ in range(PERMUTATIONS):
-        order = rng.permutation(len(second))
-        permuted = second[np.ix_(order, order)]
-        drawn = _correlation(values, permuted[upper])
-        unknown += np.isnan(drawn)
-        # What cannot be computed counts against the relation.
-        hits += not abs(drawn) < abs(observed) - 1e-12
-    if unknown > _MOST_UNKNOWN * PERMUTATIONS:
-        return MantelTest(pairs, observed, None)
-    return MantelTest(pairs, observed, (1 + hits) / (1 + PERMUTATIONS))
-
-
-def _correlation(first: Floats, second: Floats) -> float:
-    has_both = ~np.isnan(first) & ~np.isnan(second)
-    a = first[has_both]
-    b = second[has_both]
-    if len(a) < _LEAST_PAIRS or np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
-        return np.nan
-    return float(np.corrcoef(a, b)[0, 1])
-
 
 OWN = ("own-history", "neighbours")
 PEERS = ("item-mean", "rater-offset")
@@ -466,7 +323,7 @@ def _answer(
     """
     if not verdicts:
         return _Answer(np.nan, "", "not in the run")
-    judged = [v for v in verdicts if status_of(v) == JUDGED and isinstance(v.native, int | float)]
+    judged = [verdict for verdict in verdicts if _is_prediction(verdict)]
     sure = [v for v in judged if v.confidence is None or v.confidence >= min_confidence]
     if not sure:
         problem = f"confidence below {100 * min_confidence:g}" if judged else status_of(verdicts[0])
@@ -481,6 +338,13 @@ def _answer(
         return _Answer(np.nan, "", "no majority")
     score = float(majority.value[0])
     return _Answer(score, sure[scores.index(score)].reason, "")
+
+
+def _is_prediction(verdict: RecordedVerdict) -> bool:
+    """Return whether a verdict predicts a score; that a dimension excludes the item is one, too (such as 0)."""
+    is_exclusion = verdict.status == "not_applicable" and verdict.gated_by is None
+    is_judged = status_of(verdict) == JUDGED or is_exclusion
+    return is_judged and isinstance(verdict.native, int | float)
 
 
 def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[RunPredictions]:
@@ -626,6 +490,8 @@ _MAX_LEVELS = 101
 _FEW_REVIEWERS = 20
 _FEW_ITEMS = 20
 _MAX_ROWS = 40
+_MOST_REASONS = 8
+_MAX_REASON = 90
 
 Judged = tuple[ScoredPart, Sequence[Predictions]]
 """The ratings of a dimension, and all predictions of them."""
@@ -642,6 +508,8 @@ def report(
     intervals and p-values (Student's t, Holm) over reviewers and items, or groups of items, and for how many reviewers
     the first is nearer or farther; `reviewers`, each with the mean absolute error of every judge; and `reasons`: the
     correlation of agreement with similar reasons, of reviewers or those of a judge for them, over `pairs` of reviewers.
+    `matches` say how near a judge's reasons are to those of the person that it predicts (`own`), and to `others`' of
+    the same item, and `side_by_side` has both texts.
     `alternative_annotator` of a judge is the alternative-annotator test. Errors are in units of the scores. For alpha a
     prediction counts as the nearest score that occurs.
     """
@@ -650,6 +518,8 @@ def report(
     curve: list[Figures] = []
     differences: list[Figures] = []
     reasons: list[Figures] = []
+    matches: list[Figures] = []
+    side_by_side: list[Figures] = []
     reviewers: list[Figures] = []
     sizes: dict[str, int] = {}
     for part, columns in judged:
@@ -666,6 +536,8 @@ def report(
         curve += _measure(part, everything, None, columns, level)
         differences += _differences(part, best)
         reasons += _relate_reasons(part, best, vectorize)
+        matches += _match_reasons(part, best, vectorize)
+        side_by_side += _reasons_side_by_side(part, best)
         reviewers += _by_reviewer(part, best)
     figures = {
         "level": level,
@@ -673,6 +545,8 @@ def report(
         "curve": curve,
         "differences": differences,
         "reasons": reasons,
+        "matches": matches,
+        "side_by_side": side_by_side,
         "reviewers": reviewers,
     }
     blind = [row for row in judges if row["judge"] not in PEERS]
@@ -815,6 +689,40 @@ def _relate_reasons(
                 yield {"dimension": part.dimension, "reasons_of": source, **test._asdict()}
 
 
+def _match_reasons(
+    part: ScoredPart, columns: Sequence[Predictions], vectorize: Vectorizer
+) -> Iterator[Figures]:
+    """Yield for each judge whether its reasons are nearer to those of the person that it predicts than to others'."""
+    for prediction in columns:
+        if any(part.reasons) and any(prediction.reasons):
+            match = match_reasons(
+                part.reviewer, part.item, part.reasons, prediction.reasons, vectorize
+            )
+            if match.cells:
+                yield {"dimension": part.dimension, "judge": prediction.judge, **match._asdict()}
+
+
+def _reasons_side_by_side(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figures]:
+    """Return each judge's reason beside the person's own, where both gave one; the largest error comes first."""
+    rows = []
+    for prediction in columns:
+        predicted = prediction.values.mean(axis=0)
+        for index, (own, other) in enumerate(zip(part.reasons, prediction.reasons, strict=False)):
+            if own.strip() and other.strip() and not np.isnan(predicted[index]):
+                row = {
+                    "dimension": part.dimension,
+                    "judge": prediction.judge,
+                    "reviewer": part.names[part.reviewer[index]],
+                    "item": part.items[part.item[index]],
+                    "score": float(part.score[index]),
+                    "predicted": float(predicted[index]),
+                    "reviewer_reason": own,
+                    "judge_reason": other,
+                }
+                rows.append(row)
+    return sorted(rows, key=lambda row: -abs(row["predicted"] - row["score"]))
+
+
 def _by_reviewer(part: ScoredPart, columns: Sequence[Predictions]) -> Iterator[Figures]:
     common = _common(columns)
     errors: dict[str, Floats] = {}
@@ -848,11 +756,26 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     rows = [[_name(row), *(row[column] for column in columns)] for row in figures["reasons"]]
     titles = ("dimension", "similar reasons of", "pairs", "correlation with agreement", "p")
     yield ReportTable(titles, rows, left=2, digits=3)
+    names = ("judge", "cells", "own", "others", "difference")
+    rows = [[_name(row), *(row[name] for name in names)] for row in figures["matches"]]
+    header = ("dimension", "reasons of", "cells", "as the person's", "as others'", "less (95 %)")
+    yield ReportTable(header, rows, left=2, digits=3)
+    yield _side_by_side_table(figures["side_by_side"])
     for dimension, reviewers in groupby(figures["reviewers"], key=_name):
         records = list(reviewers)
         header = (f"MAE of {dimension}, reviewer", "n", *records[0]["mae"])
         rows = [[row["reviewer"], row["n"], *row["mae"].values()] for row in records]
         yield ReportTable(header, rows, digits=3, most=_MAX_ROWS)
+
+
+def _side_by_side_table(cells: Sequence[Figures]) -> ReportTable:
+    rows = []
+    for cell in cells:
+        texts = [shorten(cell[name], _MAX_REASON) for name in ("reviewer_reason", "judge_reason")]
+        scores = [cell["score"], cell["predicted"]]
+        rows.append([cell["reviewer"], cell["item"], cell["judge"], *texts, *scores])
+    titles = ("reasons of", "item", "judge", "the person's", "the judge's", "score", "predicted")
+    return ReportTable(titles, rows, left=5, digits=2, most=_MOST_REASONS)
 
 
 def _difference_table(differences: Sequence[Figures]) -> ReportTable:

@@ -666,14 +666,8 @@ class _ReviewerStudy:
     ) -> Report:
         """Compare the judges without a model and those of the runs, whose answers have the `least` confidence."""
         from jurygraph.models.embedding import open_embedder
-        from jurygraph.studies.reviewers import (
-            EmbeddedTexts,
-            join_runs,
-            predict,
-            read_run,
-            tf_idf,
-            unrated_notes,
-        )
+        from jurygraph.studies.reasons import EmbeddedTexts, tf_idf
+        from jurygraph.studies.reviewers import join_runs, predict, read_run, unrated_notes
         from jurygraph.studies.reviewers import report as compare_judges
 
         runs = list(chain.from_iterable(read_runs(folders, read_run)))

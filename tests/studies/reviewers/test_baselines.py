@@ -11,7 +11,8 @@ from jurygraph.errors import InputError
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings, read_ratings
 from jurygraph.studies.agreement import read_parts
-from jurygraph.studies.reviewers import Predictions, predict, report, tf_idf
+from jurygraph.studies.reasons import tf_idf
+from jurygraph.studies.reviewers import Predictions, predict, report
 from tests.rows import all_rows
 from tests.studies.figures import figures_of
 

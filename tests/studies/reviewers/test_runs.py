@@ -116,7 +116,11 @@ def recorded(answer: tuple[float, float | None] | str) -> RecordedVerdict:
         return RecordedVerdict.fail("late", "late")
     if answer == "abstained":
         return RecordedVerdict(status="abstained")
+    if answer == "gated":
+        return RecordedVerdict(status="not_applicable", gated_by="specificity")
     score, confidence = answer
+    if score == 0:  # the category does not apply, which people write down as 0
+        return RecordedVerdict(status="not_applicable", native=0, confidence=confidence)
     return RecordedVerdict(score=0.5, native=score, confidence=confidence)
 
 
@@ -124,6 +128,8 @@ def recorded(answer: tuple[float, float | None] | str) -> RecordedVerdict:
     "answers, predicted, averaged",
     [
         ([(2, 0.9), (2, 0.8), (4, 0.9)], 2.0, 8 / 3),
+        ([(0, 0.9), (0, 0.8), (3, 0.9)], 0.0, 1.0),
+        (["gated", "gated", "gated"], "gated", "gated"),
         ([(2, 0.9), (4, 0.79), (4, 0.5)], 2.0, 2.0),
         ([(2, 0.9), (4, 0.9), (4, 0.5)], "no majority", 3.0),
         ([(1, 0.9), (2, 0.9), (4, 0.9)], "no majority", 7 / 3),

@@ -10,7 +10,8 @@ from jurygraph.errors import InputError
 from jurygraph.models.embedding import Embedder
 from jurygraph.models.request import Fault
 from jurygraph.studies.agreement import read_parts
-from jurygraph.studies.reviewers import EmbeddedTexts, mantel, predict, report
+from jurygraph.studies.reasons import EmbeddedTexts, mantel, match_reasons, tf_idf
+from jurygraph.studies.reviewers import predict, report
 from tests.studies.figures import figures_of
 from tests.studies.reviewers.test_baselines import Row, to_ratings
 
@@ -101,7 +102,7 @@ def test_p_is_uniform_without_a_relation_and_small_with_one(
 
     Members differ in both matrices, as strict and terse reviewers do, so that pairs are far from independent.
     """
-    monkeypatch.setattr("jurygraph.studies.reviewers.PERMUTATIONS", 99)
+    monkeypatch.setattr("jurygraph.studies.reasons.PERMUTATIONS", 99)
     rng = np.random.default_rng(0)
     without = []
     planted = []
@@ -130,3 +131,21 @@ def test_what_cannot_be_correlated_has_no_p() -> None:
     sparse[:4, :4] = np.random.default_rng(0).normal(size=(4, 4))
     found = mantel(sparse, sparse)
     assert (found.pairs, found.p) == (6, None)
+
+
+def test_a_judges_reasons_are_compared_with_the_persons_own_and_with_others() -> None:
+    """Whoever copies the person's words is like the person; whoever copies another's is like the others."""
+    own = [
+        f"{WORDS[kind][place % 4]} {place}" for kind in ("strict", "kind") for place in range(12)
+    ]
+    reviewer = np.repeat([0, 1], 12)
+    item = np.tile(np.arange(12), 2)
+    other = own[12:] + own[:12]
+    for reasons, sign in ((own, 1.0), (other, -1.0)):
+        match = match_reasons(reviewer, item, own, reasons, tf_idf)
+        assert match.cells == 24
+        assert match.difference is not None
+        assert match.difference.value * sign > 0.4
+        assert match.own - match.others == pytest.approx(match.difference.value)
+    nobody_else = match_reasons(reviewer, np.arange(24), own, own, tf_idf)
+    assert nobody_else.cells == 0

@@ -1,0 +1,206 @@
+"""Reasons of reviewers and of their judges: how similar they are, and to whose.
+
+Texts are vectors of unit length: by words (TF-IDF), or by an embedder.
+"""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jurygraph.arrays import Floats, Ints
+from jurygraph.display import ProgressCallback
+from jurygraph.errors import InputError
+from jurygraph.inference.clusters import Estimate, ratio_interval
+from jurygraph.models.embedding import BATCH_SIZE, Embedder
+from jurygraph.models.request import Fault
+from jurygraph.safety.gates import fold_text
+from jurygraph.studies.agreement import LEAST_SHARED
+
+Vectorizer = Callable[[Sequence[str]], Any]
+"""Returns unit rows [texts, D], dense or sparse; of a blank text zeros."""
+_WORD = re.compile(r"\w+")
+PERMUTATIONS = 1999
+_LEAST_PAIRS = 3
+_MOST_UNKNOWN = 0.05
+
+
+def tf_idf(texts: Sequence[str]) -> Any:
+    """Return a sparse matrix [texts, words] of unit rows: counts times 1 + ln((1 + N) / (1 + texts with the word))."""
+    from scipy import sparse
+
+    column_by_word: dict[str, int] = {}
+    cells: list[tuple[int, int, int]] = []
+    for row, text in enumerate(texts):
+        words = Counter(_WORD.findall(fold_text(text)))
+        for word, count in words.items():
+            column = column_by_word.setdefault(word, len(column_by_word))
+            cells.append((row, column, count))
+    rows, columns, counts = np.array(cells, dtype=np.intp).reshape(-1, 3).T
+    size = len(column_by_word)
+    texts_with_word = np.bincount(columns, minlength=size)
+    idf = 1.0 + np.log((1.0 + len(texts)) / (1.0 + texts_with_word))
+    weights = counts * idf[columns]
+    lengths = np.sqrt(np.bincount(rows, weights**2, minlength=len(texts)))
+    unit_weights = weights / lengths[rows]
+    return sparse.csr_array((unit_weights, (rows, columns)), shape=(len(texts), max(1, size)))
+
+
+class EmbeddedTexts:
+    """Vectors of an embedder; each text is embedded once. Raises `InputError` where the embedder fails."""
+
+    def __init__(self, embedder: Embedder, advance: ProgressCallback = lambda texts: None) -> None:
+        self._embedder = embedder
+        self._advance = advance
+        self._vectors: dict[str, Floats] = {}
+
+    def __call__(self, texts: Sequence[str]) -> Floats:
+        missing = []
+        for text in dict.fromkeys(texts):
+            if text.strip() and text not in self._vectors:
+                missing.append(text)
+        try:
+            asyncio.run(self._embed(missing))
+        except Fault as fault:
+            raise InputError(f"--embedder: {fault}") from None
+        size = max(map(len, self._vectors.values()), default=1)
+        blank = np.zeros(size)
+        return np.stack([self._vectors.get(text, blank) for text in texts])
+
+    async def _embed(self, texts: Sequence[str]) -> None:
+        for start in range(0, len(texts), BATCH_SIZE):
+            batch = texts[start : start + BATCH_SIZE]
+            vectors = await self._embedder.embed(batch)
+            self._vectors |= zip(batch, vectors, strict=True)
+            self._advance(len(batch))
+
+
+def cosines(vectors: Any, rows: Ints, columns: Ints) -> Floats:
+    """Return the cosines of rows of unit vectors, [rows, columns]."""
+    matrix = vectors[rows] @ vectors[columns].T
+    return matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
+
+
+class MantelTest(NamedTuple):
+    """The correlation over the `pairs` that both matrices have, and its two-sided p-value; None where undefined."""
+
+    pairs: int
+    correlation: float | None
+    p: float | None
+
+
+def relate_reasons(
+    reviewer: Ints,
+    item: Ints,
+    score: Floats,
+    reasons: Sequence[str],
+    vectorize: Vectorizer,
+    seed: int = 0,
+) -> MantelTest:
+    """Return whether reviewers who agree more give more similar reasons, over pairs with ten common items.
+
+    Similarity is the mean cosine of the reasons for common items, agreement less the mean distance of the scores.
+    Arguments are of ratings [n]; those with a blank reason do not count.
+    """
+    reasoned = np.flatnonzero([bool(reason.strip()) for reason in reasons])
+    size = int(reviewer.max()) + 1
+    common, similarity, agreement = np.zeros((3, size, size))
+    vectors = vectorize([reasons[row] for row in reasoned.tolist()])
+    order = np.argsort(item[reasoned], kind="stable")
+    item_starts = np.flatnonzero(np.diff(item[reasoned[order]])) + 1
+    for positions in np.split(order, item_starts):
+        rows = reasoned[positions]
+        scores = score[rows]
+        pairs = np.ix_(reviewer[rows], reviewer[rows])
+        common[pairs] += 1.0
+        similarity[pairs] += cosines(vectors, positions, positions)
+        agreement[pairs] -= np.abs(scores[:, None] - scores)
+    number = np.where(common >= LEAST_SHARED, common, np.nan)
+    return mantel(similarity / number, agreement / number, seed)
+
+
+def mantel(first: Floats, second: Floats, seed: int = 0) -> MantelTest:
+    """Return the correlation of two symmetric matrices [G, G], NaN where a pair is unknown, with its p-value.
+
+    Pairs of members are not independent, so the members of one matrix are exchanged at random, all their pairs with
+    them (Mantel 1967): p is (1 + hits) / (1 + 1999) of random permutations, drawn by `seed`. With few members few
+    permutations differ, and with three it cannot be less than about 1/6. None if too many pairs are unknown.
+    """
+    upper = np.triu_indices(len(first), 1)
+    values = first[upper]
+    others = second[upper]
+    pairs = int((~np.isnan(values) & ~np.isnan(others)).sum())
+    observed = _correlation(values, others)
+    if np.isnan(observed):
+        return MantelTest(pairs, None, None)
+    rng = np.random.default_rng(seed)
+    hits = 0
+    unknown = 0
+    for _ in range(PERMUTATIONS):
+        order = rng.permutation(len(second))
+        permuted = second[np.ix_(order, order)]
+        drawn = _correlation(values, permuted[upper])
+        unknown += np.isnan(drawn)
+        # What cannot be computed counts against the relation.
+        hits += not abs(drawn) < abs(observed) - 1e-12
+    if unknown > _MOST_UNKNOWN * PERMUTATIONS:
+        return MantelTest(pairs, observed, None)
+    return MantelTest(pairs, observed, (1 + hits) / (1 + PERMUTATIONS))
+
+
+def _correlation(first: Floats, second: Floats) -> float:
+    has_both = ~np.isnan(first) & ~np.isnan(second)
+    a = first[has_both]
+    b = second[has_both]
+    if len(a) < _LEAST_PAIRS or np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
+        return np.nan
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+class ReasonMatch(NamedTuple):
+    """How near a judge's reasons are, as mean cosines over `cells`: to the person's `own`, and to `others`' of it.
+
+    `difference` is the first less the second, with its interval over reviewers; above 0, the judge argues as the person
+    does whom it predicts.
+    """
+
+    cells: int
+    own: float | None
+    others: float | None
+    difference: Estimate | None
+
+
+def match_reasons(
+    reviewer: Ints,
+    item: Ints,
+    reasons: Sequence[str],
+    judge_reasons: Sequence[str],
+    vectorize: Vectorizer,
+) -> ReasonMatch:
+    """Return whether a judge's reason for a rating is nearer to the person's own reason than to others' of the item.
+
+    Arguments are of ratings [n]. A cell is a rating with both reasons, of an item for which another person gave one.
+    """
+    own_vectors = vectorize([*reasons, *judge_reasons])
+    has_reason = np.array([bool(reason.strip()) for reason in reasons])
+    has_both = has_reason & np.array([bool(reason.strip()) for reason in judge_reasons])
+    count = len(reasons)
+    own = []
+    others = []
+    units = []
+    for row in np.flatnonzero(has_both).tolist():
+        peers = np.flatnonzero(has_reason & (item == item[row]) & (reviewer != reviewer[row]))
+        if len(peers):
+            rows = np.array([row, *peers.tolist()])
+            (near,) = cosines(own_vectors, np.array([count + row]), rows)
+            own.append(float(near[0]))
+            others.append(float(near[1:].mean()))
+            units.append(int(reviewer[row]))
+    if not own:
+        return ReasonMatch(0, None, None, None)
+    differences = np.subtract(own, others)
+    by_reviewer = ratio_interval(np.bincount(units, differences), np.bincount(units))
+    return ReasonMatch(len(own), float(np.mean(own)), float(np.mean(others)), by_reviewer)
