@@ -131,8 +131,8 @@ def report(
 
     Raises `InputError` if `before` was fitted otherwise, or to other or no fewer labels.
     """
-    described = consensus.describe_fit(fitted)
-    now = SavedConsensus(agents=fitted.scores(fitted.method), **described)
+    scores = fitted.scores(fitted.method)
+    now = SavedConsensus(agents=scores, **consensus.describe_fit(fitted))
     _refuse_others(before, now)
     moved = compare(before, now)
     items = _table(MovedItem._fields, moved.items)

@@ -368,8 +368,8 @@ class FittedConsensus:
             return "preset paper takes the resamples of Algorithm 1"
         if self.settings.resamples == 0:
             return "--bootstrap is 0"
-        work = len(votes.item) * self.model.iterations
-        if work > AFFORDABLE_WORK and self.settings.bootstrap is None:
+        is_costly = len(votes.item) * self.model.iterations > AFFORDABLE_WORK
+        if self.settings.bootstrap is None and is_costly:
             return f"{REFITS} refits would take long; --bootstrap {REFITS} makes them"
         if self.has_one_unit:
             return "there is one item or group, and resamples of it are all alike"
@@ -630,7 +630,7 @@ def _find_changes(model: Consensus, comparison: Mapping[str, Figures]) -> Figure
         "largest_change": max((abs(row["change"]) for row in agents), default=None),
         "rank_changes": sum(other_ranks),
         "mean_ambiguity": float(ambiguity.mean()),
-        "ambiguous_items": int(np.count_nonzero(is_high)),
+        "ambiguous_items": int(is_high.sum()),
         "ambiguous_share": float(is_high.mean()),
     }
 

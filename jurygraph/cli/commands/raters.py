@@ -380,11 +380,13 @@ def assign(
     few = sum(count < LEAST_SHARED for count in shared)
     target = "adjudicated.jsonl" if classes else "ratings.jsonl"
     command = f"jurygraph import sheets {shell_quote(key)} SHEET... --out {target}"
-    lines = [*_assignment_lines(figures, few)]
+    lines = list(_assignment_lines(figures, few))
     lines.append(f"next: send the sheets in {sheets}, not the key; then {command}")
     if classes:
-        refit = f"jurygraph consensus RATINGS {target} --before {shell_quote(ambiguous)}"
-        lines.append(f"scores: {', '.join(map(format_label, classes))}; at last {refit}")
+        lines.append(f"scores: {', '.join(map(format_label, classes))}")
+        lines.append(
+            f"last: jurygraph consensus RATINGS {target} --before {shell_quote(ambiguous)}"
+        )
     print_report(json, figures, lines)
 
 

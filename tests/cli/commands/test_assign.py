@@ -93,7 +93,7 @@ def test_from_doubt_to_a_refit(
         "assign", "items.csv", *doubtful, "--reviewers", "bo", "--per-item", 1, "--out", "out"
     )
     assert made.code == 0, made.err
-    assert "scores: bad, good; at last jurygraph consensus RATINGS adjudicated.jsonl" in made.out
+    assert "scores: bad, good\nlast: jurygraph consensus RATINGS adjudicated.jsonl" in made.out
     sheet = Path("out/sheets/bo.csv")
     filled = sheet.read_text(encoding="utf-8").replace('"",""', '"good",""')
     sheet.write_text(filled, encoding="utf-8")
