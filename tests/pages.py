@@ -50,8 +50,12 @@ def without_comment(line: str) -> str:
 
 
 def type_line(line: str, folder: Path) -> Typed:
-    """Run a line of a page in a folder, without its comment; a script runs in a process of its own."""
-    program, *arguments = shlex.split(without_comment(line).removesuffix(" || true"))
+    """Run a line of a page in a folder, without its comment; a script runs in a process of its own.
+
+    Results go to the file after `>`, where there is one.
+    """
+    typed, _, target = without_comment(line).removesuffix(" || true").partition(" > ")
+    program, *arguments = shlex.split(typed)
     if program == "jurygraph":
         code, out, err = run_command(*arguments, cwd=folder)
     else:
@@ -60,6 +64,9 @@ def type_line(line: str, folder: Path) -> Typed:
             [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False
         )
         code, out, err = done.returncode, done.stdout, done.stderr
+    if target:
+        (folder / target).write_text(out, encoding="utf-8")
+        out = ""
     return Typed(code, out + err)
 
 

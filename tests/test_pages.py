@@ -132,11 +132,19 @@ def for_readme(folder: Path) -> None:
 
 
 def for_consensus(folder: Path) -> None:
-    """Four annotators of whom one slips now and then, and a run that three judges scored by the page's own recipe."""
+    """Four annotators of whom one slips now and then, and a run that three judges scored by the page's own recipe.
+
+    Two of the annotators see every tenth item otherwise than the others; both then label it again, with 2.
+    """
     copy_examples(folder)
     people = ("ann", "bob", "dan", "eve")
     said = [
-        (f"i{item}", who, (item + (who == "dan" and item % 3 == 0)) % 3)
+        (
+            f"i{item}",
+            who,
+            (item + (who == "dan" and item % 3 == 0) + (who in ("ann", "bob") and item % 10 == 5))
+            % 3,
+        )
         for item in range(40)
         for who in people
     ]
@@ -152,6 +160,8 @@ def for_consensus(folder: Path) -> None:
         folder / "people.csv", "item,annotator,label", [row for row in said if row[1] != "eve"]
     )
     write_lines(folder / "gpt4.jsonl", eve)
+    write_table(folder / "items.csv", "item,text", [(f"i{item}", "A text") for item in range(40)])
+    fill_sheets_of_doubt(folder)
     names = ("strict", "kind", "terse")
     judges = [JUDGES.format(name=name, place=place) for place, name in enumerate(names)]
     (folder / "my_judges.py").write_text("".join(judges), encoding="utf-8")
@@ -160,6 +170,20 @@ def for_consensus(folder: Path) -> None:
     (folder / "jury.yaml").write_text(own, encoding="utf-8")
     write_lines(folder / "tasks.jsonl", map(judged_by_three, range(60)))
     assert run_command("score", "tasks.jsonl", "--out", "run", cwd=folder).code == 0
+
+
+def fill_sheets_of_doubt(folder: Path) -> None:
+    """Make the page's own sheets in advance, and fill them in: those that the page makes have the same ids."""
+    page = commands(read_page("docs/consensus.md"))
+    diagnose, assign = (
+        line for line in page if "> consensus.json" in line or "--ambiguous" in line
+    )
+    for line in (diagnose, assign.replace("doubtful", "made")):
+        assert type_line(line, folder).code == 0
+    (folder / "filled").mkdir()
+    for sheet in (folder / "made" / "sheets").iterdir():
+        filled = sheet.read_text(encoding="utf-8").replace('"",""', '"2",""')
+        (folder / "filled" / sheet.name).write_text(filled, encoding="utf-8")
 
 
 def judged_by_three(task: int) -> dict[str, Any]:

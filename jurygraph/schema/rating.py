@@ -11,6 +11,11 @@ Label = Number | Annotated[str, StringConstraints(min_length=1, max_length=512)]
 """A class label: a number or a word."""
 
 
+def format_label(label: Label) -> str:
+    """Format a label; whole numbers have no decimal point."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
 class RatedItem(FrozenModel):
     """A rated item, or the output of an agent for it."""
 

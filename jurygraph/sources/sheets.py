@@ -21,7 +21,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Flag, Id, LongId
-from jurygraph.schema.rating import Label, RatedItem, Vote
+from jurygraph.schema.rating import Label, RatedItem, Vote, format_label
 from jurygraph.sources.ratings import NUMERAL, escape_formulas, read_models
 
 _SIDES = {"first": -1.0, "tie": 0.0, "second": 1.0}
@@ -55,7 +55,10 @@ class SheetItem(RatedItem):
 
 
 class KeyRow(RatedItem):
-    """The item and reviewer of a row of a sheet. If `is_swapped`, a pair is shown with its second text first."""
+    """The item and reviewer of a row of a sheet. If `is_swapped`, a pair is shown with its second text first.
+
+    Scores are `classes`, if there are any, and else numbers.
+    """
 
     id: Id
     reviewer: Id
@@ -64,6 +67,7 @@ class KeyRow(RatedItem):
     group: LongId | None = None
     is_pair: Flag = False
     is_swapped: Flag = False
+    classes: tuple[Label, ...] = ()
 
 
 class SheetVote(Vote):
@@ -110,11 +114,13 @@ def make_sheets(
     per_item: int,
     dimensions: Sequence[str] = (),
     seed: int = 0,
+    classes: Sequence[Label] = (),
 ) -> Assignment:
     """Return sheets in which each item has `per_item` reviewers, and everybody gets all of `gold`.
 
     Loads are balanced over all items, agents and their domains. Each reviewer sees the items in an order of their own,
     and of half of the pairs the second text first. The same arguments give the same sheets, in any order of items.
+    `classes` are all scores that there are; none for any number.
     """
     rng = np.random.default_rng(seed)
     gold_keys = {item.key for item in gold}
@@ -140,7 +146,7 @@ def make_sheets(
                 # The letter keeps spreadsheets from reading an id such as 12e45 as a number.
                 identity = f"i{next(ids):07x}"
                 fields = item.model_dump(include={"item", "agent", "domain", "group"})
-                flags = {"is_pair": item.is_pair, "is_swapped": is_swapped}
+                flags = {"is_pair": item.is_pair, "is_swapped": is_swapped, "classes": classes}
                 key.append(
                     KeyRow(id=identity, reviewer=reviewer, dimension=dimension, **fields, **flags)
                 )
@@ -204,18 +210,22 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
             yield SheetVote(annotator=row.reviewer, label=score, reason=filled.reason, **fields)
 
 
-def _parse_score(where: str, row: KeyRow, label: Label | None) -> float | None:
+def _parse_score(where: str, row: KeyRow, label: Label | None) -> Label | None:
     if label is None:
         return None
     word = str(label).casefold()
+    score: Label = str(label)
     if row.is_pair and word in _SIDES:
         score = _SIDES[word]
     elif NUMERAL.fullmatch(word) and isfinite(float(word)):
         score = float(word)
-    else:
+    is_valid = score in row.classes if row.classes else isinstance(score, float)
+    if not is_valid:
         hint = "first, second, tie or a number" if row.is_pair else "a number"
+        if row.classes:
+            hint = f"one of {', '.join(map(format_label, row.classes))}"
         raise InputError(f"{where}: is {quote(str(label))}; write {hint}, or leave it empty")
-    return 0.0 - score if row.is_swapped else score
+    return 0.0 - float(score) if row.is_swapped else score
 
 
 def shared_items(assigned: Bools, gold: int) -> Iterable[int]:

@@ -2,19 +2,26 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits
+from jurygraph.aggregation.consensus import (
+    AgentScore,
+    Consensus,
+    Credited,
+    ExpectedAmbiguity,
+    MajorityVote,
+    Refits,
+)
 from jurygraph.aggregation.consensus.fitting import METHODS, PUBLISHED_SEED, Method
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import describe_value, did_you_mean, quote, shorten
-from jurygraph.schema.rating import Label, Vote
+from jurygraph.schema.rating import Label, Vote, format_label
 from jurygraph.sources.ratings import NUMERAL, PlacedLabel, VotesFile
 from jurygraph.studies import symbols
 from jurygraph.studies.report import (
@@ -51,6 +58,11 @@ _METHOD_NAMES: Mapping[Method, str] = {
     "dawid-skene": "Dawid–Skene (hard)",
     "stableval": "posterior expected credit",
 }
+_FORECAST_HEADER = (
+    "further labels of each ambiguous item",
+    "expected ambiguity",
+    "expected ambiguous items",
+)
 _RATES = ("accuracy", "leniency", "strictness")
 
 StudyPreset = Literal["converged", "paper"]
@@ -140,11 +152,6 @@ def collect_votes(
         prompt=prompt,
         gold=_check_gold(gold, set(item), scale),
     )
-
-
-def format_label(label: Label) -> str:
-    """Format a label; whole numbers have no decimal point."""
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def _select_dimension(votes: list[_PlacedVote], dimension: str | None) -> list[_PlacedVote]:
@@ -272,6 +279,8 @@ class Settings:
         subsets: stability is measured with this number of subsets of the annotators; 0 for none.
         seed: seed of all draws; None: 0, but 42 for the stability of preset `paper`.
         compare: whether the tables compare all methods.
+        fit: settings of the fit by their names in `consensus.fit`, instead of those of the preset; None: the preset's.
+        bootstrap: number of resamples for intervals, 0 for none; None: 200 refits, or by preset `paper` 1,000.
     """
 
     preset: StudyPreset | None = None
@@ -280,10 +289,19 @@ class Settings:
     subsets: int = 50
     seed: int | None = None
     compare: bool = False
+    fit: Mapping[str, float | None] = field(default_factory=dict)
+    bootstrap: int | None = None
 
     @property
     def is_paper(self) -> bool:
         return self.preset == "paper"
+
+    @property
+    def resamples(self) -> int:
+        """The number of resamples for intervals."""
+        if self.bootstrap is not None:
+            return self.bootstrap
+        return BOOTSTRAP if self.is_paper else REFITS
 
 
 @dataclass(frozen=True)
@@ -348,8 +366,11 @@ class FittedConsensus:
         votes = self.model.votes
         if self.settings.is_paper:
             return "preset paper takes the resamples of Algorithm 1"
-        if len(votes.item) * self.model.iterations > AFFORDABLE_WORK:
-            return f"{REFITS} refits would take long; consensus.refit_intervals makes them"
+        if self.settings.resamples == 0:
+            return "--bootstrap is 0"
+        is_costly = len(votes.item) * self.model.iterations > AFFORDABLE_WORK
+        if self.settings.bootstrap is None and is_costly:
+            return f"{REFITS} refits would take long; --bootstrap {REFITS} makes them"
         if self.has_one_unit:
             return "there is one item or group, and resamples of it are all alike"
         return consensus.not_identifiable(votes)
@@ -358,7 +379,7 @@ class FittedConsensus:
     def estimates(self) -> int:
         """The number of further fits that a report makes."""
         subsets = 0 if self.no_stability_reason is not None else self.settings.subsets
-        refits = 0 if self.no_refits_reason is not None else REFITS
+        refits = 0 if self.no_refits_reason is not None else self.settings.resamples
         return subsets + refits
 
 
@@ -371,10 +392,13 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
         raise InputError(f"--values: {problem}; give each one")
     if settings.subsets == 1:
         raise InputError("--subsets: one draw tells no spread; give 2 or more, or 0 for none")
+    if settings.bootstrap == 1:
+        raise InputError("--bootstrap: one resample tells no spread; give 2 or more, or 0 for none")
     columns: tuple[Any, Any, Any] = (ballots.item, ballots.annotator, ballots.label)
     gold = ballots.gold
     preset = settings.preset or "converged"
-    model = consensus.fit(*columns, preset, classes=classes, gold=gold)
+    changes: Any = settings.fit
+    model = consensus.fit(*columns, preset, classes=classes, gold=gold, **changes)
     majority = consensus.majority_vote(*columns, _tie_rule(settings), classes=classes, gold=gold)
     small_panel = consensus.too_small(model.votes)
     use_majority = small_panel is not None and settings.preset is None and settings.method is None
@@ -401,8 +425,10 @@ def report(fitted: FittedConsensus, advance: ProgressCallback = lambda estimates
     `agents` and `items` are scored by `method`; `annotators`, `prior` [K], `log_likelihood` and `converged` belong to
     the fitted model, whatever the method. `intervals` names the source of the agents' intervals: t over items or
     prompts, without or with the variance of refits (if the model scores them); by preset `paper`, percentiles of
-    resamples. `decided_by_one` are the items whose majority depends on a single vote (Proposition 1), and `ties` those
-    for which several classes lead. `stability` is under subsets of the annotators, each on a resample of the items or
+    resamples. `findings` are what the posterior changes against the majority, and `further_labels` what more labels of
+    the items of high ambiguity would leave of it (`expected_ambiguity`; empty without such items). `decided_by_one` are
+    the items whose majority depends on a single vote (Proposition 1), and `ties` those for which several classes lead.
+    `stability` is under subsets of the annotators, each on a resample of the items or
     prompts, which is left out by preset `paper`. `limits` say what was not measured, and why.
 
     `advance` is called with 1 after each of the `estimates`.
@@ -412,33 +438,40 @@ def report(fitted: FittedConsensus, advance: ProgressCallback = lambda estimates
     is_refitted = (
         refits is not None and fitted.method == "stableval" and fitted.ballots.agent is not None
     )
-    scores = refits.agents if refits and is_refitted else fitted.scores(fitted.method, BOOTSTRAP)
+    settings = fitted.settings
+    draws = settings.resamples if settings.is_paper else BOOTSTRAP  # by t, nothing is drawn
+    scores = refits.agents if refits and is_refitted else fitted.scores(fitted.method, draws)
+    comparison = _compare_methods(fitted)
+    further_labels = _forecast(fitted)
     model = fitted.model
     majority = fitted.majority
     tied_items = [majority.items[index] for index in np.flatnonzero(majority.tied).tolist()]
-    limits = []
-    if fitted.no_stability_reason is not None:
-        limits.append(f"no stability of a ranking: {fitted.no_stability_reason}")
-    if fitted.no_refits_reason is not None:
-        limits.append(f"annotators have no intervals: {fitted.no_refits_reason}")
-    figures = _vote_figures(fitted) | {
-        "method": fitted.method,
-        "preset": fitted.settings.preset or "converged",
+    reasons = {
+        "no stability of a ranking": fitted.no_stability_reason,
+        "annotators have no intervals": fitted.no_refits_reason,
+    }
+    if fitted.method != "stableval":
+        reasons["no forecast of further labels"] = "only method stableval has probabilities"
+    limits = [f"{limit}: {reason}" for limit, reason in reasons.items() if reason is not None]
+    figures = describe_fit(fitted) | {
+        "bootstrap": settings.resamples,
         "prior": model.prior.tolist(),
         "agents": {str(name): score for name, score in scores.items()},
         "intervals": _interval_source(fitted, is_refitted),
         "annotators": _annotator_figures(model, refits),
         "stability": stability,
-        "comparison": _compare_methods(fitted),
+        "comparison": comparison,
+        "findings": _find_changes(model, comparison),
+        "further_labels": further_labels,
         "decided_by_one": [str(name) for name in majority.items_with_margin_one()],
-        "ties": {"rule": _tie_rule(fitted.settings), "items": list(map(str, tied_items))},
+        "ties": {"rule": _tie_rule(settings), "items": list(map(str, tied_items))},
         "log_likelihood": model.log_likelihood,
         "converged": model.converged,
         "iterations": model.iterations,
         "warnings": fitted.warnings,
         "limits": limits,
     }
-    sections = list(_sections(figures, fitted.settings.compare))
+    sections = list(_sections(figures, settings))
     return Report(
         figures, sections, [*fitted.warnings, *limits], list(_plots(figures)), symbols=symbols.VOTES
     )
@@ -463,12 +496,21 @@ def _measure_stability(
         with_items=not settings.is_paper,
         prompt=ballots.prompt or ballots.file_item,
         preset=settings.preset or "converged",
+        settings=fitted.model.settings,
         classes=ballots.classes,
         values=fitted.values,
         gold=ballots.gold,
         report=advance,
     )
     return {method: stability._asdict() for method, stability in by_method.items()}
+
+
+def _forecast(fitted: FittedConsensus) -> list[ExpectedAmbiguity]:
+    """Return what is expected of items of high ambiguity after further labels; empty without such items or a model."""
+    if fitted.method != "stableval":
+        return []
+    high = np.flatnonzero(fitted.model.ambiguity() > consensus.HIGH)
+    return consensus.expected_ambiguity(fitted.model, high, seed=fitted.settings.seed or 0)
 
 
 def _refit(fitted: FittedConsensus, advance: ProgressCallback) -> Refits | None:
@@ -481,15 +523,15 @@ def _refit(fitted: FittedConsensus, advance: ProgressCallback) -> Refits | None:
         fitted.model,
         ballots.agent or ["everybody"] * len(ballots.item),
         values=fitted.values,
-        resamples=REFITS,
+        resamples=settings.resamples,
         seed=settings.seed or 0,
         prompt=ballots.prompt,
         report=advance,
     )
 
 
-def _vote_figures(fitted: FittedConsensus) -> Figures:
-    """Return the scale, the sizes of the data, and what is known of the items.
+def describe_fit(fitted: FittedConsensus) -> Figures:
+    """Return how the model was fitted, the scale, the sizes of the data, and what is known of the items.
 
     In `counts`, `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items have only
     abstentions. Items have the posterior probability of each class, [K], and the ambiguity: 1 minus the greatest.
@@ -514,6 +556,9 @@ def _vote_figures(fitted: FittedConsensus) -> Figures:
     for index, name in enumerate(credited.items):
         items[str(name)] = {"posterior": posterior[index], "ambiguity": ambiguity[index]}
     return {
+        "method": fitted.method,
+        "preset": fitted.settings.preset or "converged",
+        "settings": fitted.model.settings._asdict(),
         "classes": ballots.classes,
         "values": fitted.values,
         "counts": counts,
@@ -542,16 +587,9 @@ def _interval_source(fitted: FittedConsensus, is_refitted: bool) -> str:
 
 
 def _compare_methods(fitted: FittedConsensus) -> dict[str, Figures]:
-    """Return each agent's score by each method, the change by the posterior, and its rank by each method, 1 for the
-    greatest; ties share the mean of their ranks."""
-    from scipy.stats import rankdata
-
+    """Return each agent's score by each method, the change by the posterior, and its rank by each method."""
     scores = {method: fitted.scores(method) for method in METHODS}
-    ranks = {}
-    for method, by_agent in scores.items():
-        # ties can differ in their last bits
-        negated = np.array([round(-agent.score, 12) for agent in by_agent.values()])
-        ranks[method] = dict(zip(by_agent, rankdata(negated).tolist(), strict=True))
+    ranks = {method: rank_agents(by_agent) for method, by_agent in scores.items()}
     rows = {}
     for name, agent in scores["stableval"].items():
         majority = scores["majority"][name].score
@@ -566,11 +604,42 @@ def _compare_methods(fitted: FittedConsensus) -> dict[str, Figures]:
     return rows
 
 
-def _sections(figures: Figures, compares_methods: bool) -> Iterator[str | ReportTable]:
-    """Yield the sizes of the data, the scale, and the tables; with `compares_methods`, those that compare them."""
+def rank_agents(scores: Mapping[str, AgentScore]) -> dict[str, float]:
+    """Return the rank of each agent, 1 for the greatest score; ties share the mean of their ranks."""
+    from scipy.stats import rankdata
+
+    # ties can differ in their last bits
+    negated = np.array([round(-agent.score, 12) for agent in scores.values()])
+    return dict(zip(scores, rankdata(negated).tolist(), strict=True))
+
+
+def _find_changes(model: Consensus, comparison: Mapping[str, Figures]) -> Figures:
+    """Return what the posterior changes against the majority, and the ambiguity of items by it (Tables 12, 17 and 29).
+
+    The correlation is of the agents' scores by the two; None unless each has two different ones.
+    """
+    agents = list(comparison.values())
+    scores = np.array([[row["majority"], row["stableval"]] for row in agents])
+    # equal scores can differ in their last bits
+    has_spread = len(agents) > 1 and np.ptp(scores, axis=0).min() > 1e-12
+    other_ranks = [row["ranks"]["majority"] != row["ranks"]["stableval"] for row in agents]
+    ambiguity = model.ambiguity()
+    is_high = ambiguity > consensus.HIGH
+    return {
+        "pearson_correlation": float(np.corrcoef(scores.T)[0, 1]) if has_spread else None,
+        "largest_change": max((abs(row["change"]) for row in agents), default=None),
+        "rank_changes": sum(other_ranks),
+        "mean_ambiguity": float(ambiguity.mean()),
+        "ambiguous_items": int(is_high.sum()),
+        "ambiguous_share": float(is_high.mean()),
+    }
+
+
+def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTable]:
+    """Yield the sizes of the data, the scale, and the tables, those that compare methods only if they are wanted."""
     counts = figures["counts"]
-    sizes = {"labels": counts["rows"] - counts["abstained"], "items": counts["items"]}
-    sizes["annotators"] = counts["annotators"]
+    labels = counts["rows"] - counts["abstained"]
+    sizes = {"labels": labels, "items": counts["items"], "annotators": counts["annotators"]}
     if counts["gold"]:
         sizes["gold items"] = counts["gold"]
     yield ", ".join(f"{name}: {count}" for name, count in sizes.items())
@@ -582,17 +651,25 @@ def _sections(figures: Figures, compares_methods: bool) -> Iterator[str | Report
     steps = f"{end} after {figures['iterations']} steps"
     method = f"{_METHOD_NAMES[figures['method']]} (method {figures['method']})"
     likelihood = f"log-likelihood {figures['log_likelihood']:.3f}"
-    yield f"scores by {method}; model fitted with preset {figures['preset']}: {steps}, {likelihood}"
+    preset = figures["preset"]
+    for name, value in settings.fit.items():
+        preset += "" if value is None else f", {name} {value:g}"
+    yield f"scores by {method}; model fitted with preset {preset}: {steps}, {likelihood}"
     rows = []
     for name, agent in _ranked(figures):
         interval = _format_range((agent.low, agent.high))
         rows.append([name, agent.score, interval, agent.items])
     header = ("agent", "score", f"95 % ({figures['intervals']})", "items")
     yield ReportTable(header, rows, digits=_DIGITS)
-    if compares_methods:
+    if settings.compare:
         yield _comparison_table(figures["comparison"])
+    findings = [[name.replace("_", " "), value] for name, value in figures["findings"].items()]
+    yield ReportTable(("posterior (PEC) against majority (MV)", ""), findings)
     yield _annotator_table(figures["annotators"])
     yield _item_table(figures)
+    yield ReportTable(_FORECAST_HEADER, figures["further_labels"], digits=_DIGITS)
+    if figures["further_labels"]:
+        yield "simulated under the model as fitted, by new annotators who err as these do"
     if figures["stability"] is not None:
         yield _stability_table(figures)
     yield _agreement_table(figures)
@@ -634,14 +711,19 @@ def _annotator_table(annotators: Mapping[str, Figures]) -> ReportTable:
     return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
 
 
+def name_likeliest(classes: Sequence[Label], posterior: Sequence[float]) -> str:
+    """Return the likeliest class of an item, or all of equal probability."""
+    greatest = max(posterior)
+    shares = zip(classes, posterior, strict=True)
+    return " or ".join(format_label(label) for label, share in shares if share == greatest)
+
+
 def _item_table(figures: Figures) -> ReportTable:
     """Return the items, the most ambiguous first."""
     rows = []
     for name, item in _sort_descending(figures["items"], "ambiguity"):
-        likeliest = max(item["posterior"])
-        shares = zip(figures["classes"], item["posterior"], strict=True)
-        labels = " or ".join(format_label(label) for label, share in shares if share == likeliest)
-        rows.append([name, item["ambiguity"], likeliest, labels])
+        labels = name_likeliest(figures["classes"], item["posterior"])
+        rows.append([name, item["ambiguity"], max(item["posterior"]), labels])
     header = ("most ambiguous items", "ambiguity", "posterior", "class")
     return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
 

@@ -146,6 +146,20 @@ def test_a_row_that_cannot_be_read_is_refused(
         list(read_sheets(paths))
 
 
+def test_scores_on_a_scale_are_its_classes_be_they_numbers_or_words(tmp_path: Path) -> None:
+    for classes, scores in (((0.0, 1.0), ("1.0", "0")), (("bad", "good"), ("bad", "good"))):
+        made = make_sheets(items_of(1), (), ["ann"], 1, classes=classes)
+        key = [row.model_dump_json() for row in made.key]
+        rows = [dict(row) for row in made.sheets["ann"]]
+        for row, score in zip(rows, scores, strict=True):
+            row["score"] = score
+        labels = [vote.label for vote in read_sheets(write(tmp_path, {"ann": rows}, key))]
+        assert sorted(labels, key=str) == list(classes)
+        rows[1]["score"] = "2"
+        with pytest.raises(InputError, match=r"score: is '2'; write one of (0, 1|bad, good), or"):
+            list(read_sheets(write(tmp_path, {"ann": rows}, key)))
+
+
 def test_an_item_has_one_text_or_two() -> None:
     for texts in ({}, {"text": "a", "first": "b", "second": "c"}, {"first": "b"}):
         with pytest.raises(ValueError, match="`text` is needed, or else `first` and `second`"):

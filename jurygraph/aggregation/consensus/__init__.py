@@ -13,6 +13,7 @@ from jurygraph.aggregation.consensus.fitting import (
     refit_intervals,
     too_small,
 )
+from jurygraph.aggregation.consensus.forecast import ExpectedAmbiguity, expected_ambiguity
 from jurygraph.aggregation.consensus.model import (
     HIGH,
     PRESETS,
@@ -30,11 +31,13 @@ __all__ = [
     "AnnotatorQuality",
     "Consensus",
     "Credited",
+    "ExpectedAmbiguity",
     "MajorityVote",
     "Refits",
     "Stability",
     "agreement",
     "dawid_skene",
+    "expected_ambiguity",
     "fit",
     "majority_vote",
     "not_identifiable",

@@ -361,6 +361,7 @@ def ranking_stability(
     with_items: bool = False,
     prompt: ArrayLike | None = None,
     preset: Preset = "converged",
+    settings: FitSettings | None = None,
     classes: Sequence[ItemKey] | None = None,
     values: ArrayLike | None = None,
     gold: Mapping[Any, Any] | None = None,
@@ -382,6 +383,7 @@ def ranking_stability(
             prompt are drawn together, so that agents are compared on the same prompts.
         preset, classes, values, gold: as for `fit` and `agent_scores`; by preset `paper`, ties of the majority go to
             the label that comes first, and else they are shared.
+        settings: those of an estimate (`Consensus.settings`), instead of the preset's.
         report: called with 1 after each subset.
 
     Raises:
@@ -394,7 +396,7 @@ def ranking_stability(
     if len(grouping.agents) < 2:
         raise PlanError(f"there is one agent, {grouping.agents[0]!r}: a ranking needs two")
     ties: Ties = "first" if preset == "paper" else "shared"
-    settings = settings_with(preset)
+    settings = settings or settings_with(preset)
     worth = credit_values(votes, values)
     score = partial(_score_draw, votes, grouping, settings, worth, ties, gold_classes)
     all_annotators = np.ones(len(votes.annotators), dtype=np.bool_)

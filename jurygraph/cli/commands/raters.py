@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from jurygraph.aggregation.consensus import HIGH
 from jurygraph.cli.options import (
     RATING_COLUMN_OPTIONS,
     AgentColumn,
@@ -32,6 +33,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.messages import quote, shell_quote
 from jurygraph.runs.run import Run
+from jurygraph.schema.rating import Label, format_label
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.ratings import (
     NUMERAL,
@@ -41,8 +43,16 @@ from jurygraph.sources.ratings import (
     read_votes,
 )
 from jurygraph.sources.sheets import SheetItem, make_sheets, read_items, shared_items, sheet_to_csv
+from jurygraph.studies import adjudication
+from jurygraph.studies.adjudication import read_consensus, select_ambiguous
 from jurygraph.studies.agreement import LEAST_SHARED, read_parts
-from jurygraph.studies.consensus import Settings, VoteColumns, collect_votes, fit_consensus, report
+from jurygraph.studies.consensus import (
+    Settings,
+    VoteColumns,
+    collect_votes,
+    fit_consensus,
+    report,
+)
 from jurygraph.studies.report import Report
 
 Classes = Annotated[
@@ -72,6 +82,16 @@ Seed = Annotated[
     ),
 ]
 
+Bootstrap = Annotated[
+    int | None,
+    option(
+        "B",
+        "Bootstrap resamples for intervals; 0: none.",
+        show_default="200 refits; 1000 by preset paper",
+        min=0,
+    ),
+]
+
 
 @report_command
 def consensus(
@@ -94,6 +114,26 @@ def consensus(
     compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
     subsets: Subsets = 50,
     seed: Seed = None,
+    prior_mu: Annotated[
+        float | None,
+        option("A", "Dirichlet α_μ of the class shares.", show_default="by preset"),
+    ] = None,
+    prior_confusion: Annotated[
+        float | None,
+        option("A", "Dirichlet α_π of each row of a confusion.", show_default="by preset"),
+    ] = None,
+    diagonal: Annotated[
+        float | None,
+        option("D", "Diagonal of confusions at the start, 1-ε+ε/K.", show_default="by preset"),
+    ] = None,
+    tol: Annotated[
+        float | None,
+        option("T", "Largest change at which the fit has converged.", show_default="by preset"),
+    ] = None,
+    bootstrap: Bootstrap = None,
+    before: Annotated[
+        Path | None, option("F", "Saved --json of fewer labels: show what the new ones moved.")
+    ] = None,
     artifact: Annotated[
         Path | None, option("F", "Write the confusions as JSON, for later plans.")
     ] = None,
@@ -111,6 +151,7 @@ def consensus(
     Example:
         jurygraph consensus ratings.csv
         jurygraph consensus votes.csv --id-column id --classes bad,ok,good --compare --plot consensus.svg
+        jurygraph consensus ratings.csv adjudicated.jsonl --before consensus.json
     """
     if artifact is not None and plot is not None and artifact.resolve() == plot.resolve():
         raise InputError(f"{plot}: --artifact and --plot name the same file; name two files")
@@ -119,13 +160,17 @@ def consensus(
         refuse_unwritable(str(artifact), *map(str, sources))
     columns = named_columns(item=item, annotator=annotator, label=label, agent=agent, group=group)
     ballots = _read_ballots(ratings, columns, dimension, classes, gold)
+    earlier = None if before is None else read_consensus(before)
+    priors = {"prior_mu": prior_mu, "prior_confusion": prior_confusion}
     settings = Settings(
         preset=preset,
-        method=method,
+        method=method if earlier is None else method or earlier.method,
         values=_parse_values(values) if values is not None else None,
         subsets=subsets,
         seed=seed,
         compare=compare,
+        fit={**priors, "diagonal": diagonal, "tol": tol},
+        bootstrap=bootstrap,
     )
     fitted = fit_consensus(ballots, settings)
     is_small_panel = fitted.method == "majority" and method is None
@@ -138,6 +183,8 @@ def consensus(
         confusions = to_confusions(fitted.model, ballots.classes)
         write_output(str(artifact), [confusions_to_json(confusions)])
     with progress("estimating again", fitted.estimates, "resamples") as advance:
+        if earlier is not None:
+            return adjudication.report(fitted, earlier, advance)
         return report(fitted, advance)
 
 
@@ -259,6 +306,13 @@ def assign(
     per_item: Annotated[int, typer.Option(metavar="K", help="Reviewers of each item.", min=1)] = 2,
     gold: Annotated[Path | None, option("F", "File of items that every reviewer gets.")] = None,
     dimensions: Annotated[str | None, option("A,B", "Dimensions, each with a score.")] = None,
+    ambiguous: Annotated[
+        Path | None,
+        option("CONSENSUS", "Only the ambiguous items of a saved `consensus --json`."),
+    ] = None,
+    above: Annotated[
+        float, typer.Option(metavar="X", help="The ambiguity that these items exceed.")
+    ] = HIGH,
     seed: Annotated[int, typer.Option(metavar="S", help="Seed of the assignment.", min=0)] = 0,
     json: AsJson = False,
 ) -> None:
@@ -271,12 +325,17 @@ def assign(
     DIR/key.jsonl maps the ids to items, agents and reviewers: do not send it. `jurygraph import sheets` reads the
     filled sheets with the key. A pair's score is first, second or tie, or a number: below 0 for the first text.
 
+    With --ambiguous the items are those that a consensus of earlier ratings leaves in doubt. Their scores are its
+    classes, and `jurygraph consensus RATINGS NEW --before CONSENSUS` shows what they changed. Name people who rated
+    before: whoever is known from doubtful items alone counts too much, unless --gold items tell how they err.
+
     Exit codes: 0 done; 2 invalid input, such as fewer reviewers than K.
 
     \b
     Example:
         jurygraph assign items.csv --reviewers ann,bob,cy --per-item 2 --out assigned
         jurygraph assign run --reviewers names.txt --gold gold.csv --out assigned --seed 7
+        jurygraph assign items.csv --ambiguous consensus.json --above .3 --reviewers dee,eli --out doubtful
         jurygraph import sheets assigned/key.jsonl assigned/sheets/ann.csv --out ratings.jsonl
     """
     names = _read_names(reviewers)
@@ -288,13 +347,20 @@ def assign(
         raise InputError(f"{out}: exists; name a new folder, so that no sheet is replaced")
     sheet_items = list(_read_responses(items)) if items.is_dir() else read_items(items)
     common = [] if gold is None else read_items(gold)
+    classes: tuple[Label, ...] = ()
+    if ambiguous is not None:
+        saved = read_consensus(ambiguous)
+        sheet_items = select_ambiguous(saved, above, sheet_items)
+        classes = saved.classes
+    elif above != HIGH:
+        raise InputError("--above: needs a saved consensus; name it with --ambiguous")
     dimension_names = split_names(dimensions or None)
-    made = make_sheets(sheet_items, common, names, per_item, dimension_names, seed)
+    made = make_sheets(sheet_items, common, names, per_item, dimension_names, seed, classes)
     sheets = out / "sheets"
     key = out / "key.jsonl"
     sheets.mkdir(parents=True, exist_ok=True)
-    lines = (row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in made.key)
-    write_output(str(key), lines)
+    key_lines = (row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in made.key)
+    write_output(str(key), key_lines)
     for name, rows in made.sheets.items():
         if rows:
             write_output(str(sheets / f"{name}.csv"), sheet_to_csv(rows))
@@ -312,9 +378,16 @@ def assign(
         "most_shared": max(shared),
     }
     few = sum(count < LEAST_SHARED for count in shared)
-    command = f"jurygraph import sheets {shell_quote(key)} SHEET... --out ratings.jsonl"
-    next_step = f"next: send the sheets in {sheets}, not the key; then {command}"
-    print_report(json, figures, [*_assignment_lines(figures, few), next_step])
+    target = "adjudicated.jsonl" if classes else "ratings.jsonl"
+    command = f"jurygraph import sheets {shell_quote(key)} SHEET... --out {target}"
+    lines = list(_assignment_lines(figures, few))
+    lines.append(f"next: send the sheets in {sheets}, not the key; then {command}")
+    if classes:
+        lines.append(f"scores: {', '.join(map(format_label, classes))}")
+        lines.append(
+            f"last: jurygraph consensus RATINGS {target} --before {shell_quote(ambiguous)}"
+        )
+    print_report(json, figures, lines)
 
 
 def _assignment_lines(figures: Mapping[str, int], few: int) -> Iterator[str]:

@@ -3,8 +3,12 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Command, write_project
 from tests.rows import all_rows
+from tests.sources.test_ratings import table
+from tests.studies.consensus.made import PANEL
 
 TASKS = [
     {
@@ -72,6 +76,45 @@ def test_from_a_run_to_labels_of_its_judge(run: Command, tmp_path: Path) -> None
     assert (judge["n"], judge["accuracy"]["value"]) == (12, 1.0)
 
 
+def test_from_doubt_to_a_refit(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The labels are words; Bo, who labelled all items before, labels the ambiguous ones again."""
+    monkeypatch.chdir(tmp_path)
+    words = ("bad", "good")
+    rows = [{"item": i, "annotator": who, "label": words[int(label)]} for i, who, label in PANEL]
+    table(Path("ratings.csv"), *rows)
+    table(Path("items.csv"), *({"item": f"i{number}", "text": "A"} for number in range(12)))
+    options = ("--classes", "bad,good", "--method", "stableval", "--subsets", 0)
+    first = run("consensus", "ratings.csv", *options, "--json")
+    Path("consensus.json").write_text(first.out, encoding="utf-8")
+    doubtful = ("--ambiguous", "consensus.json", "--above", 1e-9)
+    made = run(
+        "assign", "items.csv", *doubtful, "--reviewers", "bo", "--per-item", 1, "--out", "out"
+    )
+    assert made.code == 0, made.err
+    assert "scores: bad, good\nlast: jurygraph consensus RATINGS adjudicated.jsonl" in made.out
+    sheet = Path("out/sheets/bo.csv")
+    filled = sheet.read_text(encoding="utf-8").replace('"",""', '"good",""')
+    sheet.write_text(filled, encoding="utf-8")
+    read = run("import", "sheets", "out/key.jsonl", sheet, "--out", "adjudicated.jsonl")
+    assert read.code == 0, read.err
+    second = run(
+        "consensus",
+        "ratings.csv",
+        "adjudicated.jsonl",
+        *options[:2],
+        *options[4:],
+        "--before",
+        "consensus.json",
+    )
+    assert second.code == 0, second.err
+    answers = len(Path("adjudicated.jsonl").read_text(encoding="utf-8").splitlines())
+    assert second.out.startswith(f"new labels: {answers}; items with another likeliest label: ")
+    assert "\nitem  label before  label  ambiguity before  ambiguity\n" in second.out
+    assert "scores by posterior expected credit (method stableval)" in second.out
+
+
 @all_rows(
     "reviewers, out, problem",
     [
@@ -96,3 +139,24 @@ def test_what_would_be_unfair_or_lost_is_refused(
     assert (ended.code, ended.out) == (2, "")
     assert problem in ended.err
     assert not (tmp_path / "new").exists()
+
+
+def test_a_bound_of_ambiguity_needs_a_consensus(run: Command, tmp_path: Path) -> None:
+    items = tmp_path / "items.csv"
+    items.write_text("item,text\na,A\n", encoding="utf-8")
+    ended = run(
+        "assign",
+        items,
+        "--above",
+        0.2,
+        "--reviewers",
+        "ann",
+        "--per-item",
+        1,
+        "--out",
+        tmp_path / "new",
+    )
+    assert (ended.code, ended.err) == (
+        2,
+        "error: --above: needs a saved consensus; name it with --ambiguous\n",
+    )

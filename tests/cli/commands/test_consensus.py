@@ -35,6 +35,15 @@ large  0.375  0.500  0.500     +0.125      4        2, 1.5, 1.5
 
 Δ: difference of an agent's scores
 
+posterior (PEC) against majority (MV)
+─────────────────────────────────────  ──────
+pearson correlation                         -
+largest change                         0.1250
+rank changes                                2
+mean ambiguity                         0.0000
+ambiguous items                             0
+ambiguous share                        0.0000
+
 annotator  accuracy   95 % (refits)  leniency  strictness  labels
 ─────────  ────────  ──────────────  ────────  ──────────  ──────
 ada           0.998  0.997 to 0.998     0.500       0.500      12
@@ -134,6 +143,16 @@ def test_credit_gold_and_method_are_options(run: Command, tmp_path: Path) -> Non
     assert answer["items"]["i0_large"] == {"posterior": [0.0, 1.0], "ambiguity": 0.0}
 
 
+def test_the_papers_parameters_are_options_and_recorded(run: Command) -> None:
+    changes = ("--prior-mu", 2, "--prior-confusion", 1.5, "--diagonal", 0.7, "--tol", 0.001)
+    answer = consensus_json(run, "votes.csv", *changes, "--bootstrap", 40)
+    expected = {"prior_mu": 2.0, "prior_confusion": 1.5, "diagonal": 0.7, "tol": 0.001}
+    assert answer["settings"].items() >= expected.items()
+    assert (answer["preset"], answer["bootstrap"]) == ("converged", 40)
+    printed = run("consensus", "votes.csv", *QUICK, *changes, "--bootstrap", 0).out
+    assert "preset converged, prior_mu 2, prior_confusion 1.5, diagonal 0.7, tol 0.001" in printed
+
+
 @all_rows(
     "arguments, message",
     [
@@ -159,6 +178,10 @@ def test_credit_gold_and_method_are_options(run: Command, tmp_path: Path) -> Non
             "a.svg: --artifact and --plot name the same file",
         ),
         (["votes.csv", "--subsets", "1"], "--subsets: one draw tells no spread"),
+        (["votes.csv", "--bootstrap", "1"], "--bootstrap: one resample tells no spread"),
+        (["votes.csv", "--prior-mu", "0.5"], "prior_mu is 0.5: at least 1 is needed, which is no"),
+        (["votes.csv", "--diagonal", "1"], "diagonal is 1.0: more than 0 and less than 1 is need"),
+        (["votes.csv", "--before", "gold.csv"], "gold.csv: is not valid JSON "),
         (
             ["votes.csv", "--gold", "gold.csv"],
             "gold.csv, line 2, field item: nobody labelled item 'q'; ",

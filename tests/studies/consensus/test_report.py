@@ -1,5 +1,7 @@
 """The report of a consensus: the choice of the method, and what is measured or not."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,10 +9,14 @@ import pytest
 
 from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
+from jurygraph.sources.ratings import read_votes
 from jurygraph.studies import consensus as consensus_study
 from jurygraph.studies.consensus import FittedConsensus, Settings, collect_votes, fit_consensus
+from jurygraph.studies.report import Report
 from tests.studies.consensus.made import AGENTS, PANEL, votes_file
 from tests.studies.figures import Figures, figures_of
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "consensus"
 
 
 def report(reached: FittedConsensus) -> Figures:
@@ -111,6 +117,56 @@ def test_refits_and_draws_of_items_are_made_and_counted() -> None:
     assert result.stability["stableval"].score_shift == drawn["stableval"].score_shift
 
 
+def test_the_papers_parameters_replace_those_of_a_preset_and_are_recorded() -> None:
+    changes = {"prior_mu": 2.0, "prior_confusion": 1.5, "diagonal": 0.7, "tol": 1e-3}
+    settings = Settings(preset="paper", subsets=4, fit=changes, bootstrap=50)
+    found = fit_panel(settings, agent=AGENTS)
+    result = report(found)
+    columns = found.ballots
+    rows: Any = (columns.item, columns.annotator, columns.label)
+    fitted = consensus.fit(*rows, "paper", classes=(0, 1), **changes)
+    assert result.settings == figures_of(Report(fitted.settings._asdict()))
+    assert result.settings.items() >= changes.items()
+    posterior = [item.posterior for item in result["items"].values()]
+    assert posterior == fitted.posterior.tolist()
+    drawn = fitted.agent_scores(columns.agent, bootstrap=50, interval="bootstrap")
+    assert result.bootstrap == 50
+    for name, agent in result.agents.items():
+        assert (agent.low, agent.high) == (drawn[name].low, drawn[name].high)
+    stability = consensus.ranking_stability(
+        *rows,
+        columns.agent,
+        subsets=4,
+        preset="paper",
+        settings=fitted.settings,
+        classes=(0, 1),
+    )
+    assert result.stability["stableval"].score_shift == stability["stableval"].score_shift
+
+
+@pytest.mark.parametrize(
+    ("name", "table"), [("mtbench", "12"), ("convabuse", "17"), ("mslr", "29")]
+)
+def test_the_key_findings_are_those_that_the_paper_prints(name: str, table: str) -> None:
+    votes = read_votes(EXAMPLE / f"{name}.csv.gz")
+    settings = Settings(preset="paper", subsets=0, bootstrap=0)
+    result = report(fit_consensus(collect_votes([votes]), settings))
+    found = result.findings
+    assert {
+        "Score correlation (MV vs PEC)": f"{found.pearson_correlation:.3f}",
+        "Maximum score change": f"{found.largest_change:.3f}",
+        "Agents with rank changes": f"{found.rank_changes} / {len(result.agents)}",
+        "Average item ambiguity": f"{found.mean_ambiguity:.3f}",
+        "Highly ambiguous items (> 0.3)": f"{found.ambiguous_items} ({found.ambiguous_share:.2%})",
+    } == json.loads((EXAMPLE / "published.json").read_text("utf-8"))[name][table]
+
+
+def test_without_two_agents_there_is_no_correlation() -> None:
+    for agents in ({}, {"agent": ["one"] * 48}):
+        result = report(fit_panel(Settings(preset="converged", subsets=0, bootstrap=0), **agents))
+        assert (result.findings.pearson_correlation, result.findings.rank_changes) == (None, 0)
+
+
 # What cannot be measured
 
 
@@ -119,23 +175,24 @@ UNKNOWN = (
     "2 annotators are not identifiable: 3 free cells for 5 unknowns; "
     "the estimate depends on its start or its prior"
 )
+NO_FORECAST = "no forecast of further labels: only method stableval has probabilities"
 
 
 @pytest.mark.parametrize(
     ("settings", "rows", "columns", "limits"),
     [
-        (Settings(subsets=2), TWO, {}, ["no row has an agent", UNKNOWN]),
+        (Settings(subsets=2), TWO, {}, ["no row has an agent", UNKNOWN, NO_FORECAST]),
         (
             Settings(),
             TWO,
             {"agent": ["one"] * 24},
-            ["there is one agent, and a ranking needs two", UNKNOWN],
+            ["there is one agent, and a ranking needs two", UNKNOWN, NO_FORECAST],
         ),
         (
             Settings(),
             PANEL[::4],
             {"agent": AGENTS[::4]},
-            ["there is one annotator", "one annotator is"],
+            ["there is one annotator", "one annotator is", NO_FORECAST],
         ),
         (
             Settings(preset="paper", subsets=0),
@@ -147,7 +204,13 @@ UNKNOWN = (
             Settings(),
             PANEL,
             {"agent": AGENTS, "group": ["one"] * 48},
-            ["there is one item or group"] * 2,
+            ["there is one item or group"] * 2 + [NO_FORECAST],
+        ),
+        (
+            Settings(preset="converged", subsets=0, bootstrap=0),
+            PANEL,
+            {"agent": AGENTS},
+            ["--subsets is 0", "--bootstrap is 0"],
         ),
     ],
 )
@@ -172,6 +235,7 @@ def test_what_is_not_measured_has_a_reason(
             r"--values: gives 3 credits to 2 classes \(0, 1\); give each one",
         ),
         (Settings(subsets=1), "--subsets: one draw tells no spread; "),
+        (Settings(bootstrap=1), "--bootstrap: one resample tells no spread; "),
     ],
 )
 def test_settings_that_do_not_match_the_votes_are_refused(settings: Settings, message: str) -> None:

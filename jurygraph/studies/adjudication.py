@@ -1,0 +1,188 @@
+"""A further round of labels: which items of a saved consensus are ambiguous, and what new labels of them changed.
+
+A consensus is saved as `jurygraph consensus --json` prints it. `assign --ambiguous` makes sheets of its ambiguous
+items, and `consensus --before` compares a consensus of all labels with it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ConfigDict
+
+from jurygraph.aggregation.consensus import HIGH, AgentScore
+from jurygraph.aggregation.consensus.fitting import Method
+from jurygraph.display import ProgressCallback
+from jurygraph.errors import InputError
+from jurygraph.messages import quote
+from jurygraph.schema.frozen_model import FrozenModel, Number, Unit
+from jurygraph.schema.rating import Label
+from jurygraph.sources.files import validate_at
+from jurygraph.sources.ratings import read_json_object
+from jurygraph.sources.sheets import SheetItem
+from jurygraph.studies import consensus
+from jurygraph.studies.consensus import FittedConsensus, name_likeliest, rank_agents
+from jurygraph.studies.report import Report, ReportTable
+
+_SAVE_HINT = "save it with `jurygraph consensus RATINGS --json`"
+
+
+class _SavedItem(FrozenModel):
+    posterior: tuple[Unit, ...]
+    ambiguity: Unit
+
+
+class _SavedCounts(FrozenModel):
+    model_config = ConfigDict(extra="ignore")
+
+    rows: int
+
+
+class SavedConsensus(FrozenModel):
+    """Some of the figures of `consensus.report`: what a further round needs of an earlier one."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    classes: tuple[Label, ...]
+    values: tuple[Number, ...]
+    preset: str
+    method: Method
+    settings: Mapping[str, Any]
+    counts: _SavedCounts
+    agents: Mapping[str, AgentScore]
+    items: Mapping[str, _SavedItem]
+
+    @property
+    def high(self) -> int:
+        """Return the number of items with high ambiguity."""
+        return sum(item.ambiguity > HIGH for item in self.items.values())
+
+
+class MovedItem(NamedTuple):
+    """An item with another posterior: its likeliest label and its ambiguity, before and now."""
+
+    item: str
+    label_before: str
+    label: str
+    ambiguity_before: float
+    ambiguity: float
+
+
+class MovedAgent(NamedTuple):
+    """The score and the rank of an agent, before and now, each by the method of its consensus."""
+
+    agent: str
+    score_before: float
+    score: float
+    rank_before: float
+    rank: float
+
+
+class Moved(NamedTuple):
+    """The number of new `labels`, and what they moved.
+
+    Items with another likeliest label come first, and then those whose ambiguity changed most; agents by their rank.
+    """
+
+    labels: int
+    items: Sequence[MovedItem]
+    agents: Sequence[MovedAgent]
+
+
+def read_consensus(path: Path) -> SavedConsensus:
+    """Read what `consensus --json` printed. Raises `InputError` with file and field for anything else."""
+    content = read_json_object(path, "a saved consensus is", _SAVE_HINT)
+    if "items" not in content:
+        raise InputError(f"{path}, field items: is missing; {_SAVE_HINT}")
+    saved = validate_at(str(path), SavedConsensus, content)
+    lengths = {len(item.posterior) for item in saved.items.values()}
+    if lengths != {len(saved.classes)}:
+        raise InputError(f"{path}, field items: has other classes than `classes`; {_SAVE_HINT}")
+    return saved
+
+
+def select_ambiguous(
+    saved: SavedConsensus, above: float, items: Sequence[SheetItem]
+) -> list[SheetItem]:
+    """Return those of the items of which a consensus has an ambiguity greater than `above`.
+
+    Raises `InputError` if there is none, or if one is not among `items`.
+    """
+    item_of_key = {item.key: item for item in items}
+    selected = []
+    for name, saved_item in saved.items.items():
+        if saved_item.ambiguity > above:
+            if name not in item_of_key:
+                hint = "add it to ITEMS, with its `agent` if the ratings have agents"
+                raise InputError(f"--ambiguous: the item {quote(name)} has no text; {hint}")
+            selected.append(item_of_key[name])
+    if not selected:
+        raise InputError(f"--above: no item is more ambiguous than {above:g}; write less")
+    return selected
+
+
+def report(
+    fitted: FittedConsensus,
+    before: SavedConsensus,
+    advance: ProgressCallback = lambda estimates: None,
+) -> Report:
+    """Return the report of a consensus, and as `moved` what changed since an earlier one of fewer labels.
+
+    Raises `InputError` if `before` was fitted otherwise, or to other or no fewer labels.
+    """
+    scores = fitted.scores(fitted.method)
+    now = SavedConsensus(agents=scores, **consensus.describe_fit(fitted))
+    _refuse_others(before, now)
+    moved = compare(before, now)
+    items = _table(MovedItem._fields, moved.items)
+    agents = _table(MovedAgent._fields, moved.agents)
+    other_labels = sum(item.label != item.label_before for item in moved.items)
+    made = consensus.report(fitted, advance)
+    return replace(
+        made,
+        figures={**made.figures, "moved": moved},
+        sections=[items, agents, *made.sections],
+        conclusion=[
+            f"new labels: {moved.labels}; items with another likeliest label: {other_labels}",
+            f"items with ambiguity above {HIGH:g}: {before.high} before, {now.high} now",
+        ],
+    )
+
+
+def _table(fields: Sequence[str], rows: Sequence[Sequence[object]]) -> ReportTable:
+    header = [name.replace("_", " ") for name in fields]
+    return ReportTable(header, rows, digits=3, most=10)
+
+
+def _refuse_others(before: SavedConsensus, now: SavedConsensus) -> None:
+    for name in ("classes", "values", "preset", "method", "settings"):
+        if getattr(before, name) != getattr(now, name):
+            raise InputError(f"--before: has other {name}; give the options of that consensus")
+    has_items = before.items.keys() <= now.items.keys()
+    if not has_items or now.counts.rows <= before.counts.rows:
+        raise InputError(
+            "--before: these ratings are not those of that consensus and new ones; name the files of both"
+        )
+
+
+def compare(before: SavedConsensus, now: SavedConsensus) -> Moved:
+    """Return what changed from a consensus to one of the same items and agents with more labels."""
+    items = []
+    for name, old in before.items.items():
+        new = now.items[name]
+        if new != old:
+            label_before = name_likeliest(before.classes, old.posterior)
+            label = name_likeliest(now.classes, new.posterior)
+            items.append(MovedItem(name, label_before, label, old.ambiguity, new.ambiguity))
+    # Another label first, then the greatest change of ambiguity.
+    items.sort(key=lambda item: -abs(item.ambiguity - item.ambiguity_before))
+    items.sort(key=lambda item: item.label == item.label_before)
+    ranks_before = rank_agents(before.agents)
+    ranks = rank_agents(now.agents)
+    agents = []
+    for name in sorted(before.agents, key=ranks.__getitem__):
+        old_score = before.agents[name].score
+        new_score = now.agents[name].score
+        agents.append(MovedAgent(name, old_score, new_score, ranks_before[name], ranks[name]))
+    return Moved(now.counts.rows - before.counts.rows, items, agents)
