@@ -1,4 +1,4 @@
-"""What `study stability --config` does: models read and write presentations of responses, which are scored."""
+"""The runs of `study stability --config`: models read and write presentations of responses, which are scored."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -22,11 +22,11 @@ from jurygraph.sources import read_tasks
 from jurygraph.studies.presentations import (
     AnsweredTasks,
     check_responses,
+    find_unstructured,
     generate_presentations,
     read_responses,
     repeating,
     rewrite_responses,
-    unstructured,
 )
 from jurygraph.studies.report import Report
 
@@ -41,7 +41,7 @@ class Authors(NamedTuple):
 
 
 class ModelWork(NamedTuple):
-    """What a model does before the scoring: how many responses that is, and at most how many requests."""
+    """The work of a model before the scoring: how many responses that is, and at most how many requests."""
 
     model: str
     what: str
@@ -59,7 +59,7 @@ def score_presentations(
 ) -> tuple[Report, list[Path]]:
     """Make and score the variants of tasks and exact repeats; return what was made, and the runs, none in a dry run."""
     pairs = list(read_tasks(options.tasks))
-    texts = [] if authors.reader is None else unstructured(pairs)
+    texts = [] if authors.reader is None else find_unstructured(pairs)
     if not texts:
         generate_presentations(pairs, 0)
     # What is wrong with the responses or the config is said before a reader or writer is paid for.

@@ -55,7 +55,7 @@ class GraphItem(ScoredItem):
     id: str | None = None
 
 
-class Node(ImportedRow):
+class TypedNode(ImportedRow):
     id: str
     node_type: str | None = None
 
@@ -67,7 +67,7 @@ class TypedEdge(ImportedRow):
 
 
 class AuthorsGraph(ImportedRow):
-    nodes: tuple[Node, ...] = ()
+    nodes: tuple[TypedNode, ...] = ()
     edges: tuple[TypedEdge, ...] = ()
 
 

@@ -9,15 +9,14 @@ import numpy as np
 from jurygraph.aggregation import stakeholders
 from jurygraph.arrays import Floats
 from jurygraph.studies.report import Figures, ReportTable
-from jurygraph.studies.stability import (
+from jurygraph.studies.reward_noise import (
     estimate_terms,
     exchangeable_aggregation,
     mean_sign_correctness,
     sign_correctness,
-    variance,
     variance_terms,
-    weight_shift,
 )
+from jurygraph.studies.stability import variance, weight_shift
 
 STAKEHOLDERS = (2, 3, 5, 8)
 GROUPS = (2, 4, 8, 16)

@@ -392,7 +392,7 @@ ProseById = Mapping[str, Prose]
 """Responses that a model has read, by their ids."""
 
 
-def unstructured(pairs: AnsweredTasks) -> list[tuple[Task, list[Response]]]:
+def find_unstructured(pairs: AnsweredTasks) -> list[tuple[Task, list[Response]]]:
     """Return the responses without structured data, with their tasks."""
     found = []
     for task, responses in pairs:

@@ -29,7 +29,7 @@ WORDING = {
     "τ": "temperature of the weights: the higher, the more alike stakeholders count",
 }
 _SIMULATED = WORDING | {
-    "η": "drift of a weight",
+    "η": "drift of a weight, with the variance σ²_η",
     "δ": "error of a utility",
     "ε": "error that all stakeholders share",
 }

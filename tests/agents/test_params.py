@@ -32,6 +32,7 @@ EVALUATORS = {
         ({"workers": 0}, f"workers: {ABOVE_0}"),
     ],
     "maths.repetition": [({"n": 0}, f"n: {ABOVE_0}")],
+    "maths.steps": [({"full": 0}, f"full: {ABOVE_0}")],
     "maths.length": [
         ({"limit": 0}, f"limit: {ABOVE_0}"),
         ({"limti": 3}, "limti: unknown; did you mean limit?"),
@@ -123,7 +124,7 @@ COMBINERS = {
     "flat": [KAPPA],
     "gear": [
         KAPPA,
-        ({"exact": True}, "exact: is true; write 'auto' or 'never'"),
+        ({"exact": True}, "exact: is true; write 'auto', 'ten-nodes', 'always' or 'never'"),
         ({"edge": []}, "edge: unknown; did"),
     ],
     "hard-local": [KAPPA],

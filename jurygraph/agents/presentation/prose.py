@@ -58,7 +58,7 @@ class Piece(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What `extract` reads in a text: numbers and names, the status of each person's needs, how often it negates and
+    """Content that `extract` reads in a text: numbers and names, the status of each person's needs, how often it negates and
     compares."""
 
     numbers: frozenset[str]
@@ -242,15 +242,15 @@ def _labelled(piece: Piece, kind: str, record: Mapping[str, Any]) -> Piece:
 
 # Families
 
-Group = tuple[int, int]
+PieceRange = tuple[int, int]
 """The range of the pieces that an order moves together."""
 ProseDraw = Callable[[Prose, random.Random], Iterator[str]]
 
 
-def _sections(prose: Prose) -> list[Group]:
+def _sections(prose: Prose) -> list[PieceRange]:
     """Return the ranges of pieces about one person each: their passages, headings that name them, and what follows
     these within a line."""
-    groups: list[Group] = []
+    groups: list[PieceRange] = []
     person_of_last = None
     for index, piece in enumerate(prose.pieces):
         people = piece.people if "stakeholders" in piece.topics else frozenset()
@@ -268,15 +268,15 @@ def _sections(prose: Prose) -> list[Group]:
     return groups
 
 
-def _pieces_about(topic: str) -> Callable[[Prose], list[Group]]:
-    def find(prose: Prose) -> list[Group]:
+def _pieces_about(topic: str) -> Callable[[Prose], list[PieceRange]]:
+    def find(prose: Prose) -> list[PieceRange]:
         numbered = enumerate(prose.pieces)
         return [(index, index + 1) for index, piece in numbered if topic in piece.topics]
 
     return find
 
 
-def _reordered(find_groups: Callable[[Prose], list[Group]]) -> ProseDraw:
+def _reordered(find_groups: Callable[[Prose], list[PieceRange]]) -> ProseDraw:
     """Return a family that exchanges the places of groups of pieces."""
 
     def draw(prose: Prose, rng: random.Random) -> Iterator[str]:
@@ -292,7 +292,7 @@ def _reordered(find_groups: Callable[[Prose], list[Group]]) -> ProseDraw:
 
 
 def _exchange(
-    pieces: Sequence[Piece], groups: Sequence[Group], order: Sequence[int]
+    pieces: Sequence[Piece], groups: Sequence[PieceRange], order: Sequence[int]
 ) -> list[Piece]:
     """Return the pieces with the groups in another order; what stands before a place, such as a number, stays there."""
     moved: list[Piece] = []
@@ -314,13 +314,13 @@ def _attributions(prose: Prose, rng: random.Random) -> Iterator[str]:
     if not name or not enumeration.search(text):
         return
 
-    def shuffled(found: re.Match[str]) -> str:
+    def shuffle_names(found: re.Match[str]) -> str:
         names = single.findall(found[0])
         drawn = iter(rng.sample(names, len(names)))
         return single.sub(lambda _: next(drawn), found[0])
 
     for _ in range(MOST_DRAWS):
-        yield enumeration.sub(shuffled, text)
+        yield enumeration.sub(shuffle_names, text)
 
 
 def _formats(prose: Prose, rng: random.Random) -> Iterator[str]:

@@ -15,7 +15,7 @@ from jurygraph.studies.decompr_theory import (
     snr_of_stakeholders,
     true_figures,
 )
-from jurygraph.studies.stability import (
+from jurygraph.studies.reward_noise import (
     exchangeable_aggregation,
     mean_sign_correctness,
     sign_correctness,

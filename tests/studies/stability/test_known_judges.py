@@ -17,13 +17,8 @@ from jurygraph.studies.decompr_theory import (
     true_figures,
 )
 from jurygraph.studies.presentations import Presentations, PresentationScore
-from jurygraph.studies.stability import (
-    estimate_terms,
-    measure_signal,
-    measure_stability,
-    sign_correctness,
-    units_by_protocol,
-)
+from jurygraph.studies.reward_noise import estimate_terms, sign_correctness
+from jurygraph.studies.stability import measure_signal, measure_stability, units_by_protocol
 from tests.studies.figures import Figures, figures_of
 
 RESPONSES = 60

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
 from jurygraph.studies.presentations import Presentations, PresentationScore
-from jurygraph.studies.stability import measure_signal, needed_snr, observed_snr, sign_correctness
+from jurygraph.studies.reward_noise import needed_snr, observed_snr, sign_correctness
+from jurygraph.studies.stability import measure_signal
 from tests.studies.figures import Figures, figures_of
 
 
