@@ -58,8 +58,9 @@ class Piece(NamedTuple):
 
 
 class Said(NamedTuple):
-    """Content that `extract` reads in a text: numbers and names, the status of each person's needs, how often it negates and
-    compares."""
+    """Content of a text as `extract` reads it: numbers and names, the status of each person's needs, and how often it
+    negates and compares.
+    """
 
     numbers: frozenset[str]
     names: frozenset[str]
