@@ -17,6 +17,7 @@ from jurygraph.agents.data_analyzer import (
     OPPOSED,
     Detectors,
     Measure,
+    centered_rewards,
     conflict_limit,
     disagreement,
     limits,
@@ -51,7 +52,7 @@ def pool(seed: int, steps: int) -> Pool:
     first = unchanged_steps(seed, CALIBRATION)
     series = series_of(first[0], OPPOSED, ("repetition",))
     conflict = conflict_limit([disagreement(step, OPPOSED) for step in first])
-    reference = np.concatenate([step.rewards - step.rewards.mean() for step in first])
+    reference = np.concatenate([centered_rewards(step) for step in first])
     measured = []
     for drawn in np.random.SeedSequence(seed).generate_state(-(-steps // _CHUNK)).tolist():
         measured += [

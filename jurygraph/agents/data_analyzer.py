@@ -203,6 +203,12 @@ def measure_spread(rewards: Floats) -> Measure:
     return _build_measure(spread, float(np.log(spread)), (2.0 * (len(values) - 1)) ** -0.5)
 
 
+def centered_rewards(step: TrainingStep) -> Floats:
+    """Return the rewards of a step that are numbers, less their mean."""
+    rewards = step.rewards[~np.isnan(step.rewards)]
+    return rewards - rewards.mean() if len(rewards) else rewards
+
+
 def measure_shape(rewards: Floats, reference: Floats) -> Measure:
     """Return how far a step's rewards, less their mean, are from those of the reference: Wasserstein's distance.
 
@@ -531,8 +537,7 @@ class Analyzer:
         """Learn from the first steps what conflict is, and how rewards are distributed."""
         if self.steps > CALIBRATION:
             return
-        rewards = step.rewards[~np.isnan(step.rewards)]
-        self._first_rewards.append(rewards - rewards.mean() if len(rewards) else rewards)
+        self._first_rewards.append(centered_rewards(step))
         if self._opposed:
             self._first_pairs.append(disagreement(step, self._opposed))
         if self.steps == CALIBRATION:
