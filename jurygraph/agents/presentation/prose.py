@@ -278,12 +278,13 @@ def _pieces_about(topic: str) -> Callable[[Prose], list[PieceRange]]:
 
 
 def _reordered(find_groups: Callable[[Prose], list[PieceRange]]) -> ProseDraw:
-    """Return a family that exchanges the places of groups of pieces."""
+    """Return a family that exchanges the places of groups of pieces, all with a heading or all without."""
 
     def draw(prose: Prose, rng: random.Random) -> Iterator[str]:
         groups = find_groups(prose)
-        firsts = [prose.pieces[start].text for start, _ in groups]
-        if len(groups) < 2 or any(map(_REFERS_BACK.match, firsts)):
+        firsts = [prose.pieces[start] for start, _ in groups]
+        is_mixed = len({piece.is_heading for piece in firsts}) > 1
+        if len(groups) < 2 or is_mixed or any(_REFERS_BACK.match(piece.text) for piece in firsts):
             return
         for _ in range(MOST_DRAWS):
             order = rng.sample(range(len(groups)), len(groups))

@@ -163,6 +163,7 @@ def test_headings_that_are_known_are_renamed(prose: Prose) -> None:
     ("text", "family"),
     [
         ("Ann walks far. But Bob stays near.", "stakeholder-section-order"),
+        ("## For Ann\nAnn walks far.\n\nBob stays near.", "stakeholder-section-order"),
         ("Ann walks far. Bob stays near.", "stakeholder-section-order"),
         ("Ann walks far. Bob stays near.", "shared-benefit-attribution"),
         ("Ann walks far. Bob stays near.", "section-header"),
@@ -170,7 +171,7 @@ def test_headings_that_are_known_are_renamed(prose: Prose) -> None:
     ],
 )
 def test_a_family_is_undefined_where_the_text_has_no_such_thing(text: str, family: str) -> None:
-    """Such as a passage that refers back, two people with one other order, or no known heading."""
+    """Such as a passage that refers back, one person with a heading, two with one other order, or no known heading."""
     records = {kind: [] for kind in RECORDS}
     records["stakeholders"] = [
         {"quote": "Ann walks far", "person": "ann"},
