@@ -13,7 +13,7 @@ from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.outline import TraceOutline, read_components, read_groups
-from jurygraph.runs.run import Run
+from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.runs.tables import to_text
 from jurygraph.schema import Trace
 
@@ -36,11 +36,15 @@ class ComponentValue(NamedTuple):
 
 @dataclass(frozen=True)
 class RewardColumn:
-    """A column of the table: its name, and its value of a response, a `ComponentValue` for a component."""
+    """A column of the table: its name, and its value of a response, a `ComponentValue` for a component.
+
+    A value that `is_native` is on a reviewer's own scale, such as 4 of 1 to 5.
+    """
 
     name: str
     value: Callable[[TraceOutline], Any]
     is_text: bool = False
+    is_native: bool = False
 
     def sort_key(self, outline: TraceOutline) -> tuple[bool, Any] | None:
         """Return the key of a response, numbers before texts; None without a value."""
@@ -70,6 +74,9 @@ _FIXED: Mapping[str, RewardColumn] = {
         RewardColumn("coverage", attrgetter("coverage")),
     )
 }
+_MAX_COLUMNS = 12
+"""So many columns a terminal shows beside each other; a table with more leaves the predictions to `--columns`."""
+_PREDICTED = "predicted."
 _CHOSEN = ("gates", "query")
 """Columns of text that are shown only if they are named."""
 
@@ -97,7 +104,7 @@ class Selection(NamedTuple):
         if self.sort is None:
             return islice(map(content, self._filter(run)), self.limit)
         is_descending = self.sort.startswith("-") and self.sort not in _name_components(run)
-        column = _find_column(run, "--sort", self.sort[is_descending:])
+        column = _find_column(run, "--sort", self.sort[is_descending:], TraceReader(run))
         present: list[tuple[Any, T]] = []
         absent: list[T] = []
         for outline in self._filter(run):
@@ -175,6 +182,26 @@ class RewardTable:
         return fsum(self.scored) / len(self.scored) if self.scored else None
 
 
+class TraceReader:
+    """Reads the traces of a run by where they are stored; the last ones are kept, since others often follow."""
+
+    def __init__(self, run: Run) -> None:
+        def read_group(seq: int) -> list[ScoredResponse]:
+            return run.group(run.source.ledger.record_at(seq))
+
+        def predict(address: tuple[int, str]) -> dict[str, float]:
+            return run.predicted_scores(self.read(address))
+
+        self._group_at = lru_cache(maxsize=16)(read_group)
+        self.predict = lru_cache(maxsize=1)(predict)
+
+    def read(self, address: tuple[int, str]) -> Trace:
+        """Return the trace at an address: the number of its group's record, and its response."""
+        seq, response = address
+        group = self._group_at(seq)
+        return next(trace for trace, _ in group if trace.response_id == response)
+
+
 def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) -> RewardTable:
     """Return the table of rewards with the columns of these names, by default the components.
 
@@ -188,7 +215,11 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
 
     if names is None:
         names = [*_FIXED, *_name_components(run)]
-    columns = [_find_column(run, "--columns", name) for name in dict.fromkeys(names)]
+        predicted = name_predictions(run)
+        if len(names) + len(predicted) <= _MAX_COLUMNS:
+            names += predicted
+    reader = TraceReader(run)
+    columns = [_find_column(run, "--columns", name, reader) for name in dict.fromkeys(names)]
     columns.sort(key=lambda column: not column.is_text)
 
     def read_row(outline: TraceOutline) -> tuple[list[Any], TraceOutline]:
@@ -218,7 +249,18 @@ def _name_components(run: Run) -> dict[str, str]:
     }
 
 
-def _find_column(run: Run, option: str, name: str) -> RewardColumn:
+def name_predictions(run: Run) -> list[str]:
+    """Return the columns of what each reviewer is predicted to give, by the reviewer alone where that is enough."""
+    questions = run.questions()
+    names = []
+    for question in run.reviewer_questions():
+        reviewer = question.rpartition("@")[2]
+        is_enough = full_question(reviewer, questions) == question
+        names.append(_PREDICTED + (reviewer if is_enough else question))
+    return names
+
+
+def _find_column(run: Run, option: str, name: str, reader: TraceReader) -> RewardColumn:
     if name in _FIXED:
         return _FIXED[name]
     if name == "gates":
@@ -232,8 +274,16 @@ def _find_column(run: Run, option: str, name: str) -> RewardColumn:
     if name in components:
         component = components[name]
         return RewardColumn(name, lambda outline: ComponentValue(*outline.component(component)))
-    read = trace_reader(run)
+    read = reader.read
     questions = run.questions()
+    if name.startswith(_PREDICTED):
+        wanted = full_question(name.removeprefix(_PREDICTED), questions)
+        if wanted in run.reviewer_questions():
+            return RewardColumn(
+                name,
+                lambda outline: reader.predict(address_of(outline)).get(wanted),
+                is_native=True,
+            )
     question = full_question(name.removeprefix("question."), questions)
     if question in questions:
         return RewardColumn(
@@ -243,7 +293,7 @@ def _find_column(run: Run, option: str, name: str) -> RewardColumn:
     if name in labels:
         label = labels[name]
         return RewardColumn(name, lambda outline: read(address_of(outline)).labels.get(label), True)
-    columns = [*_FIXED, *_CHOSEN, *components, *labels]
+    columns = [*_FIXED, *_CHOSEN, *components, *name_predictions(run), *labels]
     hint = did_you_mean(name, [*columns, *questions])
     hint = hint or f"known: {', '.join(columns)}, and each question"
     raise InputError(f"{option}: there is no column {name!r}; {hint}")
@@ -261,11 +311,5 @@ def address_of(outline: TraceOutline) -> tuple[int, str]:
 
 
 def trace_reader(run: Run) -> Callable[[tuple[int, str]], Trace]:
-    """Return a function that reads the trace at an address; the last groups are kept, since others often follow."""
-    group_at = lru_cache(maxsize=16)(lambda seq: run.group(run.source.ledger.record_at(seq)))
-
-    def read(address: tuple[int, str]) -> Trace:
-        seq, response = address
-        return next(trace for trace, _ in group_at(seq) if trace.response_id == response)
-
-    return read
+    """Return a function that reads the trace at an address."""
+    return TraceReader(run).read

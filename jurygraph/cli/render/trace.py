@@ -12,6 +12,7 @@ from jurygraph.cli.render.text import (
     format_table,
 )
 from jurygraph.display import format_number
+from jurygraph.explanation.predictions import PredictedScore
 from jurygraph.explanation.terms import UNSUPPORTED, ExplainedVerdict
 from jurygraph.messages import escape_lines, format_plain, join_names
 from jurygraph.runs.calls import RecordedCall, RecordedLookup, message_text
@@ -101,9 +102,25 @@ def _reward_lines(view: TraceView) -> Iterator[str]:
     for term in view.terms:
         if term.parts:
             yield _parts_line(term)
+    yield from _prediction_table(view.predictions)
     for name, figures in reward.diagnostics.items():
         values = [f"{figure} {format_number(value)}" for figure, value in figures.items()]
         yield f"diagnostics of {escape_line(name)}: {escape_line(', '.join(values))}"
+
+
+def _prediction_table(predictions: Sequence[PredictedScore]) -> Iterator[str]:
+    """Return what each reviewer would give on their own scale, a line for each dimension; nothing without one."""
+    if not predictions:
+        return
+    rows = []
+    for made in predictions:
+        value = "-" if made.value is None else f"{made.value:g}"
+        low, high = made.scale
+        evaluator = made.question.partition("/")[0]
+        rows.append([made.reviewer, made.dimension, evaluator, value, f"{low:g} to {high:g}"])
+    yield ""
+    yield from format_table(["reviewer", "dimension", "judge", "predicted", "scale"], rows, 3)
+    yield ""
 
 
 def _term_table(terms: Sequence[TermView]) -> Iterator[str]:
