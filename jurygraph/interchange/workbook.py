@@ -1,4 +1,4 @@
-"""Write a run as a workbook for Excel: a sheet that anybody can read, and one with everything.
+"""Write a run as a workbook for Excel: two sheets that anybody can read, and one with everything.
 
 The file is written here and not by a library, which would date it and take some texts for formulas. Every text is an
 inline string, which no spreadsheet evaluates; one that looks like a formula is marked as text for who edits it, too.
@@ -22,6 +22,7 @@ from jurygraph.explanation import Explanation
 from jurygraph.messages import escape_lines
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import ExportTable, to_text
+from jurygraph.views.agents import view_agents
 from jurygraph.views.trace import describe_loss
 
 MAX_ROWS = 1_048_576
@@ -57,6 +58,31 @@ _READABLE = (
 )
 
 
+_AGENTS = (
+    SheetColumn("Agent", 28, _WRAPPED),
+    SheetColumn("Mean reward", 12, _NUMBER),
+    SheetColumn("From (95 %)", 12, _NUMBER),
+    SheetColumn("To (95 %)", 12, _NUMBER),
+    SheetColumn("Responses", 11),
+    SheetColumn("Tasks", 8),
+    SheetColumn("Failed", 8),
+)
+
+SheetRows = Sequence[Sequence[JsonValue]]
+
+
+def read_agents(run: Run) -> SheetRows:
+    """Return a row of the sheet of agents for each, the best first; the interval is over tasks, and may be missing."""
+    rows = []
+    for agent in view_agents(run):
+        mean = agent.mean
+        ends = (None, None, None) if mean is None else (mean.value, mean.low, mean.high)
+        figures = [None if end is None else round(end, 4) for end in ends]
+        numbers = (agent.responses, len(agent.counts), agent.failed)
+        rows.append((agent.name or "(no agent)", *figures, *numbers))
+    return rows
+
+
 def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]:
     """Return a row of the readable sheet for every response, the lowest reward first, those without one last."""
     rows: list[tuple[float | None, Sequence[JsonValue]]] = []
@@ -74,8 +100,8 @@ def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]
     return [cells for _, cells in rows]
 
 
-def write_workbook(losses: Sequence[Sequence[JsonValue]], table: ExportTable, path: Path) -> None:
-    """Write both sheets. Raises `InputError` where a sheet has no room for the columns."""
+def write_workbook(losses: SheetRows, agents: SheetRows, table: ExportTable, path: Path) -> None:
+    """Write the three sheets. Raises `InputError` where a sheet has no room for the columns."""
     names = list(table.columns)
     if len(names) > _MAX_COLUMNS:
         limit = f"{_MAX_COLUMNS} are all that a sheet has"
@@ -86,7 +112,8 @@ def write_workbook(losses: Sequence[Sequence[JsonValue]], table: ExportTable, pa
         name: (_XML, text.replace("\n", "")) for name, text in _read_parts().items()
     }
     parts["xl/worksheets/sheet1.xml"] = _write_sheet(_READABLE, losses)
-    parts["xl/worksheets/sheet2.xml"] = _write_sheet(every_column, every_row)
+    parts["xl/worksheets/sheet2.xml"] = _write_sheet(_AGENTS, agents)
+    parts["xl/worksheets/sheet3.xml"] = _write_sheet(every_column, every_row)
     with ZipFile(path, "w") as archive:
         for name, content in parts.items():
             entry = ZipInfo(name)  # with the date 1980: the same run gives the same bytes

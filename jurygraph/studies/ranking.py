@@ -17,7 +17,8 @@ from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.decision.recipe import STAKEHOLDERS
 from jurygraph.display import ProgressCallback, format_number
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import Estimate, interval_among, ratio_interval
+from jurygraph.inference.clusters import difference_interval, interval_among, ratio_interval
+from jurygraph.runs.reports.units import SINGULAR, describe_units, name_unit
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import VerdictTables
 from jurygraph.runs.workflows.rescoring import apply_settings
@@ -25,7 +26,6 @@ from jurygraph.schema import Config
 from jurygraph.schema.plan import Rule
 from jurygraph.studies import symbols
 from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
-from jurygraph.studies.units import SINGULAR, describe_units, name_unit
 
 _STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
@@ -296,19 +296,21 @@ class Neighbours:
 
     Attributes:
         difference: of their mean rewards, over the tasks, or groups of tasks, that both have; its interval holds
-            together with those of all pairs.
-        units: what these are called, and `count` their number.
+            together with those of all pairs. Of agents that have fewer than two in common, over those of each.
+        units: what these are called, and `count` the number that both have.
+        unpaired: the numbers of those of each, where the difference is over these; else None.
         is_clear: whether the interval is above 0, so that other tasks would hardly turn the order.
         turn: the smallest change of a setting that turns them; None where none was found.
     """
 
     first: str
     second: str
-    difference: float | None
+    difference: float
     low: float | None
     high: float | None
     units: str
     count: int
+    unpaired: tuple[int, int] | None
     is_clear: bool
     turn: NearestTurn | None
 
@@ -317,16 +319,18 @@ class Neighbours:
         if self.difference == 0.0:
             ahead = f"{_name(self.first)} is level with {_name(self.second)}, apart"
         tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR[self.units]}"
-        if self.difference is None:
-            size = f"{ahead}, but they have no scored task in common."
-        elif self.low is None or self.high is None:
-            by = format_number(self.difference)
-            size = f"{ahead} by {by}; how sure that is cannot be told from {tasks}."
-        else:
-            by = f"{format_number(self.difference)}"
+        if self.unpaired is not None:
+            first, second = self.unpaired
+            tasks = f"{first} and {second} {self.units} of their own"
+        by = format_number(self.difference)
+        size = f"{ahead} by {by}; how sure that is cannot be told from {tasks}."
+        if self.low is not None and self.high is not None:
             ends = f"{format_number(self.low)} to {format_number(self.high)}"
+            design = "paired over" if self.unpaired is None else "unpaired,"
             doubt = "" if self.is_clear else ": that may be chance"
-            size = f"{ahead} by {by} ({ends}, paired over {tasks}){doubt}."
+            size = f"{ahead} by {by} ({ends}, {design} {tasks}){doubt}."
+        if self.unpaired is not None:
+            size += " Let both answer the same tasks: harder ones then count for both."
         change = "No change of a single setting that was tried turns them."
         if self.turn is not None:
             change = f"They change places {self.turn}."
@@ -413,23 +417,35 @@ def _compare(
     turn: NearestTurn | None,
     pairs: int,
 ) -> Neighbours:
-    means = []
+    sums = []
+    counts = []
     for agent in pair:
         is_scored = (ranker.agent == ranker.agents.index(agent)) & ~np.isnan(rewards)
-        sums, counts = _by_unit(ranker.unit, rewards, is_scored)
-        means.append(sums / np.where(counts > 0, counts, np.nan))
-    differences = means[0] - means[1]
-    shared = differences[~np.isnan(differences)]
-    estimate: Estimate | None = ratio_interval(shared, np.ones(len(shared)))
-    low, high = (None, None) if estimate is None else interval_among(estimate, pairs)
+        own_sums, own_counts = _by_unit(ranker.unit, rewards, is_scored)
+        sums.append(own_sums)
+        counts.append(own_counts)
+    is_shared = (counts[0] > 0) & (counts[1] > 0)
+    count = int(np.count_nonzero(is_shared))
+    unpaired = None
+    if count > 1:
+        differences = sums[0][is_shared] / counts[0][is_shared]
+        differences -= sums[1][is_shared] / counts[1][is_shared]
+        estimate = ratio_interval(differences, np.ones(count))
+    else:
+        # one task in common, or none, shows no more than those that each has alone
+        unpaired = int(np.count_nonzero(counts[0])), int(np.count_nonzero(counts[1]))
+        estimate = difference_interval(np.array(sums), np.array(counts))
+    assert estimate is not None, "both agents have a mean"
+    low, high = interval_among(estimate, pairs)
     return Neighbours(
         first=pair[0],
         second=pair[1],
-        difference=None if estimate is None else estimate.value,
+        difference=estimate.value,
         low=low,
         high=high,
         units=ranker.units,
-        count=len(shared),
+        count=count,
+        unpaired=unpaired,
         is_clear=low is not None and low > 0.0,
         turn=turn,
     )

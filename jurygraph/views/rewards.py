@@ -163,7 +163,8 @@ class RewardTable:
     """The rewards of the selected responses: a row of values for each, and the reward itself, None where it failed.
 
     Columns of text come first. `left_out` describes the failed rewards, which the mean leaves out, and `findings` those
-    of the whole run that need a quotation; without an unsupported one they are not counted.
+    of the whole run that need a quotation; without an unsupported one they are not counted. `agents` is the number of
+    agents with a reward.
     """
 
     columns: Sequence[RewardColumn]
@@ -171,6 +172,7 @@ class RewardTable:
     rewards: Sequence[float | None]
     left_out: "FailedRewards"
     findings: "FindingCounts"
+    agents: int
 
     @property
     def scored(self) -> list[float]:
@@ -228,16 +230,24 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
     rows = []
     rewards = []
     parts = JudgedParts()
+    agents: set[str | None] = set()
     is_any_unsupported = False
     for row, outline in selection.select(run, read_row):
         rows.append(row)
         rewards.append(outline.value)
+        if outline.value is not None:
+            agents.add(outline.agent)
         parts.add(outline.reward, outline.names)
         is_any_unsupported |= any("unsupported" in verdict for verdict in outline.body["verdicts"])
     # a second pass over the verdicts, which most runs do without
     findings = count_findings(run) if is_any_unsupported else FindingCounts()
     return RewardTable(
-        columns=columns, rows=rows, rewards=rewards, left_out=parts.failed, findings=findings
+        columns=columns,
+        rows=rows,
+        rewards=rewards,
+        left_out=parts.failed,
+        findings=findings,
+        agents=len(agents),
     )
 
 

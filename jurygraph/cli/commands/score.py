@@ -304,6 +304,9 @@ def _print_result(
         print_message(f"all rewards:     jurygraph show {run}")
         print_message(f"{label} jurygraph show {response}")
         print_message(f"in sentences:    jurygraph explain {response}")
+    ranked = [row for row in summary.agents.values() if row.scored]
+    if len(ranked) > 1:
+        print_message(f"who is better:   jurygraph study ranking {shell_quote(options.run)}")
 
 
 def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitCode:

@@ -26,6 +26,9 @@ def test_show_is_a_table_of_rewards_with_their_components(scored_folder: Path, r
         "salt/b    bob    ok      -0.5000    1.0000  0.0000  1.0000",
     ]
     assert len(run("show", scored_folder, "--limit", 1).out.splitlines()) == 3
+    next_command = f"who is better: jurygraph study ranking {scored_folder}"
+    assert next_command in run("show", scored_folder).err
+    assert "who is better" not in run("show", scored_folder, "--agent", "alice").err
 
 
 def test_show_of_one_response_is_the_whole_trace(scored_folder: Path, run: Command):
