@@ -1,6 +1,6 @@
 """`jurygraph verify`, `seal`, `close` and `erase`: check, sign, close and erase parts of a run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
@@ -19,8 +19,9 @@ from jurygraph.runs.integrity.verification import seal as seal_run
 from jurygraph.runs.integrity.verification import verify as verify_run
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import SEAL, member_folders
-from jurygraph.runs.workflows.erasure import ErasureResult
+from jurygraph.runs.workflows.erasure import ErasureResult, ErasureTarget
 from jurygraph.runs.workflows.erasure import erase as erase_texts
+from jurygraph.runs.workflows.erasure import preview as preview_erasure
 from jurygraph.runs.writable_run import close_run
 from jurygraph.sources.task_tables import check_table_files
 from jurygraph.sources.user_modules import importing_from
@@ -208,6 +209,9 @@ def erase(
         str | None, option("ID", "Erase the texts of this task and its responses.")
     ] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, kept in the record.")] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be erased; nothing is.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Erase texts for good. Scores, rewards and ids stay, and `verify` passes.
@@ -219,19 +223,27 @@ def erase(
     subjects of questions stay. A record keeps what was erased and why. Exports and other copies are yours to delete:
     docs/safety.md lists where they may be.
 
+    Other responses that lose their text with it, or the words of their verdicts, are named; --dry-run says so before.
+
     Exit codes: 0 done; 1 done, but the listed places or tasks contain or may contain it; 2 invalid input, or the run
     is in use.
 
     \b
     Example:
+        jurygraph erase run --response task-1/a --dry-run
         jurygraph erase run --response task-1/a --reason "requested by its author"
     """
     if (response is None) == (task is None):
         raise InputError("expected one of --response ID and --task ID")
     name = response or task or ""
-    result = erase_texts(run, "response" if task is None else "task", name, reason)
-    print_report(json, {"run": str(run), **result._asdict()}, _erasure_lines(result))
-    if (run / SEAL).exists():
+    what: ErasureTarget = "response" if task is None else "task"
+    if dry_run:
+        print_message("dry run: nothing was erased")
+        result = preview_erasure(run, what, name)
+    else:
+        result = erase_texts(run, what, name, reason)
+    print_report(json, {"run": str(run), **result._asdict()}, _erasure_lines(result, dry_run))
+    if (run / SEAL).exists() and not dry_run:
         print_message(
             f"the seal does not cover this erasure; `jurygraph seal {shell_quote(run)} --key F` signs it"
         )
@@ -244,9 +256,23 @@ def erase(
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _erasure_lines(result: ErasureResult) -> Iterator[str]:
-    yield f"erased {result.erased} texts, and {result.erased_in_others} others that contained it"
+_MOST_NAMES = 20
+
+
+def _erasure_lines(result: ErasureResult, dry_run: bool) -> Iterator[str]:
+    erased = "would erase" if dry_run else "erased"
+    removed = "would remove" if dry_run else "removed"
+    yield f"{erased} {result.erased} texts, and {result.erased_in_others} others that contained it"
+    if result.responses:
+        yield f"{erased} other responses that contain it: {_list_names(result.responses)}"
+    if result.verdicts_on:
+        yield f"{erased} words of verdicts on other responses: {_list_names(result.verdicts_on)}"
     if result.replies:
-        yield f"removed {result.replies} replies from the cache"
+        yield f"{removed} {result.replies} replies from the cache"
     if result.calls:
-        yield f"removed {result.calls} calls from recordings"
+        yield f"{removed} {result.calls} calls from recordings"
+
+
+def _list_names(names: Sequence[str]) -> str:
+    more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return escape_line(", ".join(names[:_MOST_NAMES]) + more, 1000)

@@ -30,15 +30,19 @@ MIN_SEARCHED_LENGTH = 20
 
 
 class ErasureResult(NamedTuple):
-    """The result of an erasure.
+    """The result of an erasure, or what one would do.
 
-    `erased` counts its own texts that were erased, `erased_in_others` other texts that contained it. `replies` is the
-    number of replies deleted from the cache, `calls` of calls deleted from recordings. `tasks` whose own text
-    contains it are left and listed. `unreached` are messages about places that could not be searched or written.
+    `erased` counts its own texts that were erased, `erased_in_others` other texts that contained it: `responses` are
+    other responses whose text did, and `verdicts_on` those that keep their text, but lose the words of verdicts.
+    `replies` is the number of replies deleted from the cache, `calls` of calls deleted from recordings. `tasks` whose
+    own text contains it are left and listed. `unreached` are messages about places that could not be searched or
+    written.
     """
 
     erased: int
     erased_in_others: int
+    responses: list[str]
+    verdicts_on: list[str]
     tasks: list[str]
     replies: int
     calls: int
@@ -51,11 +55,22 @@ def erase(folder: Path, what: ErasureTarget, name: str, reason: str) -> ErasureR
     Raises `InputError` where there is no such response or task, or where another process writes or reads the run.
     """
     with WritableRun.open_existing(folder) as run:
-        if run.header.base is not None:
-            base = os.path.normpath(run.folder / run.header.base.folder)
-            raise InputError(f"{run.folder}: contains no texts; erase {name!r} in {base}")
+        _refuse_rescored(run, name)
         run.ledger.require_alone()
         return _Erasure(run, what, name).erase(reason)
+
+
+def preview(folder: Path, what: ErasureTarget, name: str) -> ErasureResult:
+    """Return what `erase` would do; nothing is written. Raises `InputError` as it does, but for a run in use."""
+    with Run.open(folder) as run:
+        _refuse_rescored(run, name)
+        return _Erasure(run, what, name).preview()
+
+
+def _refuse_rescored(run: Run, name: str) -> None:
+    if run.header.base is not None:
+        base = os.path.normpath(run.folder / run.header.base.folder)
+        raise InputError(f"{run.folder}: contains no texts; erase {name!r} in {base}")
 
 
 class _Erasure:
@@ -67,12 +82,17 @@ class _Erasure:
         self._own = {text.id: text.content for text in self._own_texts()}
         self._forms = self._searched_forms()
 
+    def preview(self) -> ErasureResult:
+        copies, tasks = self._find_copies()
+        return self._describe(copies, tasks, *self._erase_outside({*self._own, *copies}, False))
+
     def erase(self, reason: str) -> ErasureResult:
         ledger = self._ledger
         copies, tasks = self._find_copies()
         erased = sorted({*self._own, *copies})
         # before the ledger: once its texts are erased, the forms to search for cannot be made again
-        replies, calls, unreached = self._erase_outside(erased)
+        outside = self._erase_outside(erased, True)
+        result = self._describe(copies, tasks, *outside)
         # it holds texts too; tasks that are still to be planned repeat their calls
         discard_planning(self._run.folder)
         # it has the words of the texts
@@ -85,9 +105,42 @@ class _Erasure:
         ledger.erase(erased)
         ledger.commit()
         ledger.compact()
+        return result
+
+    def _describe(
+        self,
+        copies: Collection[int],
+        tasks: list[str],
+        replies: int,
+        calls: int,
+        unreached: list[str],
+    ) -> ErasureResult:
+        """Return the result, with the responses that it touches besides those that were named."""
+        whole: dict[str, None] = {}
+        touched: dict[str, None] = {}
+        for number in sorted({*self._own, *copies}):
+            record = self._ledger.record_at(number // MAX_TEXTS)
+            if record.kind == "trace":
+                is_copy = number % MAX_TEXTS == 0 and number in copies
+                (whole if is_copy else touched)[record.key] = None
+        named = {self._name} if self._what == "response" else self._responses_of_task()
         return ErasureResult(
-            len(self._own), len(erased) - len(self._own), tasks, replies, calls, unreached
+            erased=len(self._own),
+            erased_in_others=len(copies),
+            responses=[name for name in whole if name not in named],
+            verdicts_on=[name for name in touched if name not in {*whole, *named}],
+            tasks=tasks,
+            replies=replies,
+            calls=calls,
+            unreached=unreached,
         )
+
+    def _responses_of_task(self) -> set[str]:
+        responses = set()
+        for group in self._ledger.find_all("group", self._name):
+            last = group.seq + group.content["size"]
+            responses |= {trace.key for trace in self._ledger.records(after=group.seq, up_to=last)}
+        return responses
 
     def _own_texts(self) -> Iterator[Text]:
         ledger = self._ledger
@@ -189,8 +242,13 @@ class _Erasure:
                 copies |= {other.id for other in ledger.stored_texts(record.seq, record.seq)}
         return copies - self._own.keys(), tasks
 
-    def _erase_outside(self, erased: Collection[int]) -> tuple[int, int, list[str]]:
-        """Erase from the cache and the recordings; return the numbers of replies and calls, and what failed."""
+    def _erase_outside(
+        self, erased: Collection[int], should_write: bool
+    ) -> tuple[int, int, list[str]]:
+        """Erase from the cache and the recordings, or only search them.
+
+        Return the numbers of replies and calls, and what failed.
+        """
         config = self._run.config
         keys = self._call_keys(erased)
         unreached: list[str] = []
@@ -198,11 +256,12 @@ class _Erasure:
         for recording in dict.fromkeys(config.calls_of(judge).record for judge in config.judges):
             if recording is not None:
                 try:
-                    calls += self._erase_calls(Path(recording), keys)
+                    calls += self._erase_calls(Path(recording), keys, should_write)
                 except InputError as error:
                     unreached.append(f"calls.record: {error}")
         try:
-            replies = erase_replies(default_folder(), keys, self._contains_erased)
+            folder = default_folder()
+            replies = erase_replies(folder, keys, self._contains_erased, should_write=should_write)
         except InputError as error:
             unreached.append(str(error))
         return replies, calls, unreached
@@ -225,8 +284,8 @@ class _Erasure:
                 keys |= {name for _, name in _named_calls(record)}
         return keys
 
-    def _erase_calls(self, path: Path, keys: Collection[str]) -> int:
-        """Rewrite a recording without the calls that have one of the keys or contain an erased text; count them."""
+    def _erase_calls(self, path: Path, keys: Collection[str], should_write: bool) -> int:
+        """Count the calls of a recording that have one of the keys or contain an erased text; rewrite it without."""
 
         def is_erased(line: bytes) -> bool:
             return _key_of(line) in keys or self._contains_erased(line)
@@ -235,7 +294,7 @@ class _Erasure:
             target = path.resolve(strict=True)
             with target.open("rb") as file:
                 erased = sum(map(is_erased, file))
-                if erased:
+                if erased and should_write:
                     file.seek(0)
                     write_atomically(target, (line for line in file if not is_erased(line)))
         except OSError as error:
