@@ -1,7 +1,7 @@
 """Open the jury of a config for a command."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,11 +21,12 @@ def open_jury(
     dry_run: bool = False,
     revise: Callable[["Config"], "Config"] | None = None,
     *,
+    settings: Sequence[str] = (),
     max_cost: float | None = None,
     max_calls: int | None = None,
     shard: "Shard | None" = None,
 ) -> "Jury":
-    """Return the jury of a config, after `revise` has changed the config. Modules it names may lie in its folder.
+    """Return the jury of a config, after `settings` and `revise` have changed it. Modules may lie in its folder.
 
     With a `shard`, it keeps to that share of the limits on cost and calls, and of the rates in the config.
 
@@ -34,7 +35,7 @@ def open_jury(
     """
     from jurygraph.sources import read_config
 
-    config = read_config(path, model)
+    config = read_config(path, model, settings)
     if revise is not None:
         config = revise(config)
     if not config.langsmith:
@@ -52,7 +53,7 @@ def open_jury(
     if shard is not None:
         max_cost = shard.share_of_cost(max_cost)
         max_calls = shard.share_of_calls(max_calls)
-    with locate_config_errors(path, model):
+    with locate_config_errors(path, model, settings):
         jury = Jury(config, max_cost=max_cost, max_calls=max_calls, code_folder=folder)
     add_secrets(jury.gateways.secrets)
     if shard is not None:
@@ -61,10 +62,13 @@ def open_jury(
 
 
 @contextmanager
-def locate_config_errors(path: Path, model: str | None = None) -> Iterator[None]:
+def locate_config_errors(
+    path: Path, model: str | None = None, settings: Sequence[str] = ()
+) -> Iterator[None]:
     """Add the config's file name, and the line of the key that a message begins with, to a ConfigError raised inside.
 
-    With `model` given on the command line, an error about the key `model` names the option instead.
+    With `model` given on the command line, an error about the key `model` names the option instead; one about a key
+    that `settings` have changed names these, too.
     """
     from jurygraph.sources import line_of_key
 
@@ -75,9 +79,18 @@ def locate_config_errors(path: Path, model: str | None = None) -> Iterator[None]
         if key == "model" and model is not None:
             raise ConfigError(f"--model: {reason}") from None
         line = line_of_key(path, key)
+        changes = ", ".join(f"--set {name}" for name in _settings_of(key, settings))
         if line is None:
-            raise ConfigError(f"{path.name}: {error}") from None
-        raise ConfigError(f"{path.name}, line {line}, key {key}: {reason}") from None
+            raise ConfigError(f"{changes or path.name}: {error}") from None
+        location = f"key {key} with {changes}" if changes else f"key {key}"
+        raise ConfigError(f"{path.name}, line {line}, {location}: {reason}") from None
+
+
+def _settings_of(key: str, settings: Sequence[str]) -> list[str]:
+    """Return the settings that change a key, written as `gates[0].kind`, or a part of it."""
+    dotted_key = key.replace("[", ".").replace("]", "")
+    names = [setting.partition("=")[0] for setting in settings]
+    return [name for name in names if f"{name}.".startswith(f"{dotted_key}.")]
 
 
 def jury_notes(jury: "Jury") -> list[str]:

@@ -21,9 +21,9 @@ from jurygraph.inference.clusters import difference_interval, interval_among, ra
 from jurygraph.runs.reports.units import SINGULAR, describe_units, name_unit
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import VerdictTables
-from jurygraph.runs.workflows.rescoring import apply_settings
 from jurygraph.schema import Config
 from jurygraph.schema.plan import Rule
+from jurygraph.sources.config import apply_settings
 from jurygraph.studies import symbols
 from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from jurygraph.cli.jury_loading import disable_tracing
-from jurygraph.cli.options import AsJson, FilesOutside, RunFolder, option
+from jurygraph.cli.options import AsJson, DryRun, FilesOutside, RunFolder, option
 from jurygraph.cli.render.text import escape_line, print_message, print_report, progress
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import ConfigError, InputError
@@ -209,9 +209,7 @@ def erase(
         str | None, option("ID", "Erase the texts of this task and its responses.")
     ] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, kept in the record.")] = "",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be erased; nothing is.")
-    ] = False,
+    dry_run: DryRun = False,
     json: AsJson = False,
 ) -> None:
     """Erase texts for good. Scores, rewards and ids stay, and `verify` passes.
