@@ -127,5 +127,6 @@ def find_config(tasks: str) -> Path:
     if tasks != "-" and not os.path.exists(tasks):
         TextFile(tasks).close()  # if the tasks are missing too, that is the error to report
     raise ConfigError(
-        "no jury.yaml next to the tasks or in the current folder; name a config with --config"
+        "no jury.yaml next to the tasks or in the current folder; name a config with --config, or make one with "
+        "`jurygraph init`"
     )

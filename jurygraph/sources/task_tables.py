@@ -505,8 +505,15 @@ def is_table(path: str | Path) -> bool:
     return str(path).lower().endswith(_SUFFIXES)
 
 
+_CHAT_NAMES = ("conversation", "conversations", "traj", "trajectory", "dialogue", "dialog", "turns")
+"""What other projects call the `messages` of a chat."""
+
+
 def columns_of_chats(path: str | Path) -> TableColumns | None:
-    """Return the columns of a file whose lines are `{"messages": […]}`, by its first line; None for other files."""
+    """Return the columns of a file whose lines are `{"messages": […]}`, by its first line; None for other files.
+
+    Raises `InputError` for a chat by another name, as a line of tasks would have no word for it.
+    """
     if str(path) == "-" or is_table(path) or not Path(path).is_file():
         return None
     with closing(TextFile(path)) as file:
@@ -515,12 +522,25 @@ def columns_of_chats(path: str | Path) -> TableColumns | None:
         first = {} if line is None else from_json(line.text)
     except ValueError:
         return None
-    if not isinstance(first, dict) or "messages" not in first:
+    if not isinstance(first, dict) or {"query", "responses"} & first.keys():
         return None
-    if {"query", "responses"} & first.keys():
+    if "messages" not in first:
+        _refuse_other_chat(str(path), first)
         return None
-    has_id = isinstance(first.get("id"), str)
+    chat_id = first.get("id")
+    has_id = isinstance(chat_id, str | int) and not isinstance(chat_id, bool)
     return TableColumns(messages="messages", id="id" if has_id else None, tools="tools")
+
+
+def _refuse_other_chat(path: str, first: Mapping[str, Any]) -> None:
+    for name in _CHAT_NAMES:
+        chat = first.get(name)
+        if isinstance(chat, list) and chat and isinstance(chat[0], dict):
+            problem = f"{path}, line 1, field {name}: is a list of messages by another name"
+            hint = "call it `messages`"
+            if "role" not in chat[0]:
+                hint += ", and write each message as an object with `role` and `content`"
+            raise InputError(f"{problem}; {hint}")
 
 
 def add_columns_of_chats(path: str | Path, columns: TableColumns) -> TableColumns:

@@ -326,6 +326,9 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         code = ExitCode.INCONCLUSIVE
     elif summary.failed:
         print_message(f"{summary.failed} of {summary.responses} rewards failed and have no value")
+        for evaluator in sorted(summary.unanswered_tasks):
+            remedy = "give the tasks what it needs, or take it out of `evaluators` and `reward`"
+            print_message(f"{evaluator} abstained on all responses to a task: {remedy}")
         print_left_out(summary.left_out)
         code = ExitCode.SOME_FAILED
     for problem in jury.gateways.problems:

@@ -155,7 +155,11 @@ def choose_chat_columns(
         return columns
     with closing(ledger):
         stored = read_header(ledger).columns
-    older = (named, columns.model_copy(update={"tools": None}))
+    older = (
+        named,
+        columns.model_copy(update={"tools": None}),
+        columns.model_copy(update={"id": named and named.id}),
+    )
     return stored if stored is not None and stored in older else columns
 
 
