@@ -51,6 +51,7 @@ class SheetColumn(NamedTuple):
 
 _READABLE = (
     SheetColumn("Response", 28, _WRAPPED),
+    SheetColumn("Question", 40, _WRAPPED),
     SheetColumn("Agent", 18, _WRAPPED),
     SheetColumn("Reward", 10, _NUMBER),
     SheetColumn("Judged", 10, _PERCENT),
@@ -93,7 +94,8 @@ def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]
         loss = describe_loss(explanation)
         # This sheet is for reading: the other one has all digits, such as those of 0.48000000000000004.
         value = None if reward.value is None else round(reward.value, 4)
-        cells = (trace.response_id, trace.agent, value, round(reward.coverage, 4), loss)
+        query = run.short_query(trace.task_id)
+        cells = (trace.response_id, query, trace.agent, value, round(reward.coverage, 4), loss)
         rows.append((reward.value, cells))
         report(1)
     rows.sort(key=lambda row: (row[0] is None, row[0] or 0.0))

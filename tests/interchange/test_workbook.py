@@ -34,27 +34,36 @@ def test_the_first_sheet_can_be_read_by_somebody_who_does_not_know_jurygraph(fol
     sheet = export(folder)["Rewards"]
     assert sheet.freeze_panes == "A2"
     head, *rows = sheet.iter_rows(values_only=True)
-    assert head == ("Response", "Agent", "Reward", "Judged", "What cost most")
+    assert head == (
+        "Response",
+        "Question",
+        "Agent",
+        "Reward",
+        "Judged",
+        "What cost most",
+    )
     with closing(Run.open(folder)) as run:
         rewards = {
             trace.response_id: trace.reward.value and round(trace.reward.value, 4)
             for trace in run.traces()
         }
-    assert {row[0]: row[2] for row in rows} == rewards
-    values = [row[2] for row in rows if row[2] is not None]
+    assert {row[0]: row[3] for row in rows} == rewards
+    values = [row[3] for row in rows if row[3] is not None]
     assert values == sorted(values)
     assert [row[0] for row in rows[len(values) :]] == ["bob/1", "odd/2"]  # they have no reward
-    by_name = {row[0]: row[4] for row in rows}
+    by_name = {row[0]: row[5] for row in rows}
+    assert all(row[1].startswith("Write to ") for row in rows)
     assert by_name["ann/1"] == "Lost 0.7: polite 0 of 1, weight 0.7 (counted in come)"
     assert by_name["bob/1"].startswith("No reward: 0.7 of the weight was judged")
     assert [cell.number_format for cell in sheet[2]] == [
+        "General",
         "General",
         "General",
         "0.00",
         "0%",
         "General",
     ]
-    assert sheet.column_dimensions["E"].width > sheet.column_dimensions["C"].width
+    assert sheet.column_dimensions["F"].width > sheet.column_dimensions["D"].width
 
 
 def test_the_second_sheet_has_the_agents_with_their_means_over_tasks(folder: Path) -> None:

@@ -291,6 +291,8 @@ def _format_of_file(output: str | None) -> str:
     for name, (form, *_) in EXPORTERS.items():
         endings.setdefault(form.suffix, name)
     if suffix not in endings:
+        if suffix == ".html":
+            raise InputError(f"{output}: is a page, which `jurygraph report RUN -o F.html` writes")
         listed = ", ".join(endings)
         raise InputError(f"{output}: its ending names no format; end it in {listed}, or use --to")
     return endings[suffix]
