@@ -505,6 +505,8 @@ def is_table(path: str | Path) -> bool:
     return str(path).lower().endswith(_SUFFIXES)
 
 
+CHAT_ROLES = ("id", "agent", "tools")
+"""Columns that a file of chats is read with, if it has them and nobody names others."""
 _CHAT_NAMES = ("conversation", "conversations", "traj", "trajectory", "dialogue", "dialog", "turns")
 """What other projects call the `messages` of a chat."""
 
@@ -529,7 +531,13 @@ def columns_of_chats(path: str | Path) -> TableColumns | None:
         return None
     chat_id = first.get("id")
     has_id = isinstance(chat_id, str | int) and not isinstance(chat_id, bool)
-    return TableColumns(messages="messages", id="id" if has_id else None, tools="tools")
+    has_agent = isinstance(first.get("agent"), str)
+    return TableColumns(
+        messages="messages",
+        id="id" if has_id else None,
+        agent="agent" if has_agent else None,
+        tools="tools",
+    )
 
 
 def _refuse_other_chat(path: str, first: Mapping[str, Any]) -> None:
@@ -544,7 +552,7 @@ def _refuse_other_chat(path: str, first: Mapping[str, Any]) -> None:
 
 
 def add_columns_of_chats(path: str | Path, columns: TableColumns) -> TableColumns:
-    """Return the columns that a user named, for a file of chats with the ids and the tools that it has.
+    """Return the columns that a user named, for a file of chats with the ids, the agents and the tools that it has.
 
     A column that was named for something else keeps that role.
     """
@@ -553,7 +561,7 @@ def add_columns_of_chats(path: str | Path, columns: TableColumns) -> TableColumn
         return columns
     named = {column for _, column in columns.by_role}
     added = {}
-    for role in ("id", "tools"):
+    for role in CHAT_ROLES:
         column = getattr(chats, role)
         if getattr(columns, role) is None and column not in named:
             added[role] = column

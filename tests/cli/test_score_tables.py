@@ -126,13 +126,18 @@ def test_chats_in_another_form_are_named_with_the_way_to_ours(
     assert (refused.code, problem in refused.err) == (2, True), refused.err
 
 
-def test_a_chat_may_have_a_number_as_its_id(folder: Path, run: Command) -> None:
+def test_a_chat_may_have_an_agent_and_a_number_as_its_id(folder: Path, run: Command) -> None:
     chat = [{"role": "user", "content": "Salt!"}, {"role": "assistant", "content": "please"}]
-    lines = [json.dumps({"id": number, "messages": chat}) for number in (7, 12)]
+    row = {"agent": "ann", "messages": chat}
+    lines = [json.dumps({"id": number, **row}) for number in (7, 12)]
     (folder / "chats.jsonl").write_text("\n".join(lines))
     assert run("score", "chats.jsonl", "--out", "run").code == 0
     shown = run("show", "run").out.splitlines()
-    assert [line.split()[0] for line in shown[2:]] == ["7", "12"]
+    assert [line.split()[:2] for line in shown[2:]] == [["7", "ann"], ["12", "ann"]]
+    assert run("import", "chats", "chats.jsonl", "--out", "tasks.jsonl").code == 0
+    assert run("score", "tasks.jsonl", "--out", "imported").code == 0
+    shown = run("show", "imported").out.splitlines()
+    assert [line.split()[:2] for line in shown[2:]] == [["7/answer", "ann"], ["12/answer", "ann"]]
 
 
 def test_a_chat_without_a_reply_is_to_be_left_out(folder: Path, run: Command) -> None:
