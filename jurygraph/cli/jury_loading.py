@@ -53,7 +53,7 @@ def open_jury(
     if shard is not None:
         max_cost = shard.share_of_cost(max_cost)
         max_calls = shard.share_of_calls(max_calls)
-    with locate_config_errors(path, model, settings):
+    with locate_config_errors(path, model):
         jury = Jury(config, max_cost=max_cost, max_calls=max_calls, code_folder=folder)
     add_secrets(jury.gateways.secrets)
     if shard is not None:
@@ -62,13 +62,10 @@ def open_jury(
 
 
 @contextmanager
-def locate_config_errors(
-    path: Path, model: str | None = None, settings: Sequence[str] = ()
-) -> Iterator[None]:
+def locate_config_errors(path: Path, model: str | None = None) -> Iterator[None]:
     """Add the config's file name, and the line of the key that a message begins with, to a ConfigError raised inside.
 
-    With `model` given on the command line, an error about the key `model` names the option instead; one about a key
-    that `settings` have changed names these, too.
+    With `model` given on the command line, an error about the key `model` names the option instead.
     """
     from jurygraph.sources import line_of_key
 
@@ -79,18 +76,9 @@ def locate_config_errors(
         if key == "model" and model is not None:
             raise ConfigError(f"--model: {reason}") from None
         line = line_of_key(path, key)
-        changes = ", ".join(f"--set {name}" for name in _settings_of(key, settings))
         if line is None:
-            raise ConfigError(f"{changes or path.name}: {error}") from None
-        location = f"key {key} with {changes}" if changes else f"key {key}"
-        raise ConfigError(f"{path.name}, line {line}, {location}: {reason}") from None
-
-
-def _settings_of(key: str, settings: Sequence[str]) -> list[str]:
-    """Return the settings that change a key, written as `gates[0].kind`, or a part of it."""
-    dotted_key = key.replace("[", ".").replace("]", "")
-    names = [setting.partition("=")[0] for setting in settings]
-    return [name for name in names if f"{name}.".startswith(f"{dotted_key}.")]
+            raise ConfigError(f"{path.name}: {error}") from None
+        raise ConfigError(f"{path.name}, line {line}, key {key}: {reason}") from None
 
 
 def jury_notes(jury: "Jury") -> list[str]:

@@ -146,7 +146,7 @@ def open_scoring_jury(options: ScoreOptions, printed: set[str] | None = None) ->
         max_calls=options.max_calls,
         shard=options.shard,
     )
-    with jury, locate_config_errors(path, options.model, options.settings):
+    with jury, locate_config_errors(path, options.model):
         for note in jury_notes(jury):
             if note not in printed:
                 print_message(note)

@@ -105,16 +105,14 @@ def jackknife_interval(value: float, without: Floats, freedom: int | None = None
     return Estimate(value, value - half_width, value + half_width, error, count)
 
 
-def difference_interval(sums: Floats, counts: Floats) -> Estimate | None:
+def difference_interval(sums: Floats, counts: Floats) -> Estimate:
     """Return the mean of one side minus that of another, [2,G] each, with its interval over G clusters.
 
     A cluster may have members of both sides, or of one alone. There is one degree of freedom less than the side with
-    the fewer clusters, the `clusters` of the estimate, has; no interval where a cluster has all of a side. None where a
-    side has no member.
+    the fewer clusters, the `clusters` of the estimate, has; no interval where a cluster has all of a side. Each
+    side has a member.
     """
     sizes = counts.sum(axis=1, keepdims=True)
-    if not sizes.all():
-        return None
     means = np.array([[math.fsum(side)] for side in sums]) / sizes
     difference = float(means[0, 0] - means[1, 0])
     fewest = int((counts > 0.0).sum(axis=1).min())

@@ -7,6 +7,7 @@ inline string, which no spreadsheet evaluates; one that looks like a formula is 
 import json
 import re
 import tomllib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -19,10 +20,12 @@ from pydantic import JsonValue
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.explanation import Explanation
+from jurygraph.inference.clusters import ratio_interval
 from jurygraph.messages import escape_lines
+from jurygraph.runs.outline import read_groups
+from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import ExportTable, to_text
-from jurygraph.views.agents import view_agents
 from jurygraph.views.trace import describe_loss
 
 MAX_ROWS = 1_048_576
@@ -61,26 +64,30 @@ _READABLE = (
 
 _AGENTS = (
     SheetColumn("Agent", 28, _WRAPPED),
-    SheetColumn("Mean reward", 12, _NUMBER),
-    SheetColumn("From (95 %)", 12, _NUMBER),
-    SheetColumn("To (95 %)", 12, _NUMBER),
-    SheetColumn("Responses", 11),
-    SheetColumn("Tasks", 8),
-    SheetColumn("Failed", 8),
+    *(SheetColumn(name, 12, _NUMBER) for name in ("Mean reward", "From (95 %)", "To (95 %)")),
+    *(SheetColumn(name, 11) for name in ("Responses", "Tasks", "Failed")),
 )
 
 SheetRows = Sequence[Sequence[JsonValue]]
 
 
 def read_agents(run: Run) -> SheetRows:
-    """Return a row of the sheet of agents for each, the best first; the interval is over tasks, and may be missing."""
+    """Return a row of the sheet of agents for each, the best first; the interval is over tasks, or groups of tasks."""
+    rewards: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    responses = Counter[str]()
+    for group in read_groups(run):
+        unit = unit_of(run, group.record.key)
+        for trace in group.traces:
+            agent = trace.agent or "(no agent)"
+            responses[agent] += 1
+            rewards[agent][unit] += () if trace.value is None else (trace.value,)
     rows = []
-    for agent in view_agents(run):
-        mean = agent.mean
-        ends = (None, None, None) if mean is None else (mean.value, mean.low, mean.high)
-        figures = [None if end is None else round(end, 4) for end in ends]
-        numbers = (agent.responses, len(agent.counts), agent.failed)
-        rows.append((agent.name or "(no agent)", *figures, *numbers))
+    for agent, by_unit in rewards.items():
+        sizes = list(map(len, by_unit.values()))
+        value, low, high, *_ = ratio_interval(list(map(sum, by_unit.values())), sizes) or [None] * 3
+        failed = responses[agent] - sum(sizes)
+        rows.append((agent, value, low, high, responses[agent], len(sizes), failed))
+    rows.sort(key=lambda row: float("-inf") if row[1] is None else row[1], reverse=True)
     return rows
 
 

@@ -132,17 +132,11 @@ class Cache:
         _LOG.log(level, "%s: %s", self.folder, message)
 
 
-def erase_replies(
-    folder: Path,
-    keys: Collection[str],
-    holds: Callable[[bytes], bool],
-    *,
-    should_write: bool = True,
-) -> int:
+def erase_replies(folder: Path, keys: Collection[str], holds: Callable[[bytes], bool]) -> int:
     """Delete the replies of some requests, and those that hold a text, permanently; return their number.
 
-    Unless it `should_write`, they are only counted. The file is rewritten, so that nothing remains of them, nor of
-    replies deleted before. Raises `InputError` if that is not possible.
+    The file is rewritten, so that nothing remains of them, nor of replies deleted before. Raises `InputError` if that
+    is not possible.
     """
     database = folder / DBNAME
     if not database.exists():
@@ -150,8 +144,6 @@ def erase_replies(
     try:
         with closing(_Rows(folder, _ERASE_TIMEOUT)) as rows:
             doomed = [key for key in rows if key in keys or _is_unusable_or(holds, rows, key)]
-            if not should_write:
-                return len(doomed)
             with rows.transact():
                 for key in doomed:
                     rows.delete(key)

@@ -438,17 +438,15 @@ class Run(Displayed):
         from jurygraph.explanation.terms import ExplainedTrace
 
         explained = ExplainedTrace(trace, self.decision_of(trace.task_id))
-        predictions = predicted_scores(explained)
-        return {made.question: made.value for made in predictions if made.value is not None}
+        found = {made.verdict.question: made.value for made in predicted_scores(explained)}
+        return {question: value for question, value in found.items() if value is not None}
 
     def reviewer_questions(self) -> list[str]:
         """Return the names of the questions about what a reviewer would give, in the order of the surveys."""
         found: dict[str, None] = {}
-        for digest in self.source.ledger.keys("survey"):
-            survey = self.source.survey_outline(digest)
+        for survey in map(self.source.survey_outline, self.source.ledger.keys("survey")):
             for question in survey.questions:
-                audience, _ = survey.members[int(question.view)]
-                if audience == "reviewer":
+                if survey.members[int(question.view)][0] == "reviewer":
                     found[question.id] = None
         return list(found)
 

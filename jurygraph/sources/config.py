@@ -353,30 +353,24 @@ def apply_settings(config: Config, settings: Iterable[str], folder: Path = Path(
         key, equals, text = setting.partition("=")
         if not equals or not key:
             raise ConfigError(f"--set {setting!r}: expected key=value, such as rubric.kappa=2")
-        _set_value(content, key, _parse_value(key, text))
+        content = _with_setting(content, key, key.split("."), _parse_value(key, text))
     return parse_config(content, folder)
 
 
-def _set_value(content: dict[str, Any], key: str, value: Any) -> None:
-    steps = key.split(".")
-    *path, last = steps
-    lists: list[tuple[dict[str, Any], str]] = []
-    if not all(steps):
+def _with_setting(content: Any, key: str, steps: Sequence[str], value: Any) -> Any:
+    """Return a part of a config, with a value that lies some steps below; `key` is that of the whole config."""
+    if not steps:
+        return value
+    if isinstance(content, list):  # of evaluators, which are counted from 0
+        entries = {str(index): entry for index, entry in enumerate(content)}
+        return list(_with_setting(entries, key, steps, value).values())
+    step, *rest = steps
+    if not step:
         raise ConfigError(f"--set {key}: expected a key such as rubric.kappa")
-    for step in path:
-        inner = content.setdefault(step, {})
-        if isinstance(inner, list):  # of evaluators, which are counted from 0
-            inner = {str(index): entry for index, entry in enumerate(inner)}
-            content[step] = inner
-            lists.append((content, step))
-        if not isinstance(inner, dict):
-            raise ConfigError(
-                f"--set {key}: {step!r} has no settings of its own; set it as a whole"
-            )
-        content = inner
-    content[last] = value
-    for parent, step in lists:
-        parent[step] = list(parent[step].values())
+    if not isinstance(content, dict):
+        owner = key.removesuffix("." + ".".join(steps)).rpartition(".")[2]
+        raise ConfigError(f"--set {key}: {owner!r} has no settings of its own; set it as a whole")
+    return {**content, step: _with_setting(content.get(step, {}), key, rest, value)}
 
 
 def _parse_value(key: str, text: str) -> Any:

@@ -64,11 +64,9 @@ _TEXT_FIELDS = set(
 _DECISIONS: Mapping[str, bool | None] = {
     **dict.fromkeys(("true", "yes", "y", "pass", "passed", "met", "correct"), True),
     **dict.fromkeys(("false", "no", "n", "fail", "failed", "not met", "unmet", "incorrect"), False),
-    "": None,
+    **dict.fromkeys(("", "n/a", "na", "#n/a", "unsure", "not sure", "?", "-", "–", "—")),
 }
-"""How people write a decision in a cell."""
-_NO_LABELS = {"", "n/a", "na", "#n/a", "unsure", "not sure", "?", "-", "–", "—"}
-"""How people write that they made no decision. A score of RATINGS is a number, or empty: nobody counts these there."""
+"""How people write a decision in a cell, and that they made none."""
 NO_LABEL = "an empty cell, or n/a, NA, unsure, ? or -"
 TARGET_HINT = "write true or false, yes or no, or a number"
 NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -421,7 +419,7 @@ def _parse_cells(fields: dict[str, Any], json_columns: Iterable[str]) -> None:
     """Parse numbers and JSON in the cells of a CSV file, and undo the escaping of exported tables in its texts."""
     for name in ("score", "target"):
         if isinstance(fields.get(name), str):
-            fields[name] = _parse_value(fields[name])
+            fields[name] = parse_target(fields[name])
     for name in json_columns:
         if name in fields:
             fields[name] = _parse_json(fields[name])
@@ -436,7 +434,7 @@ def _normalize(name: str, value: Any) -> Any:
         return value.strip() or None
     if name == "target" and isinstance(value, str):
         word = value.strip().casefold()
-        return None if word in _NO_LABELS else _DECISIONS.get(word, value)
+        return _DECISIONS.get(word, value)
     if name not in _TEXT_FIELDS:
         return value
     is_number = isinstance(value, int) and not isinstance(value, bool)
@@ -446,11 +444,6 @@ def _normalize(name: str, value: Any) -> Any:
 
 
 def parse_target(text: str) -> float | bool | str | None:
-    """Return the value of a label, None where nobody decided; another text remains, so that its field refuses it."""
-    return None if text.strip().casefold() in _NO_LABELS else _parse_value(text)
-
-
-def _parse_value(text: str) -> float | bool | str | None:
     """Return the value of a cell; a text that is no number and no decision remains, so that its field refuses it."""
     word = text.strip().casefold()
     if word in _DECISIONS:

@@ -507,7 +507,7 @@ def is_table(path: str | Path) -> bool:
 
 CHAT_ROLES = ("id", "agent", "tools")
 """Columns that a file of chats is read with, if it has them and nobody names others."""
-_CHAT_NAMES = ("conversation", "conversations", "traj", "trajectory", "dialogue", "dialog", "turns")
+_CHAT_NAMES = ("conversation", "conversations", "traj", "trajectory", "dialogue")
 """What other projects call the `messages` of a chat."""
 
 
@@ -529,8 +529,7 @@ def columns_of_chats(path: str | Path) -> TableColumns | None:
     if "messages" not in first:
         _refuse_other_chat(str(path), first)
         return None
-    chat_id = first.get("id")
-    has_id = isinstance(chat_id, str | int) and not isinstance(chat_id, bool)
+    has_id = isinstance(first.get("id"), str | int)
     has_agent = isinstance(first.get("agent"), str)
     return TableColumns(
         messages="messages",
@@ -542,12 +541,9 @@ def columns_of_chats(path: str | Path) -> TableColumns | None:
 
 def _refuse_other_chat(path: str, first: Mapping[str, Any]) -> None:
     for name in _CHAT_NAMES:
-        chat = first.get(name)
-        if isinstance(chat, list) and chat and isinstance(chat[0], dict):
+        if isinstance(first.get(name), list):
             problem = f"{path}, line 1, field {name}: is a list of messages by another name"
-            hint = "call it `messages`"
-            if "role" not in chat[0]:
-                hint += ", and write each message as an object with `role` and `content`"
+            hint = "call it `messages`, each an object with `role` and `content`"
             raise InputError(f"{problem}; {hint}")
 
 

@@ -332,6 +332,5 @@ def _compare_sides(column: Floats, chosen: Bools, units: Ints) -> Figures:
     sums = np.array([np.bincount(units, column * side) for side in sides])
     high, low = [math.fsum(column[side]) / float(side.sum()) for side in sides]
     estimate = difference_interval(sums, counts)
-    ends = (None, None) if estimate is None else (estimate.low, estimate.high)
-    interval = IntervalCell(high - low, *ends)
+    interval = IntervalCell(high - low, estimate.low, estimate.high)
     return {"high": high, "low": low, "difference": interval}

@@ -13,7 +13,7 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.arrays import Floats
 from jurygraph.decision.recipe import STAKEHOLDERS
 from jurygraph.display import ProgressCallback, format_number
 from jurygraph.errors import InputError
@@ -297,8 +297,8 @@ class Neighbours:
     Attributes:
         difference: of their mean rewards, over the tasks, or groups of tasks, that both have; its interval holds
             together with those of all pairs. Of agents that have fewer than two in common, over those of each.
-        units: what these are called, and `count` the number that both have.
-        unpaired: the numbers of those of each, where the difference is over these; else None.
+        units: what these are called, and `count` the number of those that both have, or, if the difference is not
+            paired, of those that one of them has at least.
         is_clear: whether the interval is above 0, so that other tasks would hardly turn the order.
         turn: the smallest change of a setting that turns them; None where none was found.
     """
@@ -310,7 +310,7 @@ class Neighbours:
     high: float | None
     units: str
     count: int
-    unpaired: tuple[int, int] | None
+    is_paired: bool
     is_clear: bool
     turn: NearestTurn | None
 
@@ -319,17 +319,16 @@ class Neighbours:
         if self.difference == 0.0:
             ahead = f"{_name(self.first)} is level with {_name(self.second)}, apart"
         tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR[self.units]}"
-        if self.unpaired is not None:
-            first, second = self.unpaired
-            tasks = f"{first} and {second} {self.units} of their own"
+        if not self.is_paired:
+            tasks += " or more of each"
         by = format_number(self.difference)
         size = f"{ahead} by {by}; how sure that is cannot be told from {tasks}."
         if self.low is not None and self.high is not None:
             ends = f"{format_number(self.low)} to {format_number(self.high)}"
-            design = "paired over" if self.unpaired is None else "unpaired,"
+            design = "paired" if self.is_paired else "unpaired"
             doubt = "" if self.is_clear else ": that may be chance"
-            size = f"{ahead} by {by} ({ends}, {design} {tasks}){doubt}."
-        if self.unpaired is not None:
+            size = f"{ahead} by {by} ({ends}, {design} over {tasks}){doubt}."
+        if not self.is_paired:
             size += " Let both answer the same tasks: harder ones then count for both."
         change = "No change of a single setting that was tried turns them."
         if self.turn is not None:
@@ -394,16 +393,17 @@ def _notes(searched: Sequence[str]) -> Iterator[str]:
 
 
 def _describe_agent(ranker: AgentRanker, rewards: Floats, agent: str) -> Figures:
-    is_own = ranker.agent == ranker.agents.index(agent)
-    is_scored = is_own & ~np.isnan(rewards)
-    mean = ratio_interval(*_by_unit(ranker.unit, rewards, is_scored))
-    responses = int(np.count_nonzero(is_own))
-    left_out = responses - int(np.count_nonzero(is_scored))
+    sums, counts = _by_unit(ranker, rewards, agent)
+    responses = int(np.count_nonzero(ranker.agent == ranker.agents.index(agent)))
+    left_out = responses - int(counts.sum())
+    mean = ratio_interval(sums, counts)
     return {"agent": agent, "mean": mean, "responses": responses, "left_out": left_out}
 
 
-def _by_unit(unit: Ints, rewards: Floats, rows: Bools) -> tuple[Floats, Floats]:
-    """Return the sum and the number of some rewards of each unit, [U]."""
+def _by_unit(ranker: AgentRanker, rewards: Floats, agent: str) -> tuple[Floats, Floats]:
+    """Return the sum and the number of an agent's rewards in each unit, [U], without failed ones."""
+    rows = (ranker.agent == ranker.agents.index(agent)) & ~np.isnan(rewards)
+    unit = ranker.unit
     units = int(unit.max(initial=-1)) + 1
     sums = np.bincount(unit[rows], rewards[rows], minlength=units).astype(np.float64)
     counts = np.bincount(unit[rows], minlength=units).astype(np.float64)
@@ -417,24 +417,16 @@ def _compare(
     turn: NearestTurn | None,
     pairs: int,
 ) -> Neighbours:
-    sums = []
-    counts = []
-    for agent in pair:
-        is_scored = (ranker.agent == ranker.agents.index(agent)) & ~np.isnan(rewards)
-        own_sums, own_counts = _by_unit(ranker.unit, rewards, is_scored)
-        sums.append(own_sums)
-        counts.append(own_counts)
-    is_shared = (counts[0] > 0) & (counts[1] > 0)
+    sums, counts = np.swapaxes([_by_unit(ranker, rewards, agent) for agent in pair], 0, 1)
+    is_shared = counts.all(axis=0)
     count = int(np.count_nonzero(is_shared))
-    unpaired = None
-    if count > 1:
-        differences = sums[0][is_shared] / counts[0][is_shared]
-        differences -= sums[1][is_shared] / counts[1][is_shared]
-        estimate = ratio_interval(differences, np.ones(count))
+    is_paired = count > 1
+    if is_paired:
+        means = sums[:, is_shared] / counts[:, is_shared]
+        estimate = ratio_interval(means[0] - means[1], np.ones(count))
     else:
         # one task in common, or none, shows no more than those that each has alone
-        unpaired = int(np.count_nonzero(counts[0])), int(np.count_nonzero(counts[1]))
-        estimate = difference_interval(np.array(sums), np.array(counts))
+        estimate = difference_interval(sums, counts)
     assert estimate is not None, "both agents have a mean"
     low, high = interval_among(estimate, pairs)
     return Neighbours(
@@ -444,8 +436,8 @@ def _compare(
         low=low,
         high=high,
         units=ranker.units,
-        count=count,
-        unpaired=unpaired,
+        count=estimate.clusters,
+        is_paired=is_paired,
         is_clear=low is not None and low > 0.0,
         turn=turn,
     )

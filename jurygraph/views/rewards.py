@@ -13,7 +13,7 @@ from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.outline import TraceOutline, read_components, read_groups
-from jurygraph.runs.run import Run, ScoredResponse
+from jurygraph.runs.run import Run
 from jurygraph.runs.tables import to_text
 from jurygraph.schema import Trace
 
@@ -36,15 +36,11 @@ class ComponentValue(NamedTuple):
 
 @dataclass(frozen=True)
 class RewardColumn:
-    """A column of the table: its name, and its value of a response, a `ComponentValue` for a component.
-
-    A value that `is_native` is on a reviewer's own scale, such as 4 of 1 to 5.
-    """
+    """A column of the table: its name, and its value of a response, a `ComponentValue` for a component."""
 
     name: str
     value: Callable[[TraceOutline], Any]
     is_text: bool = False
-    is_native: bool = False
 
     def sort_key(self, outline: TraceOutline) -> tuple[bool, Any] | None:
         """Return the key of a response, numbers before texts; None without a value."""
@@ -76,7 +72,8 @@ _FIXED: Mapping[str, RewardColumn] = {
 }
 _MAX_COLUMNS = 12
 """So many columns a terminal shows beside each other; a table with more leaves the predictions to `--columns`."""
-_PREDICTED = "predicted."
+PREDICTED = "predicted."
+"""Begins the name of a column whose values are on a reviewer's own scale, such as 4 of 1 to 5."""
 _CHOSEN = ("gates", "query")
 """Columns of text that are shown only if they are named."""
 
@@ -104,7 +101,7 @@ class Selection(NamedTuple):
         if self.sort is None:
             return islice(map(content, self._filter(run)), self.limit)
         is_descending = self.sort.startswith("-") and self.sort not in _name_components(run)
-        column = _find_column(run, "--sort", self.sort[is_descending:], TraceReader(run))
+        column = _find_column(run, "--sort", self.sort[is_descending:])
         present: list[tuple[Any, T]] = []
         absent: list[T] = []
         for outline in self._filter(run):
@@ -163,8 +160,7 @@ class RewardTable:
     """The rewards of the selected responses: a row of values for each, and the reward itself, None where it failed.
 
     Columns of text come first. `left_out` describes the failed rewards, which the mean leaves out, and `findings` those
-    of the whole run that need a quotation; without an unsupported one they are not counted. `agents` is the number of
-    agents with a reward.
+    of the whole run that need a quotation; without an unsupported one they are not counted.
     """
 
     columns: Sequence[RewardColumn]
@@ -172,7 +168,6 @@ class RewardTable:
     rewards: Sequence[float | None]
     left_out: "FailedRewards"
     findings: "FindingCounts"
-    agents: int
 
     @property
     def scored(self) -> list[float]:
@@ -182,26 +177,6 @@ class RewardTable:
     def mean(self) -> float | None:
         """Return the mean of the rewards that did not fail; None without any."""
         return fsum(self.scored) / len(self.scored) if self.scored else None
-
-
-class TraceReader:
-    """Reads the traces of a run by where they are stored; the last ones are kept, since others often follow."""
-
-    def __init__(self, run: Run) -> None:
-        def read_group(seq: int) -> list[ScoredResponse]:
-            return run.group(run.source.ledger.record_at(seq))
-
-        def predict(address: tuple[int, str]) -> dict[str, float]:
-            return run.predicted_scores(self.read(address))
-
-        self._group_at = lru_cache(maxsize=16)(read_group)
-        self.predict = lru_cache(maxsize=1)(predict)
-
-    def read(self, address: tuple[int, str]) -> Trace:
-        """Return the trace at an address: the number of its group's record, and its response."""
-        seq, response = address
-        group = self._group_at(seq)
-        return next(trace for trace, _ in group if trace.response_id == response)
 
 
 def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) -> RewardTable:
@@ -220,8 +195,8 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
         predicted = name_predictions(run)
         if len(names) + len(predicted) <= _MAX_COLUMNS:
             names += predicted
-    reader = TraceReader(run)
-    columns = [_find_column(run, "--columns", name, reader) for name in dict.fromkeys(names)]
+    predict = _predictor(run)
+    columns = [_find_column(run, "--columns", name, predict) for name in dict.fromkeys(names)]
     columns.sort(key=lambda column: not column.is_text)
 
     def read_row(outline: TraceOutline) -> tuple[list[Any], TraceOutline]:
@@ -230,13 +205,10 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
     rows = []
     rewards = []
     parts = JudgedParts()
-    agents: set[str | None] = set()
     is_any_unsupported = False
     for row, outline in selection.select(run, read_row):
         rows.append(row)
         rewards.append(outline.value)
-        if outline.value is not None:
-            agents.add(outline.agent)
         parts.add(outline.reward, outline.names)
         is_any_unsupported |= any("unsupported" in verdict for verdict in outline.body["verdicts"])
     # a second pass over the verdicts, which most runs do without
@@ -247,7 +219,6 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
         rewards=rewards,
         left_out=parts.failed,
         findings=findings,
-        agents=len(agents),
     )
 
 
@@ -261,16 +232,15 @@ def _name_components(run: Run) -> dict[str, str]:
 
 def name_predictions(run: Run) -> list[str]:
     """Return the columns of what each reviewer is predicted to give, by the reviewer alone where that is enough."""
-    questions = run.questions()
-    names = []
-    for question in run.reviewer_questions():
-        reviewer = question.rpartition("@")[2]
-        is_enough = full_question(reviewer, questions) == question
-        names.append(_PREDICTED + (reviewer if is_enough else question))
-    return names
+    predicted = run.reviewer_questions()
+    reviewers = [question.rpartition("@")[2] for question in predicted]
+    short_names = {full_question(reviewer, predicted): reviewer for reviewer in reviewers}
+    return [PREDICTED + short_names.get(question, question) for question in predicted]
 
 
-def _find_column(run: Run, option: str, name: str, reader: TraceReader) -> RewardColumn:
+def _find_column(
+    run: Run, option: str, name: str, predict: "Predictor | None" = None
+) -> RewardColumn:
     if name in _FIXED:
         return _FIXED[name]
     if name == "gates":
@@ -284,16 +254,14 @@ def _find_column(run: Run, option: str, name: str, reader: TraceReader) -> Rewar
     if name in components:
         component = components[name]
         return RewardColumn(name, lambda outline: ComponentValue(*outline.component(component)))
-    read = reader.read
+    read = trace_reader(run)
     questions = run.questions()
-    if name.startswith(_PREDICTED):
-        wanted = full_question(name.removeprefix(_PREDICTED), questions)
-        if wanted in run.reviewer_questions():
-            return RewardColumn(
-                name,
-                lambda outline: reader.predict(address_of(outline)).get(wanted),
-                is_native=True,
-            )
+    if name.startswith(PREDICTED):
+        predicted = run.reviewer_questions()
+        wanted = full_question(name.removeprefix(PREDICTED), predicted)
+        if wanted in predicted:
+            predict = predict or _predictor(run)
+            return RewardColumn(name, lambda outline: predict(address_of(outline)).get(wanted))
     question = full_question(name.removeprefix("question."), questions)
     if question in questions:
         return RewardColumn(
@@ -321,5 +289,21 @@ def address_of(outline: TraceOutline) -> tuple[int, str]:
 
 
 def trace_reader(run: Run) -> Callable[[tuple[int, str]], Trace]:
-    """Return a function that reads the trace at an address."""
-    return TraceReader(run).read
+    """Return a function that reads the trace at an address; the last groups are kept, since others often follow."""
+    group_at = lru_cache(maxsize=16)(lambda seq: run.group(run.source.ledger.record_at(seq)))
+
+    def read(address: tuple[int, str]) -> Trace:
+        seq, response = address
+        return next(trace for trace, _ in group_at(seq) if trace.response_id == response)
+
+    return read
+
+
+Predictor = Callable[[tuple[int, str]], dict[str, float]]
+"""A function that returns what reviewers are predicted to give the response at an address."""
+
+
+def _predictor(run: Run) -> Predictor:
+    """Return a predictor that all columns share: the predictions of a response are made together."""
+    read = trace_reader(run)
+    return lru_cache(maxsize=1)(lambda address: run.predicted_scores(read(address)))

@@ -93,7 +93,6 @@ def test_a_name_in_gz_gives_a_compressed_file(scored_once: Path, run: Command, t
         ([], "--to: is missing; name one of jsonl, csv, parquet, xlsx, verdicts, ratings"),
         (["-o", "x.txt"], "x.txt: its ending names no format; end it in .jsonl, .csv, .parquet"),
         (["-o", "x"], "x: its ending names no format"),
-        (["-o", "x.html"], "x.html: is a page, which `jurygraph report RUN -o F.html` writes"),
         (
             ["--to", "ratings", "-o", "x.csv"],
             "x.csv: --to ratings writes jsonl; name a file that ends in .jsonl",

@@ -105,7 +105,7 @@ def test_settings_change_the_config_as_those_of_rescore_do(project: Path, run: C
         "scale": "--set 'scale': expected key=value",
         "scales=2": "config, key scales: unknown; did you mean scale?",
         "model=m": "--set model: is set before a preset is expanded; name it with --model",
-        "evaluators.0.use=manners.lost": "key evaluators[0] with --set evaluators.0.use: evaluator",
+        "evaluators.0.use=manners.lost": "key evaluators[0]: evaluator 'manners.lost'",
     }.items():
         refused = run("score", tasks, "--out", project / "no", "--set", setting)
         assert refused.code == 2

@@ -109,13 +109,13 @@ def test_options_of_a_file_of_chats_leave_it_its_ids_and_its_tools(
     [
         (
             {"traj": [{"role": "user", "content": "Salt!"}], "reward": 1},
-            "line 1, field traj: is a list of messages by another name; call it `messages`",
+            "line 1, field traj: is a list of messages by another name; call it `messages`, each",
         ),
         (
             {"conversations": [{"from": "human", "value": "Salt!"}]},
-            "; call it `messages`, and write each message as an object with `role` and `content`",
+            "; call it `messages`, each an object with `role` and `content`",
         ),
-        ([{"messages": []}], "`jq -c '.[]'` writes a line for each of a list"),
+        ([{"messages": []}], "`jq -c '.[]'` makes lines of a list"),
     ],
 )
 def test_chats_in_another_form_are_named_with_the_way_to_ours(
@@ -167,6 +167,6 @@ def test_an_evaluator_that_lacks_something_of_every_chat_is_named_with_the_way_o
     )
     assert scored.code == 1
     assert (
-        "tools.match abstained on all responses to a task: give the tasks what it needs, or"
-        in scored.err
+        "evaluators that tasks lack something for, of 1 (else take them out): tools.match 1"
+        in scored.out
     )

@@ -22,7 +22,7 @@ def predict(
     panel = {"min_confidence": 0.8, "if_skipped": "left-out"}
     (trace,), _ = score_with(script, use, task("ann"), response(), panel=panel)
     (made,) = predicted_scores(trace.explain().explained)
-    assert (made.question, made.reviewer, made.dimension) == ("zero-shot/d@ann", "ann", "d")
+    assert made.verdict.question == "zero-shot/d@ann"
     return made
 
 
@@ -46,7 +46,7 @@ def test_the_votes_that_count_give_the_score_on_the_reviewers_scale(
     scale: tuple[float, float],
 ) -> None:
     made = predict(dimension, values, confidence)
-    assert (made.value, made.scale) == (predicted, scale)
+    assert (made.value, made.verdict.scale) == (predicted, scale)
 
 
 def test_an_answer_without_a_quotation_predicts_nothing() -> None:

@@ -208,22 +208,16 @@ def test_the_difference_of_two_sides_is_welchs_with_single_members_and_fewer_deg
     counts = np.zeros((2, 42))
     counts[0, :12], counts[1, 12:] = 1.0, 1.0
     found = difference_interval(sums, counts)
-    assert found is not None
     assert found.value == pytest.approx(first.mean() - second.mean())
     welch = math.sqrt(first.var(ddof=1) / 12 + second.var(ddof=1) / 30)
     assert found.error is not None
     assert welch <= found.error <= 1.1 * welch
     assert found.low == pytest.approx(found.value - t_quantile(11) * found.error)
     swapped = difference_interval(sums[::-1], counts[::-1])
-    assert swapped is not None
     assert (swapped.value, swapped.low) == pytest.approx((-found.value, -found.high))
 
 
-def test_a_cluster_with_all_of_a_side_leaves_no_interval_and_a_side_without_members_nothing() -> (
-    None
-):
+def test_a_cluster_with_all_of_a_side_leaves_no_interval() -> None:
     counts = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
     found = difference_interval(np.array([[0.5, 0.0, 0.0], [0.0, 0.1, 0.3]]), counts)
-    assert found is not None
     assert (found.value, found.low, found.clusters) == (pytest.approx(0.3), None, 1)
-    assert difference_interval(np.zeros((2, 3)), counts * [[1.0], [0.0]]) is None

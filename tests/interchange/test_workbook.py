@@ -76,8 +76,7 @@ def test_the_second_sheet_has_the_agents_with_their_means_over_tasks(folder: Pat
     for agent in ranking["agents"]:
         mean = agent["mean"]
         figures = [mean[name] for name in ("value", "low", "high")]
-        rounded = [None if figure is None else round(figure, 4) for figure in figures]
-        expected[agent["agent"]] = (*rounded, agent["responses"], agent["left_out"])
+        expected[agent["agent"]] = (*figures, agent["responses"], agent["left_out"])
     assert {row[0]: (*row[1:5], row[6]) for row in rows} == expected
     assert [row[0] for row in rows] == list(expected)
     assert sheet[2][1].number_format == "0.00"

@@ -90,9 +90,9 @@ def test_agents_that_answered_other_tasks_are_compared_unpaired(tmp_path: Path) 
     (first, *_) = pairs
     assert first.first == "good"
     if first.second == "bad":
-        assert first.unpaired == (12, 9)
+        assert (first.is_paired, first.count) == (False, 9)
         assert first.is_clear
-        assert "unpaired, 12 and 9 tasks of their own)" in first.sentences()[0]
+        assert "unpaired over 9 tasks or more of each)" in first.sentences()[0]
     lone = next(pair for names, pair in by_names.items() if "lone" in names)
     assert lone.low is None
     assert "how sure that is cannot be told from" in lone.sentences()[0]

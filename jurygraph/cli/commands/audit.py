@@ -1,6 +1,6 @@
 """`jurygraph verify`, `seal`, `close` and `erase`: check, sign, close and erase parts of a run."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
@@ -13,7 +13,7 @@ from jurygraph.cli.options import AsJson, DryRun, FilesOutside, RunFolder, optio
 from jurygraph.cli.render.text import escape_line, print_message, print_report, progress
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import shell_quote
+from jurygraph.messages import join_names, shell_quote
 from jurygraph.runs.integrity.verification import VerificationResult
 from jurygraph.runs.integrity.verification import seal as seal_run
 from jurygraph.runs.integrity.verification import verify as verify_run
@@ -221,7 +221,7 @@ def erase(
     subjects of questions stay. A record keeps what was erased and why. Exports and other copies are yours to delete:
     docs/safety.md lists where they may be.
 
-    Other responses that lose their text with it, or the words of their verdicts, are named; --dry-run says so before.
+    Other responses that lose text or the words of verdicts are named; --dry-run says so before.
 
     Exit codes: 0 done; 1 done, but the listed places or tasks contain or may contain it; 2 invalid input, or the run
     is in use.
@@ -236,11 +236,15 @@ def erase(
     name = response or task or ""
     what: ErasureTarget = "response" if task is None else "task"
     if dry_run:
-        print_message("dry run: nothing was erased")
+        print_message("dry run: nothing was erased; cache and recordings were not searched")
         result = preview_erasure(run, what, name)
     else:
         result = erase_texts(run, what, name, reason)
-    print_report(json, {"run": str(run), **result._asdict()}, _erasure_lines(result, dry_run))
+    print_report(
+        json,
+        {"run": str(run), **result._asdict()},
+        map(escape_line, _erasure_lines(result, dry_run)),
+    )
     if (run / SEAL).exists() and not dry_run:
         print_message(
             f"the seal does not cover this erasure; `jurygraph seal {shell_quote(run)} --key F` signs it"
@@ -254,23 +258,13 @@ def erase(
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-_MOST_NAMES = 20
-
-
 def _erasure_lines(result: ErasureResult, dry_run: bool) -> Iterator[str]:
     erased = "would erase" if dry_run else "erased"
-    removed = "would remove" if dry_run else "removed"
     yield f"{erased} {result.erased} texts, and {result.erased_in_others} others that contained it"
     if result.responses:
-        yield f"{erased} other responses that contain it: {_list_names(result.responses)}"
-    if result.verdicts_on:
-        yield f"{erased} words of verdicts on other responses: {_list_names(result.verdicts_on)}"
+        names = join_names(result.responses)
+        yield f"{erased} text or words of verdicts of other responses: {names}"
     if result.replies:
-        yield f"{removed} {result.replies} replies from the cache"
+        yield f"removed {result.replies} replies from the cache"
     if result.calls:
-        yield f"{removed} {result.calls} calls from recordings"
-
-
-def _list_names(names: Sequence[str]) -> str:
-    more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return escape_line(", ".join(names[:_MOST_NAMES]) + more, 1000)
+        yield f"removed {result.calls} calls from recordings"

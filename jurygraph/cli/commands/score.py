@@ -313,8 +313,7 @@ def _print_result(
         print_message(f"all rewards:     jurygraph show {run}")
         print_message(f"{label} jurygraph show {response}")
         print_message(f"in sentences:    jurygraph explain {response}")
-    ranked = [row for row in summary.agents.values() if row.scored]
-    if len(ranked) > 1:
+    if len(summary.agents) > 1:
         print_message(f"who is better:   jurygraph study ranking {shell_quote(options.run)}")
 
 
@@ -326,9 +325,6 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         code = ExitCode.INCONCLUSIVE
     elif summary.failed:
         print_message(f"{summary.failed} of {summary.responses} rewards failed and have no value")
-        for evaluator in sorted(summary.unanswered_tasks):
-            remedy = "give the tasks what it needs, or take it out of `evaluators` and `reward`"
-            print_message(f"{evaluator} abstained on all responses to a task: {remedy}")
         print_left_out(summary.left_out)
         code = ExitCode.SOME_FAILED
     for problem in jury.gateways.problems:

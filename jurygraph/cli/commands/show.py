@@ -106,7 +106,8 @@ def show(
             names = None if columns is None else ["response", *split_names(columns)]
             table = view_rewards(stored_run, selection, names)
             print_reward_table(table)
-            if table.agents > 1:
+            # with the columns that nobody chose, the second one has the agents
+            if names is None and len({row[1] for row in table.rows}) > 1:
                 print_message(f"who is better: jurygraph study ranking {shell_quote(run)}")
             _print_if_unfinished(stored_run)
 
@@ -291,8 +292,6 @@ def _format_of_file(output: str | None) -> str:
     for name, (form, *_) in EXPORTERS.items():
         endings.setdefault(form.suffix, name)
     if suffix not in endings:
-        if suffix == ".html":
-            raise InputError(f"{output}: is a page, which `jurygraph report RUN -o F.html` writes")
         listed = ", ".join(endings)
         raise InputError(f"{output}: its ending names no format; end it in {listed}, or use --to")
     return endings[suffix]

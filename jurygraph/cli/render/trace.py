@@ -113,14 +113,12 @@ def _prediction_table(predictions: Sequence[PredictedScore]) -> Iterator[str]:
     if not predictions:
         return
     rows = []
-    for made in predictions:
-        value = "-" if made.value is None else f"{made.value:g}"
-        low, high = made.scale
-        evaluator = made.question.partition("/")[0]
-        rows.append([made.reviewer, made.dimension, evaluator, value, f"{low:g} to {high:g}"])
+    for verdict, predicted in predictions:
+        low, high = verdict.scale or (0.0, 1.0)
+        value = "-" if predicted is None else f"{predicted:g} of {low:g}–{high:g}"
+        rows.append([verdict.reviewer, verdict.subject, verdict.evaluator, value])
     yield ""
-    yield from format_table(["reviewer", "dimension", "judge", "predicted", "scale"], rows, 3)
-    yield ""
+    yield from format_table(["reviewer", "dimension", "judge", "predicted"], rows, 3)
 
 
 def _term_table(terms: Sequence[TermView]) -> Iterator[str]:

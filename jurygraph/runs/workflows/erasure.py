@@ -5,7 +5,7 @@ The erasure is recorded in the chain; the scores of verdicts, rewards and ids ar
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -30,10 +30,10 @@ MIN_SEARCHED_LENGTH = 20
 
 
 class ErasureResult(NamedTuple):
-    """The result of an erasure, or what one would do.
+    """The result of an erasure, or what one would do in the run.
 
-    `erased` counts its own texts that were erased, `erased_in_others` other texts that contained it: `responses` are
-    other responses whose text did, and `verdicts_on` those that keep their text, but lose the words of verdicts.
+    `erased` counts its own texts that were erased, `erased_in_others` other texts that contained it. `responses` are
+    other responses that lose their text, or the words of a verdict.
     `replies` is the number of replies deleted from the cache, `calls` of calls deleted from recordings. `tasks` whose
     own text contains it are left and listed. `unreached` are messages about places that could not be searched or
     written.
@@ -42,7 +42,6 @@ class ErasureResult(NamedTuple):
     erased: int
     erased_in_others: int
     responses: list[str]
-    verdicts_on: list[str]
     tasks: list[str]
     replies: int
     calls: int
@@ -55,26 +54,25 @@ def erase(folder: Path, what: ErasureTarget, name: str, reason: str) -> ErasureR
     Raises `InputError` where there is no such response or task, or where another process writes or reads the run.
     """
     with WritableRun.open_existing(folder) as run:
-        _refuse_rescored(run, name)
+        erasure = _Erasure(run, what, name)
         run.ledger.require_alone()
-        return _Erasure(run, what, name).erase(reason)
+        return erasure.erase(reason)
 
 
 def preview(folder: Path, what: ErasureTarget, name: str) -> ErasureResult:
-    """Return what `erase` would do; nothing is written. Raises `InputError` as it does, but for a run in use."""
+    """Return what `erase` would do in the run; cache and recordings are not searched, and nothing is written.
+
+    Raises `InputError` as `erase` does, but for a run in use.
+    """
     with Run.open(folder) as run:
-        _refuse_rescored(run, name)
-        return _Erasure(run, what, name).preview()
-
-
-def _refuse_rescored(run: Run, name: str) -> None:
-    if run.header.base is not None:
-        base = os.path.normpath(run.folder / run.header.base.folder)
-        raise InputError(f"{run.folder}: contains no texts; erase {name!r} in {base}")
+        return _Erasure(run, what, name).erase(None)
 
 
 class _Erasure:
     def __init__(self, run: Run, what: ErasureTarget, name: str) -> None:
+        if run.header.base is not None:
+            base = os.path.normpath(run.folder / run.header.base.folder)
+            raise InputError(f"{run.folder}: contains no texts; erase {name!r} in {base}")
         self._run = run
         self._ledger = run.ledger
         self._what: ErasureTarget = what
@@ -82,17 +80,21 @@ class _Erasure:
         self._own = {text.id: text.content for text in self._own_texts()}
         self._forms = self._searched_forms()
 
-    def preview(self) -> ErasureResult:
-        copies, tasks = self._find_copies()
-        return self._describe(copies, tasks, *self._erase_outside({*self._own, *copies}, False))
-
-    def erase(self, reason: str) -> ErasureResult:
-        ledger = self._ledger
+    def erase(self, reason: str | None) -> ErasureResult:
+        """Erase the texts for this reason; without one, only find out which of the run would be erased."""
         copies, tasks = self._find_copies()
         erased = sorted({*self._own, *copies})
-        # before the ledger: once its texts are erased, the forms to search for cannot be made again
-        outside = self._erase_outside(erased, True)
-        result = self._describe(copies, tasks, *outside)
+        others = self._other_responses(erased)
+        replies = calls = 0
+        unreached: list[str] = []
+        if reason is not None:
+            # before the ledger: once its texts are erased, the forms to search for cannot be made again
+            replies, calls, unreached = self._erase_outside(erased)
+            self._erase_inside(erased, reason)
+        return ErasureResult(len(self._own), len(copies), others, tasks, replies, calls, unreached)
+
+    def _erase_inside(self, erased: Sequence[int], reason: str) -> None:
+        ledger = self._ledger
         # it holds texts too; tasks that are still to be planned repeat their calls
         discard_planning(self._run.folder)
         # it has the words of the texts
@@ -105,42 +107,16 @@ class _Erasure:
         ledger.erase(erased)
         ledger.commit()
         ledger.compact()
-        return result
 
-    def _describe(
-        self,
-        copies: Collection[int],
-        tasks: list[str],
-        replies: int,
-        calls: int,
-        unreached: list[str],
-    ) -> ErasureResult:
-        """Return the result, with the responses that it touches besides those that were named."""
-        whole: dict[str, None] = {}
-        touched: dict[str, None] = {}
-        for number in sorted({*self._own, *copies}):
-            record = self._ledger.record_at(number // MAX_TEXTS)
-            if record.kind == "trace":
-                is_copy = number % MAX_TEXTS == 0 and number in copies
-                (whole if is_copy else touched)[record.key] = None
-        named = {self._name} if self._what == "response" else self._responses_of_task()
-        return ErasureResult(
-            erased=len(self._own),
-            erased_in_others=len(copies),
-            responses=[name for name in whole if name not in named],
-            verdicts_on=[name for name in touched if name not in {*whole, *named}],
-            tasks=tasks,
-            replies=replies,
-            calls=calls,
-            unreached=unreached,
-        )
+    def _other_responses(self, erased: Iterable[int]) -> list[str]:
+        """Return the responses that lose text, or the words of verdicts, besides those that were named."""
+        named = {self._name: None} if self._what == "response" else self._responses_of(self._own)
+        return [name for name in self._responses_of(erased) if name not in named]
 
-    def _responses_of_task(self) -> set[str]:
-        responses = set()
-        for group in self._ledger.find_all("group", self._name):
-            last = group.seq + group.content["size"]
-            responses |= {trace.key for trace in self._ledger.records(after=group.seq, up_to=last)}
-        return responses
+    def _responses_of(self, texts: Iterable[int]) -> dict[str, None]:
+        """Return the responses in whose records these texts are, in order."""
+        records = [self._ledger.record_at(number // MAX_TEXTS) for number in texts]
+        return {record.key: None for record in records if record.kind == "trace"}
 
     def _own_texts(self) -> Iterator[Text]:
         ledger = self._ledger
@@ -242,13 +218,8 @@ class _Erasure:
                 copies |= {other.id for other in ledger.stored_texts(record.seq, record.seq)}
         return copies - self._own.keys(), tasks
 
-    def _erase_outside(
-        self, erased: Collection[int], should_write: bool
-    ) -> tuple[int, int, list[str]]:
-        """Erase from the cache and the recordings, or only search them.
-
-        Return the numbers of replies and calls, and what failed.
-        """
+    def _erase_outside(self, erased: Collection[int]) -> tuple[int, int, list[str]]:
+        """Erase from the cache and the recordings; return the numbers of replies and calls, and what failed."""
         config = self._run.config
         keys = self._call_keys(erased)
         unreached: list[str] = []
@@ -256,12 +227,11 @@ class _Erasure:
         for recording in dict.fromkeys(config.calls_of(judge).record for judge in config.judges):
             if recording is not None:
                 try:
-                    calls += self._erase_calls(Path(recording), keys, should_write)
+                    calls += self._erase_calls(Path(recording), keys)
                 except InputError as error:
                     unreached.append(f"calls.record: {error}")
         try:
-            folder = default_folder()
-            replies = erase_replies(folder, keys, self._contains_erased, should_write=should_write)
+            replies = erase_replies(default_folder(), keys, self._contains_erased)
         except InputError as error:
             unreached.append(str(error))
         return replies, calls, unreached
@@ -284,8 +254,8 @@ class _Erasure:
                 keys |= {name for _, name in _named_calls(record)}
         return keys
 
-    def _erase_calls(self, path: Path, keys: Collection[str], should_write: bool) -> int:
-        """Count the calls of a recording that have one of the keys or contain an erased text; rewrite it without."""
+    def _erase_calls(self, path: Path, keys: Collection[str]) -> int:
+        """Rewrite a recording without the calls that have one of the keys or contain an erased text; count them."""
 
         def is_erased(line: bytes) -> bool:
             return _key_of(line) in keys or self._contains_erased(line)
@@ -294,7 +264,7 @@ class _Erasure:
             target = path.resolve(strict=True)
             with target.open("rb") as file:
                 erased = sum(map(is_erased, file))
-                if erased and should_write:
+                if erased:
                     file.seek(0)
                     write_atomically(target, (line for line in file if not is_erased(line)))
         except OSError as error:

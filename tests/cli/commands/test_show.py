@@ -240,8 +240,8 @@ def test_what_a_reviewer_would_give_is_a_row_and_a_column_on_the_reviewers_scale
     predicted = {line.split()[0]: line.split()[-2:] for line in shown[2:]}
     assert predicted == {"a": ["4", "4"], "b": ["2", "2"]}
     trace = run("show", project / "run", "--response", "a").out
-    assert "reviewer  dimension  judge      predicted   scale" in trace
-    assert "ann       appeal     zero-shot          4  1 to 5" in trace
+    assert "reviewer  dimension  judge      predicted" in trace
+    assert "ann       appeal     zero-shot   4 of 1–5" in trace
     csv = run("export", project / "run", "--to", "csv").out.splitlines()
     (first, second) = DictReader(csv)
     assert first["predicted.zero-shot/appeal@bo"] == "4.0"

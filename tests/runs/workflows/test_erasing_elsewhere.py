@@ -76,7 +76,7 @@ def test_nothing_is_left_in_run_cache_and_recording(
     expected = preview(scored.run, what, name)
     assert containing_files(QUOTED, scored.cache)
     done = erase(scored.run, what, name, "")
-    assert done == expected
+    assert done._replace(replies=0, calls=0) == expected
     assert done.unreached == []
     assert (done.replies > 0, done.calls > 0) == (True, True)
     assert (
