@@ -1,7 +1,7 @@
 """Open the jury of a config for a command."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,11 +21,12 @@ def open_jury(
     dry_run: bool = False,
     revise: Callable[["Config"], "Config"] | None = None,
     *,
+    settings: Sequence[str] = (),
     max_cost: float | None = None,
     max_calls: int | None = None,
     shard: "Shard | None" = None,
 ) -> "Jury":
-    """Return the jury of a config, after `revise` has changed the config. Modules it names may lie in its folder.
+    """Return the jury of a config, after `settings` and `revise` have changed it. Modules may lie in its folder.
 
     With a `shard`, it keeps to that share of the limits on cost and calls, and of the rates in the config.
 
@@ -34,7 +35,7 @@ def open_jury(
     """
     from jurygraph.sources import read_config
 
-    config = read_config(path, model)
+    config = read_config(path, model, settings)
     if revise is not None:
         config = revise(config)
     if not config.langsmith:
@@ -114,5 +115,6 @@ def find_config(tasks: str) -> Path:
     if tasks != "-" and not os.path.exists(tasks):
         TextFile(tasks).close()  # if the tasks are missing too, that is the error to report
     raise ConfigError(
-        "no jury.yaml next to the tasks or in the current folder; name a config with --config"
+        "no jury.yaml next to the tasks or in the current folder; name a config with --config, or make one with "
+        "`jurygraph init`"
     )

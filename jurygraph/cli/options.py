@@ -43,7 +43,7 @@ ConfigFile = Annotated[
 ModelName = Annotated[str | None, option("M", "Model, instead of the config's.")]
 EdgesFrom = Annotated[str | None, option("GRAPHS", "TASKS file with reviewed rubric graphs.")]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Estimate the requests; send and write nothing.")
+    bool, typer.Option("--dry-run", help="Say what it would do and cost; send and write nothing.")
 ]
 FilesOutside = Annotated[
     bool,
@@ -183,6 +183,11 @@ ResponseFrom = Annotated[
         show_default="after the last user's",
         min=0,
     ),
+]
+
+
+SettingsOption = Annotated[
+    list[str] | None, option("KEY=VALUE", "Setting of the config; can be repeated.", "--set")
 ]
 
 

@@ -60,6 +60,7 @@ class ScoreOptions:
     tasks: str
     columns: "TableColumns | None" = None
     config: Path | None = field(default=None, metadata=_option_name("--config"))
+    settings: Sequence[str] = field(default=(), metadata=_option_name("--set"))
     responses: str | None = field(default=None, metadata=_option_name("--responses"))
     profiles_from: str | None = field(default=None, metadata=_option_name("--profiles-from"))
     edges_from: str | None = field(default=None, metadata=_option_name("--edges-from"))
@@ -140,6 +141,7 @@ def open_scoring_jury(options: ScoreOptions, printed: set[str] | None = None) ->
         options.model,
         options.dry_run,
         revise,
+        settings=options.settings,
         max_cost=options.max_cost,
         max_calls=options.max_calls,
         shard=options.shard,

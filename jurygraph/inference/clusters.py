@@ -105,6 +105,24 @@ def jackknife_interval(value: float, without: Floats, freedom: int | None = None
     return Estimate(value, value - half_width, value + half_width, error, count)
 
 
+def difference_interval(sums: Floats, counts: Floats) -> Estimate:
+    """Return the mean of one side minus that of another, [2,G] each, with its interval over G clusters.
+
+    A cluster may have members of both sides, or of one alone. There is one degree of freedom less than the side with
+    the fewer clusters, the `clusters` of the estimate, has; no interval where a cluster has all of a side. Each
+    side has a member.
+    """
+    sizes = counts.sum(axis=1, keepdims=True)
+    means = np.array([[math.fsum(side)] for side in sums]) / sizes
+    difference = float(means[0, 0] - means[1, 0])
+    fewest = int((counts > 0.0).sum(axis=1).min())
+    if (counts >= sizes).any():
+        return Estimate(difference, None, None, None, fewest)
+    without = means + (counts * means - sums) / (sizes - counts)
+    estimate = jackknife_interval(difference, without[0] - without[1], fewest - 1)
+    return estimate._replace(clusters=fewest)
+
+
 def jackknife_parts(clusters: Ints) -> Iterator[Bools]:
     """Yield the members [N] without each cluster, or, of more than a hundred, without each of a hundred groups of them.
 

@@ -6,7 +6,7 @@ from pydantic import model_validator
 
 from jurygraph.interchange.rows import ImportedContent, Note, RowKey, TaskRow
 from jurygraph.schema.conversation import ChatMessage, split_conversation
-from jurygraph.schema.frozen_model import digest_of
+from jurygraph.schema.frozen_model import Id, digest_of
 from jurygraph.schema.task import AnsweredMessages, Tools
 
 NO_QUERY = "conversations without a message before the answer are left out"
@@ -19,6 +19,7 @@ class Chat(TaskRow):
     EXPECTED = "chats, with `messages` in each line"
 
     id: RowKey | None = None
+    agent: Id | None = None
     messages: AnsweredMessages
     tools: Tools | None = None
 
@@ -42,6 +43,6 @@ class Chat(TaskRow):
                 query, answer = split_conversation(self.messages)
             except ValueError:
                 return None, [Note(NO_QUERY, name)]
-            responses.append({"id": f"{name}/answer", "messages": answer})
+            responses.append({"id": f"{name}/answer", "agent": self.agent, "messages": answer})
         task = {"id": name, "query": query, "responses": responses, "metadata": self.other}
         return {**task, "tools": self.tools}, []

@@ -1,4 +1,4 @@
-"""Write a run as a workbook for Excel: a sheet that anybody can read, and one with everything.
+"""Write a run as a workbook for Excel: two sheets that anybody can read, and one with everything.
 
 The file is written here and not by a library, which would date it and take some texts for formulas. Every text is an
 inline string, which no spreadsheet evaluates; one that looks like a formula is marked as text for who edits it, too.
@@ -7,6 +7,7 @@ inline string, which no spreadsheet evaluates; one that looks like a formula is 
 import json
 import re
 import tomllib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -19,7 +20,10 @@ from pydantic import JsonValue
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.explanation import Explanation
+from jurygraph.inference.clusters import ratio_interval
 from jurygraph.messages import escape_lines
+from jurygraph.runs.outline import read_groups
+from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import ExportTable, to_text
 from jurygraph.views.trace import describe_loss
@@ -50,11 +54,41 @@ class SheetColumn(NamedTuple):
 
 _READABLE = (
     SheetColumn("Response", 28, _WRAPPED),
+    SheetColumn("Question", 40, _WRAPPED),
     SheetColumn("Agent", 18, _WRAPPED),
     SheetColumn("Reward", 10, _NUMBER),
     SheetColumn("Judged", 10, _PERCENT),
     SheetColumn("What cost most", 90, _WRAPPED),
 )
+
+
+_AGENTS = (
+    SheetColumn("Agent", 28, _WRAPPED),
+    *(SheetColumn(name, 12, _NUMBER) for name in ("Mean reward", "From (95 %)", "To (95 %)")),
+    *(SheetColumn(name, 11) for name in ("Responses", "Tasks", "Failed")),
+)
+
+SheetRows = Sequence[Sequence[JsonValue]]
+
+
+def read_agents(run: Run) -> SheetRows:
+    """Return a row of the sheet of agents for each, the best first; the interval is over tasks, or groups of tasks."""
+    rewards: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    responses = Counter[str]()
+    for group in read_groups(run):
+        unit = unit_of(run, group.record.key)
+        for trace in group.traces:
+            agent = trace.agent or "(no agent)"
+            responses[agent] += 1
+            rewards[agent][unit] += () if trace.value is None else (trace.value,)
+    rows = []
+    for agent, by_unit in rewards.items():
+        sizes = list(map(len, by_unit.values()))
+        value, low, high, *_ = ratio_interval(list(map(sum, by_unit.values())), sizes) or [None] * 3
+        failed = responses[agent] - sum(sizes)
+        rows.append((agent, value, low, high, responses[agent], len(sizes), failed))
+    rows.sort(key=lambda row: float("-inf") if row[1] is None else row[1], reverse=True)
+    return rows
 
 
 def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]:
@@ -67,15 +101,16 @@ def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]
         loss = describe_loss(explanation)
         # This sheet is for reading: the other one has all digits, such as those of 0.48000000000000004.
         value = None if reward.value is None else round(reward.value, 4)
-        cells = (trace.response_id, trace.agent, value, round(reward.coverage, 4), loss)
+        query = run.short_query(trace.task_id)
+        cells = (trace.response_id, query, trace.agent, value, round(reward.coverage, 4), loss)
         rows.append((reward.value, cells))
         report(1)
     rows.sort(key=lambda row: (row[0] is None, row[0] or 0.0))
     return [cells for _, cells in rows]
 
 
-def write_workbook(losses: Sequence[Sequence[JsonValue]], table: ExportTable, path: Path) -> None:
-    """Write both sheets. Raises `InputError` where a sheet has no room for the columns."""
+def write_workbook(losses: SheetRows, agents: SheetRows, table: ExportTable, path: Path) -> None:
+    """Write the three sheets. Raises `InputError` where a sheet has no room for the columns."""
     names = list(table.columns)
     if len(names) > _MAX_COLUMNS:
         limit = f"{_MAX_COLUMNS} are all that a sheet has"
@@ -86,7 +121,8 @@ def write_workbook(losses: Sequence[Sequence[JsonValue]], table: ExportTable, pa
         name: (_XML, text.replace("\n", "")) for name, text in _read_parts().items()
     }
     parts["xl/worksheets/sheet1.xml"] = _write_sheet(_READABLE, losses)
-    parts["xl/worksheets/sheet2.xml"] = _write_sheet(every_column, every_row)
+    parts["xl/worksheets/sheet2.xml"] = _write_sheet(_AGENTS, agents)
+    parts["xl/worksheets/sheet3.xml"] = _write_sheet(every_column, every_row)
     with ZipFile(path, "w") as archive:
         for name, content in parts.items():
             entry = ZipInfo(name)  # with the date 1980: the same run gives the same bytes

@@ -65,15 +65,16 @@ def _open_parquet(name: TableName, run: Run, options: ExportOptions) -> Iterator
 
 @contextmanager
 def _open_workbook(run: Run, options: ExportOptions) -> Iterator[ExportContent]:
-    from jurygraph.interchange.workbook import MAX_ROWS, read_losses, write_workbook
+    from jurygraph.interchange.workbook import MAX_ROWS, read_agents, read_losses, write_workbook
 
     responses = run.ledger.count_records("trace")
     if responses >= MAX_ROWS:
         problem = f"{run.folder}: a sheet has room for {MAX_ROWS - 1} responses, not {responses}"
         raise InputError(f"{problem}; use --to parquet")
     losses = read_losses(run, options.report)
+    agents = read_agents(run)
     with closing(_read_table("rewards", run, replace(options, report=lambda count: None))) as table:
-        yield partial(write_workbook, losses, table)
+        yield partial(write_workbook, losses, agents, table)
 
 
 def _read_table(name: TableName, run: Run, options: ExportOptions) -> ExportTable:

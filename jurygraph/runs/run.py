@@ -432,6 +432,24 @@ class Run(Displayed):
         """Return the mean score of each question about a trace's response, of one about turns the value that counts."""
         return mean_scores(trace.response_id, self.verdicts_about(trace))
 
+    def predicted_scores(self, trace: Trace) -> dict[str, float]:
+        """Return what each reviewer is predicted to give, by question, on the reviewer's own scale."""
+        from jurygraph.explanation.predictions import predicted_scores  # lazily: it loads NumPy
+        from jurygraph.explanation.terms import ExplainedTrace
+
+        explained = ExplainedTrace(trace, self.decision_of(trace.task_id))
+        found = {made.verdict.question: made.value for made in predicted_scores(explained)}
+        return {question: value for question, value in found.items() if value is not None}
+
+    def reviewer_questions(self) -> list[str]:
+        """Return the names of the questions about what a reviewer would give, in the order of the surveys."""
+        found: dict[str, None] = {}
+        for survey in map(self.source.survey_outline, self.source.ledger.keys("survey")):
+            for question in survey.questions:
+                if survey.members[int(question.view)][0] == "reviewer":
+                    found[question.id] = None
+        return list(found)
+
     def _task_record(self, ledger: Ledger, task_id: str, kind: str = "task") -> Record:
         """Return the record of a task in a ledger of this run or of its base. Raises `InputError` for an unknown id."""
         require_type("task_id", task_id, str, "use the `task_id` of a trace")
@@ -530,7 +548,8 @@ class Run(Displayed):
         if not any(use.scope for use in self.config.evaluators):
             unused.append("turn")
         read = partial(read_table, name, rows, list(components), texts, report)
-        return read(self.question_scores, scores, explained, unused, advantages)
+        predicted = self.reviewer_questions(), self.predicted_scores
+        return read(self.question_scores, scores, explained, unused, advantages, *predicted)
 
     def to_arrow(
         self, name: TableName = "rewards", texts: bool = False, questions: bool = False

@@ -151,14 +151,22 @@ def read_table(
     reasons: Sequence[str] = (),
     unused: Collection[str] = (),
     advantages: Mapping[str, float | None] | None = None,
+    predicted: Sequence[str] = (),
+    predictions_of: Callable[[Trace], Mapping[str, float]] = lambda trace: {},
 ) -> ExportTable:
     """Return a table of scored responses, the rest is as for `Run.read_table`.
 
     `components` are all names in order; `questions` and `reasons` those that have a column of scores, and of reasons;
-    `scores_of` returns the scores of a trace by question, and `advantages` are a column by response, if not None.
+    `scores_of` returns the scores of a trace by question, and `advantages` are a column by response, if not None;
+    `predicted` are the questions with a column of what a reviewer would give, which `predictions_of` a trace returns.
     Verdicts have no column for the fields that are `unused` in the run.
     """
-    numbers = {"component": components, "term": components, "question": questions}
+    numbers = {
+        "predicted": predicted,
+        "component": components,
+        "term": components,
+        "question": questions,
+    }
     values: dict[str, ColumnType | None] = {
         f"{kind}.{key}": "double" for kind, names in numbers.items() for key in names
     }
@@ -179,6 +187,8 @@ def read_table(
                 scores = scores_of(trace) if questions else {}
                 row = _reward_row(trace, reasons)
                 row |= {f"question.{name}": scores[name] for name in questions if name in scores}
+                predictions = predictions_of(trace) if predicted else {}
+                row |= {f"predicted.{name}": value for name, value in predictions.items()}
                 if advantages is not None:
                     row["advantage"] = advantages.get(trace.response_id)
                 table.add(row | shared)

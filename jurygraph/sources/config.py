@@ -12,7 +12,7 @@ macrm-multi-head      several heads: the flat mean of the rule-based components"
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cache
@@ -275,12 +275,12 @@ def _preset_parts() -> dict[str, dict[str, Any]]:
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def read_config(path: str | Path, model: Any = None) -> Config:
+def read_config(path: str | Path, model: Any = None, settings: Sequence[str] = ()) -> Config:
     """Read the config in a YAML file. Raises `ConfigError` with file, line and key.
 
     `model`, a name or an object, replaces the config's own before a preset is expanded, since a preset may contain less
-    without a model. Files that its evaluators read (`history`, `texts`), relative to the config's folder, get absolute
-    paths.
+    without a model; `settings` change the expanded one, as `apply_settings` does. Files that its evaluators read
+    (`history`, `texts`), relative to the config's folder, get absolute paths.
     """
     name = Path(path).name
     folder = Path(path).parent
@@ -293,6 +293,8 @@ def read_config(path: str | Path, model: Any = None) -> Config:
         raise ConfigError(f"{name}: the file is empty; it needs `evaluators: [...]` at least")
     result = _validate(document.value, model, folder)
     if isinstance(result, Config):
+        if settings:
+            result = apply_settings(result, settings, folder)
         return _with_confusions(_with_absolute_paths(result, folder), folder)
     raise _error(f"{name}, line {document.line_of(result.path)}", result)
 
@@ -346,12 +348,59 @@ def _absolute_path(folder: Path, name: Any) -> Any:
     return str(path) if path.is_file() else name
 
 
-def parse_config(mapping: Mapping[str, Any]) -> Config:
-    """Validate the config in a mapping. Raises `ConfigError` with the key."""
-    result = _validate(mapping)
+def parse_config(mapping: Mapping[str, Any], folder: Path = Path()) -> Config:
+    """Validate the config in a mapping, with files relative to a folder. Raises `ConfigError` with the key."""
+    result = _validate(mapping, folder=folder)
     if isinstance(result, Config):
-        return _with_confusions(result, Path())
+        return _with_confusions(result, folder)
     raise _error("config", result)
+
+
+def apply_settings(config: Config, settings: Iterable[str], folder: Path = Path()) -> Config:
+    """Return the config with changed settings, each `key=value`: a dotted key such as rubric.kappa, and a YAML value.
+
+    Names of files are relative to the `folder`. Raises `ConfigError` with the name of a faulty setting.
+    """
+    content: dict[str, Any] = config.model_dump(mode="json")
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"--set {setting!r}: expected key=value, such as rubric.kappa=2")
+        content = _with_setting(content, key, key.split("."), _parse_value(key, text))
+    return parse_config(content, folder)
+
+
+def _with_setting(content: Any, key: str, steps: Sequence[str], value: Any) -> Any:
+    """Return a part of a config, with a value that lies some steps below; `key` is that of the whole config."""
+    if not steps:
+        return value
+    if isinstance(content, list):  # of evaluators, which are counted from 0
+        entries = {str(index): entry for index, entry in enumerate(content)}
+        return list(_with_setting(entries, key, steps, value).values())
+    step, *rest = steps
+    if not step:
+        raise ConfigError(f"--set {key}: expected a key such as rubric.kappa")
+    if not isinstance(content, dict):
+        owner = key.removesuffix("." + ".".join(steps)).rpartition(".")[2]
+        raise ConfigError(f"--set {key}: {owner!r} has no settings of its own; set it as a whole")
+    return {**content, step: _with_setting(content.get(step, {}), key, rest, value)}
+
+
+def _parse_value(key: str, text: str) -> Any:
+    try:
+        return YAML(typ="safe", pure=True).load(text)
+    except (
+        YAMLError,
+        ValueError,
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ):
+        raise ConfigError(
+            f"--set {key}={text}: expected a YAML value, such as a number, a word, or {{a: 1}}"
+        ) from None
 
 
 def line_of_key(path: str | Path, key: str) -> int | None:

@@ -443,7 +443,7 @@ def parse_line(text: str, model: type[N]) -> N | Problem:
     if isinstance(value, Problem):
         return value
     if not isinstance(value, dict):
-        hint = 'each line is one JSON object, such as {"id": "a", …}'
+        hint = '`jq -c \'.[]\'` makes lines of a list: each line is one JSON object, such as {"id": "a", …}'
         return Problem((), f"is {describe_value(value)}", hint)
     try:
         return model.model_validate_json(text, strict=True)

@@ -64,9 +64,10 @@ _TEXT_FIELDS = set(
 _DECISIONS: Mapping[str, bool | None] = {
     **dict.fromkeys(("true", "yes", "y", "pass", "passed", "met", "correct"), True),
     **dict.fromkeys(("false", "no", "n", "fail", "failed", "not met", "unmet", "incorrect"), False),
-    "": None,
+    **dict.fromkeys(("", "n/a", "na", "#n/a", "unsure", "not sure", "?", "-", "–", "—")),
 }
-"""How people write a decision in a cell."""
+"""How people write a decision in a cell, and that they made none."""
+NO_LABEL = "an empty cell, or n/a, NA, unsure, ? or -"
 TARGET_HINT = "write true or false, yes or no, or a number"
 NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 

@@ -505,8 +505,17 @@ def is_table(path: str | Path) -> bool:
     return str(path).lower().endswith(_SUFFIXES)
 
 
+CHAT_ROLES = ("id", "agent", "tools")
+"""Columns that a file of chats is read with, if it has them and nobody names others."""
+_CHAT_NAMES = ("conversation", "conversations", "traj", "trajectory", "dialogue")
+"""What other projects call the `messages` of a chat."""
+
+
 def columns_of_chats(path: str | Path) -> TableColumns | None:
-    """Return the columns of a file whose lines are `{"messages": […]}`, by its first line; None for other files."""
+    """Return the columns of a file whose lines are `{"messages": […]}`, by its first line; None for other files.
+
+    Raises `InputError` for a chat by another name, as a line of tasks would have no word for it.
+    """
     if str(path) == "-" or is_table(path) or not Path(path).is_file():
         return None
     with closing(TextFile(path)) as file:
@@ -515,16 +524,31 @@ def columns_of_chats(path: str | Path) -> TableColumns | None:
         first = {} if line is None else from_json(line.text)
     except ValueError:
         return None
-    if not isinstance(first, dict) or "messages" not in first:
+    if not isinstance(first, dict) or {"query", "responses"} & first.keys():
         return None
-    if {"query", "responses"} & first.keys():
+    if "messages" not in first:
+        _refuse_other_chat(str(path), first)
         return None
-    has_id = isinstance(first.get("id"), str)
-    return TableColumns(messages="messages", id="id" if has_id else None, tools="tools")
+    has_id = isinstance(first.get("id"), str | int)
+    has_agent = isinstance(first.get("agent"), str)
+    return TableColumns(
+        messages="messages",
+        id="id" if has_id else None,
+        agent="agent" if has_agent else None,
+        tools="tools",
+    )
+
+
+def _refuse_other_chat(path: str, first: Mapping[str, Any]) -> None:
+    for name in _CHAT_NAMES:
+        if isinstance(first.get(name), list):
+            problem = f"{path}, line 1, field {name}: is a list of messages by another name"
+            hint = "call it `messages`, each an object with `role` and `content`"
+            raise InputError(f"{problem}; {hint}")
 
 
 def add_columns_of_chats(path: str | Path, columns: TableColumns) -> TableColumns:
-    """Return the columns that a user named, for a file of chats with the ids and the tools that it has.
+    """Return the columns that a user named, for a file of chats with the ids, the agents and the tools that it has.
 
     A column that was named for something else keeps that role.
     """
@@ -533,7 +557,7 @@ def add_columns_of_chats(path: str | Path, columns: TableColumns) -> TableColumn
         return columns
     named = {column for _, column in columns.by_role}
     added = {}
-    for role in ("id", "tools"):
+    for role in CHAT_ROLES:
         column = getattr(chats, role)
         if getattr(columns, role) is None and column not in named:
             added[role] = column

@@ -14,6 +14,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import share_interval
 from jurygraph.messages import shell_quote
+from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run
 from jurygraph.studies import credit, judge_report, reliability, symbols
 from jurygraph.studies.judge import join_labels, read_labels
@@ -21,7 +22,6 @@ from jurygraph.studies.judgements import read_judgements
 from jurygraph.studies.presentations import Presentations, ReadRuns, read_sources
 from jurygraph.studies.report import Report, ReportTable, as_interval, format_cell
 from jurygraph.studies.stability import measure_signal, measure_stability, variance_digits
-from jurygraph.studies.units import unit_of
 
 ATTACKS = "attacks"
 PEOPLE = "agreement with people"

@@ -32,12 +32,12 @@ from jurygraph.inference.clusters import (
 from jurygraph.inference.sign_flips import ROUNDING, flippable_sums, holm, sign_flip_p
 from jurygraph.runs.outline import read_groups
 from jurygraph.runs.reports.gate import Threshold
+from jurygraph.runs.reports.units import SINGULAR, TASKS, describe_units, group_of, name_unit
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import Header, changes, format_value
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable, format_cell
-from jurygraph.studies.units import SINGULAR, TASKS, describe_units, group_of, name_unit
 
 STATISTICS: Mapping[str, str] = {
     "paired": "responses in both runs",

@@ -37,6 +37,7 @@ from jurygraph.errors import GraphCycleError, GraphError, InputError
 from jurygraph.inference.clusters import ratio_interval
 from jurygraph.messages import shorten
 from jurygraph.runs.integrity.verification import group_table
+from jurygraph.runs.reports.units import describe_units, unit_of
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import ComponentSpec, Edge, Rubric, digest_of
 from jurygraph.schema.config import ExactInference
@@ -52,7 +53,6 @@ from jurygraph.studies.report import (
     describe_range,
     omission_notes,
 )
-from jurygraph.studies.units import describe_units, unit_of
 
 EDGE_KINDS = ("weak", "strong", "activation")
 PREREQUISITES = ("weak", "strong")

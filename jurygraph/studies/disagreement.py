@@ -12,7 +12,8 @@ from jurygraph.aggregation import fusion
 from jurygraph.arrays import Bools, Floats, Ints, as_unit_interval
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import jackknife_interval
+from jurygraph.inference.clusters import difference_interval
+from jurygraph.runs.reports.units import describe_units, unit_of
 from jurygraph.runs.run import Run
 from jurygraph.schema import ComponentSpec, Trace
 from jurygraph.studies import symbols
@@ -26,7 +27,6 @@ from jurygraph.studies.report import (
     describe_course,
     omission_notes,
 )
-from jurygraph.studies.units import describe_units, unit_of
 
 PAPER = ("accuracy", "format", "steps")
 """r_acc, r_fmt and r_step of MACRM Eq. 5, under the names of their evaluators."""
@@ -330,13 +330,7 @@ def _compare_sides(column: Floats, chosen: Bools, units: Ints) -> Figures:
     sides = (chosen, ~chosen)
     counts = np.array([np.bincount(units, side) for side in sides])
     sums = np.array([np.bincount(units, column * side) for side in sides])
-    totals = counts.sum(axis=1, keepdims=True)
     high, low = [math.fsum(column[side]) / float(side.sum()) for side in sides]
-    interval = IntervalCell(high - low, None, None)
-    if (counts < totals).all():  # no unit has all of a side
-        means = np.array([[high], [low]])
-        without = means + (counts * means - sums) / (totals - counts)
-        fewest = int((counts > 0.0).sum(axis=1).min())
-        estimate = jackknife_interval(high - low, without[0] - without[1], fewest - 1)
-        interval = IntervalCell(high - low, estimate.low, estimate.high)
+    estimate = difference_interval(sums, counts)
+    interval = IntervalCell(high - low, estimate.low, estimate.high)
     return {"high": high, "low": low, "difference": interval}

@@ -15,7 +15,13 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
-from jurygraph.sources.ratings import TARGET_HINT, FileRows, parse_target, read_judged_labels
+from jurygraph.sources.ratings import (
+    NO_LABEL,
+    TARGET_HINT,
+    FileRows,
+    parse_target,
+    read_judged_labels,
+)
 from jurygraph.studies.judgements import (
     UNIT,
     Judge,
@@ -131,7 +137,7 @@ def read_labels(
             if target is None:
                 continue
             value = parse_target(target) if isinstance(target, str) else target
-            if value is None:  # an empty cell of a table
+            if value is None:  # an empty cell of a table, or a word such as n/a
                 empty.add(response)
                 continue
             if not isinstance(value, bool | int | float):
@@ -167,7 +173,7 @@ def _no_label_error(name: str, runs: Sequence[RunJudgements], is_empty: bool) ->
 def describe_empty(labels: FileRows[JudgedLabel]) -> list[str]:
     """Return what to say of the rows that were left out because they have no label; nothing if none was."""
     total = labels.empty + len(labels.rows)
-    described = f"{labels.empty} of {total} rows have no label and are left out"
+    described = f"{labels.empty} of {total} rows have no label ({NO_LABEL}) and are left out"
     return [described] if labels.empty else []
 
 
@@ -301,7 +307,7 @@ def _join(
         if is_binary and target == MET_THRESHOLD:
             left_out["tied"] += 1
         elif judgement is None or judgement.score is None:
-            left_out["missing" if judgement is None else judgement.status] += 1
+            left_out[_reason_of(response, judgement, run)] += 1
         else:
             target = float(target > MET_THRESHOLD) if is_binary else target
             prediction = _prediction(judgement, is_binary)
@@ -341,6 +347,17 @@ def _join(
         traits=run.traits,
         is_ranked=is_ranked,
     )
+
+
+def _reason_of(response: str, judgement: Judgement | None, run: RunJudgements) -> str:
+    """Return why a labelled response, or pair, has no row.
+
+    A response of the run that a judge never got, such as the last one of an escalation, is no gap in its judgements.
+    """
+    if judgement is not None:
+        return judgement.status
+    is_in_run = all(name in run.lengths for name in responses_of(response))
+    return "not asked" if is_in_run else "missing"
 
 
 def _labels_by_person(

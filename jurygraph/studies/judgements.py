@@ -13,13 +13,13 @@ from typing import NamedTuple
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, join_names, quote
+from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run
 from jurygraph.schema import RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows
 from jurygraph.studies.pairs import choice_of, scores_by_order
-from jurygraph.studies.units import unit_of
 
 UNIT = (0.0, 1.0)
 

@@ -16,6 +16,7 @@ import numpy as np
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import share_of_trials, wilson
+from jurygraph.runs.reports.units import describe_units, name_unit
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import Question, RecordedVerdict, Task, Trace
@@ -31,7 +32,6 @@ from jurygraph.studies.report import (
     describe_range,
     omission_notes,
 )
-from jurygraph.studies.units import describe_units, name_unit
 
 REWARDBENCH = "RewardBench"
 JUDGEBENCH = "JudgeBench"

@@ -13,19 +13,19 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.arrays import Floats
 from jurygraph.decision.recipe import STAKEHOLDERS
 from jurygraph.display import ProgressCallback, format_number
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import Estimate, interval_among, ratio_interval
+from jurygraph.inference.clusters import difference_interval, interval_among, ratio_interval
+from jurygraph.runs.reports.units import SINGULAR, describe_units, name_unit
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import VerdictTables
-from jurygraph.runs.workflows.rescoring import apply_settings
 from jurygraph.schema import Config
 from jurygraph.schema.plan import Rule
+from jurygraph.sources.config import apply_settings
 from jurygraph.studies import symbols
 from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
-from jurygraph.studies.units import SINGULAR, describe_units, name_unit
 
 _STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
@@ -296,19 +296,21 @@ class Neighbours:
 
     Attributes:
         difference: of their mean rewards, over the tasks, or groups of tasks, that both have; its interval holds
-            together with those of all pairs.
-        units: what these are called, and `count` their number.
+            together with those of all pairs. Of agents that have fewer than two in common, over those of each.
+        units: what these are called, and `count` the number of those that both have, or, if the difference is not
+            paired, of those that one of them has at least.
         is_clear: whether the interval is above 0, so that other tasks would hardly turn the order.
         turn: the smallest change of a setting that turns them; None where none was found.
     """
 
     first: str
     second: str
-    difference: float | None
+    difference: float
     low: float | None
     high: float | None
     units: str
     count: int
+    is_paired: bool
     is_clear: bool
     turn: NearestTurn | None
 
@@ -317,16 +319,17 @@ class Neighbours:
         if self.difference == 0.0:
             ahead = f"{_name(self.first)} is level with {_name(self.second)}, apart"
         tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR[self.units]}"
-        if self.difference is None:
-            size = f"{ahead}, but they have no scored task in common."
-        elif self.low is None or self.high is None:
-            by = format_number(self.difference)
-            size = f"{ahead} by {by}; how sure that is cannot be told from {tasks}."
-        else:
-            by = f"{format_number(self.difference)}"
+        if not self.is_paired:
+            tasks += " or more of each"
+        by = format_number(self.difference)
+        size = f"{ahead} by {by}; how sure that is cannot be told from {tasks}."
+        if self.low is not None and self.high is not None:
             ends = f"{format_number(self.low)} to {format_number(self.high)}"
+            design = "paired" if self.is_paired else "unpaired"
             doubt = "" if self.is_clear else ": that may be chance"
-            size = f"{ahead} by {by} ({ends}, paired over {tasks}){doubt}."
+            size = f"{ahead} by {by} ({ends}, {design} over {tasks}){doubt}."
+        if not self.is_paired:
+            size += " Let both answer the same tasks: harder ones then count for both."
         change = "No change of a single setting that was tried turns them."
         if self.turn is not None:
             change = f"They change places {self.turn}."
@@ -390,16 +393,17 @@ def _notes(searched: Sequence[str]) -> Iterator[str]:
 
 
 def _describe_agent(ranker: AgentRanker, rewards: Floats, agent: str) -> Figures:
-    is_own = ranker.agent == ranker.agents.index(agent)
-    is_scored = is_own & ~np.isnan(rewards)
-    mean = ratio_interval(*_by_unit(ranker.unit, rewards, is_scored))
-    responses = int(np.count_nonzero(is_own))
-    left_out = responses - int(np.count_nonzero(is_scored))
+    sums, counts = _by_unit(ranker, rewards, agent)
+    responses = int(np.count_nonzero(ranker.agent == ranker.agents.index(agent)))
+    left_out = responses - int(counts.sum())
+    mean = ratio_interval(sums, counts)
     return {"agent": agent, "mean": mean, "responses": responses, "left_out": left_out}
 
 
-def _by_unit(unit: Ints, rewards: Floats, rows: Bools) -> tuple[Floats, Floats]:
-    """Return the sum and the number of some rewards of each unit, [U]."""
+def _by_unit(ranker: AgentRanker, rewards: Floats, agent: str) -> tuple[Floats, Floats]:
+    """Return the sum and the number of an agent's rewards in each unit, [U], without failed ones."""
+    rows = (ranker.agent == ranker.agents.index(agent)) & ~np.isnan(rewards)
+    unit = ranker.unit
     units = int(unit.max(initial=-1)) + 1
     sums = np.bincount(unit[rows], rewards[rows], minlength=units).astype(np.float64)
     counts = np.bincount(unit[rows], minlength=units).astype(np.float64)
@@ -413,23 +417,27 @@ def _compare(
     turn: NearestTurn | None,
     pairs: int,
 ) -> Neighbours:
-    means = []
-    for agent in pair:
-        is_scored = (ranker.agent == ranker.agents.index(agent)) & ~np.isnan(rewards)
-        sums, counts = _by_unit(ranker.unit, rewards, is_scored)
-        means.append(sums / np.where(counts > 0, counts, np.nan))
-    differences = means[0] - means[1]
-    shared = differences[~np.isnan(differences)]
-    estimate: Estimate | None = ratio_interval(shared, np.ones(len(shared)))
-    low, high = (None, None) if estimate is None else interval_among(estimate, pairs)
+    sums, counts = np.swapaxes([_by_unit(ranker, rewards, agent) for agent in pair], 0, 1)
+    is_shared = counts.all(axis=0)
+    count = int(np.count_nonzero(is_shared))
+    is_paired = count > 1
+    if is_paired:
+        means = sums[:, is_shared] / counts[:, is_shared]
+        estimate = ratio_interval(means[0] - means[1], np.ones(count))
+    else:
+        # one task in common, or none, shows no more than those that each has alone
+        estimate = difference_interval(sums, counts)
+    assert estimate is not None, "both agents have a mean"
+    low, high = interval_among(estimate, pairs)
     return Neighbours(
         first=pair[0],
         second=pair[1],
-        difference=None if estimate is None else estimate.value,
+        difference=estimate.value,
         low=low,
         high=high,
         units=ranker.units,
-        count=len(shared),
+        count=estimate.clusters,
+        is_paired=is_paired,
         is_clear=low is not None and low > 0.0,
         turn=turn,
     )

@@ -13,6 +13,8 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.inference.variance import reliability, split_variance
+from jurygraph.runs.reports.units import SINGULAR, describe_units
+from jurygraph.runs.reports.units import unit_of as find_unit
 from jurygraph.runs.run import Run
 from jurygraph.schema import Question, RecordedVerdict, Trace
 from jurygraph.studies import symbols
@@ -28,8 +30,6 @@ from jurygraph.studies.report import (
     format_cell,
     omission_notes,
 )
-from jurygraph.studies.units import SINGULAR, describe_units
-from jurygraph.studies.units import unit_of as find_unit
 
 MEAN_OVER = (1, 2, 4, 8)
 """Numbers of values whose mean's reliability is reported."""

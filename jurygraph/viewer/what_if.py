@@ -16,12 +16,12 @@ from jurygraph.explanation.points import revise
 from jurygraph.messages import quote
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import (
-    apply_settings,
     refuse_new_names,
     refuse_other_questions,
     task_decisions,
 )
 from jurygraph.schema import Config, RecordedVerdict, Task
+from jurygraph.sources.config import apply_settings
 
 
 class EdgeChange(NamedTuple):

@@ -70,6 +70,10 @@ _FIXED: Mapping[str, RewardColumn] = {
         RewardColumn("coverage", attrgetter("coverage")),
     )
 }
+_MAX_COLUMNS = 12
+"""So many columns a terminal shows beside each other; a table with more leaves the predictions to `--columns`."""
+PREDICTED = "predicted."
+"""Begins the name of a column whose values are on a reviewer's own scale, such as 4 of 1 to 5."""
 _CHOSEN = ("gates", "query")
 """Columns of text that are shown only if they are named."""
 
@@ -188,7 +192,11 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
 
     if names is None:
         names = [*_FIXED, *_name_components(run)]
-    columns = [_find_column(run, "--columns", name) for name in dict.fromkeys(names)]
+        predicted = name_predictions(run)
+        if len(names) + len(predicted) <= _MAX_COLUMNS:
+            names += predicted
+    predict = _predictor(run)
+    columns = [_find_column(run, "--columns", name, predict) for name in dict.fromkeys(names)]
     columns.sort(key=lambda column: not column.is_text)
 
     def read_row(outline: TraceOutline) -> tuple[list[Any], TraceOutline]:
@@ -206,7 +214,11 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
     # a second pass over the verdicts, which most runs do without
     findings = count_findings(run) if is_any_unsupported else FindingCounts()
     return RewardTable(
-        columns=columns, rows=rows, rewards=rewards, left_out=parts.failed, findings=findings
+        columns=columns,
+        rows=rows,
+        rewards=rewards,
+        left_out=parts.failed,
+        findings=findings,
     )
 
 
@@ -218,7 +230,17 @@ def _name_components(run: Run) -> dict[str, str]:
     }
 
 
-def _find_column(run: Run, option: str, name: str) -> RewardColumn:
+def name_predictions(run: Run) -> list[str]:
+    """Return the columns of what each reviewer is predicted to give, by the reviewer alone where that is enough."""
+    predicted = run.reviewer_questions()
+    reviewers = [question.rpartition("@")[2] for question in predicted]
+    short_names = {full_question(reviewer, predicted): reviewer for reviewer in reviewers}
+    return [PREDICTED + short_names.get(question, question) for question in predicted]
+
+
+def _find_column(
+    run: Run, option: str, name: str, predict: "Predictor | None" = None
+) -> RewardColumn:
     if name in _FIXED:
         return _FIXED[name]
     if name == "gates":
@@ -234,6 +256,12 @@ def _find_column(run: Run, option: str, name: str) -> RewardColumn:
         return RewardColumn(name, lambda outline: ComponentValue(*outline.component(component)))
     read = trace_reader(run)
     questions = run.questions()
+    if name.startswith(PREDICTED):
+        predicted = run.reviewer_questions()
+        wanted = full_question(name.removeprefix(PREDICTED), predicted)
+        if wanted in predicted:
+            predict = predict or _predictor(run)
+            return RewardColumn(name, lambda outline: predict(address_of(outline)).get(wanted))
     question = full_question(name.removeprefix("question."), questions)
     if question in questions:
         return RewardColumn(
@@ -243,7 +271,7 @@ def _find_column(run: Run, option: str, name: str) -> RewardColumn:
     if name in labels:
         label = labels[name]
         return RewardColumn(name, lambda outline: read(address_of(outline)).labels.get(label), True)
-    columns = [*_FIXED, *_CHOSEN, *components, *labels]
+    columns = [*_FIXED, *_CHOSEN, *components, *name_predictions(run), *labels]
     hint = did_you_mean(name, [*columns, *questions])
     hint = hint or f"known: {', '.join(columns)}, and each question"
     raise InputError(f"{option}: there is no column {name!r}; {hint}")
@@ -269,3 +297,13 @@ def trace_reader(run: Run) -> Callable[[tuple[int, str]], Trace]:
         return next(trace for trace, _ in group_at(seq) if trace.response_id == response)
 
     return read
+
+
+Predictor = Callable[[tuple[int, str]], dict[str, float]]
+"""A function that returns what reviewers are predicted to give the response at an address."""
+
+
+def _predictor(run: Run) -> Predictor:
+    """Return a predictor that all columns share: the predictions of a response are made together."""
+    read = trace_reader(run)
+    return lru_cache(maxsize=1)(lambda address: run.predicted_scores(read(address)))

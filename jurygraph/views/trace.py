@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from jurygraph.explanation import Explanation
 from jurygraph.explanation.points import PointsLine, by_cost
+from jurygraph.explanation.predictions import PredictedScore, predicted_scores
 from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.messages import format_plain
 from jurygraph.runs.run import Run
@@ -80,6 +81,7 @@ class TraceView:
         terms: the terms in the order of the reward.
         lost: the points of the terms that count, those that lost most first, with the lines of their parts.
         sentences: the explanation, whose numbers are those of `lost` and of the reward.
+        predictions: what reviewers are predicted to give, on their own scales.
         verdicts: all verdicts with their effects and evidence, without superseded ones.
         judges: the questions that several judges answered.
         profiles: what read the constraints of each stakeholder in a profile, and their `tensions`.
@@ -90,6 +92,7 @@ class TraceView:
     terms: Sequence[TermView]
     lost: Sequence[PointsLine]
     sentences: Sequence[str]
+    predictions: Sequence[PredictedScore]
     verdicts: Sequence[ExplainedVerdict]
     judges: Sequence[JudgedQuestion]
     annotation: AnnotationView | None
@@ -106,6 +109,7 @@ def view_trace(explanation: Explanation) -> TraceView:
         terms=[view_term(explained, term) for term in explained.terms],
         lost=explanation.lines,
         sentences=explanation.sentences(),
+        predictions=predicted_scores(explained),
         verdicts=explained.verdicts,
         judges=_view_judges(trace),
         annotation=_view_annotation(trace),

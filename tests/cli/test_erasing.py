@@ -40,9 +40,15 @@ def files_with(folder: Path, *texts: str) -> list[tuple[str, str]]:
     return sorted(set(found))
 
 
+OUTPUT = """\
+erased 7 texts, and 7 others that contained it
+erased text or words of verdicts of other responses: letter/b, letter/c, note/a
+"""
+
+
 def test_the_counts_are_printed_and_the_reason_is_recorded(letters_folder: Path, run: Command):
     ended = run("erase", letters_folder, *RESPONSE, "--reason", "asked for by its author")
-    assert ended == (0, "erased 7 texts, and 7 others that contained it\n", "")
+    assert ended == (0, OUTPUT, "")
     with Run.open(letters_folder) as erased:
         (record,) = erased.ledger.records("erasure")
     assert (record.content["what"], record.content["reason"]) == (
@@ -51,11 +57,21 @@ def test_the_counts_are_printed_and_the_reason_is_recorded(letters_folder: Path,
     )
 
 
+def test_a_dry_run_says_what_would_be_erased_and_erases_nothing(letters_folder: Path, run: Command):
+    before = folder_contents(letters_folder)
+    out = OUTPUT.replace("erased ", "would erase ")
+    dry = run("erase", letters_folder, *RESPONSE, "--dry-run")
+    assert (dry.code, dry.out) == (0, out)
+    assert dry.err == "dry run: nothing was erased; cache and recordings were not searched\n"
+    assert folder_contents(letters_folder) == before
+
+
 def test_json_has_the_same_counts(letters_folder: Path, run: Command):
     ended = run("erase", letters_folder, *RESPONSE, "--json")
     counts = {
         "erased": 7,
         "erased_in_others": 7,
+        "responses": ["letter/b", "letter/c", "note/a"],
         "tasks": [],
         "replies": 0,
         "calls": 0,
@@ -67,7 +83,8 @@ def test_json_has_the_same_counts(letters_folder: Path, run: Command):
 def test_a_task_is_erased_with_its_responses(letters_folder: Path, run: Command):
     assert run("erase", letters_folder, *TASK) == (
         0,
-        "erased 13 texts, and 4 others that contained it\n",
+        "erased 13 texts, and 4 others that contained it\n"
+        "erased text or words of verdicts of other responses: note/a\n",
         "",
     )
     assert files_with(letters_folder, *OF_THE_TASK) == []

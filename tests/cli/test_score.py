@@ -90,6 +90,29 @@ def test_the_default_config_is_jury_yaml_next_to_the_tasks_or_in_the_current_fol
     assert run("score", tasks, "--out", tmp_path / "run").code == 0
 
 
+def test_settings_change_the_config_as_those_of_rescore_do(project: Path, run: Command):
+    tasks = project / "tasks.jsonl"
+    run("score", tasks, "--out", project / "run")
+    changed = ("--set", "reward.shaky=0", "--set", "scale=2")
+    rescored = run("rescore", project / "run", "--out", project / "again", *changed)
+    assert rescored.code == 0
+    assert run("score", tasks, "--out", project / "set", *changed).code == 0
+    shown = [run("show", project / name).out for name in ("again", "set", "run")]
+    assert shown[0] == shown[1] != shown[2]
+    other = run("score", tasks, "--out", project / "set")
+    assert (other.code, "config scale is 2.0 in the run and 1.0 here" in other.err) == (2, True)
+    for setting, problem in {
+        "scale": "--set 'scale': expected key=value",
+        "scales=2": "config, key scales: unknown; did you mean scale?",
+        "model=m": "--set model: is set before a preset is expanded; name it with --model",
+        "evaluators.0.use=manners.lost": "key evaluators[0]: evaluator 'manners.lost'",
+    }.items():
+        refused = run("score", tasks, "--out", project / "no", "--set", setting)
+        assert refused.code == 2
+        assert problem in refused.err, refused.err
+    assert not (project / "no").exists()
+
+
 def test_a_dry_run_counts_the_questions_and_writes_nothing(project: Path, run: Command):
     config = "evaluators: [manners.polite, {use: manners.judge, samples: 3}]\nreward: {polite: 1.0, judge: 1.0}\n"
     (project / "jury.yaml").write_text(config)

@@ -3,6 +3,7 @@
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,6 +104,42 @@ def test_options_of_a_file_of_chats_leave_it_its_ids_and_its_tools(
     assert run("score", "chats.jsonl", *options, "--out", "run").err.startswith("run is complete; ")
 
 
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (
+            {"traj": [{"role": "user", "content": "Salt!"}], "reward": 1},
+            "line 1, field traj: is a list of messages by another name; call it `messages`, each",
+        ),
+        (
+            {"conversations": [{"from": "human", "value": "Salt!"}]},
+            "; call it `messages`, each an object with `role` and `content`",
+        ),
+        ([{"messages": []}], "`jq -c '.[]'` makes lines of a list"),
+    ],
+)
+def test_chats_in_another_form_are_named_with_the_way_to_ours(
+    content: Any, problem: str, folder: Path, run: Command
+) -> None:
+    (folder / "chats.jsonl").write_text(json.dumps(content) + "\n")
+    refused = run("score", "chats.jsonl", "--out", "run")
+    assert (refused.code, problem in refused.err) == (2, True), refused.err
+
+
+def test_a_chat_may_have_an_agent_and_a_number_as_its_id(folder: Path, run: Command) -> None:
+    chat = [{"role": "user", "content": "Salt!"}, {"role": "assistant", "content": "please"}]
+    row = {"agent": "ann", "messages": chat}
+    lines = [json.dumps({"id": number, **row}) for number in (7, 12)]
+    (folder / "chats.jsonl").write_text("\n".join(lines))
+    assert run("score", "chats.jsonl", "--out", "run").code == 0
+    shown = run("show", "run").out.splitlines()
+    assert [line.split()[:2] for line in shown[2:]] == [["7", "ann"], ["12", "ann"]]
+    assert run("import", "chats", "chats.jsonl", "--out", "tasks.jsonl").code == 0
+    assert run("score", "tasks.jsonl", "--out", "imported").code == 0
+    shown = run("show", "imported").out.splitlines()
+    assert [line.split()[:2] for line in shown[2:]] == [["7/answer", "ann"], ["12/answer", "ann"]]
+
+
 def test_a_chat_without_a_reply_is_to_be_left_out(folder: Path, run: Command) -> None:
     chat = [{"role": "user", "content": "Salt!"}]
     (folder / "chats.jsonl").write_text(json.dumps({"id": "salt", "messages": chat}) + "\n")
@@ -110,4 +147,26 @@ def test_a_chat_without_a_reply_is_to_be_left_out(folder: Path, run: Command) ->
     assert refused.err == (
         "error: chats.jsonl, line 1, column messages: has no reply to judge: its last message is the user's; leave the "
         "chat out, or say where the response starts with --response-from\n"
+    )
+
+
+def test_an_evaluator_that_lacks_something_of_every_chat_is_named_with_the_way_out(
+    folder: Path, run: Command
+) -> None:
+    chat = [{"role": "user", "content": "Salt!"}, {"role": "assistant", "content": "please"}]
+    (folder / "chats.jsonl").write_text(json.dumps({"messages": chat}))
+    scored = run(
+        "score",
+        "chats.jsonl",
+        "--set",
+        "evaluators=[tools.match]",
+        "--set",
+        "reward={}",
+        "--out",
+        "run",
+    )
+    assert scored.code == 1
+    assert (
+        "evaluators that tasks lack something for, of 1 (else take them out): tools.match 1"
+        in scored.out
     )

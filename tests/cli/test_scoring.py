@@ -39,13 +39,15 @@ def test_the_retry_command_has_the_same_options_and_a_new_folder(
         run=Path("a run"),
         config=Path("jury.yaml"),
         model="gguf:a judge",
+        settings=["scale=2", "clip=[0, 1]"],
         limit=2,
         max_calls=100,
         rewards_from=[Path("old")],
         allow_files_outside=True,
     )
     monkeypatch.chdir(tmp_path)
-    words = "--config jury.yaml --model 'gguf:a judge' --limit 2 --max-calls 100 --branch 'a run' --out 'a run-2'"
+    words = "--config jury.yaml --set scale=2 --set 'clip=[0, 1]'"
+    words += " --model 'gguf:a judge' --limit 2 --max-calls 100 --branch 'a run' --out 'a run-2'"
     words += " --rewards-from old --allow-files-outside"
     assert options.retry_command == f"jurygraph score tasks.jsonl {words}"
     Path("a run-2").mkdir()

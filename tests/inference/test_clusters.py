@@ -14,9 +14,11 @@ from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import (
     Estimate,
     bounded_interval,
+    difference_interval,
     draw_clusters,
     interval_among,
     ratio_interval,
+    t_quantile,
 )
 from tests.rows import all_rows
 
@@ -196,3 +198,26 @@ def test_the_draws_are_those_of_one_pcg64_whatever_the_batches(
 def test_ends_beyond_the_range_of_a_value_are_cut_off_at_its_bounds() -> None:
     assert Estimate(0.5, -0.1, 1.2, 0.3, 9).within(0.0, 1.0) == (0.5, 0.0, 1.0, 0.3, 9)
     assert Estimate(0.0, -0.4, -0.1, 0.1, 9).within(0.0, math.inf) == (0.0, 0.0, 0.0, 0.1, 9)
+
+
+def test_the_difference_of_two_sides_is_welchs_with_single_members_and_fewer_degrees() -> None:
+    rng = np.random.default_rng(3)
+    first, second = rng.normal(1.0, 1.0, 12), rng.normal(0.0, 3.0, 30)
+    sums = np.zeros((2, 42))
+    sums[0, :12], sums[1, 12:] = first, second
+    counts = np.zeros((2, 42))
+    counts[0, :12], counts[1, 12:] = 1.0, 1.0
+    found = difference_interval(sums, counts)
+    assert found.value == pytest.approx(first.mean() - second.mean())
+    welch = math.sqrt(first.var(ddof=1) / 12 + second.var(ddof=1) / 30)
+    assert found.error is not None
+    assert welch <= found.error <= 1.1 * welch
+    assert found.low == pytest.approx(found.value - t_quantile(11) * found.error)
+    swapped = difference_interval(sums[::-1], counts[::-1])
+    assert (swapped.value, swapped.low) == pytest.approx((-found.value, -found.high))
+
+
+def test_a_cluster_with_all_of_a_side_leaves_no_interval() -> None:
+    counts = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
+    found = difference_interval(np.array([[0.5, 0.0, 0.0], [0.0, 0.1, 0.3]]), counts)
+    assert (found.value, found.low, found.clusters) == (pytest.approx(0.3), None, 1)

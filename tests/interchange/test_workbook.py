@@ -34,30 +34,55 @@ def test_the_first_sheet_can_be_read_by_somebody_who_does_not_know_jurygraph(fol
     sheet = export(folder)["Rewards"]
     assert sheet.freeze_panes == "A2"
     head, *rows = sheet.iter_rows(values_only=True)
-    assert head == ("Response", "Agent", "Reward", "Judged", "What cost most")
+    assert head == (
+        "Response",
+        "Question",
+        "Agent",
+        "Reward",
+        "Judged",
+        "What cost most",
+    )
     with closing(Run.open(folder)) as run:
         rewards = {
             trace.response_id: trace.reward.value and round(trace.reward.value, 4)
             for trace in run.traces()
         }
-    assert {row[0]: row[2] for row in rows} == rewards
-    values = [row[2] for row in rows if row[2] is not None]
+    assert {row[0]: row[3] for row in rows} == rewards
+    values = [row[3] for row in rows if row[3] is not None]
     assert values == sorted(values)
     assert [row[0] for row in rows[len(values) :]] == ["bob/1", "odd/2"]  # they have no reward
-    by_name = {row[0]: row[4] for row in rows}
+    by_name = {row[0]: row[5] for row in rows}
+    assert all(row[1].startswith("Write to ") for row in rows)
     assert by_name["ann/1"] == "Lost 0.7: polite 0 of 1, weight 0.7 (counted in come)"
     assert by_name["bob/1"].startswith("No reward: 0.7 of the weight was judged")
     assert [cell.number_format for cell in sheet[2]] == [
+        "General",
         "General",
         "General",
         "0.00",
         "0%",
         "General",
     ]
-    assert sheet.column_dimensions["E"].width > sheet.column_dimensions["C"].width
+    assert sheet.column_dimensions["F"].width > sheet.column_dimensions["D"].width
 
 
-def test_the_second_sheet_has_the_cells_of_csv(folder: Path) -> None:
+def test_the_second_sheet_has_the_agents_with_their_means_over_tasks(folder: Path) -> None:
+    sheet = export(folder)["Agents"]
+    head, *rows = sheet.iter_rows(values_only=True)
+    columns = "Agent", "Mean reward", "From (95 %)", "To (95 %)", "Responses", "Tasks", "Failed"
+    assert head == columns
+    ranking = json.loads(run_command("study", "ranking", folder, "--json").out)
+    expected = {}
+    for agent in ranking["agents"]:
+        mean = agent["mean"]
+        figures = [mean[name] for name in ("value", "low", "high")]
+        expected[agent["agent"]] = (*figures, agent["responses"], agent["left_out"])
+    assert {row[0]: (*row[1:5], row[6]) for row in rows} == expected
+    assert [row[0] for row in rows] == list(expected)
+    assert sheet[2][1].number_format == "0.00"
+
+
+def test_the_last_sheet_has_the_cells_of_csv(folder: Path) -> None:
     options = ("--questions", "--reasons", "--texts")
     head, *rows = export(folder, *options)["Everything"].iter_rows(values_only=True)
     printed = run_command("export", folder, "--to", "csv", *options).out
@@ -75,6 +100,8 @@ def test_no_text_is_a_formula_and_every_character_can_be_seen(folder: Path) -> N
     for sheet in book:
         cells = [cell for row in sheet.iter_rows() for cell in row if isinstance(cell.value, str)]
         assert {cell.data_type for cell in cells} <= {"s", "inlineStr"}
+        if sheet.title == "Agents":
+            continue  # which has no response
         marked = [cell for cell in cells if cell.value.startswith(("=", "+", "-", "@"))]
         assert {cell.value.partition("/")[0] for cell in marked} == set(FORMULAS)
         assert all(cell.quotePrefix for cell in marked)

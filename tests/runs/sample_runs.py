@@ -17,13 +17,14 @@ from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.branch import open_reused_run
 from jurygraph.runs.workflows.planning import JobPlanning
-from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.runs.workflows.scoring import JobScoring
 from jurygraph.runs.workflows.scoring_job import ScoringJob, StopSwitch
 from jurygraph.runs.workflows.stored_work import StoredWork
 from jurygraph.runs.workflows.totals import RunTotals
 from jurygraph.schema import Trace
 from jurygraph.sources import Shard, open_tasks
+from jurygraph.sources.config import apply_settings
 from jurygraph.sources.tasks import open_profiles
 from tests.graphs.scripted import ScriptedEvaluator
 

@@ -17,7 +17,8 @@ from jurygraph.runs.integrity.verification import verify
 from jurygraph.runs.outline import read_groups as read_outlines
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.runs.workflows.rescoring import rescore
+from jurygraph.sources.config import apply_settings
 from jurygraph.studies.monitor import read_groups
 from jurygraph.testing import ScriptedJudge
 

@@ -17,9 +17,10 @@ from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.workflows.rescoring import apply_settings, learn_confusions, rescore
+from jurygraph.runs.workflows.rescoring import learn_confusions, rescore
 from jurygraph.runs.writable_run import CallStore
 from jurygraph.sources import read_tasks
+from jurygraph.sources.config import apply_settings
 from jurygraph.sources.ratings import read_votes
 from jurygraph.studies.comparison import compare, read_responses
 from jurygraph.testing import ScriptedJudge

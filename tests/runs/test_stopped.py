@@ -10,8 +10,8 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.rescoring import apply_settings
 from jurygraph.sources import read_tasks
+from jurygraph.sources.config import apply_settings
 from tests.models.judge_scripts import response_in
 from tests.models.server import Server
 from tests.runs.sample_runs import traces_of, verify_deeply, verify_run, write_tasks

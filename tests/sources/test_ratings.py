@@ -357,11 +357,17 @@ def test_a_label_of_a_judged_response_is_a_target_and_given_once(
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_rows_without_a_label_are_left_out_and_counted(suffix: str, tmp_path: Path) -> None:
-    targets = ["Y", "", "n", " ", None]
+    without = ["", " ", None, "n/a", "NA", "#N/A", "unsure", "?", "-", " – "]
+    targets = ["Y", "n", *without]
     rows = [{"id": f"r{index}", "target": target} for index, target in enumerate(targets)]
     file = read_judged_labels(table(tmp_path / f"l{suffix}", *rows))
-    assert [(row.id, row.target) for _, row in file.rows] == [("r0", True), ("r2", False)]
-    assert file.empty == 3
+    assert [(row.id, row.target) for _, row in file.rows] == [("r0", True), ("r1", False)]
+    assert file.empty == len(without)
+    unknown = table(tmp_path / f"u{suffix}", *rows, {"id": "u", "target": "perhaps"})
+    with pytest.raises(
+        InputError, match=r"is the text 'perhaps'.*; write true or false, yes or no"
+    ):
+        read_judged_labels(unknown)
 
 
 def test_the_remedy_for_a_cell_of_csv_has_no_quotes(tmp_path: Path) -> None:

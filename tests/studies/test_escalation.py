@@ -86,11 +86,14 @@ def test_samples_are_compared_within_a_judge(folder: Path) -> None:
 
 def test_the_first_judges_are_compared_with_people_on_all_that_they_judged(folder: Path) -> None:
     found = {}
+    left_out = {}
     for superseded in (True, False):
         with closing(Run.open(folder / "escalated")) as run:
             judged = [read_judgements(run, superseded=superseded)]
         studies = join_labels(judged, read_labels("label.gold", judged))
         found[superseded] = {study.judge.model: len(study.rows) for study in studies}
+        left_out[superseded] = {study.judge.model: study.left_out for study in studies}
     agreeing = 2 * TASKS - DIFFERING
     assert found[True] == {"a": 2 * TASKS, "b": 2 * TASKS, "big": DIFFERING}
+    assert left_out[True]["big"] == {"not asked": agreeing}
     assert found[False] == {"a": agreeing, "b": agreeing, "big": DIFFERING}

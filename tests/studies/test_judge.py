@@ -770,12 +770,13 @@ def test_a_consensus_outweighs_a_majority_of_people_who_guess() -> None:
 
 
 def test_responses_with_an_empty_label_are_left_out_and_the_report_counts_them() -> None:
-    run = judgements({"a": 1.0, "b": 0.0, "c": 1.0})
-    values = {"a": "yes", "b": "", "c": "no"}
+    run = judgements({"a": 1.0, "b": 0.0, "c": 1.0, "d": 1.0})
+    values = {"a": "yes", "b": "", "c": "no", "d": "N/A"}
     run = replace(run, labels={name: {"gold": value} for name, value in values.items()})
     people = read_labels("label.gold", [run])
     notes = describe_empty(people)
-    assert notes == ["1 of 3 rows have no label and are left out"]
+    words = "an empty cell, or n/a, NA, unsure, ? or -"
+    assert notes == [f"2 of 4 rows have no label ({words}) and are left out"]
     measured = report(join_labels([run], people), notes=notes)
     assert measured.notes[0] == notes[0]
     assert figures_of(measured).judges[0].n == 2

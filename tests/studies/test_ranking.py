@@ -75,6 +75,30 @@ def test_an_order_that_other_tasks_would_turn_is_called_chance(ranker: AgentRank
     assert "that may be chance" in equal.sentences()[0]
 
 
+def test_agents_that_answered_other_tasks_are_compared_unpaired(tmp_path: Path) -> None:
+    draw = random.Random(1)
+    sizes = {"good": 12, "bad": 9, "lone": 1}
+    with jg.Jury(**SETTINGS) as jury, jury.record(tmp_path / "run"):
+        for agent, number in sizes.items():
+            for index in range(number):
+                text = "k" * (draw.randint(5, 9) if agent == "good" else draw.randint(0, 4))
+                answer = jg.Response(id=f"{agent}/{index}", agent=agent, text=text)
+                jury.score(jg.Task(id=f"{agent}{index}", query="?"), [answer])
+    with closing(Run.open(tmp_path / "run")) as run:
+        pairs = measure_ranking(AgentRanker(run)).figures["pairs"]
+    by_names = {frozenset((pair.first, pair.second)): pair for pair in pairs}
+    (first, *_) = pairs
+    assert first.first == "good"
+    if first.second == "bad":
+        assert (first.is_paired, first.count) == (False, 9)
+        assert first.is_clear
+        assert "unpaired over 9 tasks or more of each)" in first.sentences()[0]
+    lone = next(pair for names, pair in by_names.items() if "lone" in names)
+    assert lone.low is None
+    assert "how sure that is cannot be told from" in lone.sentences()[0]
+    assert "Let both answer the same tasks" in lone.sentences()[0]
+
+
 def test_the_command_tries_settings_and_refuses_other_questions(
     ranker: AgentRanker, tmp_path: Path
 ) -> None:

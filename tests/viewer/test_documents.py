@@ -10,7 +10,8 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.runs.workflows.rescoring import rescore
+from jurygraph.sources.config import apply_settings
 from tests.cli.conftest import folder_contents
 from tests.command import run_command
 from tests.rows import all_rows

@@ -9,7 +9,8 @@ import pytest
 import jurygraph as jg
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.runs.workflows.rescoring import rescore
+from jurygraph.sources.config import apply_settings
 from jurygraph.studies.ranking import AgentRanker
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.pages import OpenRun

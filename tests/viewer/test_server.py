@@ -10,8 +10,9 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources import read_config
+from jurygraph.sources.config import apply_settings
 from jurygraph.viewer.words import TIPS
 from tests.rows import all_rows
 from tests.viewer.conftest import HOSTILE, LETTERS, SETTINGS, Browser, record

@@ -9,18 +9,19 @@ from typing import Annotated, Any
 import typer
 
 from jurygraph.cli.jury_loading import disable_tracing
-from jurygraph.cli.options import AsJson, FilesOutside, RunFolder, option
+from jurygraph.cli.options import AsJson, DryRun, FilesOutside, RunFolder, option
 from jurygraph.cli.render.text import escape_line, print_message, print_report, progress
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import shell_quote
+from jurygraph.messages import join_names, shell_quote
 from jurygraph.runs.integrity.verification import VerificationResult
 from jurygraph.runs.integrity.verification import seal as seal_run
 from jurygraph.runs.integrity.verification import verify as verify_run
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import SEAL, member_folders
-from jurygraph.runs.workflows.erasure import ErasureResult
+from jurygraph.runs.workflows.erasure import ErasureResult, ErasureTarget
 from jurygraph.runs.workflows.erasure import erase as erase_texts
+from jurygraph.runs.workflows.erasure import preview as preview_erasure
 from jurygraph.runs.writable_run import close_run
 from jurygraph.sources.task_tables import check_table_files
 from jurygraph.sources.user_modules import importing_from
@@ -208,6 +209,7 @@ def erase(
         str | None, option("ID", "Erase the texts of this task and its responses.")
     ] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, kept in the record.")] = "",
+    dry_run: DryRun = False,
     json: AsJson = False,
 ) -> None:
     """Erase texts for good. Scores, rewards and ids stay, and `verify` passes.
@@ -219,19 +221,31 @@ def erase(
     subjects of questions stay. A record keeps what was erased and why. Exports and other copies are yours to delete:
     docs/safety.md lists where they may be.
 
+    Other responses that lose text or the words of verdicts are named; --dry-run says so before.
+
     Exit codes: 0 done; 1 done, but the listed places or tasks contain or may contain it; 2 invalid input, or the run
     is in use.
 
     \b
     Example:
+        jurygraph erase run --response task-1/a --dry-run
         jurygraph erase run --response task-1/a --reason "requested by its author"
     """
     if (response is None) == (task is None):
         raise InputError("expected one of --response ID and --task ID")
     name = response or task or ""
-    result = erase_texts(run, "response" if task is None else "task", name, reason)
-    print_report(json, {"run": str(run), **result._asdict()}, _erasure_lines(result))
-    if (run / SEAL).exists():
+    what: ErasureTarget = "response" if task is None else "task"
+    if dry_run:
+        print_message("dry run: nothing was erased; cache and recordings were not searched")
+        result = preview_erasure(run, what, name)
+    else:
+        result = erase_texts(run, what, name, reason)
+    print_report(
+        json,
+        {"run": str(run), **result._asdict()},
+        map(escape_line, _erasure_lines(result, dry_run)),
+    )
+    if (run / SEAL).exists() and not dry_run:
         print_message(
             f"the seal does not cover this erasure; `jurygraph seal {shell_quote(run)} --key F` signs it"
         )
@@ -244,8 +258,12 @@ def erase(
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _erasure_lines(result: ErasureResult) -> Iterator[str]:
-    yield f"erased {result.erased} texts, and {result.erased_in_others} others that contained it"
+def _erasure_lines(result: ErasureResult, dry_run: bool) -> Iterator[str]:
+    erased = "would erase" if dry_run else "erased"
+    yield f"{erased} {result.erased} texts, and {result.erased_in_others} others that contained it"
+    if result.responses:
+        names = join_names(result.responses)
+        yield f"{erased} text or words of verdicts of other responses: {names}"
     if result.replies:
         yield f"removed {result.replies} replies from the cache"
     if result.calls:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jurygraph.cli.options import AsJson, NewRun, RunFolder, option
+from jurygraph.cli.options import AsJson, NewRun, RunFolder, SettingsOption, option
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.report import ReportOutput
 from jurygraph.cli.render.text import print_message, progress
@@ -16,20 +16,13 @@ from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.rescoring import (
-    LearnedPanel,
-    RescoringResult,
-    apply_settings,
-    learn_confusions,
-)
+from jurygraph.runs.workflows.rescoring import LearnedPanel, RescoringResult, learn_confusions
 from jurygraph.runs.workflows.rescoring import rescore as rescore_run
 from jurygraph.schema import CalibrationMethod, ScoreCalibration
+from jurygraph.sources.config import apply_settings
 from jurygraph.sources.ratings import calibrations_to_json, confusions_to_json
 from jurygraph.studies.report import Report, ReportTable
 
-SettingsOption = Annotated[
-    list[str] | None, option("KEY=VALUE", "Setting of the config; can be repeated.", "--set")
-]
 Learn = Annotated[
     list[str] | None,
     option(

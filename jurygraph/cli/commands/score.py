@@ -26,6 +26,7 @@ from jurygraph.cli.options import (
     ResponseColumns,
     ResponseFrom,
     RubricColumn,
+    SettingsOption,
     TableAgentColumn,
     WorkspaceColumn,
     argument,
@@ -88,6 +89,7 @@ def score(
     context_column: ContextColumn = None,
     workspace_column: WorkspaceColumn = None,
     config: ConfigFile = None,
+    settings: SettingsOption = None,
     responses: Annotated[
         str | None, option("F", "JSONL file of responses, if not in TASKS.")
     ] = None,
@@ -130,6 +132,8 @@ def score(
     column, or with --group-by one of several rows of a task. The other columns become labels of the responses. A file
     of chats, with `{"messages": […]}` in each line, needs no option: what follows the last user's message is judged.
 
+    --set changes the config as `rescore --set` does, such as reward.steps=0 or evaluators.0.params.shots=3.
+
     With --rewards-from the run is an evaluation, like `purpose` in the config: a judge that gave the training rewards
     is refused, unless `purpose.same_judge` is `allow`.
 
@@ -151,10 +155,14 @@ def score(
         jurygraph score tasks.jsonl --out run
         jurygraph score tasks.jsonl.gz --config jury.yaml --responses answers.jsonl --dry-run
         jurygraph score answers.csv --prompt-column question --response-column answer --out run
+        jurygraph score tasks.jsonl --set rubric.kappa=2 --set calls.concurrency=4 --out run
         jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run --gate "mean>=0.8, failed<=2"
     """
     from jurygraph.sources import Shard
 
+    if any(setting.startswith("model=") for setting in settings or ()):
+        # a preset is another one with a model, and settings are of the expanded one
+        raise InputError("--set model: is set before a preset is expanded; name it with --model")
     columns = choose_columns(
         tasks,
         prompt=prompt_column,
@@ -173,6 +181,7 @@ def score(
         tasks=tasks,
         columns=columns,
         config=config,
+        settings=settings or (),
         responses=responses,
         profiles_from=profiles_from,
         edges_from=edges_from,
@@ -304,6 +313,8 @@ def _print_result(
         print_message(f"all rewards:     jurygraph show {run}")
         print_message(f"{label} jurygraph show {response}")
         print_message(f"in sentences:    jurygraph explain {response}")
+    if len(summary.agents) > 1:
+        print_message(f"who is better:   jurygraph study ranking {shell_quote(options.run)}")
 
 
 def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitCode:

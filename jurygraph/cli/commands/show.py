@@ -104,7 +104,11 @@ def show(
                 print_result(trace_to_json_line(read(address)))
         else:
             names = None if columns is None else ["response", *split_names(columns)]
-            print_reward_table(view_rewards(stored_run, selection, names))
+            table = view_rewards(stored_run, selection, names)
+            print_reward_table(table)
+            # with the columns that nobody chose, the second one has the agents
+            if names is None and len({row[1] for row in table.rows}) > 1:
+                print_message(f"who is better: jurygraph study ranking {shell_quote(run)}")
             _print_if_unfinished(stored_run)
 
 

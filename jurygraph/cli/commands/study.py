@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from jurygraph.cli.commands.rescore import SettingsOption
 from jurygraph.cli.options import (
     RATING_COLUMN_OPTIONS,
     AgentColumn,
@@ -33,6 +32,7 @@ from jurygraph.cli.options import (
     ReviewerColumn,
     RunFolder,
     ScoreColumn,
+    SettingsOption,
     StepLabel,
     argument,
     choose_names,

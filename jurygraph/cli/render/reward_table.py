@@ -13,7 +13,7 @@ from jurygraph.cli.render.text import (
 )
 from jurygraph.display import format_number
 from jurygraph.runs.tables import to_text
-from jurygraph.views.rewards import ComponentValue, RewardColumn, RewardTable
+from jurygraph.views.rewards import PREDICTED, ComponentValue, RewardColumn, RewardTable
 
 
 def print_reward_table(table: RewardTable) -> None:
@@ -39,6 +39,8 @@ def _format_rows(table: RewardTable) -> Iterator[list[str]]:
 def _format(column: RewardColumn, value: Any) -> str:
     if isinstance(value, ComponentValue):
         return format_component(value.counted, value.is_filled_in)
+    if column.name.startswith(PREDICTED) and value is not None:
+        return f"{value:g}"
     if not column.is_text or value is None:
         return format_number(value)
     return '"-"' if value == "-" else to_text(value)  # a dash is no value

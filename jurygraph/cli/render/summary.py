@@ -38,7 +38,7 @@ def result_lines(summary: "Summary") -> list[str]:
         lines.append(f"unsupported: {unsupported} that need a quotation ({', '.join(marks)})")
     if summary.unanswered_tasks:
         counts = _join_counts(sorted(summary.unanswered_tasks.items()))
-        title = f"tasks on which an evaluator always abstained, of {summary.tasks}"
+        title = f"evaluators that tasks lack something for, of {summary.tasks} (else take them out)"
         lines.append(escape_line(f"{title}: {counts}"))
     for judge, number in sorted(summary.escalatable.items()):
         escalated = f"{summary.escalated[judge]} of {number} questions went on to {judge}"

@@ -12,6 +12,7 @@ from jurygraph.cli.render.text import (
     format_table,
 )
 from jurygraph.display import format_number
+from jurygraph.explanation.predictions import PredictedScore
 from jurygraph.explanation.terms import UNSUPPORTED, ExplainedVerdict
 from jurygraph.messages import escape_lines, format_plain, join_names
 from jurygraph.runs.calls import RecordedCall, RecordedLookup, message_text
@@ -101,9 +102,23 @@ def _reward_lines(view: TraceView) -> Iterator[str]:
     for term in view.terms:
         if term.parts:
             yield _parts_line(term)
+    yield from _prediction_table(view.predictions)
     for name, figures in reward.diagnostics.items():
         values = [f"{figure} {format_number(value)}" for figure, value in figures.items()]
         yield f"diagnostics of {escape_line(name)}: {escape_line(', '.join(values))}"
+
+
+def _prediction_table(predictions: Sequence[PredictedScore]) -> Iterator[str]:
+    """Return what each reviewer would give on their own scale, a line for each dimension; nothing without one."""
+    if not predictions:
+        return
+    rows = []
+    for verdict, predicted in predictions:
+        low, high = verdict.scale or (0.0, 1.0)
+        value = "-" if predicted is None else f"{predicted:g} of {low:g}–{high:g}"
+        rows.append([verdict.reviewer, verdict.subject, verdict.evaluator, value])
+    yield ""
+    yield from format_table(["reviewer", "dimension", "judge", "predicted"], rows, 3)
 
 
 def _term_table(terms: Sequence[TermView]) -> Iterator[str]:

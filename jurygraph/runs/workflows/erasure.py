@@ -5,7 +5,7 @@ The erasure is recorded in the chain; the scores of verdicts, rewards and ids ar
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -30,15 +30,18 @@ MIN_SEARCHED_LENGTH = 20
 
 
 class ErasureResult(NamedTuple):
-    """The result of an erasure.
+    """The result of an erasure, or what one would do in the run.
 
-    `erased` counts its own texts that were erased, `erased_in_others` other texts that contained it. `replies` is the
-    number of replies deleted from the cache, `calls` of calls deleted from recordings. `tasks` whose own text
-    contains it are left and listed. `unreached` are messages about places that could not be searched or written.
+    `erased` counts its own texts that were erased, `erased_in_others` other texts that contained it. `responses` are
+    other responses that lose their text, or the words of a verdict.
+    `replies` is the number of replies deleted from the cache, `calls` of calls deleted from recordings. `tasks` whose
+    own text contains it are left and listed. `unreached` are messages about places that could not be searched or
+    written.
     """
 
     erased: int
     erased_in_others: int
+    responses: list[str]
     tasks: list[str]
     replies: int
     calls: int
@@ -51,15 +54,25 @@ def erase(folder: Path, what: ErasureTarget, name: str, reason: str) -> ErasureR
     Raises `InputError` where there is no such response or task, or where another process writes or reads the run.
     """
     with WritableRun.open_existing(folder) as run:
-        if run.header.base is not None:
-            base = os.path.normpath(run.folder / run.header.base.folder)
-            raise InputError(f"{run.folder}: contains no texts; erase {name!r} in {base}")
+        erasure = _Erasure(run, what, name)
         run.ledger.require_alone()
-        return _Erasure(run, what, name).erase(reason)
+        return erasure.erase(reason)
+
+
+def preview(folder: Path, what: ErasureTarget, name: str) -> ErasureResult:
+    """Return what `erase` would do in the run; cache and recordings are not searched, and nothing is written.
+
+    Raises `InputError` as `erase` does, but for a run in use.
+    """
+    with Run.open(folder) as run:
+        return _Erasure(run, what, name).erase(None)
 
 
 class _Erasure:
     def __init__(self, run: Run, what: ErasureTarget, name: str) -> None:
+        if run.header.base is not None:
+            base = os.path.normpath(run.folder / run.header.base.folder)
+            raise InputError(f"{run.folder}: contains no texts; erase {name!r} in {base}")
         self._run = run
         self._ledger = run.ledger
         self._what: ErasureTarget = what
@@ -67,12 +80,21 @@ class _Erasure:
         self._own = {text.id: text.content for text in self._own_texts()}
         self._forms = self._searched_forms()
 
-    def erase(self, reason: str) -> ErasureResult:
-        ledger = self._ledger
+    def erase(self, reason: str | None) -> ErasureResult:
+        """Erase the texts for this reason; without one, only find out which of the run would be erased."""
         copies, tasks = self._find_copies()
         erased = sorted({*self._own, *copies})
-        # before the ledger: once its texts are erased, the forms to search for cannot be made again
-        replies, calls, unreached = self._erase_outside(erased)
+        others = self._other_responses(erased)
+        replies = calls = 0
+        unreached: list[str] = []
+        if reason is not None:
+            # before the ledger: once its texts are erased, the forms to search for cannot be made again
+            replies, calls, unreached = self._erase_outside(erased)
+            self._erase_inside(erased, reason)
+        return ErasureResult(len(self._own), len(copies), others, tasks, replies, calls, unreached)
+
+    def _erase_inside(self, erased: Sequence[int], reason: str) -> None:
+        ledger = self._ledger
         # it holds texts too; tasks that are still to be planned repeat their calls
         discard_planning(self._run.folder)
         # it has the words of the texts
@@ -85,9 +107,16 @@ class _Erasure:
         ledger.erase(erased)
         ledger.commit()
         ledger.compact()
-        return ErasureResult(
-            len(self._own), len(erased) - len(self._own), tasks, replies, calls, unreached
-        )
+
+    def _other_responses(self, erased: Iterable[int]) -> list[str]:
+        """Return the responses that lose text, or the words of verdicts, besides those that were named."""
+        named = {self._name: None} if self._what == "response" else self._responses_of(self._own)
+        return [name for name in self._responses_of(erased) if name not in named]
+
+    def _responses_of(self, texts: Iterable[int]) -> dict[str, None]:
+        """Return the responses in whose records these texts are, in order."""
+        records = [self._ledger.record_at(number // MAX_TEXTS) for number in texts]
+        return {record.key: None for record in records if record.kind == "trace"}
 
     def _own_texts(self) -> Iterator[Text]:
         ledger = self._ledger

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from pydantic import JsonValue
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from jurygraph.agents.checks.spec import find_tensions
 from jurygraph.aggregation import consensus
@@ -60,7 +58,6 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.rating import Confusions
-from jurygraph.sources import parse_config
 
 _CHUNK = 1000
 
@@ -410,56 +407,3 @@ def _votes(
                 yield JudgeVote(
                     f"{group.record.key}/{names[row]}", reviewer, judge, int(level[row, column])
                 )
-
-
-def apply_settings(config: Config, settings: Iterable[str]) -> Config:
-    """Return the config with changed settings, each `key=value`: a dotted key such as rubric.kappa, and a YAML value.
-
-    Raises `ConfigError` with the name of a faulty setting.
-    """
-    content: dict[str, Any] = config.model_dump(mode="json")
-    for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not equals or not key:
-            raise ConfigError(f"--set {setting!r}: expected key=value, such as rubric.kappa=2")
-        _set_value(content, key, _parse_value(key, text))
-    return parse_config(content)
-
-
-def _set_value(content: dict[str, Any], key: str, value: Any) -> None:
-    steps = key.split(".")
-    *path, last = steps
-    lists: list[tuple[dict[str, Any], str]] = []
-    if not all(steps):
-        raise ConfigError(f"--set {key}: expected a key such as rubric.kappa")
-    for step in path:
-        inner = content.setdefault(step, {})
-        if isinstance(inner, list):  # of evaluators, which are counted from 0
-            inner = {str(index): entry for index, entry in enumerate(inner)}
-            content[step] = inner
-            lists.append((content, step))
-        if not isinstance(inner, dict):
-            raise ConfigError(
-                f"--set {key}: {step!r} has no settings of its own; set it as a whole"
-            )
-        content = inner
-    content[last] = value
-    for parent, step in lists:
-        parent[step] = list(parent[step].values())
-
-
-def _parse_value(key: str, text: str) -> Any:
-    try:
-        return YAML(typ="safe", pure=True).load(text)
-    except (
-        YAMLError,
-        ValueError,
-        ArithmeticError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ):
-        raise ConfigError(
-            f"--set {key}={text}: expected a YAML value, such as a number, a word, or {{a: 1}}"
-        ) from None

@@ -24,7 +24,7 @@ from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import Response, Task
 from jurygraph.sources import TableColumns, TaskSource
 from jurygraph.sources.files import close_on_error
-from jurygraph.sources.task_tables import add_columns_of_chats, columns_of_chats
+from jurygraph.sources.task_tables import CHAT_ROLES, add_columns_of_chats, columns_of_chats
 
 _MAX_LISTED = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""
@@ -155,8 +155,11 @@ def choose_chat_columns(
         return columns
     with closing(ledger):
         stored = read_header(ledger).columns
-    older = (named, columns.model_copy(update={"tools": None}))
-    return stored if stored is not None and stored in older else columns
+    if stored is None:
+        return columns
+    lacking = [role for role in CHAT_ROLES if getattr(stored, role) is None]
+    completed = stored.model_copy(update={role: getattr(columns, role) for role in lacking})
+    return stored if completed == columns else columns
 
 
 def _scored_numbers(run: Run) -> list[int]:

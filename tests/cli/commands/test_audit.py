@@ -278,7 +278,13 @@ def test_the_printed_next_command_can_be_typed(
     commands = [
         shlex.split(hint.partition("jurygraph ")[2]) for hint in hints if "jurygraph " in hint
     ]
-    assert [command[0] for command in commands] == ["show", "show", "explain", "compare"]
+    assert [command[0] for command in commands] == [
+        "show",
+        "show",
+        "explain",
+        "study",
+        "compare",
+    ]
     for command in commands:
         ended = run(*command)
         assert ended.code == 0, (command, ended.err)

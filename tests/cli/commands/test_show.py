@@ -1,13 +1,18 @@
 """`jurygraph show` and `explain`; what is in the table of rewards is tested in `tests/cli/render`."""
 
 import json
+from csv import DictReader
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jurygraph.schema import Trace
 from tests.cli.conftest import Command, change_ledger, write_project
 from tests.cli.render.test_text import run_on_terminal
+from tests.judges.few_shot.reviewers import prediction_reply
+from tests.models.judge_scripts import response_in
+from tests.models.server import Answer, run_server
 from tests.rows import all_rows
 
 
@@ -21,6 +26,9 @@ def test_show_is_a_table_of_rewards_with_their_components(scored_folder: Path, r
         "salt/b    bob    ok      -0.5000    1.0000  0.0000  1.0000",
     ]
     assert len(run("show", scored_folder, "--limit", 1).out.splitlines()) == 3
+    next_command = f"who is better: jurygraph study ranking {scored_folder}"
+    assert next_command in run("show", scored_folder).err
+    assert "who is better" not in run("show", scored_folder, "--agent", "alice").err
 
 
 def test_show_of_one_response_is_the_whole_trace(scored_folder: Path, run: Command):
@@ -199,3 +207,46 @@ def test_a_wrong_option_is_refused_with_what_there_is(
     ended = run(command[0], scored_once, *command[1:])
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
+
+
+PERSONALIZED = """
+evaluators:
+  - {use: zero-shot, params: {dimensions: {appeal: {text: How good it is., scale: [1, 5]}}, samples: 1}}
+"""
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_what_a_reviewer_would_give_is_a_row_and_a_column_on_the_reviewers_scale(
+    tmp_path: Path, run: Command
+) -> None:
+    tasks = [
+        {
+            "id": "cats",
+            "query": "Write about cats.",
+            "reviewers": ["ann", "bo"],
+            "responses": [{"id": "a", "text": "A cat sat."}, {"id": "b", "text": "No cat sat."}],
+        }
+    ]
+    project = write_project(tmp_path / "project", tasks, PERSONALIZED)
+
+    def answer(body: dict[str, Any], number: int) -> Answer:
+        return prediction_reply(body, 4 if "A cat" in response_in(body) else 2)
+
+    with run_server(answer) as server:
+        model = f"openai-compatible:{server.url}#m"
+        run("score", project / "tasks.jsonl", "--out", project / "run", "--model", model)
+    shown = run("show", project / "run").out.splitlines()
+    assert shown[0].split()[-2:] == ["predicted.ann", "predicted.bo"]
+    predicted = {line.split()[0]: line.split()[-2:] for line in shown[2:]}
+    assert predicted == {"a": ["4", "4"], "b": ["2", "2"]}
+    trace = run("show", project / "run", "--response", "a").out
+    assert "reviewer  dimension  judge      predicted" in trace
+    assert "ann       appeal     zero-shot   4 of 1–5" in trace
+    csv = run("export", project / "run", "--to", "csv").out.splitlines()
+    (first, second) = DictReader(csv)
+    assert first["predicted.zero-shot/appeal@bo"] == "4.0"
+    assert second["predicted.zero-shot/appeal@ann"] == "2.0"
+    by_ann = run("show", project / "run", "--columns", "predicted.ann", "--sort", "predicted.ann")
+    assert [line.split() for line in by_ann.out.splitlines()[2:]] == [["b", "2"], ["a", "4"]]
+    missing = run("show", project / "run", "--columns", "predicted.anna")
+    assert "there is no column 'predicted.anna'; did you mean predicted.ann?" in missing.err

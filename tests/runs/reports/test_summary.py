@@ -265,7 +265,7 @@ def test_tasks_on_which_an_evaluator_of_checks_always_abstained_are_counted() ->
         ),
     )
     assert summary.to_json()["unanswered_tasks"] == {"tone": 1}
-    assert "tasks on which an evaluator always abstained, of 3: tone 1" in result_lines(summary)
+    assert "something for, of 3 (else take them out): tone 1" in "".join(result_lines(summary))
 
 
 def test_discarded_verdicts_are_counted_for_each_component() -> None:

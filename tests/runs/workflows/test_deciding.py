@@ -13,7 +13,8 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows import deciding
 from jurygraph.runs.workflows.deciding import VerdictTables
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.runs.workflows.rescoring import rescore
+from jurygraph.sources.config import apply_settings
 from tests.examples import some_or_all
 from tests.runs.sample_runs import traces_of
 

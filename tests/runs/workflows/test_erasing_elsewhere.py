@@ -12,7 +12,7 @@ import pytest
 
 from jurygraph.models.cache import Cache, CachedReply
 from jurygraph.models.request import Message, Reply, Request
-from jurygraph.runs.workflows.erasure import encoded_forms, erase
+from jurygraph.runs.workflows.erasure import encoded_forms, erase, preview
 from tests.models.judge_scripts import config, judge_reply, rubric
 from tests.models.server import Server, run_server
 from tests.runs.sample_runs import score, verify_run, write_tasks
@@ -73,7 +73,10 @@ def scored(tmp_path: Path, server: Server) -> ScoredProject:
 def test_nothing_is_left_in_run_cache_and_recording(
     scored: ScoredProject, what: Any, name: str
 ) -> None:
+    expected = preview(scored.run, what, name)
+    assert containing_files(QUOTED, scored.cache)
     done = erase(scored.run, what, name, "")
+    assert done._replace(replies=0, calls=0) == expected
     assert done.unreached == []
     assert (done.replies > 0, done.calls > 0) == (True, True)
     assert (

@@ -12,7 +12,7 @@ import pytest
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED
-from jurygraph.runs.workflows.erasure import erase
+from jurygraph.runs.workflows.erasure import erase, preview
 from tests.runs.sample_runs import (
     FULL_CONFIG,
     make_tasks,
@@ -100,6 +100,18 @@ def test_a_copy_in_another_response_is_erased_with_its_verdicts_and_digests(run:
     }
     assert reasons <= {ERASED, ""}
     assert group.encode() not in read_folder(run)
+
+
+@pytest.mark.parametrize(("what", "name"), [("response", "t1/r0"), ("task", "t1")])
+def test_a_preview_says_what_an_erasure_touches_and_writes_nothing(
+    run: Path, what: Any, name: str
+) -> None:
+    before = read_folder(run)
+    expected = preview(run, what, name)
+    assert read_folder(run) == before
+    assert set(expected.responses) >= {"t2/r2", "t2/r0"}  # the copy, and what was compared with it
+    assert name not in expected.responses
+    assert erase(run, what, name, "") == expected
 
 
 def test_an_erased_task_is_gone_with_its_responses(run: Path) -> None:

@@ -15,8 +15,9 @@ from jurygraph.errors import ConfigError, InputError, PlanError, TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import VerdictTables
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.workflows.rescoring import RescoringResult, apply_settings, rescore
+from jurygraph.runs.workflows.rescoring import RescoringResult, rescore
 from jurygraph.sources import read_tasks
+from jurygraph.sources.config import apply_settings
 from jurygraph.viewer.what_if import WhatIf, explain_changed
 from tests.rows import all_rows
 from tests.runs.sample_runs import (
@@ -285,7 +286,8 @@ def test_rescoring_gives_the_same_bits_without_wide_cpu_instructions(
 ) -> None:
     script = (
         "import sys; from pathlib import Path; from jurygraph.runs.run import Run\n"
-        "from jurygraph.runs.workflows.rescoring import rescore, apply_settings\n"
+        "from jurygraph.runs.workflows.rescoring import rescore\n"
+        "from jurygraph.sources.config import apply_settings\n"
         "run = Run.open(sys.argv[1]); config = apply_settings(run.config, sys.argv[3:])\n"
         "rescore(run, Path(sys.argv[2]), config, lambda count: None)"
     )

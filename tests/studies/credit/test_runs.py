@@ -10,7 +10,8 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.runs.workflows.rescoring import rescore
+from jurygraph.sources.config import apply_settings
 from jurygraph.studies.credit import EDGE_KINDS, Sheets, read_sheets, report
 from tests.graphs.scripted import evaluator_use
 from tests.runs.sample_runs import score, write_tasks

@@ -1,0 +1,53 @@
+"""What reviewers are predicted to give, on their own scales: the result of the votes that make the reward."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jurygraph.explanation.predictions import PredictedScore, predicted_scores
+from tests.judges.few_shot.reviewers import judge_use, replying_values, response, score_with, task
+from tests.rows import all_rows
+
+QUALITY: Mapping[str, Any] = {"text": "How good it is.", "scale": [1, 5]}
+MARKET: Mapping[str, Any] = {"text": "How large it is.", "scale": [0, 3], "not_applicable": 0}
+
+
+def predict(
+    dimension: Mapping[str, Any],
+    values: Sequence[float],
+    confidence: Sequence[float] = (90,),
+    quotes: Sequence[str] | None = None,
+) -> PredictedScore:
+    use = judge_use("zero-shot", dimensions={"d": dimension}, samples=len(values))
+    script = replying_values(*values, confidence=confidence, quotes=quotes)
+    panel = {"min_confidence": 0.8, "if_skipped": "left-out"}
+    (trace,), _ = score_with(script, use, task("ann"), response(), panel=panel)
+    (made,) = predicted_scores(trace.explain().explained)
+    assert made.verdict.question == "zero-shot/d@ann"
+    return made
+
+
+@all_rows(
+    "dimension, values, confidence, predicted, scale",
+    [
+        (QUALITY, [4], [90], 4.0, (1, 5)),
+        (QUALITY, [4, 4, 2], [90], 4.0, (1, 5)),
+        (QUALITY, [4, 2, 2], [90, 10, 10], 4.0, (1, 5)),  # the unsure ones are discarded
+        (QUALITY, [4, 3, 2], [90], None, (1, 5)),  # no majority
+        (QUALITY, [4], [10], None, (1, 5)),
+        (MARKET, [1, 1, 3], [90], 1.0, (1, 3)),
+        (MARKET, [0, 0, 3], [90], 0.0, (1, 3)),  # the dimension does not apply
+    ],
+)
+def test_the_votes_that_count_give_the_score_on_the_reviewers_scale(
+    dimension: Mapping[str, Any],
+    values: Sequence[float],
+    confidence: Sequence[float],
+    predicted: float | None,
+    scale: tuple[float, float],
+) -> None:
+    made = predict(dimension, values, confidence)
+    assert (made.value, made.verdict.scale) == (predicted, scale)
+
+
+def test_an_answer_without_a_quotation_predicts_nothing() -> None:
+    assert predict(QUALITY, [5], quotes=["never said"]).value is None
