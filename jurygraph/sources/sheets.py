@@ -57,7 +57,7 @@ class SheetItem(RatedItem):
 
 
 class SheetQuestion(FrozenModel):
-    """What a row asks for, and `cells`, what else it says about that, by column.
+    """The dimension that a row asks for, and `cells`, what else it says about that, by column.
 
     Scores are `classes`, if there are any, and else numbers. It is to be skipped unless the reviewer's score for
     another dimension is `above` a threshold. `consensus` is the file of the one that left the items in doubt.
@@ -82,7 +82,7 @@ class KeyRow(RatedItem, SheetQuestion):
 
 
 class SheetVote(Vote):
-    """What a reviewer wrote into a row, and whether its dimension is asked for; None where no score decides that."""
+    """The label in a row, and whether the row was to be filled in; None where no score decides that."""
 
     reason: str | None = None
     row: KeyRow = Field(exclude=True)
