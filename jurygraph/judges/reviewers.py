@@ -15,6 +15,7 @@ from importlib.resources import files
 from itertools import chain
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+import numpy as np
 from pydantic import AfterValidator, Field, create_model, model_validator
 
 from jurygraph.agents.roles import (
@@ -67,6 +68,9 @@ from jurygraph.schema.frozen_model import (
     PositiveInt,
 )
 from jurygraph.schema.task import query_text
+from jurygraph.sources.config import read_config
+from jurygraph.sources.files import validate_at
+from jurygraph.sources.sheets import SheetQuestion
 
 
 class _Prediction(FrozenModel):
@@ -212,10 +216,9 @@ Dimensions = Annotated[dict[DimensionName, Dimension], Field(min_length=1)]
 
 @lru_cache(maxsize=8)
 def load_ready_set(name: str) -> dict[str, Dimension]:
-    """Return a ready set of dimensions, sorted by name."""
+    """Return a ready set of dimensions, in the order in which people score them."""
     text = files("jurygraph.judges").joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    entries = sorted(tomllib.loads(text).items())
-    return {key: Dimension.model_validate(fields) for key, fields in entries}
+    return {key: Dimension.model_validate(fields) for key, fields in tomllib.loads(text).items()}
 
 
 def check_screening(dimensions: Mapping[str, Dimension]) -> None:
@@ -276,11 +279,9 @@ class ReviewerJudge(Evaluator):
 
         @property
         def resolved_dimensions(self) -> dict[str, Dimension]:
-            """The dimensions, sorted by name."""
+            """The dimensions, in their own order."""
             dimensions = self.dimensions
-            if isinstance(dimensions, str):
-                dimensions = load_ready_set(dimensions)
-            return dict(sorted(dimensions.items()))
+            return load_ready_set(dimensions) if isinstance(dimensions, str) else dimensions
 
         @model_validator(mode="after")
         def _check_dimensions(self) -> Self:
@@ -312,7 +313,7 @@ class ReviewerJudge(Evaluator):
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        self._dimensions = self.settings.resolved_dimensions
+        self._dimensions = dict(sorted(self.settings.resolved_dimensions.items()))
         shows_examples = bool(self._pool) and self.settings.shots > 0
         self._history = self._load_history() if shows_examples else None
         self.depends_on = "" if self._history is None else self._history.digest
@@ -534,6 +535,40 @@ class Personalized(ReviewerJudge):
 
     name = "personalized"
     _pool = "own"
+
+
+def read_sheet_questions(source: str) -> list[SheetQuestion]:
+    """Return the dimensions of a ready set, or of a config's judge, in their order, as sheets ask people for them.
+
+    The judge's history is not read: its ratings may not exist yet. Raises `ConfigError` or `InputError` if there are no
+    dimensions, or one has no steps, or comes before the one that it depends on.
+    """
+    found: Any = "ideas"
+    if source != "ideas":
+        found = {}
+        for use in read_config(source).evaluators:
+            found = use.params.get("dimensions", found)
+    settings = validate_at(source, ReviewerJudge.Params, {"dimensions": found})
+    questions: dict[str, SheetQuestion] = {}
+    for name, dimension in settings.resolved_dimensions.items():
+        low, high = dimension.scale
+        cells = {
+            "definition": dimension.text,
+            "scale": f"from {low:g} to {high:g}",  # a spreadsheet would read "1-4" as a date
+            "anchors": "; ".join(map(": ".join, dimension.anchors.items())),
+            "skip_if": "",
+        }
+        for screening, threshold in dimension.above.items():
+            cells["skip_if"] = f"{screening} is {threshold:g} or less, or empty"
+        if dimension.step is None or not dimension.above.keys() <= questions.keys():
+            problem = "has no `step`, or stands above the dimension that it depends on"
+            raise InputError(f"{source}: {name} {problem}; add one, or move it below that")
+        # Rounded, as .3 would else be .30000000000000004 and not equal to what people write.
+        classes = np.arange(low, high + dimension.step / 2, dimension.step).round(9).tolist()
+        questions[name] = SheetQuestion(
+            dimension=name, classes=classes, above=dimension.above, cells=cells
+        )
+    return list(questions.values())
 
 
 def _explain_missing_examples(

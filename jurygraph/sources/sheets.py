@@ -1,7 +1,9 @@
 """Blinded sheets for reviewers, and what they fill in.
 
 A sheet has a row for each item and dimension, under an id that says nothing; agents, labels and other reviewers are in
-the key alone, which maps the ids of all sheets to what they stand for.
+the key alone, which maps the ids of all sheets to what they stand for. A dimension may be skipped where the reviewer's
+score for another one is too low (the staged screening of "Aggregate vs. Personalized Judges"): missing by design, it is
+neither an abstention nor the lowest score.
 """
 
 import csv
@@ -9,18 +11,18 @@ import io
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from jurygraph.arrays import Bools, Ints
 from jurygraph.errors import InputError
 from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import Flag, Id, LongId
+from jurygraph.schema.frozen_model import Flag, Id, LongId, Number
 from jurygraph.schema.rating import Label, RatedItem, Vote, format_label
 from jurygraph.sources.ratings import NUMERAL, escape_formulas, read_models
 
@@ -54,24 +56,38 @@ class SheetItem(RatedItem):
         return self.first is not None
 
 
-class KeyRow(RatedItem):
-    """The item and reviewer of a row of a sheet. If `is_swapped`, a pair is shown with its second text first.
+class SheetQuestion(FrozenModel):
+    """The dimension that a row asks for, and `cells`, what else it says about that, by column.
 
-    Scores are `classes`, if there are any, and else numbers.
+    Scores are `classes`, if there are any, and else numbers. It is to be skipped unless the reviewer's score for
+    another dimension is `above` a threshold. `consensus` is the file of the one that left the items in doubt.
     """
+
+    dimension: Id | None = None
+    classes: tuple[Label, ...] = ()
+    above: dict[Id, Number] = Field(default_factory=dict)
+    cells: dict[str, str] = Field(default_factory=dict)
+    consensus: str | None = None
+
+
+class KeyRow(RatedItem, SheetQuestion):
+    """The item and reviewer of a row of a sheet. If `is_swapped`, a pair is shown with its second text first."""
 
     id: Id
     reviewer: Id
-    dimension: Id | None = None
     domain: Id | None = None
     group: LongId | None = None
     is_pair: Flag = False
     is_swapped: Flag = False
-    classes: tuple[Label, ...] = ()
 
 
 class SheetVote(Vote):
+    """The label in a row, and whether the row was to be filled in; None where no score decides that."""
+
     reason: str | None = None
+    row: KeyRow = Field(exclude=True)
+    location: str = Field(exclude=True)
+    is_asked: bool | None = Field(default=None, exclude=True)
 
 
 class _FilledRow(FrozenModel):
@@ -112,15 +128,14 @@ def make_sheets(
     gold: Sequence[SheetItem],
     reviewers: Sequence[str],
     per_item: int,
-    dimensions: Sequence[str] = (),
+    questions: Sequence[SheetQuestion] = (SheetQuestion(),),
     seed: int = 0,
-    classes: Sequence[Label] = (),
 ) -> Assignment:
     """Return sheets in which each item has `per_item` reviewers, and everybody gets all of `gold`.
 
     Loads are balanced over all items, agents and their domains. Each reviewer sees the items in an order of their own,
     and of half of the pairs the second text first. The same arguments give the same sheets, in any order of items.
-    `classes` are all scores that there are; none for any number.
+    Each of the `questions` about an item comes after the one that it depends on.
     """
     rng = np.random.default_rng(seed)
     gold_keys = {item.key for item in gold}
@@ -131,7 +146,7 @@ def make_sheets(
     assigned = assign_reviewers(strata, len(names), per_item, rng)
     sorted_gold = sorted(gold, key=lambda item: item.key)
     rated = int(assigned.sum()) + len(sorted_gold) * len(names)
-    row_count = rated * max(1, len(dimensions))
+    row_count = rated * len(questions)
     ids = iter(rng.choice(16**7, row_count, replace=False).tolist())
     key: list[KeyRow] = []
     sheets: dict[str, list[dict[str, str]]] = {}
@@ -142,29 +157,27 @@ def make_sheets(
         for index in rng.permutation(len(reviewed)).tolist():
             item = reviewed[index]
             is_swapped = item.is_pair and bool(swapped[index])
-            for dimension in dimensions or (None,):
+            for question in questions:
                 # The letter keeps spreadsheets from reading an id such as 12e45 as a number.
                 identity = f"i{next(ids):07x}"
                 fields = item.model_dump(include={"item", "agent", "domain", "group"})
-                flags = {"is_pair": item.is_pair, "is_swapped": is_swapped, "classes": classes}
-                key.append(
-                    KeyRow(id=identity, reviewer=reviewer, dimension=dimension, **fields, **flags)
-                )
-                sheets[reviewer].append(_sheet_row(identity, dimension, item, is_swapped))
+                fields |= {"is_pair": item.is_pair, "is_swapped": is_swapped, **dict(question)}
+                key.append(KeyRow(id=identity, reviewer=reviewer, **fields))
+                sheets[reviewer].append(_sheet_row(identity, question, item, is_swapped))
     return Assignment(key, sheets, assigned)
 
 
 def _sheet_row(
-    identity: str, dimension: str | None, item: SheetItem, is_swapped: bool
+    identity: str, question: SheetQuestion, item: SheetItem, is_swapped: bool
 ) -> dict[str, str]:
     texts = {"text": item.text or ""}
     if item.is_pair:
         sides = (item.second, item.first) if is_swapped else (item.first, item.second)
         texts = {"first": sides[0] or "", "second": sides[1] or ""}
     row = {"item": identity}
-    if dimension is not None:
-        row["dimension"] = dimension
-    return {**row, **texts, "score": "", "reason": ""}
+    if question.dimension is not None:
+        row["dimension"] = question.dimension
+    return {**row, **texts, **question.cells, "score": "", "reason": ""}
 
 
 def sheet_to_csv(rows: Sequence[Mapping[str, str]]) -> Iterator[bytes]:
@@ -178,12 +191,13 @@ def sheet_to_csv(rows: Sequence[Mapping[str, str]]) -> Iterator[bytes]:
 
 
 def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
-    """Yield the votes of sheets, with the key as the first of the paths; a row without a score is an abstention.
+    """Yield the votes of sheets in the order of the key, which is the first of the paths.
 
     A score is a number; of pairs it is below 0 if the first text is better and above 0 if the second is, or one of the
-    words first, second and tie.
+    words first, second and tie. A row without one is an abstention, or was skipped as it should be.
 
-    Raises `InputError` for a missing sheet, a row that is not in the key, two rows of one id, or any other score.
+    Raises `InputError` for a missing sheet, a row that is not in the key, two rows of one id, any other score, or one
+    of a row that was to be skipped.
     """
     key, *sheets = paths
     if not sheets:
@@ -191,7 +205,7 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
             f"{key}: is the key alone; name it first and then the sheets that were returned"
         )
     key_rows = {row.id: row for _, row in read_models(Path(key), KeyRow).rows}
-    first_locations: dict[str, str] = {}
+    votes: dict[str, SheetVote] = {}
     for path in sheets:
         file = read_models(Path(path), _FilledRow)
         for position, filled in file.rows:
@@ -200,14 +214,35 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
             if row is None:
                 problem = f"{quote(filled.item)} is not in {key}; name the key of these sheets"
                 raise InputError(f"{where}, field {file.columns['item']}: {problem}")
-            if filled.item in first_locations:
-                first = first_locations[filled.item]
+            if filled.item in votes:
+                first = votes[filled.item].location
                 problem = f"row {quote(filled.item)} is also in {first}; keep one of them"
                 raise InputError(f"{where}: {problem}")
-            first_locations[filled.item] = where
-            score = _parse_score(f"{where}, field {file.columns['label']}", row, filled.label)
+            location = f"{where}, field {file.columns['label']}"
             fields = row.model_dump(include={"item", "agent", "dimension", "domain", "group"})
-            yield SheetVote(annotator=row.reviewer, label=score, reason=filled.reason, **fields)
+            fields |= {"row": row, "location": location, "reason": filled.reason}
+            score = _parse_score(location, row, filled.label)
+            votes[filled.item] = SheetVote(annotator=row.reviewer, label=score, **fields)
+    # The key has each question after the one that it depends on; a sheet may have been sorted.
+    return _screen([votes[identity] for identity in key_rows if identity in votes])
+
+
+def _screen(votes: Sequence[SheetVote]) -> Iterator[SheetVote]:
+    """Yield the votes with `is_asked`. Raises `InputError` for a score where it is not true."""
+    scores: dict[tuple[str | None, ...], Any] = {}
+    for vote in votes:
+        is_asked = None
+        for name, threshold in vote.row.above.items():
+            screening_score = scores.get((vote.annotator, vote.key, name))
+            if screening_score is not None:
+                is_asked = screening_score > threshold
+            if vote.label is not None and not is_asked:
+                problem = f"has a score, and that of {quote(name)} is not above {threshold:g}"
+                raise InputError(f"{vote.location}: {problem}; empty it, or correct the other one")
+        # What was skipped passes no threshold, so that whatever depends on it is skipped, too.
+        score = -inf if is_asked is False else vote.label
+        scores[vote.annotator, vote.key, vote.dimension] = score
+        yield vote.model_copy(update={"is_asked": is_asked})
 
 
 def _parse_score(where: str, row: KeyRow, label: Label | None) -> Label | None:

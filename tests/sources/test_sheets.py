@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jurygraph.errors import InputError
 from jurygraph.sources.sheets import (
     SheetItem,
+    SheetQuestion,
     assign_reviewers,
     make_sheets,
     read_sheets,
@@ -65,9 +66,10 @@ def write(folder: Path, made: dict[str, list[dict[str, str]]], key: list[str]) -
 def test_sheets_say_nothing_of_agents_and_can_be_made_again() -> None:
     items = items_of(9)
     gold = [SheetItem(item="g", text="Known")]
-    made = make_sheets(items, gold, ["bob", "ann", "cy"], 2, ("taste", "length"), seed=4)
-    again = make_sheets(items[::-1], gold, ["ann", "bob", "cy"], 2, ("taste", "length"), seed=4)
-    other = make_sheets(items, gold, ["ann", "bob", "cy"], 2, ("taste", "length"), seed=5)
+    asked = [SheetQuestion(dimension=name) for name in ("taste", "length")]
+    made = make_sheets(items, gold, ["bob", "ann", "cy"], 2, asked, seed=4)
+    again = make_sheets(items[::-1], gold, ["ann", "bob", "cy"], 2, asked, seed=4)
+    other = make_sheets(items, gold, ["ann", "bob", "cy"], 2, asked, seed=5)
     assert (made.sheets, made.key) == (again.sheets, again.key)
     assert made.sheets != other.sheets
     assert [len(rows) for rows in made.sheets.values()] == [26, 26, 26]
@@ -148,7 +150,7 @@ def test_a_row_that_cannot_be_read_is_refused(
 
 def test_scores_on_a_scale_are_its_classes_be_they_numbers_or_words(tmp_path: Path) -> None:
     for classes, scores in (((0.0, 1.0), ("1.0", "0")), (("bad", "good"), ("bad", "good"))):
-        made = make_sheets(items_of(1), (), ["ann"], 1, classes=classes)
+        made = make_sheets(items_of(1), (), ["ann"], 1, [SheetQuestion(classes=classes)])
         key = [row.model_dump_json() for row in made.key]
         rows = [dict(row) for row in made.sheets["ann"]]
         for row, score in zip(rows, scores, strict=True):

@@ -16,7 +16,13 @@ from jurygraph.aggregation.consensus import HIGH
 from jurygraph.errors import InputError
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.ratings import VotesFile
-from jurygraph.sources.sheets import SheetItem, make_sheets, read_sheets, sheet_to_csv
+from jurygraph.sources.sheets import (
+    SheetItem,
+    SheetQuestion,
+    make_sheets,
+    read_sheets,
+    sheet_to_csv,
+)
 from jurygraph.studies import adjudication
 from jurygraph.studies import consensus as consensus_study
 from jurygraph.studies.adjudication import SavedConsensus, read_consensus, select_ambiguous
@@ -68,7 +74,7 @@ def save(fitted: FittedConsensus, path: Path) -> SavedConsensus:
 
 def adjudicate(items: list[SheetItem], folder: Path, classes: Any) -> list[Vote]:
     """Write sheets, have each reviewer write the label that was held back, if there is one, and read them."""
-    made = make_sheets(items, (), ["dee", "eli"], 1, classes=classes)
+    made = make_sheets(items, (), ["dee", "eli"], 1, [SheetQuestion(classes=classes)])
     key_of_row = {row.id: row.key for row in made.key}
     key = folder / "key.jsonl"
     key.write_text("\n".join(row.model_dump_json() for row in made.key), encoding="utf-8")

@@ -1,6 +1,6 @@
 """`jurygraph import`: convert data of other projects to TASKS, or to RATINGS if it consists of people's labels."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -35,6 +35,7 @@ from jurygraph.interchange.rows import Imported
 from jurygraph.messages import did_you_mean, join_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote
+from jurygraph.sources.sheets import SheetVote
 
 RATINGS = "ratings"
 TASK_READERS = {**READERS, **GRAPH_READERS, **TRIAL_READERS}
@@ -136,6 +137,7 @@ def import_(
     """
     named = named_columns(item=item, label=label, annotator=annotator)
     used_options = {
+        "--scale": (scale, SCALES),
         "--ratings": (ratings, (RATINGS,)),
         "--column": (column, (RATINGS,)),
         "--rater-columns": (raters, ("wide",)),
@@ -143,7 +145,7 @@ def import_(
         "--target-column": (label, NAMED_COLUMNS),
         "--reviewer-column": (annotator, ("qualtrics", RATINGS)),
     }
-    _check_options(form, files, only, scale)
+    _check_options(form, files, only)
     for name, (value, forms) in used_options.items():
         if value and form not in forms:
             raise InputError(f"{name}: only for {', '.join(forms)}; remove it for {form}")
@@ -168,20 +170,13 @@ def import_(
         _import_tasks(reader(files[0]), target, only, json)
 
 
-def _check_options(
-    form: str,
-    files: Sequence[str],
-    only: ImportSelection | None,
-    scale: str | None,
-) -> None:
+def _check_options(form: str, files: Sequence[str], only: ImportSelection | None) -> None:
     """Raise InputError for an unknown format, or what it does not take."""
     if form not in FORMATS:
         hint = did_you_mean(form, FORMATS) or "known: " + ", ".join(FORMATS)
         raise InputError(f"unknown format {form!r}; {hint}")
     if only is not None and form in RATING_FORMATS:
         raise InputError(f"--only: selects tasks, and {form} has none; remove it")
-    if scale is not None and form not in SCALES:
-        raise InputError(f"--scale: only for {join_names(list(SCALES))}; remove it for {form}")
     most = 2 if form in GRAPH_READERS else 1
     if len(files) > most and form not in RATING_FORMATS:
         allowed = "graphs and scores" if form in GRAPH_READERS else "one file"
@@ -250,14 +245,26 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
         "votes": len(votes),
         "items": len(items),
         "annotators": len(annotators),
-        "omitted": len(read) - len(votes),
     }
-    print_report(json and target != "-", {"ratings_file": target, **counts}, ())
+    rows = [vote for vote in read if isinstance(vote, SheetVote)]
+    screened_out = Counter(str(row.dimension) for row in rows if row.is_asked is False)
+    counts["omitted"] = len(read) - len(votes) - screened_out.total()
+    figures = {"ratings_file": target, **counts, "screened_out": screened_out}
+    print_report(json and target != "-", figures, ())
     print_message(_format_counts(counts))
-    if len(votes) < len(read):
+    if counts["omitted"]:
         print_message("omitted answers have no label, or several")
+    if screened_out:
+        print_message(f"screened out, and not omitted: {_format_counts(screened_out)}")
+    for row in rows:
+        if row.is_asked and row.label is None:
+            problem = "is empty, and was not to be skipped; write a score, unless you abstain"
+            print_message(f"{row.location}: {problem}")
     if target != "-":
-        print_message(f"next: jurygraph consensus {shell_quote(target)}")
+        ratings = shell_quote(target)
+        if rows and rows[0].row.consensus:
+            ratings = f"RATINGS {ratings} --before {shell_quote(rows[0].row.consensus)}"
+        print_message(f"next: jurygraph consensus {ratings}")
 
 
 def _import_tasks(

@@ -33,7 +33,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.messages import quote, shell_quote
 from jurygraph.runs.run import Run
-from jurygraph.schema.rating import Label, format_label
+from jurygraph.schema.rating import format_label
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.ratings import (
     NUMERAL,
@@ -42,7 +42,14 @@ from jurygraph.sources.ratings import (
     read_ratings,
     read_votes,
 )
-from jurygraph.sources.sheets import SheetItem, make_sheets, read_items, shared_items, sheet_to_csv
+from jurygraph.sources.sheets import (
+    SheetItem,
+    SheetQuestion,
+    make_sheets,
+    read_items,
+    shared_items,
+    sheet_to_csv,
+)
 from jurygraph.studies import adjudication
 from jurygraph.studies.adjudication import read_consensus, select_ambiguous
 from jurygraph.studies.agreement import LEAST_SHARED, read_parts
@@ -305,7 +312,13 @@ def assign(
     out: Annotated[Path, option("DIR", "New folder for the sheets and their key.", "-o", "--out")],
     per_item: Annotated[int, typer.Option(metavar="K", help="Reviewers of each item.", min=1)] = 2,
     gold: Annotated[Path | None, option("F", "File of items that every reviewer gets.")] = None,
-    dimensions: Annotated[str | None, option("A,B", "Dimensions, each with a score.")] = None,
+    dimensions: Annotated[
+        str | None,
+        option(
+            "A,B",
+            "Dimensions, each with a score: names, `ideas`, or the config (.yaml) of a judge.",
+        ),
+    ] = None,
     ambiguous: Annotated[
         Path | None,
         option("CONSENSUS", "Only the ambiguous items of a saved `consensus --json`."),
@@ -322,6 +335,7 @@ def assign(
     of a run are its responses. Each item gets K reviewers, and two reviewers' numbers of items differ by at most one:
     of all, of each agent, and of each domain of an agent. A sheet (DIR/sheets/NAME.csv) has the texts in an order of
     its own under ids that say nothing, of half of the pairs the second text first, and columns for score and reason.
+    Dimensions of a judge come with their scale, and with `skip_if` where they depend on the score of another one.
     DIR/key.jsonl maps the ids to items, agents and reviewers: do not send it. `jurygraph import sheets` reads the
     filled sheets with the key. A pair's score is first, second or tie, or a number: below 0 for the first text.
 
@@ -347,15 +361,19 @@ def assign(
         raise InputError(f"{out}: exists; name a new folder, so that no sheet is replaced")
     sheet_items = list(_read_responses(items)) if items.is_dir() else read_items(items)
     common = [] if gold is None else read_items(gold)
-    classes: tuple[Label, ...] = ()
+    questions = _read_questions(dimensions)
+    if questions[0].classes and (ambiguous or any(item.is_pair for item in sheet_items + common)):
+        raise InputError(
+            "--dimensions: pairs and --ambiguous items have scores of their own; write bare names"
+        )
     if ambiguous is not None:
         saved = read_consensus(ambiguous)
         sheet_items = select_ambiguous(saved, above, sheet_items)
-        classes = saved.classes
+        update = {"classes": saved.classes, "consensus": str(ambiguous)}
+        questions = [question.model_copy(update=update) for question in questions]
     elif above != HIGH:
         raise InputError("--above: needs a saved consensus; name it with --ambiguous")
-    dimension_names = split_names(dimensions or None)
-    made = make_sheets(sheet_items, common, names, per_item, dimension_names, seed, classes)
+    made = make_sheets(sheet_items, common, names, per_item, questions, seed)
     sheets = out / "sheets"
     key = out / "key.jsonl"
     sheets.mkdir(parents=True, exist_ok=True)
@@ -378,16 +396,26 @@ def assign(
         "most_shared": max(shared),
     }
     few = sum(count < LEAST_SHARED for count in shared)
-    target = "adjudicated.jsonl" if classes else "ratings.jsonl"
+    target = "adjudicated.jsonl" if ambiguous else "ratings.jsonl"
     command = f"jurygraph import sheets {shell_quote(key)} SHEET... --out {target}"
     lines = list(_assignment_lines(figures, few))
     lines.append(f"next: send the sheets in {sheets}, not the key; then {command}")
-    if classes:
-        lines.append(f"scores: {', '.join(map(format_label, classes))}")
+    if ambiguous:
+        lines.append(f"scores: {', '.join(map(format_label, saved.classes))}")
         lines.append(
             f"last: jurygraph consensus RATINGS {target} --before {shell_quote(ambiguous)}"
         )
     print_report(json, figures, lines)
+
+
+def _read_questions(dimensions: str | None) -> Sequence[SheetQuestion]:
+    if not dimensions:
+        return [SheetQuestion()]
+    if dimensions == "ideas" or dimensions.endswith((".yaml", ".yml")):
+        from jurygraph.judges.reviewers import read_sheet_questions  # bare names do not need it
+
+        return read_sheet_questions(dimensions)
+    return [SheetQuestion(dimension=name) for name in split_names(dimensions)]
 
 
 def _assignment_lines(figures: Mapping[str, int], few: int) -> Iterator[str]:

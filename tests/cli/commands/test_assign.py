@@ -1,6 +1,8 @@
 """`jurygraph assign`: responses of a run become sheets, these become ratings, and those labels for `study judge`."""
 
+import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -93,12 +95,14 @@ def test_from_doubt_to_a_refit(
         "assign", "items.csv", *doubtful, "--reviewers", "bo", "--per-item", 1, "--out", "out"
     )
     assert made.code == 0, made.err
-    assert "scores: bad, good\nlast: jurygraph consensus RATINGS adjudicated.jsonl" in made.out
+    assert "scores: bad, good\nlast: " in made.out
     sheet = Path("out/sheets/bo.csv")
     filled = sheet.read_text(encoding="utf-8").replace('"",""', '"good",""')
     sheet.write_text(filled, encoding="utf-8")
     read = run("import", "sheets", "out/key.jsonl", sheet, "--out", "adjudicated.jsonl")
     assert read.code == 0, read.err
+    step = "jurygraph consensus RATINGS adjudicated.jsonl --before consensus.json"
+    assert (f"last: {step}\n" in made.out, f"next: {step}\n" in read.err) == (True, True)
     second = run(
         "consensus",
         "ratings.csv",
@@ -113,6 +117,142 @@ def test_from_doubt_to_a_refit(
     assert second.out.startswith(f"new labels: {answers}; items with another likeliest label: ")
     assert "\nitem  label before  label  ambiguity before  ambiguity\n" in second.out
     assert "scores by posterior expected credit (method stableval)" in second.out
+
+
+SCORES = {
+    "vague": {"specificity": "2"},
+    "good": {
+        "specificity": "4",
+        "technical-validity": "3",
+        "innovativeness": "5",
+        "competitive-advantage": "",  # an abstention
+        "need-validity": "0",
+        "market-size": "2",
+    },
+    "impossible": {"specificity": "3", "technical-validity": "1", "need-validity": "2"},
+    "unread": {},
+}
+"""What Ann gives four ideas: market-size of the third is forgotten, and the last is left out."""
+
+
+def fill_in(folder: Path, scores: dict[str, dict[str, str]]) -> Path:
+    """Return Ann's sheet with these scores, sorted by dimension, as a spreadsheet may leave it."""
+    lines = (folder / "key.jsonl").read_text(encoding="utf-8").splitlines()
+    key = {row["id"]: row for row in map(json.loads, lines)}
+    with (folder / "sheets" / "ann.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        row["score"] = scores[key[row["item"]]["item"]].get(row["dimension"], "")
+    filled = Path("ann.csv")
+    table(filled, *sorted(rows, key=lambda row: row["dimension"]))
+    return filled
+
+
+def test_what_is_screened_out_is_no_abstention_and_no_score(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table(Path("items.csv"), *({"item": name, "text": f"The idea {name}"} for name in SCORES))
+    asked = ("--dimensions", "ideas", "--reviewers", "ann", "--per-item", 1, "--out", "out")
+    assert run("assign", "items.csv", *asked).code == 0
+    with Path("out/sheets/ann.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))[:6]
+    assert [(row["dimension"], row["scale"], row["skip_if"]) for row in rows] == [
+        ("specificity", "from 1 to 4", ""),
+        ("technical-validity", "from 1 to 4", "specificity is 2 or less, or empty"),
+        ("innovativeness", "from 1 to 5", "technical-validity is 2 or less, or empty"),
+        ("competitive-advantage", "from 1 to 4", "technical-validity is 2 or less, or empty"),
+        ("need-validity", "from 0 to 3", "specificity is 2 or less, or empty"),
+        ("market-size", "from 0 to 3", "specificity is 2 or less, or empty"),
+    ]
+    reading = ("import", "sheets", "out/key.jsonl", fill_in(Path("out"), SCORES))
+    read = run(*reading, "--out", "r.jsonl", "--json")
+    assert read.code == 0, read.err
+    figures = json.loads(read.out)
+    screened_out = {
+        "technical-validity": 1,
+        "innovativeness": 2,
+        "competitive-advantage": 2,
+        "need-validity": 1,
+        "market-size": 1,
+    }
+    assert figures["screened_out"] == screened_out
+    # Of 24 rows, the other two without a score are the abstention and the forgotten one, and six are of the last idea.
+    assert (figures["votes"], figures["omitted"], len(read.err.splitlines())) == (9, 8, 6)
+    assert "screened out, and not omitted: " in read.err
+    assert "2 innovativeness" in read.err
+    named = re.findall(r"ann.csv, line (\d+), field score: is empty, and was not", read.err)
+    assert sorted(named) == ["10", "3"]
+    written = [json.loads(line) for line in Path("r.jsonl").read_text("utf-8").splitlines()]
+    assert [row["label"] for row in written if row["item"] == "vague"] == [2.0]
+
+
+@all_rows(
+    "idea, dimension, score, problem",
+    [
+        ("vague", "market-size", "1", "has a score, and that of 'specificity' is not above 2; em"),
+        ("vague", "innovativeness", "1", "that of 'technical-validity' is not above 2; empty it"),
+        ("unread", "need-validity", "3", "that of 'specificity' is not above 2; empty it, or cor"),
+        ("good", "specificity", "5", "is '5'; write one of 1, 2, 3, 4, or leave it empty"),
+        ("good", "specificity", "2.5", "is '2.5'; write one of 1, 2, 3, 4, or leave it empty"),
+    ],
+)
+def test_a_score_that_was_to_be_skipped_or_is_off_the_scale_is_refused(
+    run: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    idea: str,
+    dimension: str,
+    score: str,
+    problem: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table(Path("items.csv"), *({"item": name, "text": "An idea"} for name in SCORES))
+    out = Path(f"{idea}-{dimension}-{score}")
+    asked = ("--dimensions", "ideas", "--reviewers", "ann", "--per-item", 1, "--out", out)
+    assert run("assign", "items.csv", *asked).code == 0
+    sheet = fill_in(out, {**SCORES, idea: {**SCORES[idea], dimension: score}})
+    read = run("import", "sheets", out / "key.jsonl", sheet, "--out", "r.jsonl")
+    assert (read.code, Path("r.jsonl").exists()) == (2, False)
+    assert re.search(rf"ann.csv, line \d+, field score: .*{re.escape(problem)}", read.err)
+
+
+DIMENSION = "{{text: T, scale: [0, 1], step: {step}{more}}}"
+
+
+@all_rows(
+    "dimensions, problem",
+    [
+        ({"a": ("0.1", ""), "b": (".5", ", above: {a: 0.5}")}, ""),
+        ({"b": (".5", ", above: {a: 0.5}"), "a": ("0.1", "")}, "b has no `step`, or stands above"),
+        ({"a": ("null", "")}, "a has no `step`, or stands above the dimension that it depends on;"),
+        ({}, "jury.yaml, field dimensions: "),
+    ],
+)
+def test_dimensions_of_a_config_are_those_of_its_judge_whose_history_need_not_exist(
+    run: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    dimensions: dict[str, tuple[str, str]],
+    problem: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table(Path("items.csv"), {"item": "a", "text": "A"})
+    table(Path("pairs.csv"), {"item": "a", "first": "A", "second": "B"})
+    lines = ["evaluators:", "  - use: personalized", "    params:", "      history: later.csv"]
+    lines += ["      dimensions:"] if dimensions else []
+    for name, (step, more) in dimensions.items():
+        lines.append(f"        {name}: {DIMENSION.format(step=step, more=more)}")
+    Path("jury.yaml").write_text("\n".join(lines), encoding="utf-8")
+    out = Path("-".join(["out", *dimensions, problem[:3]]))
+    asked = ("--dimensions", "jury.yaml", "--reviewers", "ann", "--per-item", 1, "--out", out)
+    made = run("assign", "items.csv", *asked)
+    assert (made.code, problem in made.err) == (2 if problem else 0, True)
+    if not problem:
+        key = [json.loads(line) for line in (out / "key.jsonl").read_text("utf-8").splitlines()]
+        assert [row["classes"][-3:] for row in key] == [[0.8, 0.9, 1.0], [0.0, 0.5, 1.0]]
+        pairs = run("assign", "pairs.csv", *asked[:-1], "pairs")
+        assert (pairs.code, "pairs and --ambiguous items have scores" in pairs.err) == (2, True)
 
 
 @all_rows(

@@ -181,7 +181,7 @@ def test_votes_of_several_files_are_written_as_ratings(run: Command, tmp_path: P
         "11 votes, 4 items, 4 annotators, 0 omitted",
         "next: jurygraph consensus ratings.jsonl",
     ]
-    counted = {"votes": 11, "items": 4, "annotators": 4, "omitted": 0}
+    counted = {"votes": 11, "items": 4, "annotators": 4, "omitted": 0, "screened_out": {}}
     assert json.loads(ended.out) == {"ratings_file": "ratings.jsonl", **counted}
     assert len(parse_lines((tmp_path / "ratings.jsonl").read_text())) == 11
 
