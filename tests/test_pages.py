@@ -351,6 +351,7 @@ PAGES = [
     Page("docs/consensus.md", for_consensus),
     Page("docs/credit.md", for_credit),
     Page("docs/disagreement.md", for_disagreement),
+    Page("docs/from-a-paper.md"),
     Page(
         "docs/graphs.md",
         for_graphs,

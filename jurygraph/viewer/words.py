@@ -7,7 +7,7 @@ TIPS: Mapping[str, str] = {
     "component": "one named part of a reward, with a signed weight",
     "coverage": "the share of a reward's weight that was judged, between 0 and 1",
     "degraded": "the status of a reward with missing verdicts that still has a value",
-    "difficulty": "how hard a stakeholder is to serve, between 0 and 1: it raises the stakeholder's weight",
+    "difficulty": "how hard a stakeholder is to serve, any number from 0 on: it raises the stakeholder's weight",
     "discarded": "a verdict below the confidence that its component asks for: it counts as not given",
     "failed": "without a value: the verdict was not given, or the reward has none and is in no mean",
     "gate": "a threshold with a named effect",
