@@ -37,5 +37,5 @@ _TAU_B = "rank correlation of two orders of the agents (Kendall); 1 is the same 
 VOTES = {"τ_b": _TAU_B, "Δ": "difference of an agent's scores"}
 SIMULATION = _SIMULATED | VOTES
 RANKING = CREDIT | {"τ": WORDING["τ"]}
-DISAGREEMENT = {"τ": "distance of two judges from which they are in conflict"}
+DISAGREEMENT = {"τ": "distance of components from which they are in conflict"}
 CERTIFICATE = AGREEMENT | WORDING

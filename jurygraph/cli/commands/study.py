@@ -403,7 +403,8 @@ def simulate(
     A sweep varies one property: labels of an item, gaps between agents, the pool of annotators, or hard items. Majority
     vote, hard Dawid-Skene and posterior expected credit are compared with the truth. Each mean has its standard error
     in parentheses, and the paper's number follows. `decompr` is DecompR's theory instead: the terms of Theorem 1 and
-    Proposition 1 for a judge whose noise is known, and Proposition 2 with the paper's numbers.
+    Proposition 1 for a judge whose noise is known, Proposition 2 with the paper's numbers, the SNR by the number of
+    stakeholders (Eq. 35), and what the mean of several calls leaves (B.3).
 
     Exit codes: 0 done; 2 invalid input, such as an unknown part.
 
