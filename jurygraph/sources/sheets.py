@@ -87,7 +87,7 @@ class SheetVote(Vote):
     reason: str | None = None
     row: KeyRow = Field(exclude=True)
     location: str = Field(exclude=True)
-    is_asked: bool | None = Field(default=None, exclude=True)
+    is_due: bool | None = Field(default=None, exclude=True)
 
 
 class _FilledRow(FrozenModel):
@@ -228,21 +228,21 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
 
 
 def _screen(votes: Sequence[SheetVote]) -> Iterator[SheetVote]:
-    """Yield the votes with `is_asked`. Raises `InputError` for a score where it is not true."""
+    """Yield the votes with `is_due`. Raises `InputError` for a score where it is not true."""
     scores: dict[tuple[str | None, ...], Any] = {}
     for vote in votes:
-        is_asked = None
+        is_due = None
         for name, threshold in vote.row.above.items():
             screening_score = scores.get((vote.annotator, vote.key, name))
             if screening_score is not None:
-                is_asked = screening_score > threshold
-            if vote.label is not None and not is_asked:
+                is_due = screening_score > threshold
+            if vote.label is not None and not is_due:
                 problem = f"has a score, and that of {quote(name)} is not above {threshold:g}"
                 raise InputError(f"{vote.location}: {problem}; empty it, or correct the other one")
         # What was skipped passes no threshold, so that whatever depends on it is skipped, too.
-        score = -inf if is_asked is False else vote.label
+        score = -inf if is_due is False else vote.label
         scores[vote.annotator, vote.key, vote.dimension] = score
-        yield vote.model_copy(update={"is_asked": is_asked})
+        yield vote.model_copy(update={"is_due": is_due})
 
 
 def _parse_score(where: str, row: KeyRow, label: Label | None) -> Label | None:

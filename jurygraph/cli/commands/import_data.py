@@ -247,7 +247,7 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
         "annotators": len(annotators),
     }
     rows = [vote for vote in read if isinstance(vote, SheetVote)]
-    screened_out = Counter(str(row.dimension) for row in rows if row.is_asked is False)
+    screened_out = Counter(str(row.dimension) for row in rows if row.is_due is False)
     counts["omitted"] = len(read) - len(votes) - screened_out.total()
     figures = {"ratings_file": target, **counts, "screened_out": screened_out}
     print_report(json and target != "-", figures, ())
@@ -257,7 +257,7 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     if screened_out:
         print_message(f"screened out, and not omitted: {_format_counts(screened_out)}")
     for row in rows:
-        if row.is_asked and row.label is None:
+        if row.is_due and row.label is None:
             problem = "is empty, and was not to be skipped; write a score, unless you abstain"
             print_message(f"{row.location}: {problem}")
     if target != "-":
