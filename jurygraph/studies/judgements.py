@@ -268,8 +268,8 @@ def resolve_questions(
         if name is not None:
             fitting: dict[str, None] = {}
             for judge, judgements in judges:
-                is_due = label.reviewer is None or judge.reviewer in (None, label.reviewer)
-                if is_due and label.id in judgements:
+                is_asked = label.reviewer is None or judge.reviewer in (None, label.reviewer)
+                if is_asked and label.id in judgements:
                     fitting[judge.question] = None
             matching = _questions_named(name, fitting) or _questions_named(name, question_ids)
             if len(matching) != 1:

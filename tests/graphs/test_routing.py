@@ -216,7 +216,7 @@ def test_the_native_value_of_a_pair_does_not_count_for_the_second_response() -> 
 
 
 @pytest.mark.parametrize(
-    ("scores", "threshold", "is_due"),
+    ("scores", "threshold", "is_asked"),
     [
         ((0.9, 0.1, 0.2), 0.2, True),
         ((0.9, 0.1, 0.2), 0.21, False),
@@ -224,7 +224,7 @@ def test_the_native_value_of_a_pair_does_not_count_for_the_second_response() -> 
     ],
 )
 def test_the_median_is_the_middle_one_or_the_mean_of_the_two(
-    scores: tuple[float, ...], threshold: float, is_due: bool
+    scores: tuple[float, ...], threshold: float, is_asked: bool
 ) -> None:
     use = {
         **evaluator_use("then"),
@@ -237,7 +237,7 @@ def test_the_median_is_the_middle_one_or_the_mean_of_the_two(
         recorded_verdict(survey, "gate", "a", score, sample) for sample, score in enumerate(scores)
     ]
     work, _ = next_work(survey, 1, [response("a")], [], verdicts)
-    assert bool(requested(work)) == is_due
+    assert bool(requested(work)) == is_asked
 
 
 def test_a_gate_that_is_a_group_counts_for_each_by_its_own_verdict() -> None:
