@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from jurygraph.studies.reward_noise import exchangeable_aggregation
-from jurygraph.studies.simulate import DRIFT
+from jurygraph.studies.decompr_theory import DRIFT
 
 CHANCE = 0.02
 """Standard deviation of ε, for utilities from 0 to 1."""

@@ -212,14 +212,16 @@ def centered_rewards(step: TrainingStep) -> Floats:
 def measure_shape(rewards: Floats, reference: Floats) -> Measure:
     """Return how far a step's rewards, less their mean, are from those of the reference: Wasserstein's distance.
 
-    That is the mean difference of rewards of equal rank. NaN with fewer than two, or without a reference. Its noise is
-    about a quarter of the mean's.
+    That is the mean difference of rewards of equal rank. It is tested as its logarithm, since distances are skewed; a
+    distance varies by about a quarter of itself. NaN with fewer than two rewards, without a reference, or at 0.
     """
     values = rewards[~np.isnan(rewards)]
     if len(values) < 2 or not len(reference):
         return Measure(np.nan, np.nan, np.nan)
     distance = float(stats.wasserstein_distance(values - values.mean(), reference))
-    return _build_measure(distance, distance, 0.25 * float(values.std()) / len(values) ** 0.5)
+    if distance <= _EQUAL:
+        return Measure(np.nan, np.nan, np.nan)
+    return _build_measure(distance, float(np.log(distance)), 0.25)
 
 
 class Series(NamedTuple):
@@ -244,7 +246,7 @@ def series_of(
     series = [
         Series("reward", "down", False),
         Series("spread", "down", False, is_logarithm=True),
-        Series("shape", "up", False),
+        Series("shape", "up", False, is_logarithm=True),
     ]
     for name, column in step.components.items():
         is_share = not ((column < 0.0) | (column > 1.0)).any()

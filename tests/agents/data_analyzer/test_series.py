@@ -150,7 +150,9 @@ def test_the_spread_is_the_sd_and_is_tested_by_its_logarithm() -> None:
 
 def test_the_shape_is_the_mean_difference_of_rewards_of_equal_rank_beside_the_mean() -> None:
     reference = np.array([-1.0, 0.0, 1.0])
-    assert measure_shape(reference + 7.0, reference).value == pytest.approx(0.0)
-    assert measure_shape(np.array([0.0, 2.0, 4.0]), reference).value == pytest.approx(2 / 3)
+    assert math.isnan(measure_shape(reference + 7.0, reference).value), "nothing has moved"
+    measure = measure_shape(np.array([0.0, 2.0, 4.0]), reference)
+    assert measure.value == pytest.approx(2 / 3)
+    assert measure.score == pytest.approx(math.log(2 / 3))
     assert math.isnan(measure_shape(np.array([1.0]), reference).value)
     assert math.isnan(measure_shape(reference, np.empty(0)).value)
