@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from jurygraph.studies.reward_noise import exchangeable_aggregation
 from jurygraph.studies.decompr_theory import DRIFT
+from jurygraph.studies.reward_noise import exchangeable_aggregation
 
 CHANCE = 0.02
 """Standard deviation of ε, for utilities from 0 to 1."""
