@@ -25,7 +25,7 @@ from jurygraph.agents.functions import REGISTERED
 from jurygraph.aggregation.pairwise import bradley_terry
 from jurygraph.sources import read_tasks
 from tests.command import run_command, run_script
-from tests.interchange import published
+from tests.interchange import published, test_gear_graphs
 from tests.interchange import test_qags as qags
 from tests.judges.few_shot.reviewers import examples_shown, prose
 from tests.judges.pairwise.comparisons import Order, judge_script, longest, shown_order
@@ -275,6 +275,10 @@ def for_importing(folder: Path) -> None:
     write_lines(folder / "mturk_xsum.jsonl", qags.XSUM)
     trajectories = ROOT / "tests" / "interchange" / "rows" / "taubench.jsonl"
     shutil.copy(trajectories, folder / "trajectories.jsonl")
+    write_lines(folder / "plawbench_val_gear.jsonl", [test_gear_graphs.make_row([])])
+    (folder / "validation_log").mkdir()
+    dump = [test_gear_graphs.make_line(0.2, 0.8, 0.0, 1.0)]
+    write_lines(folder / "validation_log" / "20.jsonl", dump)
 
 
 def for_preference(folder: Path) -> None:
