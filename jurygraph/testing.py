@@ -30,10 +30,11 @@ class ScriptedJudge(Displayed, Backend):
     to it; in the whole request for a judge whose replies have no items. A list has the answer to all items of the first
     request, of the second, and so on.
 
-    An answer is True or False; a probability, or a value on the item's scale; booleans for its parts; a function of the
-    response's text that returns one of these; a mapping of fields of the reply itself, such as {"met": None,
-    "probability": None} where the judge cannot tell; or a text, the whole reply, valid or not. Quotations, and a
-    reviewer's full confidence, are added where a judge needs them. A judge with tools calls one by `look_up`.
+    An answer is True or False; a probability, or a value on the item's scale; one of these for each of its parts; a
+    function of the response's text that returns one of these; a mapping of fields of the reply itself, such as
+    {"met": None, "probability": None} where the judge cannot tell; or a text, the whole reply, valid or not.
+    Quotations, and a reviewer's full confidence, are added where a judge needs them. A judge with tools calls one by
+    `look_up`.
 
     A request without an answer gives a failed verdict; closing the jury (the end of its `with` block) then raises
     ModelError. `requests` are all requests so far, in the order in which they arrived. Each of several judges of a jury
@@ -162,7 +163,7 @@ def _fill_in(fields: Mapping[str, Any], answer: Any, response: str) -> dict[str,
     filled: dict[str, Any] = {"reason": "scripted", "quotes": quotes, "confidence": 100}
     if isinstance(answer, Mapping):
         return {name: value for name, value in filled.items() if name in fields} | dict(answer)
-    if "met" in fields:
+    if "met" in fields or "probability" in fields:
         filled |= {"met": answer >= 0.5, "probability": float(answer)}
     elif "value" in fields:
         schema = fields["value"]
@@ -172,7 +173,7 @@ def _fill_in(fields: Mapping[str, Any], answer: Any, response: str) -> dict[str,
         filled["value"] = answer
     else:
         parts = [name for name in fields if name.startswith("part_")]
-        met = [answer] * len(parts) if isinstance(answer, bool) else answer
-        for name, is_met in zip(parts, met, strict=True):
-            filled[name] = _fill_in(fields[name]["properties"], is_met, response)
+        by_part = [answer] * len(parts) if isinstance(answer, bool | int | float) else answer
+        for name, part_answer in zip(parts, by_part, strict=True):
+            filled[name] = _fill_in(fields[name]["properties"], part_answer, response)
     return {name: value for name, value in filled.items() if name in fields}

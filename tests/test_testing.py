@@ -41,6 +41,15 @@ def test_an_answer_fits_the_form_of_its_item(
     assert all(quote.verified for verdict in trace.verdicts for quote in verdict.evidence)
 
 
+@all_rows(
+    ("answer", "score"), [(True, 1.0), (False, 0.0), (0.7, 0.7), ([0.9, 0.2], (0.9 + 3 * 0.2) / 4)]
+)
+def test_an_answer_fits_parts_that_are_judged_by_a_probability(answer: Any, score: float) -> None:
+    criteria = {"parts": FORMS["parts"]}
+    ((trace,), _) = judge_with({"ind": answer}, criteria, parts="probability")
+    assert trace.reward.value == pytest.approx(score)
+
+
 LONG = [
     "late parcel " * 90,
     "x" * 900,

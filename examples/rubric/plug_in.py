@@ -37,6 +37,8 @@ def rar_reward(
     rubric: Sequence[Mapping[str, str]], satisfied: Sequence[bool], edges: Edges = ()
 ) -> tuple[float, dict[str, float]]:
     weights = {item["title"]: RAR_WEIGHTS[item["category"]] for item in rubric}
+    if len(weights) < len(rubric):
+        raise ValueError("two criteria have one title; edges could not tell them apart")
     scores = {item["title"]: float(is_met) for item, is_met in zip(rubric, satisfied, strict=True)}
     return aggregate(weights, scores, edges)
 

@@ -368,12 +368,14 @@ def criteria(
     *,
     name: str = "criteria",
     profile: str = "full",
+    parts: str | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
     """Return the built-in evaluator `criteria` with criteria of its own, for `evaluators` of a config in Python.
 
     A model judges each criterion in every task; their mean by weight is the component `name`. `criteria` are texts by
-    id, or a list of texts (with the ids c1, c2, …) and criteria. `settings` are those of an evaluator in a config.
+    id, or a list of texts (with the ids c1, c2, …) and criteria. `profile` and `parts` are params of the evaluator, and
+    `settings` those of an evaluator in a config.
     Raises InputError for no criteria; the jury checks each one.
     """
     values = criteria.values() if isinstance(criteria, Mapping) else criteria
@@ -393,10 +395,13 @@ def criteria(
     plain: Any = listed
     if isinstance(criteria, Mapping):
         plain = dict(zip(criteria, listed, strict=True))
+    params = {"criteria": plain, "profile": profile}
+    if parts is not None:
+        params["parts"] = parts
     return {
         "use": "criteria",
         "name": name,
-        "params": {"criteria": plain, "profile": profile},
+        "params": params,
         **settings,
     }
 

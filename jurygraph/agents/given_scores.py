@@ -26,8 +26,11 @@ class GivenScores(CodeEvaluator):
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         data = inputs.response.data
         scores = data.get("scores") if isinstance(data, dict) else None
-        if not isinstance(scores, dict):
+        if scores is None:
             return Verdict.abstain("the response's data has no `scores`")
+        if not isinstance(scores, dict):
+            problem = "data.scores: is no object; write a score for each criterion, by its id"
+            return Verdict.fail("invalid score", problem, cause="response")
         criterion = inputs.question.subject
         value: Any = scores.get(criterion)
         if value is None:
@@ -39,5 +42,5 @@ class GivenScores(CodeEvaluator):
         given = validate(GivenScore, value)
         if isinstance(given, Problem):
             problem = f"data.scores[{quote(criterion)}]: {given}"
-            return Verdict.fail("invalid score", problem, cause="evaluator")
+            return Verdict.fail("invalid score", problem, cause="response")
         return Verdict(score=given.score, met=given.met, reason="given with the response")

@@ -87,9 +87,10 @@ class AnnotatedRow(ImportedRow):
     data_source: str = "gear"
 
 
-class ScoredLine(ImportedRow):
-    """A line of the dump: p of each criterion as the judge gave it, and the authors' own rewards."""
+class DumpRow(ImportedRow):
+    """A line of the dump: the rendered prompt, p of each criterion, and the authors' own rewards."""
 
+    input: str | None = None
     output: str
     p_list: tuple[Unit, ...]
     criteria_met_list: tuple[Flag, ...] = ()
@@ -108,9 +109,9 @@ def read_gear(path: str | Path, scores: str | Path | None = None) -> Iterator[Im
     rows = [_read_row(str(path), AnnotatedRow, row) for row in read_rows(Path(path))]
     if not rows:
         raise InputError(f"{path}: holds no rows; name a file that GEAR's rubric_graph.py wrote")
-    groups: Sequence[Sequence[tuple[str, ScoredLine]]] = [()] * len(rows)
+    groups: Sequence[Sequence[tuple[str, DumpRow]]] = [()] * len(rows)
     if scores is not None:
-        lines = [_read_row(str(scores), ScoredLine, row) for row in read_rows(Path(scores))]
+        lines = [_read_row(str(scores), DumpRow, row) for row in read_rows(Path(scores))]
         each, rest = divmod(len(lines), len(rows))
         if not each or rest:
             raise InputError(
@@ -139,7 +140,7 @@ def _located(file: str, place: str, model: type[M], values: Mapping[str, Any]) -
 
 
 def _to_content(
-    name: str, row: AnnotatedRow, lines: Sequence[tuple[str, ScoredLine]], scores: str
+    name: str, row: AnnotatedRow, lines: Sequence[tuple[str, DumpRow]], scores: str
 ) -> tuple[Mapping[str, Any] | None, Sequence[Note]]:
     """Return the fields of a row's task, or None if no reward can be formed from its rubric; and the notes."""
     model = row.reward_model
@@ -152,7 +153,13 @@ def _to_content(
     notes: list[Note] = []
     responses = []
     for number, (place, line) in enumerate(lines, 1):
-        _check_line(line, model.ids, f"{scores}, {place}")
+        where = f"{scores}, {place}"
+        _check_line(line, model.ids, where)
+        if line.input is not None and row.prompt[-1].content.strip() not in line.input:
+            problem = (
+                "does not contain the prompt of its row; write the dump in the order of the rows"
+            )
+            raise InputError(f"{where}, field input: {problem} (`validation_shuffle: False`)")
         if not line.output.strip():
             notes.append(Note(TEXTLESS, f"{scores}, {place}"))
             continue
@@ -161,8 +168,7 @@ def _to_content(
         "id": name,
         "query": [turn.message() for turn in row.prompt],
         "responses": responses,
-        # verl repeats the rubric in `extra_info`
-        "metadata": {field: value for field, value in row.other.items() if field != "extra_info"},
+        "metadata": _metadata_of(row),
     }
     content, rubric_notes = with_rubric(task, items, notes)
     if content is None:
@@ -175,7 +181,19 @@ def _to_content(
     return {**content, "rubric": {**content["rubric"], "edges": edges}}, rubric_notes
 
 
-def _check_line(line: ScoredLine, criteria: Sequence[str], where: str) -> None:
+def _metadata_of(row: AnnotatedRow) -> dict[str, Any]:
+    """Return the other fields of a row; of `extra_info`, in which verl repeats the rubric, what is not repeated."""
+    metadata = dict(row.other)
+    extra = metadata.pop("extra_info", None)
+    if isinstance(extra, dict):
+        kept = {
+            name: value for name, value in extra.items() if name not in AnnotatedRow.model_fields
+        }
+        metadata |= nonempty_fields(**kept)
+    return metadata
+
+
+def _check_line(line: DumpRow, criteria: Sequence[str], where: str) -> None:
     """Raise `InputError` if a line is not about the criteria of its row."""
     lists = {
         "p_list": line.p_list,
@@ -192,7 +210,7 @@ def _check_line(line: ScoredLine, criteria: Sequence[str], where: str) -> None:
         raise InputError(f"{where}, field rubric_ids: {problem}")
 
 
-def _to_response(name: str, line: ScoredLine, criteria: Sequence[str]) -> dict[str, Any]:
+def _to_response(name: str, line: DumpRow, criteria: Sequence[str]) -> dict[str, Any]:
     decisions = line.criteria_met_list or (None,) * len(criteria)
     scores = {}
     for criterion, p, is_met in zip(criteria, line.p_list, decisions, strict=True):

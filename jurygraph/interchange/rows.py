@@ -138,12 +138,12 @@ def with_rubric(
     criteria = []
     about: dict[str, Any] = {}
     for number, item in enumerate(items, 1):
-        name = f"criterion-{number}"
+        name = item.get("id", f"criterion-{number}")
         if not item["text"].strip() or item["weight"] == 0:
             all_notes.append(Note(WORTHLESS, f"{task['id']}: {name}"))
             continue
         fields = {field: value for field, value in item.items() if field != "about"}
-        criteria.append({"id": name, **fields})
+        criteria.append({**fields, "id": name})
         about |= nonempty_fields(**{name: item["about"]})
     if not any(criterion["weight"] > 0 for criterion in criteria):
         return None, [*all_notes, Note(NO_GAIN, task["id"])]

@@ -191,9 +191,13 @@ class RubricSheet:
         return [float(base**kappa) for base in self.base]
 
     def gated_scores(self, retention: ArrayLike, graph: gear.Graph | None = None) -> Floats:
-        """Return q [R, C] over a graph of these criteria, as the combiner `gear` computes it."""
+        """Return q [R, C] over a graph of these criteria, as the combiner `gear` computes it.
+
+        A random graph may have more criteria with a parent than can be enumerated; it is inferred in one pass.
+        """
         graph = graph or self.graph
-        return self.marginals(retention, graph, is_inferred_exactly(graph, self.exact))
+        is_exact = is_inferred_exactly(graph, self.exact) and graph.child_count <= gear.MAX_CHILDREN
+        return self.marginals(retention, graph, is_exact)
 
     def marginals(self, retention: ArrayLike, graph: gear.Graph, is_exact: bool) -> Floats:
         """Return q [R, C] by exact inference (GEAR Eq. 9), or in one pass (Eq. 12)."""

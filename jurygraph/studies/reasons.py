@@ -184,6 +184,7 @@ def match_reasons(
 
     Arguments are of ratings [n]. A cell is a rating with both reasons, of an item for which another person gave one.
     """
+    reviewer, item = map(np.asarray, (reviewer, item))
     own_vectors = vectorize([*reasons, *judge_reasons])
     has_reason = np.array([bool(reason.strip()) for reason in reasons])
     has_both = has_reason & np.array([bool(reason.strip()) for reason in judge_reasons])

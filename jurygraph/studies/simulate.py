@@ -479,7 +479,8 @@ def report(
     figures = {"seed": seeds[0], "seeds": len(seeds), "recovery": rows, "decompr": decompr}
     measured = f"seed {seeds[0]}"
     if len(seeds) > 1:
-        measured = f"means over seeds {seeds[0]} to {seeds[-1]} (standard error)"
+        measured = f"means over seeds {seeds[0]} to {seeds[-1]}"
+        measured += " (standard error)" if rows else ""
     sections: list[str | ReportTable] = [f"{measured}, and the paper's number"]
     for name, title, digits in _TABLES:
         header = [title]

@@ -32,7 +32,7 @@ def test_a_score_may_come_with_a_decision_of_its_own() -> None:
 
 
 @all_rows(
-    "data", [None, [], "depth", {}, {"scores": []}, {"scores": {}}, {"scores": {"depth": None}}]
+    "data", [None, [], "depth", {}, {"scores": None}, {"scores": {}}, {"scores": {"depth": None}}]
 )
 def test_a_criterion_without_a_score_is_not_judged(data: Any) -> None:
     assert judge(data).status == "abstained"
@@ -42,5 +42,6 @@ def test_a_criterion_without_a_score_is_not_judged(data: Any) -> None:
 def test_what_is_no_score_never_becomes_credit(value: Any) -> None:
     found = judge({"scores": {"depth": value}})
     assert (found.status, found.score) == ("failed", None)
+    assert judge({"scores": [value]}).status == "failed"
     assert found.failure is not None
     assert found.failure.message.startswith("data.scores['depth']: ")

@@ -53,10 +53,13 @@ def test_a_row_is_a_task_with_its_graph_and_roles(tmp_path: Path) -> None:
         make_edge("r9", "r1"),
         make_edge("r3", "r2", "unknown"),
     ]
-    ((task, notes),) = read_gear(write_lines(tmp_path / "rows.jsonl", [make_row(edges)]))
+    about = {"prompt": [], "reward_model": {}, "source_meta": {"label": "theft"}}
+    row = {**make_row(edges), "ability": "law", "extra_info": about}
+    ((task, notes),) = read_gear(write_lines(tmp_path / "rows.jsonl", [row]))
     assert task is not None
     assert task.rubric is not None
     assert task.id == "plawbench-1"
+    assert task.metadata == {"ability": "law", "source_meta": {"label": "theft"}}
     roles = [criterion.role for criterion in task.rubric.criteria]
     assert roles == ["core", "additional", "penalty", "applicability"]
     assert task.rubric.edges == (
@@ -96,6 +99,7 @@ def test_the_lines_of_a_dump_are_responses_equally_many_for_each_row(tmp_path: P
         (make_line(0.1), "field p_list: has 1 values for 4 criteria; give one for each"),
         (make_line(0, 0, 0, 2), "field p_list[3]: is the number 2"),
         (make_line(0, 0, 0, 0, criteria_met_list=[True]), "field criteria_met_list: has 1 values"),
+        (make_line(0, 0, 0, 0, input="Is it murder?"), "field input: does not contain the prompt"),
         (make_line(0, 0, 0, 0, rubric_ids=["r1", "r2", "r3", "x"]), "field rubric_ids: names 'x'"),
     ],
 )

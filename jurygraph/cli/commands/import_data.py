@@ -264,6 +264,9 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
         ratings = shell_quote(target)
         if rows and rows[0].row.consensus:
             ratings = f"RATINGS {ratings} --before {shell_quote(rows[0].row.consensus)}"
+        several = sorted({str(vote.dimension) for vote in votes})
+        if len(several) > 1:
+            ratings += f" --dimension {shell_quote(several[0])}"
         print_message(f"next: jurygraph consensus {ratings}")
 
 

@@ -324,8 +324,11 @@ def assign(
         option("CONSENSUS", "Only the ambiguous items of a saved `consensus --json`."),
     ] = None,
     above: Annotated[
-        float, typer.Option(metavar="X", help="The ambiguity that these items exceed.")
-    ] = HIGH,
+        float | None,
+        typer.Option(
+            metavar="X", help="The ambiguity that these items exceed.", show_default=str(HIGH)
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Seed of the assignment.", min=0)] = 0,
     json: AsJson = False,
 ) -> None:
@@ -368,10 +371,10 @@ def assign(
         )
     if ambiguous is not None:
         saved = read_consensus(ambiguous)
-        sheet_items = select_ambiguous(saved, above, sheet_items)
+        sheet_items = select_ambiguous(saved, HIGH if above is None else above, sheet_items)
         update = {"classes": saved.classes, "consensus": str(ambiguous)}
         questions = [question.model_copy(update=update) for question in questions]
-    elif above != HIGH:
+    elif above is not None:
         raise InputError("--above: needs a saved consensus; name it with --ambiguous")
     made = make_sheets(sheet_items, common, names, per_item, questions, seed)
     sheets = out / "sheets"
@@ -415,7 +418,12 @@ def _read_questions(dimensions: str | None) -> Sequence[SheetQuestion]:
         from jurygraph.judges.reviewers import read_sheet_questions  # bare names do not need it
 
         return read_sheet_questions(dimensions)
-    return [SheetQuestion(dimension=name) for name in split_names(dimensions)]
+    names = split_names(dimensions)
+    for name in names:
+        if not name or names.count(name) > 1:
+            problem = f"names {quote(name)} twice" if name else "has an empty name"
+            raise InputError(f"--dimensions: {problem}; name each dimension once")
+    return [SheetQuestion(dimension=name) for name in names]
 
 
 def _assignment_lines(figures: Mapping[str, int], few: int) -> Iterator[str]:
@@ -425,7 +433,8 @@ def _assignment_lines(figures: Mapping[str, int], few: int) -> Iterator[str]:
     gold = f"{figures['gold']} gold items for everybody"
     yield f"{items}, each item {figures['per_item']} times; {load} for each, and {gold}"
     shared = _format_span(figures["least_shared"], figures["most_shared"])
-    yield f"two reviewers share {shared} items; pairs with fewer than {LEAST_SHARED}: {few}"
+    if figures["reviewers"] > 1:
+        yield f"two reviewers share {shared} items; pairs with fewer than {LEAST_SHARED}: {few}"
 
 
 def _format_span(least: int, most: int) -> str:

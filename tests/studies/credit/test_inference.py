@@ -1,5 +1,7 @@
 """Exact inference against one pass (GEAR, Table 6 and B.2), and which kinds of edges count."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -41,6 +43,15 @@ def test_a_graph_that_cannot_be_enumerated_is_left_out_and_counted() -> None:
     inference = found.figures["inference"]
     assert (inference["pairs"], inference["too_large"], inference["reward_error"]) == (0, 1, None)
     assert any("exact against one pass: 1 responses" in note for note in found.notes)
+
+
+def test_random_graphs_that_cannot_be_enumerated_are_inferred_in_one_pass() -> None:
+    """Twenty criteria have a parent, and rewiring gives one to more of them."""
+    links = [Link(parent, 3 + child, "weak") for child in range(20) for parent in range(3)]
+    sheet = sheet_of("t", [Example([1.0] * 23, links, [0.5] * 23, [True] * 23)])
+    sheets = sheets_of([])
+    sheets.sheets.append(replace(sheet, exact="always"))
+    assert report(sheets).figures["ablations"]["random"]["mean"]["reward"] > 0.0
 
 
 def test_prerequisites_are_counted_without_activations_as_by_the_authors_script() -> None:
