@@ -12,7 +12,7 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jurygraph.agents.extraction import UNKNOWN, Extract
 from jurygraph.agents.maths.labels import sentence_ends
@@ -34,6 +34,9 @@ from jurygraph.agents.presentation.variants import (
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.concurrency import each_answered
 from jurygraph.schema import Material, Response, TaskView
+
+if TYPE_CHECKING:
+    from jurygraph.models.judge_client import JudgeClient
 
 STATUSES = ("met", "met in part", "not met")
 NO_RECORD = "no record of the text was found in it"
@@ -116,7 +119,7 @@ def _records(people: Sequence[str]) -> dict[str, Any]:
 
 
 async def read_prose(
-    view: TaskView, response: Response, people: Sequence[str], client: Any
+    view: TaskView, response: Response, people: Sequence[str], client: "JudgeClient"
 ) -> Prose | str:
     """Return a response as pieces with what they are about, or the reason why it cannot be read.
 
@@ -430,7 +433,7 @@ def first_difference(original: Said, variant: Said) -> str | None:
 
 
 async def check_written(
-    prose: Prose, view: TaskView, written: PresentationSet, client: Any
+    prose: Prose, view: TaskView, written: PresentationSet, client: "JudgeClient"
 ) -> PresentationSet:
     """Return what a model wrote without the variants in which `extract` reads something else than in the original.
 
@@ -455,7 +458,9 @@ async def check_written(
     return PresentationSet(written.original, variants, undefined, discarded + lost, broken)
 
 
-async def _find_difference(prose: Prose, view: TaskView, text: str, client: Any) -> str | None:
+async def _find_difference(
+    prose: Prose, view: TaskView, text: str, client: "JudgeClient"
+) -> str | None:
     response = prose.response.model_copy(update={"text": text})
     read = await read_prose(view, response, prose.people, client)
     return UNREADABLE if isinstance(read, str) else first_difference(prose.said, read.said)
