@@ -192,14 +192,17 @@ def conflict_limit(pairs: Sequence[Floats]) -> float:
 
 
 def measure_spread(rewards: Floats) -> Measure:
-    """Return the sd of a step's rewards, tested as its logarithm; NaN with fewer than two, or equal ones.
+    """Return the sd of a step's rewards, tested as its logarithm; NaN with fewer than two.
 
-    Its noise hardly depends on its level then: the standard error is about 1 / √(2 (n - 1)).
+    Its noise hardly depends on its level then: the standard error is about 1 / √(2 (n - 1)). A spread of 0 has no
+    logarithm, and is not tested: few rewards of two values are often equal by chance.
     """
     values = rewards[~np.isnan(rewards)]
-    spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-    if spread <= _EQUAL * (1.0 + float(np.abs(values).max(initial=0.0))):
+    if len(values) < 2:
         return Measure(np.nan, np.nan, np.nan)
+    spread = float(values.std(ddof=1))
+    if spread <= _EQUAL * (1.0 + float(np.abs(values).max())):
+        return Measure(0.0, np.nan, np.nan)
     return _build_measure(spread, float(np.log(spread)), (2.0 * (len(values) - 1)) ** -0.5)
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
-from jurygraph.messages import Problem, quote, validate
+from jurygraph.messages import Problem, did_you_mean, quote, shorten, validate
 from jurygraph.schema import FrozenModel, Verdict
 from jurygraph.schema.frozen_model import Flag, Unit
 
@@ -34,7 +34,8 @@ class GivenScores(CodeEvaluator):
         criterion = inputs.question.subject
         value: Any = scores.get(criterion)
         if value is None:
-            return Verdict.abstain(f"`scores` has none for {quote(criterion)}")
+            hint = did_you_mean(criterion, list(scores)) or f"it has {', '.join(scores) or 'none'}"
+            return Verdict.abstain(f"`scores` has none for {quote(criterion)}; {shorten(hint)}")
         if isinstance(value, bool):
             value = {"score": float(value), "met": value}
         elif not isinstance(value, dict):

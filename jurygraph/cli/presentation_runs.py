@@ -17,6 +17,8 @@ from jurygraph.cli.render.summary import request_lines
 from jurygraph.cli.render.text import print_message, progress
 from jurygraph.cli.scoring import ScoreOptions, StudyRun, reduce_limits, score_study
 from jurygraph.cli.streams import ExitCode
+from jurygraph.errors import InputError
+from jurygraph.models.factory import open_backend
 from jurygraph.schema import Config
 from jurygraph.sources import read_tasks
 from jurygraph.studies.presentations import (
@@ -68,6 +70,10 @@ def score_presentations(
     written, options = _write_presentations(pairs, authors, versions, options, prose)
     if options.dry_run and texts:
         return Report({}, [], []), []
+    if texts and not prose and _count(texts) == _count(pairs):
+        raise InputError(
+            f"--reader: {authors.reader} could read no response; the lines above say why"
+        )
     originals, _ = generate_presentations(pairs, 0, prose=prose)
     lines, made = generate_presentations(pairs, versions, repeats == 1, written, prose)
     folder = config.resolve().parent
@@ -79,13 +85,17 @@ def score_presentations(
     return made, score_study(options.run, runs, options, as_json)
 
 
+def _count(pairs: AnsweredTasks) -> int:
+    return sum(len(responses) for _, responses in pairs)
+
+
 def _read_prose(
     texts: AnsweredTasks, reader: str | None, options: ScoreOptions
 ) -> tuple[dict[str, Prose], ScoreOptions]:
     """Return the responses that a model could read, and the options with what that leaves of their limits."""
     if reader is None or not texts:
         return {}, options
-    number = sum(len(responses) for _, responses in texts)
+    number = _count(texts)
     work = ModelWork(reader, "reads responses without data", number, number)
     read, options = _ask_first(work, partial(read_responses, texts), options)
     prose = {}
@@ -94,6 +104,8 @@ def _read_prose(
             print_message(f"{name} is left out: {found}")
         else:
             prose[name] = found
+            if found.note:
+                print_message(f"{name}, not in the text: {found.note}")
     return prose, options
 
 
@@ -110,7 +122,7 @@ def _write_presentations(
     """
     if authors.writer is None:
         return {}, options
-    number = sum(len(responses) for _, responses in pairs)
+    number = _count(pairs)
     each = len(REWRITINGS) * versions
     work = ModelWork(authors.writer, "writes variants", number, number * each)
     rewrite = partial(rewrite_responses, pairs, versions=versions, prose=prose)
@@ -132,7 +144,11 @@ def _ask_first(
     Replies stay in the cache for the next time. A dry run says how much it is, and gives None.
     """
     limit = f"at most {work.requests} requests, and a repair of each"
+    config = Config.model_validate({"model": work.model, "evaluators": ["criteria"]})
     if options.dry_run:
+        open_backend(
+            work.model, config.calls
+        )  # an unknown name is refused before anything is paid for
         print_message(f"{work.model} first {work.what}: {limit}; that is not in the estimate")
         return None, options
     disable_tracing()
@@ -142,7 +158,6 @@ def _ask_first(
     from jurygraph.runs.reports.bill import count_requests
 
     print_message(f"{work.model} {work.what}: {limit}")
-    config = Config.model_validate({"model": work.model, "evaluators": ["criteria"]})
     jury = Jury(config, max_cost=options.max_cost, max_calls=options.max_calls)
     with jury, asyncio.Runner() as runner:
         with progress(work.what, work.responses, "responses") as advance:

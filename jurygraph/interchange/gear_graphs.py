@@ -38,6 +38,7 @@ ROLES = {
 KINDS = {"weak_prerequisite": "weak", "strong_prerequisite": "strong", "trigger": "activation"}
 """Kinds of edges by the authors' types."""
 NO_EDGES = "edges are left out that join no two criteria, are of an unknown type, join a pair again, or close a cycle"
+NO_GRAPH = "rubrics have no graph in `reward_model.graph`"
 TEXTLESS = "responses without text are left out"
 
 M = TypeVar("M", bound=FrozenModel)
@@ -150,7 +151,7 @@ def _to_content(
     for criterion, item in zip(model.ids, model.rubrics, strict=True):
         role = ROLES.get(node_types.get(criterion) or "")
         items.append({"id": criterion, **nonempty_fields(role=role), **item.criterion_fields()})
-    notes: list[Note] = []
+    notes = [Note(NO_GRAPH, name)] if model.graph is None else []
     responses = []
     for number, (place, line) in enumerate(lines, 1):
         where = f"{scores}, {place}"

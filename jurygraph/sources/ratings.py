@@ -404,7 +404,8 @@ def _to_model(
             entry = _describe_target(entry, value)
         if csv and entry.remedy is not None:  # in which nothing has quotes
             entry = replace(entry, remedy=entry.remedy.replace(", without quotes", ""))
-        raise_field_error(location, replace(entry, path=(columns[str(field_name)], *inner)))
+        column = columns.get(str(field_name), str(field_name))  # a file may lack the column
+        raise_field_error(location, replace(entry, path=(column, *inner)))
     return entry
 
 

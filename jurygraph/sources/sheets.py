@@ -82,12 +82,16 @@ class KeyRow(RatedItem, SheetQuestion):
 
 
 class SheetVote(Vote):
-    """The label in a row, and whether the row was to be filled in; None where no score decides that."""
+    """The label in a row, and whether the row was to be filled in; None where no score decides that.
+
+    A row of the key that is in no sheet is not returned, and has no label.
+    """
 
     reason: str | None = None
     row: KeyRow = Field(exclude=True)
     location: str = Field(exclude=True)
     is_due: bool | None = Field(default=None, exclude=True)
+    is_returned: bool = Field(default=True, exclude=True)
 
 
 class _FilledRow(FrozenModel):
@@ -219,12 +223,21 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
                 problem = f"row {quote(filled.item)} is also in {first}; keep one of them"
                 raise InputError(f"{where}: {problem}")
             location = f"{where}, field {file.columns['label']}"
-            fields = row.model_dump(include={"item", "agent", "dimension", "domain", "group"})
-            fields |= {"row": row, "location": location, "reason": filled.reason}
             score = _parse_score(location, row, filled.label)
-            votes[filled.item] = SheetVote(annotator=row.reviewer, label=score, **fields)
+            votes[filled.item] = _make_vote(row, location, score, reason=filled.reason)
     # The key has each question after the one that it depends on; a sheet may have been sorted.
-    return _screen([votes[identity] for identity in key_rows if identity in votes])
+    ordered = []
+    for identity, row in key_rows.items():
+        missing = _make_vote(row, f"{key}, row {identity}", None, is_returned=False)
+        ordered.append(votes.get(identity, missing))
+    return _screen(ordered)
+
+
+def _make_vote(row: KeyRow, location: str, label: Label | None, **fields: Any) -> SheetVote:
+    shared = row.model_dump(include={"item", "agent", "dimension", "domain", "group"})
+    return SheetVote(
+        annotator=row.reviewer, label=label, row=row, location=location, **shared, **fields
+    )
 
 
 def _screen(votes: Sequence[SheetVote]) -> Iterator[SheetVote]:

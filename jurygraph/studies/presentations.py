@@ -216,6 +216,9 @@ def _rows_of_group(
                 "judge": judge,
                 "task": task_id,
             }
+            for name, value in reward.components.items():
+                if value is None:
+                    left_out[f"presentations without a score of {name}"] += 1
             for protocol, fields in _scores_of(reward, people):
                 yield PresentationScore(protocol=protocol, **common, **fields)
 

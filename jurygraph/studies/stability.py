@@ -303,6 +303,9 @@ def measure_stability(
     sizes = sorted({unit.stakeholders for unit in every_unit})
     if all(unit.semantic() is None for unit in every_unit):
         hint = "label each response with `seed` and `family`, and give every seed at least two variants"
+        failed = "; ".join(f"{what}: {n}" for what, n in presentations.left_out.items())
+        if failed:
+            hint = f"{failed}; `jurygraph explain RUN --response ID` says why"
         raise InputError(
             f"{', '.join(presentations.sources)}: no response has two scored variants; {hint}"
         )

@@ -15,6 +15,7 @@ from jurygraph.sources.sheets import (
     SheetQuestion,
     assign_reviewers,
     make_sheets,
+    read_items,
     read_sheets,
     sheet_to_csv,
 )
@@ -166,3 +167,27 @@ def test_an_item_has_one_text_or_two() -> None:
     for texts in ({}, {"text": "a", "first": "b", "second": "c"}, {"first": "b"}):
         with pytest.raises(ValueError, match="`text` is needed, or else `first` and `second`"):
             SheetItem.model_validate({"item": "q", **texts})
+
+
+def test_a_file_of_items_without_a_column_of_texts_is_refused_by_line_and_field(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "items.csv"
+    path.write_text("item,txt\na,b\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"items.csv, line 2, field text: is needed, or else"):
+        read_items(path)
+
+
+def test_rows_of_the_key_that_no_sheet_has_are_told_from_empty_ones(tmp_path: Path) -> None:
+    made = make_sheets(items_of(3), (), ["ann", "bob"], 2)
+    key = [row.model_dump_json() for row in made.key]
+    sheets = {"ann": [{**row, "score": "1"} for row in made.sheets["ann"][2:]]}
+    sheets["ann"][0]["score"] = ""
+    votes = list(read_sheets(write(tmp_path, sheets, key)))
+    found = Counter((vote.annotator, vote.is_returned, vote.label) for vote in votes)
+    assert found == {
+        ("ann", True, 1.0): 3,
+        ("ann", True, None): 1,
+        ("ann", False, None): 2,
+        ("bob", False, None): 6,
+    }

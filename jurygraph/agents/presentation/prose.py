@@ -59,6 +59,10 @@ class Piece(NamedTuple):
     values: tuple[str, ...] = ()
     statuses: tuple[str, ...] = ()
 
+    @property
+    def is_table_row(self) -> bool:
+        return self.text.startswith("|")
+
 
 class Said(NamedTuple):
     """Content of a text as `extract` reads it: numbers and names, the status of each person's needs, and how often it
@@ -73,13 +77,17 @@ class Said(NamedTuple):
 
 
 class Prose(NamedTuple):
-    """A response in pieces; `end` is the blank space behind the last one, and `people` those of whom it may speak."""
+    """A response in pieces; `end` is the blank space behind the last one, and `people` those of whom it may speak.
+
+    `note` says which records the model gave that the text does not have.
+    """
 
     response: Response
     pieces: tuple[Piece, ...]
     end: str
     people: tuple[str, ...]
     said: Said
+    note: str = ""
 
     @property
     def original(self) -> Presentation:
@@ -133,7 +141,8 @@ async def read_prose(
         return NO_RECORD if material.failure is None else material.failure.message or NO_RECORD
     pieces, end = split(response.text)
     known = tuple(people) or _people_in(material)
-    return Prose(response, _label(pieces, material), end, known, _said(material, known))
+    labelled = _label(pieces, material)
+    return Prose(response, labelled, end, known, _said(material, known), material.note)
 
 
 def _people_in(material: Material) -> tuple[str, ...]:
@@ -281,12 +290,12 @@ def _pieces_about(topic: str) -> Callable[[Prose], list[PieceRange]]:
 
 
 def _reordered(find_groups: Callable[[Prose], list[PieceRange]]) -> ProseDraw:
-    """Return a family that exchanges the places of groups of pieces, all with a heading or all without."""
+    """Return a family that exchanges the places of groups of pieces: all headed or none, all rows of tables or none."""
 
     def draw(prose: Prose, rng: random.Random) -> Iterator[str]:
         groups = find_groups(prose)
         firsts = [prose.pieces[start] for start, _ in groups]
-        is_mixed = len({piece.is_heading for piece in firsts}) > 1
+        is_mixed = len({(piece.is_heading, piece.is_table_row) for piece in firsts}) > 1
         if len(groups) < 2 or is_mixed or any(_REFERS_BACK.match(piece.text) for piece in firsts):
             return
         for _ in range(MOST_DRAWS):
@@ -377,6 +386,8 @@ def _rename(heading: str, step: int) -> str:
 
 def _low_level(prose: Prose, rng: random.Random) -> Iterator[str]:
     """Yield the text with other blank space, line lengths, bullets and emphasis."""
+    if any(piece.is_table_row for piece in prose.pieces):
+        return
     text = prose.response.text
     bullets = str.maketrans("-*+", "*-•")
     other_bullets = [

@@ -246,9 +246,10 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
         "items": len(items),
         "annotators": len(annotators),
     }
-    rows = [vote for vote in read if isinstance(vote, SheetVote)]
+    rows = [vote for vote in read if isinstance(vote, SheetVote) and vote.is_returned]
+    missing = [vote for vote in read if isinstance(vote, SheetVote) and not vote.is_returned]
     screened_out = Counter(str(row.dimension) for row in rows if row.is_due is False)
-    counts["omitted"] = len(read) - len(votes) - screened_out.total()
+    counts["omitted"] = len(read) - len(missing) - len(votes) - screened_out.total()
     figures = {"ratings_file": target, **counts, "screened_out": screened_out}
     print_report(json and target != "-", figures, ())
     print_message(_format_counts(counts))
@@ -260,6 +261,10 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
         if row.is_due and row.label is None:
             problem = "is empty, and was not to be skipped; write a score, unless you abstain"
             print_message(f"{row.location}: {problem}")
+    returned = {row.annotator for row in rows}
+    for reviewer, count in Counter(vote.annotator for vote in missing).items():
+        amount = f"{count} rows of the key are" if reviewer in returned else "the whole sheet is"
+        print_message(f"{reviewer}: {amount} missing")
     if target != "-":
         ratings = shell_quote(target)
         if rows and rows[0].row.consensus:

@@ -239,7 +239,7 @@ def export(
     audit-bundle, parquet and xlsx need `-o`. A name that ends in .gz is compressed.
 
     The first sheet of xlsx has response, agent, reward, judged share (both to four decimals) and what cost most in
-    words, the lowest reward first; the second has the columns of csv. A text is never a formula there, whatever it
+    words, the lowest reward first; the last has the columns of csv. A text is never a formula there, whatever it
     begins with; control characters are escaped, and texts are cut at 32,767 characters.
 
     \b

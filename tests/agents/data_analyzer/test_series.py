@@ -144,8 +144,10 @@ def test_the_spread_is_the_sd_and_is_tested_by_its_logarithm() -> None:
         pytest.approx(math.log(spread)),
     )
     assert Series("spread", "down", False, True).to_value(measure.score) == pytest.approx(spread)
-    for unspread in ([0.5], [0.5, 0.5], [math.nan]):
-        assert math.isnan(measure_spread(np.array(unspread)).score)
+    for unspread, value in (([0.5], math.nan), ([0.5, 0.5], 0.0), ([math.nan], math.nan)):
+        measure = measure_spread(np.array(unspread))
+        assert math.isnan(measure.score)
+        assert measure.value == pytest.approx(value, nan_ok=True)
 
 
 def test_the_shape_is_the_mean_difference_of_rewards_of_equal_rank_beside_the_mean() -> None:

@@ -168,6 +168,8 @@ def test_headings_that_are_known_are_renamed(prose: Prose) -> None:
         ("Ann walks far. Bob stays near.", "shared-benefit-attribution"),
         ("Ann walks far. Bob stays near.", "section-header"),
         ("Ann walks far | Bob stays near.", "format-conversion"),
+        ("| Ann walks far |\n|---|\n\nBob stays near.", "stakeholder-section-order"),
+        ("| Ann walks far |\n|---|\n\nBob stays near.", "low-level-formatting"),
     ],
 )
 def test_a_family_is_undefined_where_the_text_has_no_such_thing(text: str, family: str) -> None:

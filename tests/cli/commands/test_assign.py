@@ -255,6 +255,14 @@ def test_dimensions_of_a_config_are_those_of_its_judge_whose_history_need_not_ex
         assert (pairs.code, "pairs and --ambiguous items have scores" in pairs.err) == (2, True)
 
 
+def test_a_dimension_is_named_once(run: Command, tmp_path: Path) -> None:
+    items = tmp_path / "items.csv"
+    items.write_text("item,text\na,A\n", encoding="utf-8")
+    words = ("--reviewers", "ann,bob", "--out", tmp_path / "new", "--dimensions", "taste,taste")
+    ended = run("assign", items, *words)
+    assert (ended.code, "names 'taste' twice" in ended.err) == (2, True)
+
+
 @all_rows(
     "reviewers, out, problem",
     [

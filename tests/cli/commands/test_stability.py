@@ -212,6 +212,8 @@ def test_a_reader_takes_responses_as_they_were_written_and_reads_the_writers_bac
         estimate = run(*words, "--dry-run")
         assert (estimate.code, server.count) == (0, 0)
         assert "reads responses without data: at most 1 requests" in estimate.err
+        unknown = run(*words[:-4], "--reader", "nope", "--dry-run")
+        assert (unknown.code, "'nope' is not a model" in unknown.err) == (2, True)
         ended = run(*words, "--json")
     assert ended.code == 0, ended.err
     found = json.loads(ended.out)["presentations"]
