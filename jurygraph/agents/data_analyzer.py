@@ -444,6 +444,8 @@ MAX_ARL = 1e9
 OPPOSED = ("accuracy", "format", "steps")
 """The components whose disagreement is conflict, if at least two of them exist (MACRM)."""
 CALIBRATION = 20  # the number of steps after which it is known what conflict is, and how rewards are distributed
+LEARNING_FROM_FIRST_STEPS = ("shape", "conflict")
+"""Series that compare with the first steps, and have no value in them."""
 MAX_STEPS_BETWEEN_RELATED = 50  # the number of steps within which changes are related
 
 ACCURACY = "component.accuracy"

@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 from pydantic import JsonValue
 
-from jurygraph.agents.data_analyzer import REFERENCES, Alert, Analyzer, TrainingStep
+from jurygraph.agents.data_analyzer import (
+    CALIBRATION,
+    LEARNING_FROM_FIRST_STEPS,
+    LEARNING_SCORES,
+    REFERENCES,
+    Alert,
+    Analyzer,
+    TrainingStep,
+)
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run, ScoredResponse
@@ -74,13 +82,18 @@ def _summarize(name: str, column: Floats) -> dict[str, Any]:
 
 
 def _warnings(analyzer: Analyzer) -> Iterator[str]:
-    """Yield a sentence for each series that is autocorrelated, since `arl` does not hold for it.
+    """Yield a sentence for series that are not tested yet, and for each that is autocorrelated: `arl` does not hold.
 
     The estimate is by how often the normal scores of two steps in a row have one sign: a change of level then weighs no
     more than the steps until it is found.
     """
     if not analyzer.series:
         return
+    learned = CALIBRATION + LEARNING_SCORES
+    late = [series.name for series in analyzer.series if series.name in LEARNING_FROM_FIRST_STEPS]
+    if analyzer.steps <= learned:
+        tested = f"the first {CALIBRATION} steps are what they compare with"
+        yield f"{' and '.join(late)}: tested from step {learned + 1} on; {tested}"
     signs = np.nan_to_num(np.sign(np.array(analyzer.normal_scores)))
     products = signs[1:] * signs[:-1]
     pair_counts = np.abs(products).sum(axis=0)

@@ -27,6 +27,15 @@ def test_a_report_has_the_alerts_and_a_row_for_each_series() -> None:
     assert found.plots[0].series[0].y == values.tolist()
 
 
+def test_a_report_says_from_which_step_on_shapes_are_tested() -> None:
+    analyzer = Analyzer()
+    for step in normal_steps(1, 31):
+        notes = report(analyzer).notes
+        analyzer.observe(step)
+    assert notes == ["shape: tested from step 31 on; the first 20 steps are what they compare with"]
+    assert report(analyzer).notes == []
+
+
 def test_a_report_before_the_first_step_is_empty() -> None:
     assert report(Analyzer()).figures["series"] == []
 
