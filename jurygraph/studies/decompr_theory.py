@@ -81,9 +81,7 @@ def measure_judge(n: int, seed: int) -> dict[str, float]:
     """Return what the studies measure on variants that `known_judge` scored, by the names of `true_figures`."""
     rng = np.random.default_rng([seed, n])
     target, true_utilities, _ = known_judge(n)
-    weights = target + _drift(rng, n, DRIFT)
-    utilities = true_utilities + ESTIMATION * rng.normal(size=(VARIANTS, n))
-    scores = np.sum(weights * utilities, axis=1) + SHARED * rng.normal(size=VARIANTS)
+    weights, utilities, scores = _draw_judgements(rng, target, true_utilities)
     drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
     terms = estimate_terms(weights, utilities, scores)
     shifts = weight_shift(weights, weights.mean(axis=0), utilities)
@@ -131,6 +129,17 @@ def measure_snr(n: int, drift_variance: float, seed: int) -> float:
     return GAP**2 / variance(noise) * (freedom - 2) / freedom
 
 
+def _draw_judgements(
+    rng: np.random.Generator, mean_weights: Floats, true_utilities: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Draw a judge's weights and utilities, each [VARIANTS, n], and the scores that it forms from them, [VARIANTS]."""
+    n = len(mean_weights)
+    weights = mean_weights + _drift(rng, n, DRIFT)
+    utilities = true_utilities + ESTIMATION * rng.normal(size=(VARIANTS, n))
+    scores = np.sum(weights * utilities, axis=1) + SHARED * rng.normal(size=VARIANTS)
+    return weights, utilities, scores
+
+
 def _drift(rng: np.random.Generator, n: int, deviation: float) -> Floats:
     """Draw exchangeable zero-sum drift whose weights have this standard deviation each, [VARIANTS, n]."""
     drawn = rng.normal(size=(VARIANTS, n))
@@ -158,11 +167,10 @@ def measure_ensemble(n: int, calls: int, seed: int) -> dict[str, float]:
     """Return the variance and the bias of the mean of so many calls of that judge, over `VARIANTS` ensembles."""
     rng = np.random.default_rng([seed, n, calls])
     target, true_utilities, _ = known_judge(n)
+    tilted = target + tilt_of(n)
     means = np.zeros(VARIANTS)
     for _ in range(calls):
-        weights = target + tilt_of(n) + _drift(rng, n, DRIFT)
-        utilities = true_utilities + ESTIMATION * rng.normal(size=(VARIANTS, n))
-        scores = np.sum(weights * utilities, axis=1) + SHARED * rng.normal(size=VARIANTS)
+        _, _, scores = _draw_judgements(rng, tilted, true_utilities)
         means += scores / calls
     return {"variance": variance(means), "bias": float(means.mean() - target @ true_utilities)}
 
