@@ -23,9 +23,10 @@ from jurygraph.interchange.rows import (
     nonempty_fields,
     with_rubric,
 )
-from jurygraph.messages import Problem, quote, validate
+from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.frozen_model import Count, Flag, Number, Unit
+from jurygraph.sources.files import validate_at
 from jurygraph.sources.task_tables import read_rows
 
 ROLES = {
@@ -122,22 +123,13 @@ def read_gear(path: str | Path, scores: str | Path | None = None) -> Iterator[Im
     for number, ((place, row), group) in enumerate(zip(rows, groups, strict=True), 1):
         name = f"{row.data_source}-{number}"
         fields, notes = _to_content(name, row, group, str(scores))
-        task = None if fields is None else _located(str(path), place, TaskLine, fields)
+        task = None if fields is None else validate_at(f"{path}, {place}", TaskLine, fields)
         yield Imported(task, tuple(notes))
 
 
 def _read_row(file: str, model: type[M], row: tuple[str, Mapping[str, Any]]) -> tuple[str, M]:
     place, values = row
-    return place, _located(file, place, model, values)
-
-
-def _located(file: str, place: str, model: type[M], values: Mapping[str, Any]) -> M:
-    """Return values as a model. Raises `InputError` with file, place and field."""
-    entry = validate(model, values)
-    if isinstance(entry, Problem):
-        field = f", field {entry.field}" if entry.path else ""
-        raise InputError(f"{file}, {place}{field}: {entry}")
-    return entry
+    return place, validate_at(f"{file}, {place}", model, values)
 
 
 def _to_content(

@@ -19,7 +19,7 @@ from jurygraph.messages import Problem, quote, validate
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.task import AnsweredMessages
-from jurygraph.sources.files import TextFile, raise_line_error, read_lines
+from jurygraph.sources.files import TextFile, raise_field_error, raise_line_error, read_lines
 
 Conversation = tuple[ChatMessage, ...]
 M = TypeVar("M", bound=FrozenModel)
@@ -53,8 +53,7 @@ class Location:
         found = Problem((*self.path, *path), problem, remedy)
         if self.line is not None:
             raise_line_error(self.file, self.line, found)
-        where = f", field {found.field}" if found.path else ""
-        raise InputError(f"{self.file}{where}: {found}")
+        raise_field_error(self.file, found)
 
     def validate(self, model: type[M], value: Any) -> M:
         """Return a value as a model. Raises InputError with its place."""

@@ -350,7 +350,7 @@ def validate_at(location: str, model: type[N], content: Any) -> N:
 
 
 def raise_field_error(location: str, problem: Problem) -> NoReturn:
-    raise InputError(f"{location}, field {problem.field}: {problem}")
+    raise InputError(_describe_error(location, problem))
 
 
 def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
@@ -358,8 +358,12 @@ def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
 
 
 def describe_line_error(name: str, line: int, problem: Problem) -> str:
+    return _describe_error(f"{name}, line {line}", problem)
+
+
+def _describe_error(location: str, problem: Problem) -> str:
     field = f", field {problem.field}" if problem.path else ""
-    return f"{name}, line {line}{field}: {problem}"
+    return f"{location}{field}: {problem}"
 
 
 class TaskKeyedFile(Generic[N]):
