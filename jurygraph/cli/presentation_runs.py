@@ -146,9 +146,8 @@ def _ask_first(
     limit = f"at most {work.requests} requests, and a repair of each"
     config = Config.model_validate({"model": work.model, "evaluators": ["criteria"]})
     if options.dry_run:
-        open_backend(
-            work.model, config.calls
-        )  # an unknown name is refused before anything is paid for
+        # An unknown name is refused before anything is paid for.
+        open_backend(work.model, config.calls)
         print_message(f"{work.model} first {work.what}: {limit}; that is not in the estimate")
         return None, options
     disable_tracing()

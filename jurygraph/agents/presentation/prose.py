@@ -243,13 +243,17 @@ def _label(pieces: Sequence[Piece], material: Material) -> tuple[Piece, ...]:
 
 
 def _labelled(piece: Piece, kind: str, record: Mapping[str, Any]) -> Piece:
+    topics = piece.topics | {kind}
+    people = piece.people
+    if "person" in record:
+        people = people | {record["person"]}
     named = [record[field] for field in ("what", "item", "need") if field in record]
     values = [value for value in named if value in piece.text]
+    statuses = piece.statuses
+    if "status" in record:
+        statuses = (*statuses, record["status"])
     return piece._replace(
-        topics=piece.topics | {kind},
-        people=piece.people | ({record["person"]} if "person" in record else set()),
-        values=(*piece.values, *values),
-        statuses=(*piece.statuses, *([record["status"]] if "status" in record else [])),
+        topics=topics, people=people, values=(*piece.values, *values), statuses=statuses
     )
 
 
