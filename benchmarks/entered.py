@@ -36,9 +36,8 @@ class EnteredModules(defaultdict[str, set[str]]):
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
         code = frame.f_code
-        is_function = (
-            code.co_flags & CO_NEWLOCALS
-        )  # the body of a module or a class has no such flag
+        # the body of a module or a class has no such flag
+        is_function = code.co_flags & CO_NEWLOCALS
         if event == "call" and is_function and code.co_filename.startswith(PACKAGE):
             self[code.co_filename.removeprefix(PACKAGE)].add(code.co_qualname)
 

@@ -20,9 +20,8 @@ def measure() -> list[Figure]:
 
 
 def _ranking() -> list[Figure]:
-    wins = np.tril(
-        np.ones((GROUP, GROUP)), -1
-    )  # a clear order, of which the MM algorithm takes longest
+    # a clear order, of which the MM algorithm takes longest
+    wins = np.tril(np.ones((GROUP, GROUP)), -1)
     np.testing.assert_allclose(bradley_terry(wins, PRIOR), _mm(wins, PRIOR), rtol=1e-6)
     ours = best_of(lambda: bradley_terry(wins, PRIOR), repeat=10, number=20)
     plain = best_of(lambda: _mm(wins, PRIOR), repeat=3, number=1)

@@ -88,6 +88,5 @@ if __name__ == "__main__":
     os.environ.update(OPENAI_API_KEY="x", OPENAI_API_BASE=url)
     calls = [_call(one) for one in asyncio.run(_requests(Path(path)))]
     rounds = [(_ours(Path(path)), asyncio.run(_alone(calls))) for _ in range(1 + ROUNDS)]
-    print(
-        *(min(one) / len(calls) for one in zip(*rounds[1:], strict=True))
-    )  # the first warms litellm up
+    # the first warms litellm up
+    print(*(min(one) / len(calls) for one in zip(*rounds[1:], strict=True)))

@@ -171,9 +171,8 @@ def _command(name: str, *command: object, ended: int = 0) -> list[Figure]:
     )
     peak = 0.0
     while (done := os.wait4(process.pid, os.WNOHANG))[0] == 0:
-        peak = max(
-            peak, peak_memory(process.pid)
-        )  # what wait4 tells would hold that of this process, too
+        # what wait4 tells would hold that of this process, too
+        peak = max(peak, peak_memory(process.pid))
         time.sleep(0.02)
     process.returncode = os.waitstatus_to_exitcode(done[1])
     if process.returncode != ended:

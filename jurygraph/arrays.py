@@ -29,9 +29,8 @@ def total(a: ArrayLike, axis: int = -1) -> np.float64 | Floats:
         The sums, without that axis; a scalar for a vector; 0.0 where the axis is empty.
     """
     values = as_floats("a", a)
-    terms = (
-        values.T if axis == -1 and values.ndim <= 2 else np.moveaxis(values, axis, 0)
-    )  # .T is 10x faster
+    # .T is 10x faster
+    terms = values.T if axis == -1 and values.ndim <= 2 else np.moveaxis(values, axis, 0)
     result = np.zeros(terms.shape[1:])
     for term in terms:
         np.add(result, term, out=result)

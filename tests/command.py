@@ -61,9 +61,8 @@ def held_connections() -> Iterator[list[sqlite3.Connection]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger_module, "_connect", connect_and_hold)
-        patch.delattr(
-            ledger_module.Ledger, "__del__", raising=False
-        )  # one command may run within another
+        # one command may run within another
+        patch.delattr(ledger_module.Ledger, "__del__", raising=False)
         yield held
 
 

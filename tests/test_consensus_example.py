@@ -95,9 +95,8 @@ def test_the_consensus_by_the_preset_is_the_published_one(found: Fitted) -> None
     ambiguity, labels = paper.ambiguity(), paper.likeliest_labels()
     assert ambiguity.mean() == pytest.approx(expected["mean_ambiguity"], **EXACTLY)
     assert (ambiguity > consensus.HIGH).sum() == expected["n_ambiguity_gt_0.3"]
-    top = expected[
-        "top_ambiguous"
-    ]  # where several items are equally ambiguous, any of them may be the last
+    # where several items are equally ambiguous, any of them may be the last
+    top = expected["top_ambiguous"]
     assert np.sort(ambiguity)[::-1][: len(top)] == pytest.approx(
         [one["ambiguity"] for one in top], **EXACTLY
     )

@@ -55,10 +55,11 @@ def listed(head: str) -> list[str]:
         ("evaluator", BUILTIN_EVALUATORS),
         ("deriver", BUILTIN_DERIVERS),
         ("combiner", BUILTIN_COMBINERS),
+        # a preset is written out before a config is made of it
         (
             "key",
             ["preset", *Config.model_fields],
-        ),  # a preset is written out before a config is made of it
+        ),
         ("code", [str(int(code)) for code in ExitCode]),
     ],
 )

@@ -302,10 +302,11 @@ def test_a_hollow_response_beats_the_sound_one_under_flat_in_four_tasks_and_unde
     assert {name: reward(trace).hex() for name, trace in flat.items()} == {
         name: reward(trace).hex() for name, trace in unsuppressed.items()
     }
+    # the parent is met, and is gated itself
     chained = {
         "hard-local": True,
         "hard-transitive": False,
-    }  # the parent is met, and is gated itself
+    }
     for rule, is_left in chained.items():
         part = score_by(aggregation=rule)["writingbench-369/hollow"].reward.parts["rubric"][
             "own-fairy-tale"

@@ -40,9 +40,8 @@ def test_package_tools_find_their_files_in_the_home_before(
 def test_a_command_forgets_the_modules_of_its_project_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        tempfile, "tempdir", Path(sys.prefix).anchor
-    )  # as if the checkout lay below it
+    # as if the checkout lay below it
+    monkeypatch.setattr(tempfile, "tempdir", Path(sys.prefix).anchor)
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
     (tmp_path / "module_of_a_project.py").touch()
     script = tmp_path / "script.py"

@@ -42,9 +42,8 @@ def test_a_public_class_or_alias_has_a_name_of_its_own() -> None:
     """A type variable of one letter may stand in many modules."""
     modules: dict[str, list[str]] = {}
     for module, tree in TREES.items():
-        if (
-            "templates" in module.parts or module.name == "offline_verifier.py"
-        ):  # a user's own code, or to be read alone
+        # a user's own code, or to be read alone
+        if "templates" in module.parts or module.name == "offline_verifier.py":
             continue
         for name in filter(None, map(_type_name, tree.body)):
             modules.setdefault(name, []).append(str(module.relative_to(PACKAGE)))

@@ -172,9 +172,8 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
 
 def _error_message(error: BaseException, redactor: Redactor) -> str:
     text = first_validation_error(error) if isinstance(error, ValidationError) else str(error)
-    invalid = (
-        error.__context__ if isinstance(error, InputError) else error
-    )  # what a constructor raises it for
+    # what a constructor raises it for
+    invalid = error.__context__ if isinstance(error, InputError) else error
     if isinstance(invalid, ValidationError):
         first = invalid.errors(include_url=False)[0]
         is_own_field = invalid.title == Verdict.__name__ and first["loc"][:1] in _RECORDED_FIELDS
@@ -272,9 +271,8 @@ def _revalidate(model: Validated) -> tuple[Validated, bytes]:
     """Return the model validated again (`model_copy` and `model_construct` skip that), and its JSON."""
     kind: Any = Verdict if isinstance(model, Verdict) else Material
     fields = vars(model)
-    if (
-        fields.keys() != FIELD_NAMES[kind]
-    ):  # it has a digest, or is of a user's class with more fields
+    # it has a digest, or is of a user's class with more fields
+    if fields.keys() != FIELD_NAMES[kind]:
         fields = {name: value for name, value in fields.items() if name in FIELD_NAMES[kind]}
     try:
         checked: Validated = kind.model_validate(fields)

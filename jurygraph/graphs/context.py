@@ -107,9 +107,10 @@ class RunContext(Displayed):
         """Return the context of one graph run, whose clients send to the `gateways` and keep replies in `sink`."""
         if not gateways:
             return self
+        # imported lazily: only needed with a model
         from jurygraph.models.judge_client import (
             JudgeClient,
-        )  # imported lazily: only needed with a model
+        )
 
         calls: dict[str, Call] = {}
         lookups: dict[str, Lookup] = {}
@@ -128,9 +129,8 @@ class RunContext(Displayed):
             )
             for name, gateway in gateways.items()
         }
-        context = object.__new__(
-            RunContext
-        )  # a third of the time of `replace`, for each task of a batch
+        # a third of the time of `replace`, for each task of a batch
+        context = object.__new__(RunContext)
         context.__dict__.update(self.__dict__, clients=clients)
         return context
 

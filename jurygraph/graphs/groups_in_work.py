@@ -245,10 +245,11 @@ class GroupsInWork:
 
     def _note_ready(self, entry: GroupInWork) -> None:
         self._ready.append(entry)
+        # to wake the graph costs as much as a turn saves
         if len(self._ready) in (
             1,
             len(self._groups),
-        ):  # to wake the graph costs as much as a turn saves
+        ):
             self._news.set()
 
     async def wait(self) -> list[GroupInWork]:

@@ -220,9 +220,8 @@ class CallLimits:
         try:
             if (await asyncio.wait({task}, timeout=self.seconds))[0]:
                 value, seconds = await task
-                if (
-                    self.seconds is None or seconds < self.seconds
-                ):  # one that never awaits is not cancelled
+                # one that never awaits is not cancelled
+                if self.seconds is None or seconds < self.seconds:
                     return value
             return self.excess(inputs)
         finally:
@@ -230,9 +229,8 @@ class CallLimits:
                 task.cancel()
                 await asyncio.wait({task}, timeout=_CANCELLING)
                 self.threads.give_up(self.owner, made)
-            if (
-                not task.done()
-            ):  # it caught the cancellation: asyncio would wait for it when the loop is closed
+            # it caught the cancellation: asyncio would wait for it when the loop is closed
+            if not task.done():
                 asyncio._unregister_task(task)
                 LEFT_ALONE.append(task)
 

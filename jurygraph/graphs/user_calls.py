@@ -70,9 +70,8 @@ class Calls:
             result = self.function(call_input)
             return result, inspect.isawaitable(result)
 
-        started = catch_errors(
-            start
-        )  # user code ends here: even its SystemExit is a failed verdict
+        # user code ends here: even its SystemExit is a failed verdict
+        started = catch_errors(start)
         result, is_awaitable = (started, False) if isinstance(started, BaseException) else started
         if not is_awaitable:
             _close_logs(call_input)
@@ -89,9 +88,8 @@ class Calls:
 
     def _create_task(self, call_input: Any, result: Awaitable[Any]) -> "asyncio.Task[Any]":
         task = asyncio.create_task(self._finish_call(call_input, result))
-        if inspect.iscoroutine(
-            result
-        ):  # Python warns of one that nobody awaits: the task may be cancelled at once
+        # Python warns of one that nobody awaits: the task may be cancelled at once
+        if inspect.iscoroutine(result):
             task.add_done_callback(lambda _: _close_unstarted(result))
         return task
 

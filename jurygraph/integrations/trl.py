@@ -95,9 +95,8 @@ def _has_mask(trainer: type) -> bool:
 
 
 def _read_normalization(trainer: Any) -> Normalization | None:
-    if hasattr(
-        trainer, "normalize_advantages"
-    ):  # RLOO, whose own normalisation is that of the batch
+    # RLOO, whose own normalisation is that of the batch
+    if hasattr(trainer, "normalize_advantages"):
         return None if trainer.normalize_advantages else "leave-one-out"
     if (
         getattr(trainer, "multi_objective_aggregation", "sum_then_normalize")

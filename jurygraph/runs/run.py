@@ -182,9 +182,8 @@ class Run(Displayed):
     def _repr_html_(self) -> str:
         try:
             return draw_as_pages_do("draw_run", self)
-        except (
-            JurygraphError
-        ) as error:  # of a run that is closed, or was changed: a notebook says so
+        # of a run that is closed, or was changed: a notebook says so
+        except JurygraphError as error:
             return html_table("Run", (), [*self._repr_parts(), ("not drawn", str(error))])
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:

@@ -75,13 +75,11 @@ def _forms(secret: str) -> Iterator[str]:
         yield json.dumps(escaped)[1:-1]
     raw = secret.encode("utf-8", "surrogatepass")
     yield from (quote(raw), quote(raw, safe=""), quote_plus(raw))
-    for before in range(
-        3
-    ):  # base64 writes three bytes as four characters; a secret may begin at any of the three
+    # base64 writes three bytes as four characters; a secret may begin at any of the three
+    for before in range(3):
         encoded = base64.b64encode(bytes(before) + raw).decode()
-        first = -(
-            -before * 8 // 6
-        )  # characters that hold bits of what is before or after it are left out
+        # characters that hold bits of what is before or after it are left out
+        first = -(-before * 8 // 6)
         last = (before + len(raw)) * 8 // 6
         yield encoded[first:last]
         yield encoded[first:last].replace("+", "-").replace("/", "_")

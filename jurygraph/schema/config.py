@@ -462,9 +462,8 @@ _RESERVED = frozenset(
 
 
 def _check_variable_name(name: str) -> str:
-    if not re.fullmatch(
-        r"[A-Z_][A-Z0-9_]*", name
-    ):  # the message leaves the value out: it may be the key itself
+    # the message leaves the value out: it may be the key itself
+    if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", name):
         raise ValueError(
             "is not a name of an environment variable (in capitals); name the one that holds the key"
         )

@@ -250,9 +250,8 @@ def read_sheets(run: Run, advance: ProgressCallback) -> Sheets:
         else:
             _add_sheet(sheets, run, group.key, scored, *rubric_or_reason)
         advance(1)
-    sheets.sheets.sort(
-        key=lambda sheet: sheet.task
-    )  # sums are added in this order, whatever the file's
+    # sums are added in this order, whatever the file's
+    sheets.sheets.sort(key=lambda sheet: sheet.task)
     if not any(sheet.edges for sheet in sheets.sheets):
         reasons = "; ".join(f"{reason}: {count}" for reason, count in (+sheets.left_out).items())
         problem = f"none of its {sheets.responses} responses has a reward from a rubric with edges"

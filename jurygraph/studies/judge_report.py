@@ -316,9 +316,8 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCe
         middles = []
         for level in levels:
             counts = np.bincount(level[kept])
-            middles.append(
-                (np.cumsum(counts) - (counts - 1) / 2.0)[level[kept]]
-            )  # of equal ones the middle rank
+            # of equal ones the middle rank
+            middles.append((np.cumsum(counts) - (counts - 1) / 2.0)[level[kept]])
         first, second = (middle - middle.mean() for middle in middles)
         size = math.sqrt(float((first * first).sum()) * float((second * second).sum()))
         return float((first * second).sum()) / size if size > 0.0 else float("nan")
@@ -328,9 +327,8 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCe
         return None
     parts = list(jackknife_parts(tasks))
     without = np.array([correlate(kept) for kept in parts if kept.any()])
-    if (
-        len(without) < len(parts) or np.isnan(without).any()
-    ):  # without the only task nothing is left
+    # without the only task nothing is left
+    if len(without) < len(parts) or np.isnan(without).any():
         return IntervalCell(value, None, None)
     return as_interval(jackknife_interval(value, without).within(-1.0, 1.0))
 
@@ -342,9 +340,8 @@ def _pairwise(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | Non
     hits = []
     sizes = []
     for size in np.unique(counts).tolist():
-        members = order[counts[tasks[order]] == size].reshape(
-            -1, size
-        )  # the responses of each task of this size
+        # the responses of each task of this size
+        members = order[counts[tasks[order]] == size].reshape(-1, size)
         better = np.sign(targets[members][:, :, None] - targets[members][:, None, :])
         alike = better * np.sign(ranks[members][:, :, None] - ranks[members][:, None, :])
         differ = better > 0.0  # each pair once, from the side of the better one

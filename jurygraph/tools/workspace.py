@@ -34,9 +34,8 @@ MAX_ENTRIES = 20_000
 MAX_UNPACKED = 256 << 20
 """Bytes that are read of an archive in one call, unpacked."""
 MAX_DEPTH = 64
-_MAX_READ = (
-    8 << 20
-)  # bytes of a single read: the directory of an archive is one, and takes much more memory
+# bytes of a single read: the directory of an archive is one, and takes much more memory
+_MAX_READ = 8 << 20
 _CHUNK = 1 << 20
 _MAX_PATH = 1000
 _MAX_NAME = 255
@@ -195,9 +194,8 @@ class ArchiveWorkspace(Workspace):
         with self._open() as members:
             for entry in members:
                 steps = _safe_steps(entry.path)
-                if (
-                    steps == () and entry.kind == "folder"
-                ):  # the workspace itself, as `tar` lists it
+                # the workspace itself, as `tar` lists it
+                if steps == () and entry.kind == "folder":
                     continue
                 if entry.kind == "other" or not steps:
                     yield _OTHER

@@ -180,9 +180,8 @@ def test_alpha_of_krippendorffs_own_example_has_the_published_values() -> None:
 
 def test_alpha_is_not_a_number_where_nothing_can_differ() -> None:
     assert np.isnan(krippendorff_alpha([[1.0, np.nan], [np.nan, 2.0]]))  # no item has two ratings
-    assert np.isnan(
-        krippendorff_alpha([[1.0, 1.0, 3.0], [1.0, 1.0, np.nan]])
-    )  # all that are compared are equal
+    # all that are compared are equal
+    assert np.isnan(krippendorff_alpha([[1.0, 1.0, 3.0], [1.0, 1.0, np.nan]]))
     assert alpha_interval([[1.0, 1.0], [1.0, 1.0]]) is None
 
 

@@ -233,9 +233,10 @@ def test_a_key_that_is_not_set_is_reported_as_such(
 
 
 @pytest.mark.heavy
+# litellm's
 @pytest.mark.filterwarnings(
     "ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning"
-)  # litellm's
+)
 def test_a_refused_key_of_another_provider_is_named_by_its_variable(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ):

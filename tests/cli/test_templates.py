@@ -217,9 +217,8 @@ class TestEvaluator:
             "\n".join(path for path in sys.path if path.endswith("site-packages"))
         )
         (site / "jurygraph.pth").write_text(str(Path(__file__).parents[2]))
-        isolation = (
-            ["--no-build-isolation"] if find_spec("wheel") else []
-        )  # which older setuptools need
+        # which older setuptools need
+        isolation = ["--no-build-isolation"] if find_spec("wheel") else []
         install = [
             sys.executable,
             "-m",

@@ -122,9 +122,8 @@ def effective_row(row: Sequence[Cell], spec_input: ComponentInput) -> list[Cell]
     if 2 * number > len(seats):
         met = sum(cell.met for cell in sure if cell.outcome == OK and cell.value == value)
         return [Cell(value, 2 * met >= number, OK)]
-    if any(
-        cell.outcome == STOPPED for cell in sure
-    ):  # the worst case has no value yet, and so no vote
+    # the worst case has no value yet, and so no vote
+    if any(cell.outcome == STOPPED for cell in sure):
         return [Cell(0.0, False, STOPPED)]
     if requested:
         return [

@@ -226,9 +226,8 @@ def test_a_group_of_one_is_decided_again_and_an_incomplete_group_is_not() -> Non
     ):
         traces[0].explain(group=[trace])
     alone, other, *_ = score().values()
-    assert (
-        alone.explain(group=[other]).what_if() == alone.explain().what_if()
-    )  # nothing is compared
+    # nothing is compared
+    assert alone.explain(group=[other]).what_if() == alone.explain().what_if()
 
 
 def test_a_pair_is_changed_from_the_side_of_the_response() -> None:

@@ -252,9 +252,8 @@ def test_changed_material_discards_the_verdicts_that_depend_on_it() -> None:
     other = recalled.material["half", "a"].model_copy(update={"data": 0.9})
     spoiled = ReusedResults(recalled.verdicts, {**recalled.material, ("half", "a"): other})
     lost = drop_results(spoiled, material=[("measure", "a")])
-    assert (
-        by_id(score_again(config, lost))["a"].reward.value == 0.05
-    )  # half of its measure, derived and read again
+    # half of its measure, derived and read again
+    assert by_id(score_again(config, lost))["a"].reward.value == 0.05
     assert DERIVED == [("measure", "a"), ("half", "a")]
     assert by_id(score_again(config, recalled))["a"].reward.value == 0.05
 

@@ -41,9 +41,8 @@ def test_the_value_equals_statsmodels(table: np.ndarray, weights: str | None) ->
     value = kappa(table, distances) if table.any() else math.nan
     if math.isnan(value):
         return
-    with np.errstate(
-        invalid="ignore", divide="ignore"
-    ):  # its z-value is 0 / 0 where the variance is 0
+    # its z-value is 0 / 0 where the variance is 0
+    with np.errstate(invalid="ignore", divide="ignore"):
         expected = cohens_kappa(table, wt=weights)
     assert value == pytest.approx(expected.kappa, abs=1e-12)
 
@@ -105,9 +104,8 @@ def test_full_agreement_has_an_interval_of_positive_width() -> None:
 def test_without_a_second_label_or_task_there_is_no_interval() -> None:
     assert kappa_interval([1, 1], [1, 1]) is None
     assert kappa_interval([0, 1, 0], [0, 1, 1], tasks=["a", "a", "a"])[1:] == (None, None, None, 1)
-    alone = kappa_interval(
-        [0, 0, 1, 0], [0, 0, 0, 1], tasks=[1, 1, 2, 2]
-    )  # without task 2 only one label is left
+    # without task 2 only one label is left
+    alone = kappa_interval([0, 0, 1, 0], [0, 0, 0, 1], tasks=[1, 1, 2, 2])
     assert alone[1:] == (None, None, None, 2)
     assert kappa_interval([0, 1, 0], [0, 0, 0]) == (0.0, None, None, None, 3), (
         "one annotator never varies"

@@ -32,9 +32,8 @@ def test_three_levels_equal_the_pastes_of_davies() -> None:
     assert same_cask.value == pytest.approx(10.091 / 10.769, abs=1e-4)
 
 
-@pytest.mark.filterwarnings(
-    "ignore:Argument xtol:FutureWarning"
-)  # it is passed on to SciPy's Powell
+# it is passed on to SciPy's Powell
+@pytest.mark.filterwarnings("ignore:Argument xtol:FutureWarning")
 @pytest.mark.parametrize("levels", [2, 3])
 def test_balanced_data_have_the_components_of_reml(levels: int) -> None:
     rng = np.random.default_rng(levels)

@@ -176,9 +176,8 @@ def test_a_trip_on_which_nobody_wants_anything_makes_no_task(tmp_path: Path) -> 
 
 def completeness(path: Path, tables: Any) -> float:
     (task,) = tasks(FORM, path, GROUPTRAVELBENCH[0])
-    config = {
-        "evaluators": ["preferences", "checks.collected"]
-    }  # without a model nothing else has a verdict
+    # without a model nothing else has a verdict
+    config = {"evaluators": ["preferences", "checks.collected"]}
     with Jury.from_config(config) as jury:
         (trace,) = jury.score(
             task.split()[0], [Response(id="r", text="A plan.", data={"preferences": tables})]
@@ -199,17 +198,16 @@ def test_the_profiles_themselves_are_a_complete_table_and_nothing_is_an_empty_on
 def test_completeness_is_the_recall_that_the_benchmark_defines(tmp_path: Path) -> None:
     tables = {
         "User1": {
+            # 2 of 4
             "global_constraints": {
                 "avg_budget": 2500.0,
                 "transport": {"must": ["轮船", "马车"]},
-            },  # 2 of 4
-            "city_specific_preferences": {
-                "乙县": {"attractions": {"must_visit": ["甲塔"]}}
-            },  # 1 of 9
+            },
+            # 1 of 9
+            "city_specific_preferences": {"乙县": {"attractions": {"must_visit": ["甲塔"]}}},
         },
-        "User2": {
-            "global_constraints": {"avg_budget": 1700, "transport": {"must": ["轮船"]}}
-        },  # 0 of 7
+        # 0 of 7
+        "User2": {"global_constraints": {"avg_budget": 1700, "transport": {"must": ["轮船"]}}},
         "User9": {"global_constraints": {"avg_budget": 1800}},
     }
     assert completeness(tmp_path / "in.jsonl", tables) == pytest.approx(100 * 3 / 20)

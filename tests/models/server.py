@@ -54,9 +54,8 @@ class Server:
         self._seen: list[ReceivedRequest] = []
         self._arrival = threading.Condition()
         self._released = asyncio.Event()
-        self._socket = (
-            _at_a_fresh_port() if port is None else _listening(port)
-        )  # clients may come from here on
+        # clients may come from here on
+        self._socket = _at_a_fresh_port() if port is None else _listening(port)
         self.port: int = self._socket.getsockname()[1]
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
@@ -116,9 +115,8 @@ class Server:
         """Return the body of a request, None if nothing is at its path."""
         if request.method != "POST" or request.path != "/v1/chat/completions":
             return None
-        body: dict[str, Any] = json.loads(
-            await request.content.read()
-        )  # read so, a body may be of any size
+        # read so, a body may be of any size
+        body: dict[str, Any] = json.loads(await request.content.read())
         return body
 
     async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:

@@ -225,9 +225,8 @@ def test_a_deleted_entry_is_gone_for_all_users_of_the_folder(cache: Cache, folde
 def test_nothing_is_ever_evicted(folder: Path) -> None:
     with closing(Cache(folder)) as opened:
         opened.put({KEY: YES})
-    with database(
-        folder
-    ) as connection:  # as diskcache has it where nobody says otherwise, and smaller
+    # as diskcache has it where nobody says otherwise, and smaller
+    with database(folder) as connection:
         for name, value in (
             ("eviction_policy", "least-recently-used"),
             ("cull_limit", 10),

@@ -190,11 +190,12 @@ def test_only_a_request_of_the_form_grammar_is_held_to_its_schema(model: Gguf) -
 
 def test_a_reply_tells_its_end_its_tokens_and_the_engine(model: Gguf) -> None:
     given = reply(model, "abc", max_tokens=7)
+    # <s><|user|>abc<|assistant|>
     assert (given.finish, given.tokens_in, given.tokens_out) == (
         "length",
         6,
         7,
-    )  # <s><|user|>abc<|assistant|>
+    )
     assert given.served is not None
     assert given.served.startswith("xllamacpp ")
 
@@ -268,10 +269,11 @@ def test_the_tokens_of_a_reply_are_its_text(model: Gguf) -> None:
     given = reply(model, answer=VERDICTS, logprobs=True, top_logprobs=3)
     assert "".join(token.text for token in given.tokens) == given.text
     assert all(token.logprob <= 0.0 and len(token.others) in (0, 3) for token in given.tokens)
+    # and not the name between them
     assert [token.text for token in given.tokens if token.others][:2] == [
         "{",
         "[",
-    ]  # and not the name between them
+    ]
     assert all(token.others[0][1] >= token.others[-1][1] for token in given.tokens if token.others)
 
 
@@ -413,9 +415,8 @@ def test_a_model_can_be_closed_as_soon_as_it_is_open(tiny: Path) -> None:
 
 def test_an_interrupt_is_still_pythons(tiny: Path) -> None:
     """A server in the process that took the signals for itself would make Ctrl-C end nothing."""
-    before = signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # a shell's background job ignores it
+    # a shell's background job ignores it
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     model = Gguf(tiny, threads=1)
     try:
         model.open()

@@ -338,9 +338,8 @@ def test_ollama_gets_one_request_per_reply(
     monkeypatch: pytest.MonkeyPatch, model: str, path: str
 ) -> None:
     with listening() as (address, paths):
-        monkeypatch.setenv(
-            "OLLAMA_API_BASE", address
-        )  # where litellm would ask what the model can do
+        # where litellm would ask what the model can do
+        monkeypatch.setenv("OLLAMA_API_BASE", address)
         with pytest.raises(Fault):
             asyncio.run(complete(LiteLLM(model), request(model), 30.0))
         assert paths == [path]
@@ -371,9 +370,8 @@ def test_the_session_is_given_to_litellm_only_while_a_backend_is_open(
     async def sessions(url: str) -> list[object]:
         backend = LiteLLM("openai/tiny", url)
         await backend.complete(request(), 30.0)
-        await (
-            litellm.close_litellm_async_clients()
-        )  # whoever does this, the backend still has its client
+        # whoever does this, the backend still has its client
+        await litellm.close_litellm_async_clients()
         await backend.complete(request(), 30.0)
         during = litellm.aclient_session
         await backend.close()

@@ -393,14 +393,12 @@ def test_every_request_ends_and_nothing_leaks_over_repeated_outages(
         gateway = gateway_to(server, concurrency, after=after)
         results = await ask_all(gateway, number)
         await asyncio.sleep(1000.0)
-        return results, await ask_all(
-            gateway, 100
-        )  # equal ones are asked again: nothing keeps them here
+        # equal ones are asked again: nothing keeps them here
+        return results, await ask_all(gateway, 100)
 
     results, later = run(whole())
-    assert kinds(results) <= {
-        "connection"
-    }  # who was unlucky at every attempt, while the circuit was closed
+    # who was unlucky at every attempt, while the circuit was closed
+    assert kinds(results) <= {"connection"}
     assert kinds(later) == set()
     assert server.in_flight == 0
     if after == 1:  # no attempt fails while the circuit is closed

@@ -326,9 +326,8 @@ REJECTIONS["system-role"] = "write `calls: {system: joined}` in the config"
 
 def groups(count: int) -> list[tuple[jg.Task, list[jg.Response]]]:
     names = [f"letter {number}" for number in range(count)]
-    tasks = [
-        rubric("a", name=name, query=f"Write {name}.") for name in names
-    ]  # equal requests are sent once
+    # equal requests are sent once
+    tasks = [rubric("a", name=name, query=f"Write {name}.") for name in names]
     return [(task, [jg.Response(id=f"{task.id}/0", text=QUOTED)]) for task in tasks]
 
 
@@ -344,9 +343,8 @@ def test_twenty_rejections_for_one_reason_end_scoring_with_the_line_that_mends_i
                 list(judge.score_many(groups(100)))
             assert REJECTIONS[name] in str(stopped.value)
             sent = server.count
-            with pytest.raises(
-                UnusableRepliesError
-            ):  # nothing more is sent, but a probe now and then
+            # nothing more is sent, but a probe now and then
+            with pytest.raises(UnusableRepliesError):
                 judge.score(*groups(1)[0])
         assert sent == server.count
         assert FIRST_REPLIES <= sent < FIRST_REPLIES + 4

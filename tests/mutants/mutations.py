@@ -176,10 +176,11 @@ def _place(tree: ast.Module, line: int) -> tuple[str, tuple[int, int]]:
             names.append(node.name)
         lines = (node.lineno, _end_of_header(node))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and line < node.body[0].lineno:
+            # a default: reached where the body is
             lines = (
                 node.body[0].lineno,
                 node.end_lineno or line,
-            )  # a default: reached where the body is
+            )
     return ".".join(names), lines
 
 

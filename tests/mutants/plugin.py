@@ -86,9 +86,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     for before, item, following in zip(
         [None, *session.items], session.items, [*session.items[1:], None], strict=False
     ):
-        if (
-            before is None or before.path != item.path
-        ):  # else one file alone would reach what is cached for all
+        # else one file alone would reach what is cached for all
+        if before is None or before.path != item.path:
             for one in kept:
                 one.cache_clear()
         coverage.switch_context(item.nodeid)

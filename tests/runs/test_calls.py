@@ -329,9 +329,8 @@ class TestKilledRun:
                 if log.exists() and number % 2:
                     os.truncate(log, log.stat().st_size // 2)  # torn
                 stored = set()
-                with suppress(
-                    InputError
-                ):  # torn within the first commit, so that there is no run yet
+                # torn within the first commit, so that there is no run yet
+                with suppress(InputError):
                     stored = {request_text(request) for request, _ in stored_calls(folder)}
                 before = server.count
                 assert run_session(folder, *given) == whole
@@ -469,9 +468,8 @@ class TestRecordings:
 
     def test_calls_of_the_run_are_recorded(self, server: Server, tmp_path: Path):
         tasks, recording = write_tasks(tmp_path, tasks_with_rubrics(3, 1)), tmp_path / "calls.jsonl"
-        one_by_one = {
-            "concurrency": 1
-        }  # or three calls could be one of each task, none of which is scored
+        # or three calls could be one of each task, none of which is scored
+        one_by_one = {"concurrency": 1}
         with pytest.raises(BudgetExceeded):
             run_session(tmp_path / "run", tasks, judge_config(server, **one_by_one), max_calls=3)
         settings = judge_config(server, record=str(recording), **one_by_one)

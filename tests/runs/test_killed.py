@@ -111,9 +111,8 @@ def test_a_run_killed_at_fifty_moments_equals_an_uninterrupted_one(project: Path
     while kills < KILLS:
         process = start(project, name)
         wait_for_lock(project, name, process)
-        time.sleep(
-            draw.uniform(0.0, length / 2)
-        )  # each start goes on where the one before ended: less is left to do
+        # each start goes on where the one before ended: less is left to do
+        time.sleep(draw.uniform(0.0, length / 2))
         ended = process.poll() is not None
         process.send_signal(signal.SIGKILL)
         process.communicate()

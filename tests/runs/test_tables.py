@@ -273,9 +273,8 @@ class TestPandas:
         method: str,
         message: str,
     ) -> None:
-        monkeypatch.setitem(
-            sys.modules, "pandas", types.ModuleType("pandas")
-        )  # installed, unless it is the missing one
+        # installed, unless it is the missing one
+        monkeypatch.setitem(sys.modules, "pandas", types.ModuleType("pandas"))
         monkeypatch.setitem(sys.modules, library, None)
         with pytest.raises(jg.InputError) as refused:
             getattr(rich_run, method)()

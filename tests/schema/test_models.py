@@ -73,9 +73,8 @@ def test_every_field_changes_the_digest_of_a_copy_which_is_pydantics(
 ) -> None:
     one, other = data.draw(STRATEGIES[model]), data.draw(STRATEGIES[model])
     before = one.__getstate__()
-    aside = (
-        {"plan", "previous", "calls"} if model is Trace else set()
-    )  # they have tests of their own
+    # they have tests of their own
+    aside = {"plan", "previous", "calls"} if model is Trace else set()
     copies = {
         name: one.model_copy(update={name: getattr(other, name)}) for name in model.model_fields
     }

@@ -100,10 +100,11 @@ def test_text_added_by_an_agent_does_not_help_a_wrong_plan() -> None:
                 name: trace.reward.components[name]
                 for name in ("sound", "efficient", "diverse", "enhanced")
             }
+            # no contrast can be made of a wrong answer
             assert added == {
                 **dict.fromkeys(added, 0.0),
                 "enhanced": None,
-            }  # no contrast can be made of a wrong answer
+            }
 
 
 def test_each_signal_adds_its_component() -> None:

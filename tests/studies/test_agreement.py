@@ -52,9 +52,8 @@ def test_each_dimension_and_domain_has_its_figures(tmp_path: Path) -> None:
     assert (food["items"], food["ratings"], food["pairs"], food["jaccard"]) == (12, 24, 1, 1.0)
     values = np.array([n % 5 for n in range(12)], dtype=np.float64)
     every = np.concatenate([values, values + 1.0])
-    assert food["alpha"] == pytest.approx(
-        1.0 - 1.0 / (2.0 * every.var(ddof=1)), abs=1e-12
-    )  # D_o = 1, D_e = 2 s²
+    # D_o = 1, D_e = 2 s²
+    assert food["alpha"] == pytest.approx(1.0 - 1.0 / (2.0 * every.var(ddof=1)), abs=1e-12)
     assert food["alpha_low"] < food["alpha"] < food["alpha_high"] <= 1.0
     (_, heat_map) = found.plots
     (row,) = heat_map.series

@@ -52,9 +52,8 @@ def test_the_figures_are_those_of_the_studies_and_the_rest_says_why_and_what_wou
     assert page.rindex('class="interval"') < page.index("not measured</th>")
     shown = run_command("study", "certify", folder).out
     assert "| attacks | no attacks are given;" in shown
-    assert (
-        shown.count("jurygraph study stability ") == 1 + 4
-    )  # of its figures, and of what it would measure
+    # of its figures, and of what it would measure
+    assert shown.count("jurygraph study stability ") == 1 + 4
 
 
 def test_a_run_without_edges_is_named_next_to_one_that_has_them(tmp_path: Path) -> None:

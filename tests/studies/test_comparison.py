@@ -180,9 +180,8 @@ def test_what_cannot_be_computed_is_none():
         None,
         1.0,
     )
-    assert (
-        compare_deltas([0.1] * 60)["mean_delta_low"] is None
-    )  # tasks that agree do not show how much others vary
+    # tasks that agree do not show how much others vary
+    assert compare_deltas([0.1] * 60)["mean_delta_low"] is None
 
 
 @all_rows(

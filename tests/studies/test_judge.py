@@ -101,9 +101,8 @@ def test_a_label_between_0_and_1_beside_a_judge_that_decides_is_a_share_of_peopl
     assert (study.is_binary, study.shares, study.left_out) == (True, 3, {"tied": 1})
     (note, *_) = [note for note in report([study]).notes if "shares of people" in note]
     assert "q: labels between 0 and 1: 3" in note
-    graded = judgements(
-        {"a": 0.7, "b": 0.2}
-    )  # a judge that gives shares itself is compared with them
+    # a judge that gives shares itself is compared with them
+    graded = judgements({"a": 0.7, "b": 0.2})
     (study,) = join_labels([graded], labels(*(JudgedLabel(id=name, target=0.5) for name in "ab")))
     assert not study.is_binary
 
@@ -656,9 +655,8 @@ def mtbench_votes(name: str, turn: str) -> dict[str, list[float]]:
         for row in csv.DictReader(file):
             if row["turn"] == turn and not row["judge"].startswith("author"):
                 models = sorted((row["model_a"], row["model_b"]))
-                winner = row.get(
-                    row["winner"]
-                )  # none of a tie, whether it is one in each order or between them
+                # none of a tie, whether it is one in each order or between them
+                winner = row.get(row["winner"])
                 vote = 0.5 if winner is None else float(winner == models[0])
                 votes.setdefault(" ".join((row["question_id"], *models)), []).append(vote)
     return votes

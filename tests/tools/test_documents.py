@@ -55,9 +55,8 @@ def test_matches_are_counted_and_searched_on() -> None:
     assert first.startswith("[matches 1 to 16 of 90, in line 1, 2, 3")
     assert first.endswith("[74 more: search on with first_match=17]")
     assert "| line 89" in document.search("a log", first_match=81)
-    assert (
-        document.search("nothing of the kind") == "[no match in 90 lines]"
-    )  # the words are not repeated
+    # the words are not repeated
+    assert document.search("nothing of the kind") == "[no match in 90 lines]"
     for words, number in [("log", 91), ("  ", 1)]:
         with pytest.raises(ToolError):
             document.search(words, number)

@@ -407,9 +407,8 @@ def _run_each(
                         results.found.append((task, result))
                     report(1)
         except (ModelError, BudgetExceeded):
-            await (
-                jury.gateways.wait_for_pending()
-            )  # replies that were paid for go to the cache, for the next run
+            # replies that were paid for go to the cache, for the next run
+            await jury.gateways.wait_for_pending()
             raise
         finally:
             await jury.gateways.close()

@@ -497,9 +497,8 @@ class Ledger:
                 self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in settings
             )
         with self.path.open("rb") as file:
-            recorded = int.from_bytes(
-                file.read(32)[28:], "big"
-            )  # the header may record fewer or more than the log
+            # the header may record fewer or more than the log
+            recorded = int.from_bytes(file.read(32)[28:], "big")
             extra = file.seek(0, os.SEEK_END) - max(pages, recorded) * size
         if extra > 0:  # SQLite ignores them
             yield f"{extra} bytes follow the end of the database"

@@ -77,9 +77,8 @@ def test_a_component_that_names_the_evaluator_is_the_completeness_as_a_share() -
 
 def test_utilities_without_a_verdict_stay_unjudged_beside_it() -> None:
     ann = {"id": "ann", "constraints": [{"id": "budget: 900", "kind": "hard"}]}
-    trace = trace_of(
-        {"preferences": TABLE}, ("preferences", "checks.collected"), people=[ann]
-    )  # without a model
+    # without a model
+    trace = trace_of({"preferences": TABLE}, ("preferences", "checks.collected"), people=[ann])
     assert (trace.reward.value, trace.reward.coverage) == (None, 0.0)
     assert figures(trace) == {"preference completeness": 100.0}
     assert "stakeholders 0 of 1, weight 1; not judged." in str(trace.explain())

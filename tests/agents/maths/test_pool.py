@@ -88,10 +88,11 @@ def test_hostile_maths_hits_the_time_limit_and_the_worker_is_replaced() -> None:
     with closing(comparison_pool(time_limit=3)) as opened:
         *hostile, harmless = compare_all(opened, *((text, "18") for text in (*HOSTILE, "9+9")))
         assert (hostile[0], harmless) == ("TimeLimitExceeded", "equal")
+        # some are too large even to begin with
         assert set(hostile) <= {
             "TimeLimitExceeded",
             "WorkFailed",
-        }  # some are too large even to begin with
+        }
 
 
 def test_a_failure_concerns_its_own_comparison_alone(pool: WorkerPool) -> None:
@@ -140,6 +141,5 @@ def test_a_worker_killed_from_outside_is_replaced_and_a_forgotten_pool_is_closed
     (process,) = active_children()
     del forgotten
     gc.collect()
-    assert wait([process.sentinel], PATIENCE), (
-        "it goes on"
-    )  # not `join`: a thread of the pool may have reaped it before
+    # not `join`: a thread of the pool may have reaped it before
+    assert wait([process.sentinel], PATIENCE), "it goes on"

@@ -376,9 +376,8 @@ def test_the_leader_wins_and_ties_follow_the_tie_rule(rows: list[Row]) -> None:
     item, annotator, label = columns(rows)
     for place, own in enumerate(labels_by_item(rows).values()):
         counts = Counter(own)
-        leaders = [
-            one for one, many in counts.items() if many == max(counts.values())
-        ]  # in the order of the rows
+        # in the order of the rows
+        leaders = [one for one, many in counts.items() if many == max(counts.values())]
         expected = {"first": leaders[0], "highest": max(leaders)}
         for ties, leader in expected.items():
             voted = consensus.majority_vote(item, annotator, label, ties, classes=range(3))  # type: ignore[arg-type]

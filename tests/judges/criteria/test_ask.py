@@ -121,8 +121,7 @@ def check_failures(traces: Sequence[Trace], kind: str, cause: str) -> None:
     assert {
         (one.status, one.failure and (one.failure.kind, one.failure.cause)) for one in results
     } == {("failed", (kind, cause))}
-    assert {one.call is not None for one in results} == {
-        cause == "response"
-    }  # such a reply was paid for
+    # such a reply was paid for
+    assert {one.call is not None for one in results} == {cause == "response"}
     purposes = {use.purpose for one in results for use in one.calls}
     assert ("repair" in purposes) is (kind == "malformed")

@@ -115,9 +115,8 @@ def test_a_reviewer_who_is_not_in_the_history_is_refused(
     with Jury.from_config({"evaluators": [use]}) as jury, pytest.raises(PlanError) as refused:
         jury.prepare(task("ann", name))
     assert str(refused.value) == f"task 't': reviewer '{name}' is not in history.jsonl; {hint}"
-    with Jury.from_config(
-        {"evaluators": [judge_use(kind, shots=0)]}
-    ) as jury:  # without a history, anybody is known
+    # without a history, anybody is known
+    with Jury.from_config({"evaluators": [judge_use(kind, shots=0)]}) as jury:
         assert len(jury.prepare(task("ann", name)).survey.questions) == 2
 
 

@@ -281,9 +281,10 @@ def test_a_judge_that_cannot_tell_abstains_with_its_reason(
     )
     (verdict,) = trace.verdicts
     assert (verdict.status, verdict.reason, verdict.score) == ("abstained", "neither is said", None)
+    # nothing is quoted for it, and nothing repaired
     assert (len(bodies), verdict.call) == (
         1,
         trace.calls[0].id,
-    )  # nothing is quoted for it, and nothing repaired
+    )
     assert len(verdict.examples) == (0 if kind == "zero-shot" else 5)
     assert (trace.reward.status, trace.reward.value) == ("failed", None)

@@ -262,9 +262,8 @@ def test_no_example_reveals_the_judged_item(choice: str, params: Row) -> None:
         assert "# Scores from the past" in said
         assert not reveals_example(said, one), (one, said)
         asked += 1
-    assert (
-        asked > len(places) / 2
-    )  # of the others nothing at all could be shown, and nobody was asked
+    # of the others nothing at all could be shown, and nobody was asked
+    assert asked > len(places) / 2
 
 
 @every_choice

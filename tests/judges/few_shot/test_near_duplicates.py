@@ -61,9 +61,8 @@ def test_different_texts_are_not_near() -> None:
 
 
 def test_sixty_percent_of_shared_ngrams_make_texts_near() -> None:
-    shared = [
-        f"{letter * 6}" for letter in "abcdefghijkl"
-    ]  # ten runs, of which the other text has some
+    # ten runs, of which the other text has some
+    shared = [f"{letter * 6}" for letter in "abcdefghijkl"]
     other = "wwww xxxx yyyy zzzz qqqq rrrr ssss tttt uuuu vvvv pppp oooo nnnn mmmm"
     assert is_near_duplicate(" ".join(shared), f"{' '.join(shared[:8])} {other}")
     assert not is_near_duplicate(" ".join(shared), f"{' '.join(shared[:7])} {other}")

@@ -214,9 +214,8 @@ def test_the_second_prompt_mirrors_the_examples_with_their_scores(
     for item, (first, second) in shelf.pairs.items():
         assert lay_out(first, second) in examples_in(given), item
         assert lay_out(second, first) in examples_in(swapped), item
-    assert "too long" not in json.dumps(
-        bodies
-    )  # a reason may name a position, and cannot be mirrored
+    # a reason may name a position, and cannot be mirrored
+    assert "too long" not in json.dumps(bodies)
 
 
 def test_a_pair_of_the_same_texts_in_the_other_order_is_not_shown(tmp_path: Path) -> None:

@@ -220,9 +220,8 @@ def test_both_judges_show_equally_many_and_have_spares_of_their_own(
     own: int, others: int, shots: int, choice: str, seed: int
 ) -> None:
     said = rows({"ann": range(own), "bob": range(others)}) or rows({"eve": (1,)})
-    said.append(
-        row("ann", "off the scale", 99)
-    )  # she is in the history also without a rating that can be shown
+    # she is in the history also without a rating that can be shown
+    said.append(row("ann", "off the scale", 99))
     found = [frozen_question(kind, said, shots, choice=choice, seed=seed) for kind in WITH_EXAMPLES]
     count = min(shots, own, others)
     most = count + max(count, 3)

@@ -86,11 +86,12 @@ def test_a_failed_order_is_lost_for_both_with_open_bounds() -> None:
     assert rewards(traces) == [0.0, 0.5, 0.75]
     assert traces[2].reward.range == (0.75, 1.0)
     assert traces[2].reward.counts.failed == 1
+    # for who lacks it, without that pair
     assert [trace.reward.partial for trace in traces] == [
         0.0,
         0.5,
         1.0,
-    ]  # for who lacks it, without that pair
+    ]
     assert [(trace.reward.status, trace.reward.range) for trace in traces[:2]] == [
         ("ok", (0.0, 0.0)),
         ("degraded", (0.5, 0.75)),

@@ -205,9 +205,8 @@ class TestFile:
 
     def test_a_full_disk_is_reported_and_nothing_is_half_written(self, path: Path) -> None:
         ledger = make_ledger(path)
-        ledger._connection.execute(
-            "PRAGMA max_page_count = 10"
-        )  # SQLite's own simulation of a full disk
+        # SQLite's own simulation of a full disk
+        ledger._connection.execute("PRAGMA max_page_count = 10")
         with pytest.raises(InputError, match="the disk is full; free some space"):
             ledger.append(Draft("trace", "big", {}, [b"x" * 100_000]))
         ledger.rollback()

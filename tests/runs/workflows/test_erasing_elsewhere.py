@@ -128,10 +128,11 @@ def test_leftovers_of_killed_processes_are_cleaned(scored: ScoredProject) -> Non
         ledger.execute("PRAGMA journal_mode = WAL")
         ledger.execute("UPDATE texts SET content = content")
         ledger.commit()
+        # as a killed process leaves them, without a checkpoint
         for name in (
             "run.sqlite",
             "run.sqlite-wal",
-        ):  # as a killed process leaves them, without a checkpoint
+        ):
             shutil.copy(scored.run / name, scored.run.parent / name)
     for name in ("run.sqlite", "run.sqlite-wal"):
         shutil.copy(scored.run.parent / name, scored.run / name)

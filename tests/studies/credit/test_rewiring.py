@@ -26,9 +26,8 @@ def test_rewiring_keeps_the_number_and_kinds_of_edges_and_is_acyclic(
     assert len(edges) == len(set(edges)) == len(rubric.edges)
     assert Counter(rubric.kinds[kept] for kept in drawn.source_edges) == Counter(rubric.kinds)
     assert all(0 <= end < rubric.n for ends in edges for end in ends)
-    gear.compile(
-        rubric.n, [parent for parent, _ in edges], [child for _, child in edges]
-    )  # refuses a cycle
+    # refuses a cycle
+    gear.compile(rubric.n, [parent for parent, _ in edges], [child for _, child in edges])
 
 
 def test_rewiring_depends_only_on_the_seed_and_the_task() -> None:

@@ -118,10 +118,11 @@ def test_variants_of_one_prompt_are_one_unit() -> None:
 def test_the_interval_is_wilsons_with_the_effective_number_of_tasks(tmp_path: Path) -> None:
     found = rows(compared(tmp_path, REWARDBENCH))["Chat"]
     size = (50 + 50 + 40) ** 2 / (50**2 + 50**2 + 40**2)
+    # the ends of Wilson's interval solve the equation of the score test
     for end in (
         found.low,
         found.high,
-    ):  # the ends of Wilson's interval solve the equation of the score test
+    ):
         assert abs(CHAT - end) == pytest.approx(
             1.959963984540054 * math.sqrt(end * (1.0 - end) / size)
         )

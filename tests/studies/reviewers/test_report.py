@@ -74,9 +74,8 @@ def test_alpha_counts_a_prediction_as_the_nearest_score() -> None:
     (found,) = figures_of(report([(part, [Predictions("neighbours", 2, drawn)])])).judges
     nearest = [1.0, 2.0, 3.0, 4.0, 1.0, 2.0, 3.0, 4.0]
     expected = krippendorff_alpha([nearest, part.score])
-    assert found.alpha.value == pytest.approx(
-        (expected + 1.0) / 2.0, abs=1e-12
-    )  # the mean of both seeds
+    # the mean of both seeds
+    assert found.alpha.value == pytest.approx((expected + 1.0) / 2.0, abs=1e-12)
     assert found.alpha.low < found.alpha.value < found.alpha.high
 
 

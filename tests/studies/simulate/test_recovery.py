@@ -27,9 +27,8 @@ def test_a_few_seeds_agree_with_the_published_tables() -> None:
     assert {
         name: off(name, one, ["mse"]) for name, one in found.items() if off(name, one, ["mse"])
     } == {}
-    assert (
-        off("gaps_tight", found["gaps_tight"]) == {}
-    )  # where others are in order, so few seeds show no error
+    # where others are in order, so few seeds show no error
+    assert off("gaps_tight", found["gaps_tight"]) == {}
 
 
 @pytest.mark.exhaustive

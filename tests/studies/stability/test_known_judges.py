@@ -94,9 +94,8 @@ def test_noise_ratios_and_terms_are_those_of_the_formulas(seed: int) -> None:
     for row in report.drift:
         truth = true_figures(row.stakeholders)
         share = row.explained
-        on_log_scale = Figures(
-            share | {"error": share.error / share.value}
-        )  # a share of variances is skewed
+        # a share of variances is skewed
+        on_log_scale = Figures(share | {"error": share.error / share.value})
         assert is_near(
             on_log_scale, SCALE * truth["shift"] / semantic[row.stakeholders], on_logs=True
         )
