@@ -6,15 +6,17 @@ signs of whole units. Every difference is B - A.
 """
 
 import math
-from collections import Counter, defaultdict
+from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from statistics import fmean
 from sys import intern
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jurygraph.arrays import Floats, Ints
+from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import format_number
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import (
@@ -30,7 +32,7 @@ from jurygraph.inference.clusters import (
     ratio_interval,
 )
 from jurygraph.inference.sign_flips import ROUNDING, flippable_sums, holm, sign_flip_p
-from jurygraph.runs.outline import read_groups
+from jurygraph.runs.outline import StoredGroup, read_groups
 from jurygraph.runs.reports.gate import Threshold
 from jurygraph.runs.reports.units import SINGULAR, TASKS, describe_units, group_of, name_unit
 from jurygraph.runs.run import Run
@@ -111,15 +113,22 @@ class ComparedResponse(NamedTuple):
 def read_responses(run: Run) -> Iterator[ComparedResponse]:
     """Yield the scored responses of a stored run, in the order of the tasks."""
     for group in read_groups(run):
-        verdicts: dict[str, list[RecordedVerdict]] = defaultdict(list)
-        for verdict in group.verdicts(run.source.survey_outline(group.survey)):
-            verdicts[verdict.about].append(verdict)
-        task = intern(group.record.key)
-        task_group = group_of(run, task)
-        for trace in group.traces:
-            reward = math.nan if trace.value is None else trace.value
-            judged = judged_slots(verdicts[trace.response_id])
-            yield ComparedResponse(trace.response_id, task, trace.agent, reward, judged, task_group)
+        verdicts = group.verdicts(run.source.survey_outline(group.survey))
+        yield from compared_responses(group, verdicts, group_of(run, group.record.key))
+
+
+def compared_responses(
+    group: StoredGroup, verdicts: Iterable[RecordedVerdict], task_group: str | None
+) -> Iterator[ComparedResponse]:
+    """Yield the responses of a group with their verdicts; `task_group` is the `group` of its task."""
+    by_response: dict[str, list[RecordedVerdict]] = defaultdict(list)
+    for verdict in verdicts:
+        by_response[verdict.about].append(verdict)
+    task = intern(group.record.key)
+    for trace in group.traces:
+        reward = math.nan if trace.value is None else trace.value
+        judged = judged_slots(by_response[trace.response_id])
+        yield ComparedResponse(trace.response_id, task, trace.agent, reward, judged, task_group)
 
 
 def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[Slot, JudgedSlot]:
@@ -148,6 +157,7 @@ def compare(
     margins: Sequence[float] = (),
     largest_loss: float = 1.0,
     differing: Iterable[str] = (),
+    most_flips: int | None = None,
 ) -> Report:
     """Compare the responses of two runs, which are paired by id; their order does not matter.
 
@@ -157,32 +167,42 @@ def compare(
     adjusted p-values are next to the raw ones.
 
     `margins` are losses that do not matter, each tested for whether B loses less, where the mean reward of one unit can
-    lose `largest_loss` at most, or as much as one did. `differing` are notes on the settings that differ.
+    lose `largest_loss` at most, or as much as one did. `differing` are notes on the settings that differ. Of the
+    flipped verdicts only the first `most_flips` are listed.
 
     Raises `InputError` if nothing can be paired, or a response is twice in a run or belongs to two tasks.
     """
-    by_a = _by_id(a, "A")
-    by_b = _by_id(b, "B")
-    pairs = _pair(by_a, by_b)
-    rewards = np.array([(in_a.reward, in_b.reward) for in_a, in_b in pairs]).T
+    slots: dict[Slot, int] = {}
+    in_a = _Responses(a, "A", slots)
+    in_b = _Responses(b, "B", slots)
+    names = _pair(in_a, in_b)
+    a_rows = [in_a.rows[name] for name in names]
+    b_rows = [in_b.rows[name] for name in names]
+    rewards = np.array([np.array(in_a.rewards)[a_rows], np.array(in_b.rewards)[b_rows]])
     failed = np.isnan(rewards)
     has_both = ~failed.any(axis=0)
-    tasks = np.unique([in_a.task for in_a, _ in pairs], return_inverse=True)[1]
-    names = [_unit_name(in_a, in_b) for in_a, in_b in pairs]
-    units = np.unique(names, return_inverse=True)[1]
+    tasks = np.unique([in_a.tasks[row] for row in a_rows], return_inverse=True)[1]
+    unit_names = []
+    for a_row, b_row in zip(a_rows, b_rows, strict=True):
+        # The texts of a task may be erased in one of the runs, and its group with them.
+        group = in_b.groups[b_row] if in_a.groups[a_row] is None else in_a.groups[a_row]
+        unit_names.append(name_unit(in_a.tasks[a_row], group))
+    units = np.unique(unit_names, return_inverse=True)[1]
     both = rewards[:, has_both]
     a_rewards, b_rewards = both
     overall, estimate = _difference(a_rewards, b_rewards, units[has_both])
     detectable = None if estimate is None else detectable_difference(estimate)
     sums, sizes = _by_unit(_subtract(b_rewards, a_rewards), units[has_both])
     worst_loss = float(np.max(-sums / sizes, initial=largest_loss))
-    questions, flips = _compare_verdicts(pairs, units)
-    judged_both = sum(row["n"] for row in questions)
+    pairs = _PairedVerdicts(in_a.cells_of(a_rows), in_b.cells_of(b_rows), list(slots))
+    questions = _compare_questions(pairs, units)
+    flips = int(pairs.is_flipped.sum())
+    judged_both = len(pairs.pair)
     figures: Figures = {
-        "units": describe_units(names),
-        "paired": len(pairs),
-        "only_a": len(by_a) - len(pairs),
-        "only_b": len(by_b) - len(pairs),
+        "units": describe_units(unit_names),
+        "paired": len(names),
+        "only_a": len(in_a.rows) - len(names),
+        "only_b": len(in_b.rows) - len(names),
         "failed_a": int((failed[0] & ~failed[1]).sum()),
         "failed_b": int((failed[1] & ~failed[0]).sum()),
         "failed_both": int(failed.all(axis=0).sum()),
@@ -190,53 +210,91 @@ def compare(
         "detectable_difference": detectable,
         "kendall_within": _kendall_within(both, tasks[has_both]),
         "judged_both": judged_both,
-        "flips": len(flips) if judged_both else None,
-        "flip_rate": len(flips) / judged_both if judged_both else None,
+        "flips": flips if judged_both else None,
+        "flip_rate": flips / judged_both if judged_both else None,
         "margins": [_test_margin(margin, estimate, worst_loss) for margin in margins],
-        "agents": _compare_agents(pairs, rewards, units),
+        "agents": _compare_agents([in_a.agents[row] for row in a_rows], rewards, units),
         "questions": questions,
-        "flipped_verdicts": flips,
-        "changes": _largest_changes(pairs),
+        "flipped_verdicts": _list_flips(pairs, names, most_flips),
+        "changes": _largest_changes(names, rewards),
     }
     notes = (*differing, *_failure_notes(rewards), *_unit_notes(estimate, figures["units"]))
     return Report(figures, list(_sections(figures)), notes)
 
 
-def _by_id(responses: Iterable[ComparedResponse], name: str) -> dict[str, ComparedResponse]:
-    by_id: dict[str, ComparedResponse] = {}
-    for response in responses:
-        if response.id in by_id:
-            raise InputError(
-                f"response {response.id!r} occurs twice in run {name}; compare whole runs"
-            )
-        by_id[response.id] = response
-    if not by_id:
-        raise InputError(f"run {name} contains no response; score it first")
-    return by_id
+class _Responses:
+    """The responses of a run in columns; objects would take ten times the memory. Verdicts are cells of numbered slots.
+
+    `rows` are the numbers of the responses by id. `slots` are the numbers of those that both runs have.
+    """
+
+    def __init__(
+        self, responses: Iterable[ComparedResponse], name: str, slots: dict[Slot, int]
+    ) -> None:
+        self.rows: dict[str, int] = {}
+        self.tasks: list[str] = []
+        self.groups: list[str | None] = []
+        self.agents: list[str | None] = []
+        self.rewards = array("d")
+        self._row = array("q")
+        self._slot = array("q")
+        self._score = array("d")
+        self._votes = array("q")
+        for response in responses:
+            row = len(self.rows)
+            if self.rows.setdefault(response.id, row) != row:
+                raise InputError(
+                    f"response {response.id!r} occurs twice in run {name}; compare whole runs"
+                )
+            self.tasks.append(response.task)
+            self.groups.append(response.group)
+            self.agents.append(response.agent)
+            self.rewards.append(response.reward)
+            for slot, judged in response.verdicts.items():
+                self._row.append(row)
+                self._slot.append(slots.setdefault(slot, len(slots)))
+                self._score.append(judged.score)
+                self._votes.append(judged.votes)
+        if not self.rows:
+            raise InputError(f"run {name} contains no response; score it first")
+
+    def cells_of(self, rows: Sequence[int]) -> "_Cells":
+        """Return the verdicts on the responses of some rows, which are numbered anew."""
+        numbers = np.full(len(self.rows), -1)
+        numbers[rows] = np.arange(len(rows))
+        pair = numbers[np.array(self._row, dtype=np.intp)]
+        kept = pair >= 0
+        slot = np.array(self._slot, dtype=np.intp)
+        votes = np.array(self._votes, dtype=np.intp)
+        return _Cells(pair[kept], slot[kept], np.array(self._score)[kept], votes[kept])
 
 
-def _unit_name(in_a: ComparedResponse, in_b: ComparedResponse) -> str:
-    # The texts of a task may be erased in one of the runs, and its group with them.
-    group = in_b.group if in_a.group is None else in_a.group
-    return name_unit(in_a.task, group)
+class _Cells(NamedTuple):
+    """Verdicts: the number of the pair of responses, of the slot, and the fields of `JudgedSlot`, [N] each."""
+
+    pair: Ints
+    slot: Ints
+    score: Floats
+    votes: Ints
+
+    def select(self, cells: Ints | Bools) -> "_Cells":
+        return _Cells._make(column[cells] for column in self)
 
 
-ComparedPairs = Sequence[tuple[ComparedResponse, ComparedResponse]]
-
-
-def _pair(a: Mapping[str, ComparedResponse], b: Mapping[str, ComparedResponse]) -> ComparedPairs:
-    pairs = [(a[name], b[name]) for name in sorted(a.keys() & b.keys())]
+def _pair(a: _Responses, b: _Responses) -> list[str]:
+    """Return the ids of the responses that both runs have, sorted."""
+    names = sorted(a.rows.keys() & b.rows.keys())
     problem = None
-    if not pairs:
-        problem = f"the runs have no response in common (A has {min(a)!r}, B has {min(b)!r})"
-    for in_a, in_b in pairs:
-        if in_a.task != in_b.task:
-            problem = (
-                f"response {in_a.id!r} belongs to task {in_a.task!r} in A and to {in_b.task!r} in B"
-            )
+    if not names:
+        problem = f"the runs have no response in common (A has {min(a.rows)!r}, B has {min(b.rows)!r})"
+    for name in names:
+        in_a = a.tasks[a.rows[name]]
+        in_b = b.tasks[b.rows[name]]
+        if in_a != in_b:
+            problem = f"response {name!r} belongs to task {in_a!r} in A and to {in_b!r} in B"
     if problem is not None:
         raise InputError(f"{problem}; compare two runs of the same tasks and responses")
-    return pairs
+    return names
 
 
 # Rewards
@@ -304,11 +362,13 @@ def _kendall_within(rewards: Floats, tasks: Ints) -> float | None:
     return round(fmean(taus), _DECIMALS) if taus else None
 
 
-def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[Figures]:
+def _compare_agents(
+    agents: Sequence[str | None], rewards: Floats, units: Ints
+) -> list[Figures]:
     """Return a row for each agent of A, ordered by name; `left_out` are the responses that failed in a run."""
     columns_by_agent: dict[str | None, list[int]] = defaultdict(list)
-    for index, (in_a, _) in enumerate(pairs):
-        columns_by_agent[in_a.agent].append(index)
+    for index, agent in enumerate(agents):
+        columns_by_agent[agent].append(index)
     failed = np.isnan(rewards[0] + rewards[1])
     differences = []
     for name in sorted(columns_by_agent, key=lambda agent: (agent is None, agent or "")):
@@ -320,56 +380,93 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
     return _adjusted(differences)
 
 
-def _largest_changes(pairs: ComparedPairs) -> list[Figures]:
+def _largest_changes(names: Sequence[str], rewards: Floats) -> list[Figures]:
     """Return the largest changes of a reward, ties by id. Unchanged rewards are left out."""
-    changed: list[Figures] = []
-    for in_a, in_b in pairs:
-        delta = in_b.reward - in_a.reward
-        if abs(delta) >= ROUNDING:
-            row = {"response_id": in_a.id, "a": in_a.reward, "b": in_b.reward, "delta": delta}
-            changed.append(row)
-    return sorted(changed, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS]
+    deltas = rewards[1] - rewards[0]
+    changed = np.flatnonzero(np.abs(deltas) >= ROUNDING)
+    largest = changed[np.argsort(-np.abs(deltas[changed]), kind="stable")][:_MAX_ROWS].tolist()
+    rows = []
+    for index in largest:
+        before, after = rewards[:, index].tolist()
+        row = {"response_id": names[index], "a": before, "b": after, "delta": after - before}
+        rows.append(row)
+    return rows
 
 
 # Verdicts
 
 
-def _compare_verdicts(pairs: ComparedPairs, units: Ints) -> tuple[list[Figures], list[Figures]]:
-    """Return a row for each question that has a verdict in either run, and every verdict whose decision flipped."""
-    values: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    flips = []
-    for (a, b), unit in zip(pairs, units.tolist(), strict=True):
-        for question, responses in a.verdicts.keys() | b.verdicts.keys():
-            before = a.verdicts.get((question, responses))
-            after = b.verdicts.get((question, responses))
-            if before is None or after is None:
-                counts[question]["only_b" if before is None else "only_a"] += 1
-                continue
-            values[question].append((before.score, after.score, unit))
-            if before.votes * after.votes < 0:
-                is_met = after.votes > 0
-                counts[question]["to_met" if is_met else "to_unmet"] += 1
-                flip: Figures = {"question": question, "response_id": a.id}
-                flip["responses"] = responses or (a.id,)
-                flip |= {"before": before.score, "after": after.score, "met": is_met}
-                flips.append(flip)
+class _PairedVerdicts:
+    """The verdicts that both runs have, in the order of their responses: [N] each.
+
+    `only_a` and `only_b` are the numbers of the questions of verdicts that one run alone has.
+    """
+
+    def __init__(self, a: _Cells, b: _Cells, slots: Sequence[Slot]) -> None:
+        self.slots = slots
+        self.questions = sorted({question for question, _ in slots})
+        numbers = {question: number for number, question in enumerate(self.questions)}
+        question_of = np.array([numbers[question] for question, _ in slots], dtype=np.intp)
+        keys = [cells.pair * len(slots) + cells.slot for cells in (a, b)]
+        _, in_a, in_b = np.intersect1d(*keys, assume_unique=True, return_indices=True)
+        self.only_a = question_of[np.delete(a.slot, in_a)]
+        self.only_b = question_of[np.delete(b.slot, in_b)]
+        before = a.select(in_a)
+        after = b.select(in_b)
+        self.pair = before.pair
+        self.slot = before.slot
+        self.question = question_of[before.slot]
+        self.before = before.score
+        self.after = after.score
+        self.is_flipped = before.votes * after.votes < 0
+        self.is_met = after.votes > 0
+
+
+def _compare_questions(pairs: _PairedVerdicts, units: Ints) -> list[Figures]:
+    """Return a row for each question that has a verdict in either run."""
+    count = len(pairs.questions)
+    tallied = {
+        "to_met": pairs.question[pairs.is_flipped & pairs.is_met],
+        "to_unmet": pairs.question[pairs.is_flipped & ~pairs.is_met],
+        "only_a": pairs.only_a,
+        "only_b": pairs.only_b,
+    }
+    counts = {kind: np.bincount(asked, minlength=count) for kind, asked in tallied.items()}
+    # Sorted once, since with rubrics of their own tasks share few questions.
+    order = np.argsort(pairs.question, kind="stable")
+    ends = np.cumsum(np.bincount(pairs.question, minlength=count)).tolist()
     differences = []
-    names = sorted(values.keys() | counts.keys())
-    for name in names:
-        table = np.array(values[name], dtype=np.float64).reshape(-1, 3)
-        before_scores, after_scores, judged_units = table.T
-        figures, estimate = _difference(before_scores, after_scores, judged_units.astype(np.intp))
-        for kind in ("to_met", "to_unmet", "only_a", "only_b"):
-            figures[kind] = counts[name][kind]
-        deltas = np.abs(after_scores - before_scores).round(_DECIMALS)
+    for number, (start, end) in enumerate(pairwise([0, *ends])):
+        verdicts = order[start:end]
+        before = pairs.before[verdicts]
+        after = pairs.after[verdicts]
+        figures, estimate = _difference(before, after, units[pairs.pair[verdicts]])
+        for kind in counts:
+            figures[kind] = int(counts[kind][number])
+        deltas = np.abs(after - before).round(_DECIMALS)
         figures["largest_delta"] = float(deltas.max()) if len(deltas) else None
         differences.append((figures, estimate))
-    flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
     rows = []
-    for name, row in zip(names, _adjusted(differences), strict=True):
+    for name, row in zip(pairs.questions, _adjusted(differences), strict=True):
         rows.append({"question": name, **row})
-    return rows, flips
+    return rows
+
+
+def _list_flips(pairs: _PairedVerdicts, names: Sequence[str], most: int | None) -> list[Figures]:
+    """Return the verdicts whose decision flipped, by question, response and the responses shown."""
+    flipped = np.flatnonzero(pairs.is_flipped)
+    ordered = flipped[np.lexsort((pairs.pair[flipped], pairs.question[flipped]))].tolist()
+    flips: list[Figures] = []
+    for index in ordered[:most]:
+        name = names[pairs.pair[index]]
+        question, responses = pairs.slots[pairs.slot[index]]
+        flip: Figures = {"question": question, "response_id": name}
+        flip["responses"] = responses or (name,)
+        flip |= {"before": float(pairs.before[index]), "after": float(pairs.after[index])}
+        flip["met"] = bool(pairs.is_met[index])
+        flips.append(flip)
+    flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
+    return flips
 
 
 # Conditions

@@ -5,28 +5,29 @@ responses is decided in a tenth of a second. The bits are those of `rescore`.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, pairwise
 from sys import intern
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jurygraph.arrays import Floats
 from jurygraph.decision.combiners import Combiners
-from jurygraph.decision.decide import (
-    GroupVerdicts,
-    can_be_decided_together,
-    reward_values,
-)
+from jurygraph.decision.decide import can_be_decided_together, reward_values
 from jurygraph.decision.recipe import check_recipe
-from jurygraph.decision.table import VerdictTable, join_tables, stack_groups
+from jurygraph.decision.table import (
+    PackedTable,
+    VerdictTable,
+    build_table,
+    pack_table,
+    unpack_table,
+)
 from jurygraph.display import ProgressCallback
-from jurygraph.runs.outline import StoredGroup, group_verdicts, read_groups
+from jurygraph.runs.outline import StoredGroup, read_groups
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import Body
 from jurygraph.runs.workflows.rescoring import (
     SurveyedTask,
     digest_deciding_inputs,
@@ -34,18 +35,16 @@ from jurygraph.runs.workflows.rescoring import (
     refuse_other_questions,
     require_content,
 )
-from jurygraph.schema import Config, Decision, Question
+from jurygraph.schema import Config, Decision, Question, RecordedVerdict
 from jurygraph.schema.plan import SUBMITTED
 
-_BATCH_VERDICTS = 10_000
-"""Verdicts that are in memory at a time; each takes about 2 kB until it is in a table."""
 _MAX_PLANNED_TASKS = 512
 _TABLE_ROWS = 8192
 """Rows from which a table is complete: a larger one is decided no faster, and takes more memory meanwhile."""
 
 
-class _PlanKey(NamedTuple):
-    """The digests that groups share if any config gives them one decision: of their tasks, survey and decision.
+class PlanKey(NamedTuple):
+    """What groups share if any config gives them one decision: digests of their tasks, survey and decision.
 
     `group` is the number of a group that must be decided alone.
     """
@@ -63,6 +62,57 @@ class ResponseOrigin(NamedTuple):
     agent: str
     task: str
     group: str | None
+
+
+class PackedGroup(NamedTuple):
+    """The verdicts of a group as bytes, ready to be decided with others; `task_group` is the `group` of its task.
+
+    Its responses are in the sorted order of ids, as in the table.
+    """
+
+    plan: PlanKey
+    task: str
+    task_group: str | None
+    responses: Sequence[str]
+    agents: Sequence[str | None]
+    table: PackedTable
+
+
+def pack_groups(
+    run: Run, report: ProgressCallback = lambda count: None
+) -> Iterator[PackedGroup]:
+    """Yield the groups of a run, in the order of the tasks. `report` receives 1 for each.
+
+    Raises `TraceMismatch` where the run was changed.
+    """
+    for group in read_groups(run):
+        outline = run.source.survey_outline(group.survey)
+        yield pack_group(run, group, group.verdicts(outline))
+        report(1)
+
+
+def pack_group(run: Run, group: StoredGroup, verdicts: Sequence[RecordedVerdict]) -> PackedGroup:
+    task = group.record.key
+    outline = run.source.survey_outline(group.survey)
+    content = run.task_content(task)
+    inputs = None if content is None else digest_deciding_inputs(content, outline)
+    is_per_response = all(
+        question.scope == "response" and question.material == SUBMITTED
+        for question in outline.questions
+    )
+    # Without its texts, a task cannot be told from others.
+    is_alone = inputs is None or not is_per_response
+    number = group.record.seq if is_alone else None
+    traces = sorted(group.traces, key=lambda trace: trace.response_id)
+    names = [trace.response_id for trace in traces]
+    return PackedGroup(
+        plan=PlanKey(inputs, group.survey, group.decision, number),
+        task=task,
+        task_group=None if content is None else content["task"].get("group"),
+        responses=names,
+        agents=[trace.agent for trace in traces],
+        table=pack_table(build_table(outline.questions, names, verdicts)),
+    )
 
 
 @dataclass(frozen=True)
@@ -90,73 +140,48 @@ class _Batch:
 class VerdictTables:
     """The verdicts of a run as tables; the run must stay open. `responses` has where each row comes from, [R].
 
-    Raises `TraceMismatch` where the run was changed. `report` receives 1 for each group.
+    `groups` are those of the run; by default they are read from it, which raises `TraceMismatch` where it was changed.
     """
 
-    def __init__(self, run: Run, report: ProgressCallback = lambda count: None) -> None:
+    def __init__(self, run: Run, groups: Iterable[PackedGroup] | None = None) -> None:
         self.run = run
         self._combiners: dict[str, Combiners] = {}
         # A task with a rubric or stakeholders of its own takes 10 ms to read, and its decision 3 ms.
         self._surveyed_task = lru_cache(_MAX_PLANNED_TASKS)(self._read_surveyed_task)
-        batches: dict[_PlanKey, list[_Batch]] = defaultdict(list)
-        waiting: list[tuple[int, StoredGroup, GroupVerdicts]] = []
-        count = 0
-        for number, group in enumerate(read_groups(run)):
-            stored = group_verdicts(run, group, run.decision(group.decision))
-            waiting.append((number, group, stored))
-            count += len(stored.verdicts)
-            if count >= _BATCH_VERDICTS:
-                self._stack(waiting, batches)
-                waiting = []
-                count = 0
-            report(1)
-        self._stack(waiting, batches)
-        # Tables that are complete are few; the rest are joined only now, when no verdict is in memory any more.
-        self._batches = [batch for same in batches.values() for batch in _join(same)]
+        alike: dict[Any, list[PackedGroup]] = defaultdict(list)
+        for group in pack_groups(run) if groups is None else groups:
+            alike[group.plan, tuple(group.table.widths)].append(group)
+        self._batches = [batch for same in alike.values() for batch in self._join(same)]
         self.responses = list(chain.from_iterable(batch.responses for batch in self._batches))
 
-    def _stack(
-        self,
-        waiting: Sequence[tuple[int, StoredGroup, GroupVerdicts]],
-        batches: dict[_PlanKey, list[_Batch]],
-    ) -> None:
-        """Add the tables of some groups."""
-        by_plan: dict[_PlanKey, list[tuple[StoredGroup, GroupVerdicts]]] = defaultdict(list)
-        origins: dict[_PlanKey, list[ResponseOrigin]] = defaultdict(list)
-        for number, group, stored in waiting:
-            task = group.record.key
-            content = self.run.task_content(task)
-            key = self._plan_key(number, group, stored, content)
-            by_plan[key].append((group, stored))
-            task_group = None if content is None else content["task"].get("group")
-            for trace in sorted(group.traces, key=lambda trace: trace.response_id):
-                agent = intern(trace.agent or "")
-                origins[key].append(ResponseOrigin(trace.response_id, agent, task, task_group))
-        for key, members in by_plan.items():
-            names = [sorted(stored.responses) for _, stored in members]
-            verdicts = [stored.verdicts for _, stored in members]
-            first, stored = members[0]
-            batch = _Batch(
-                task=first.record.key,
-                questions=stored.questions,
-                table=stack_groups(stored.questions, zip(names, verdicts, strict=True)),
-                sizes=[len(group_names) for group_names in names],
-                responses=origins[key],
-            )
-            batches[key].append(batch)
+    def _join(self, groups: Sequence[PackedGroup]) -> Iterator[_Batch]:
+        """Yield groups of one plan as few batches that are large enough."""
+        joined: list[PackedGroup] = []
+        rows = 0
+        for group in groups:
+            joined.append(group)
+            rows += len(group.responses)
+            if rows >= _TABLE_ROWS or group is groups[-1]:
+                yield self._join_all(joined, rows)
+                joined = []
+                rows = 0
 
-    def _plan_key(
-        self, number: int, group: StoredGroup, stored: GroupVerdicts, content: Body | None
-    ) -> _PlanKey:
-        outline = self.run.source.survey_outline(group.survey)
-        inputs = None if content is None else digest_deciding_inputs(content, outline)
-        is_per_response = all(
-            question.scope == "response" and question.material == SUBMITTED
-            for question in stored.questions
+    def _join_all(self, groups: Sequence[PackedGroup], rows: int) -> _Batch:
+        first = groups[0]
+        questions = self.run.source.survey_outline(first.plan.survey).questions
+        cells = b"".join(group.table.cells for group in groups)
+        responses = []
+        for group in groups:
+            for name, agent in zip(group.responses, group.agents, strict=True):
+                origin = ResponseOrigin(name, intern(agent or ""), group.task, group.task_group)
+                responses.append(origin)
+        return _Batch(
+            task=first.task,
+            questions=questions,
+            table=unpack_table(questions, rows, PackedTable(first.table.widths, cells)),
+            sizes=[len(group.responses) for group in groups],
+            responses=responses,
         )
-        # Without its texts, a task cannot be told from others.
-        is_alone = inputs is None or not is_per_response
-        return _PlanKey(inputs, group.survey, group.decision, number if is_alone else None)
 
     def decide(self, config: Config) -> Floats:
         """Return the rewards that `rescore` gives under a config, NaN where they failed, [R]. Raises as it does."""
@@ -187,25 +212,3 @@ class VerdictTables:
         if names not in self._combiners:
             self._combiners[names] = self.run.load_combiners(config)
         return self._combiners[names]
-
-
-def _join(batches: Sequence[_Batch]) -> Iterator[_Batch]:
-    """Yield the batches of one plan as few that are large enough."""
-    joined: list[_Batch] = []
-    for batch in batches:
-        joined.append(batch)
-        if sum(part.table.rows for part in joined) >= _TABLE_ROWS:
-            yield _join_all(joined)
-            joined = []
-    if joined:
-        yield _join_all(joined)
-
-
-def _join_all(batches: Sequence[_Batch]) -> _Batch:
-    return _Batch(
-        task=batches[0].task,
-        questions=batches[0].questions,
-        table=join_tables([batch.table for batch in batches]),
-        sizes=list(chain.from_iterable(batch.sizes for batch in batches)),
-        responses=list(chain.from_iterable(batch.responses for batch in batches)),
-    )
