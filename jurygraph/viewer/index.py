@@ -11,20 +11,28 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
+from jurygraph.decision.table import PackedTable
 from jurygraph.display import ProgressCallback
 from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups, read_groups_after
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import MAX_TEXTS
 from jurygraph.runs.store.packing import unpack_response
-from jurygraph.schema import Question
+from jurygraph.runs.workflows.deciding import PackedGroup, PlanKey, pack_group
+from jurygraph.schema import Question, RecordedVerdict
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.task import Task, chat_text
 from jurygraph.sources.files import create_private_file
+from jurygraph.studies.comparison import (
+    ComparedResponse,
+    JudgedSlot,
+    Slot,
+    compared_responses,
+)
 
-VERSION = 3
+VERSION = 4
 """Version of the tables; an index of another one is made again."""
 _BATCH = 256
 """Groups that are added in one transaction."""
@@ -46,6 +54,7 @@ CREATE TABLE verdicts (
 CREATE INDEX verdicts_of_a_failure ON verdicts (failure, response) WHERE failure IS NOT NULL;
 CREATE TABLE inputs (component INTEGER NOT NULL, question INTEGER NOT NULL, PRIMARY KEY (component, question))
     WITHOUT ROWID;
+CREATE TABLE groups (number INTEGER PRIMARY KEY, plan TEXT NOT NULL, cells BLOB NOT NULL, compared TEXT NOT NULL);
 CREATE TABLE calls (id TEXT PRIMARY KEY, cost REAL, is_cached INTEGER NOT NULL) WITHOUT ROWID;
 CREATE VIRTUAL TABLE queries USING fts5 (text, content = '', detail = 'column');
 CREATE VIRTUAL TABLE texts USING fts5 (text, reasons, content = '', detail = 'column');
@@ -88,6 +97,16 @@ class RunIndex:
         """The number of records of the ledger that the index contains."""
         ((value,),) = self.fetch("SELECT value FROM facts WHERE name = 'records'")
         return int(value)
+
+    def packed_groups(self) -> Iterator[PackedGroup]:
+        """Return the groups as they are now, for a ranking in any thread."""
+        rows = self.fetch("SELECT plan, cells FROM groups ORDER BY number")
+        return (_unpack_group(*row) for row in rows)
+
+    def compared_responses(self) -> Iterator[ComparedResponse]:
+        """Return the responses as they are now, for a comparison in any thread."""
+        rows = self.fetch("SELECT compared FROM groups ORDER BY number")
+        return chain.from_iterable(_unpack_responses(text) for (text,) in rows)
 
     def update(self, report: ProgressCallback = lambda count: None) -> bool:
         """Add the groups that were stored since the last time, and return whether there were any.
@@ -187,6 +206,7 @@ class RunIndex:
         )
         for trace in group.traces:
             self._add_trace(task, group, trace, questions)
+        self._add_verdicts(group, group.verdicts(outline))
 
     def _add_inputs(self, decision: str, questions: Mapping[str, int]) -> None:
         """Note which questions the components of a decision are made from."""
@@ -200,6 +220,14 @@ class RunIndex:
                 if name in questions:
                     rows.append((component, questions[name]))
         self._connection.executemany("INSERT OR IGNORE INTO inputs VALUES (?, ?)", rows)
+
+    def _add_verdicts(self, group: StoredGroup, verdicts: Sequence[RecordedVerdict]) -> None:
+        """Add what a ranking and a comparison need of a group: reading all verdicts takes 17 µs for each."""
+        packed = pack_group(self.run, group, verdicts)
+        plan = to_json((*packed[:-1], packed.table.widths))
+        responses = compared_responses(group, verdicts, packed.task_group)
+        row = group.record.seq, plan, packed.table.cells, _pack_responses(responses)
+        self._connection.execute("INSERT INTO groups VALUES (?, ?, ?, ?)", row)
 
     def _drop_earlier(self, task: int, group: StoredGroup) -> None:
         name = group.body.get("phase"), group.body["step"]
@@ -216,6 +244,7 @@ class RunIndex:
             query = f"DELETE FROM {table} WHERE response IN ({members})"
             self._connection.execute(query, (number,))
         self._connection.execute("DELETE FROM responses WHERE group_number = ?", (number,))
+        self._connection.execute("DELETE FROM groups WHERE number = ?", (number,))
 
     def _add_query(self, number: int, task_id: str) -> None:
         content = self.run.task_content(task_id)
@@ -306,6 +335,31 @@ def _kind_of(question: Question) -> str:
 def _call_row(call: Mapping[str, Any]) -> tuple[str, float | None, bool]:
     """Return a call, which several responses may share, under enough of its digest to tell it apart."""
     return call["id"][:24], call.get("cost"), call.get("cache_hit", False)
+
+
+def _pack_responses(responses: Iterable[ComparedResponse]) -> bytes:
+    """Return the responses of a group as JSON, in which the slot of their verdicts stands once."""
+    slots: dict[Slot, int] = {}
+    rows = []
+    for response in responses:
+        cells = []
+        for slot, judged in response.verdicts.items():
+            cells.append((slots.setdefault(slot, len(slots)), *judged))
+        rows.append((*response._replace(verdicts={}), cells))
+    return to_json((list(slots), rows))
+
+
+def _unpack_responses(text: bytes) -> Iterator[ComparedResponse]:
+    names, rows = from_json(text)
+    slots = [(question, tuple(shown)) for question, shown in names]
+    for *fields, cells in rows:
+        verdicts = {slots[slot]: JudgedSlot(score, votes) for slot, score, votes in cells}
+        yield ComparedResponse(*fields)._replace(verdicts=verdicts)
+
+
+def _unpack_group(text: bytes, cells: bytes) -> PackedGroup:
+    plan, *fields, widths = from_json(text)
+    return PackedGroup(PlanKey(*plan), *fields, PackedTable(widths, cells))
 
 
 def _connect(folder: Path) -> sqlite3.Connection | None:

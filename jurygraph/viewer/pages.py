@@ -1,12 +1,10 @@
 """The pages: what each reads of a run and its index, and the template that lays it out."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import fsum
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -19,6 +17,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import to_yaml
 from jurygraph.studies import comparison
 from jurygraph.studies.ranking import (
+    AgentRanker,
     TriedSetting,
     find_turns,
     list_combiners,
@@ -42,9 +41,11 @@ from jurygraph.viewer.what_if import WhatIf, explain_changed, is_about
 from jurygraph.views.trace import TraceView, view_query, view_trace
 from jurygraph.views.verdict import view_question
 
+T = TypeVar("T")
 Page = tuple[str, dict[str, Any]]
 _OF_ALL_RECORDS = ("totals", "facets", "agents", "means", "buckets", "combiners")
 """Figures of a whole run, which are computed once until it grows."""
+_MAX_FLIPS = 100
 _MAX_SELECTS = 200
 """Questions of a response whose scores can be tried on its page; with more, a form would not fit in an address."""
 
@@ -86,6 +87,10 @@ class OpenRun:
     def close(self) -> None:
         if "scans" in vars(self):
             self.scans.close()
+
+    async def rank(self, function: Callable[[AgentRanker], T]) -> T:
+        """Return what a function computes with the ranker of the run as it is now."""
+        return await self.scans.rank(self.index, function)
 
     @property
     def name(self) -> str:
@@ -177,16 +182,14 @@ async def show_ranking(opened: OpenRun, request: web.Request) -> Page:
     changed = turns = report = None
     tried = changes.settings
     if tried:
-        changed = await opened.scans.rank(lambda ranker: ranker.rank(tried))
-    else:
-        opened.scans.begin_ranking()
+        changed = await opened.rank(lambda ranker: ranker.rank(tried))
     if scanned is not None and scanned.is_number:
         ends = scanned.low, scanned.high
-        turns = await opened.scans.rank(
+        turns = await opened.rank(
             lambda ranker: find_turns(ranker.along(scanned.key, tried), *ends)
         )
     if "far" in request.query:
-        report = await opened.scans.rank(lambda ranker: measure_ranking(ranker, tried))
+        report = await opened.rank(lambda ranker: measure_ranking(ranker, tried))
     context = {
         "title": "Ranking",
         "now": opened.means,
@@ -289,17 +292,13 @@ async def _compare(before: OpenRun, after: OpenRun) -> Report:
     """Return the comparison of two runs as they are now; it is computed once for their records."""
     state = before.index.records, after.index.records
     if before.comparison is None or before.comparison[0] != state:
-        folders = before.run.folder, after.run.folder
-        report = await before.scans.call(lambda: _read_comparison(*folders))
-        before.comparison = state, report
+        responses = [each.index.compared_responses() for each in (before, after)]
+        settings = list(comparison.setting_notes(before.run.header, after.run.header))
+        compare = partial(
+            comparison.compare, *responses, differing=settings, most_flips=_MAX_FLIPS
+        )
+        before.comparison = state, await before.scans.call(compare)
     return before.comparison[1]
-
-
-def _read_comparison(before: Path, after: Path) -> Report:
-    with closing(Run.open(before)) as first, closing(Run.open(after)) as second:
-        settings = comparison.setting_notes(first.header, second.header)
-        responses = [comparison.read_responses(run) for run in (first, second)]
-        return comparison.compare(responses[0], responses[1], differing=settings)
 
 
 def send_config(opened: OpenRun, request: web.Request) -> web.Response:

@@ -4,30 +4,35 @@ The thread opens the run itself: a ledger and an index belong to the thread of t
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.deciding import PackedGroup
 from jurygraph.studies.ranking import AgentRanker
+from jurygraph.viewer.index import RunIndex
 
 T = TypeVar("T")
 
 
 class Scans:
-    """The scans of one run, one after another. The verdicts of the last ranking stay in memory while the run does."""
+    """The scans of one run, one after another. The verdicts of the last ranking stay in memory until the run grows."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="jurygraph-scan")
         self._ranker: AgentRanker | None = None
+        self._records = 0
         self._is_ending = False
 
-    async def rank(self, function: Callable[[AgentRanker], T]) -> T:
-        """Return what a function computes with the ranker of the run as it is now."""
-        return await self.call(lambda: function(self._current_ranker()))
+    async def rank(self, index: RunIndex, function: Callable[[AgentRanker], T]) -> T:
+        """Return what a function computes with the ranker of the run as it is in the index."""
+        records = index.records
+        groups = None if records == self._records else index.packed_groups()
+        return await self.call(lambda: function(self._current_ranker(records, groups)))
 
     async def read(self, function: Callable[[Run], T]) -> T:
         """Return what a function reads of the run."""
@@ -36,10 +41,6 @@ class Scans:
     async def call(self, function: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, function)
-
-    def begin_ranking(self) -> None:
-        """Read the verdicts meanwhile, so that the first setting that is tried need not wait for all of it."""
-        self._executor.submit(self._current_ranker)
 
     def close(self) -> None:
         """End the scan that runs, as soon as it reports its progress, and forget the others."""
@@ -57,13 +58,12 @@ class Scans:
         with closing(Run.open(self._folder)) as run:
             return function(run)
 
-    def _current_ranker(self) -> AgentRanker:
-        run = Run.open(self._folder)
-        if self._ranker is not None:
-            if self._ranker.run.ledger.head == run.ledger.head:
-                run.close()
-                return self._ranker
-            self._ranker.run.close()
-            self._ranker = None
-        self._ranker = AgentRanker(run, self.go_on)
+    def _current_ranker(
+        self, records: int, groups: Iterable[PackedGroup] | None
+    ) -> AgentRanker:
+        if self._ranker is None or groups is not None:
+            if self._ranker is not None:
+                self._ranker.run.close()
+            self._ranker = AgentRanker(Run.open(self._folder), groups)
+            self._records = records
         return self._ranker
