@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
+from zlib import compress, decompress
 
 from pydantic_core import from_json, to_json
 
@@ -32,8 +33,10 @@ from jurygraph.studies.comparison import (
     compared_responses,
 )
 
-VERSION = 4
+VERSION = 6
 """Version of the tables; an index of another one is made again."""
+_FASTEST = 1
+"""Level of compression; a higher one takes longer and saves no more."""
 _BATCH = 256
 """Groups that are added in one transaction."""
 
@@ -54,7 +57,7 @@ CREATE TABLE verdicts (
 CREATE INDEX verdicts_of_a_failure ON verdicts (failure, response) WHERE failure IS NOT NULL;
 CREATE TABLE inputs (component INTEGER NOT NULL, question INTEGER NOT NULL, PRIMARY KEY (component, question))
     WITHOUT ROWID;
-CREATE TABLE groups (number INTEGER PRIMARY KEY, plan TEXT NOT NULL, cells BLOB NOT NULL, compared TEXT NOT NULL);
+CREATE TABLE groups (number INTEGER PRIMARY KEY, plan TEXT NOT NULL, cells BLOB NOT NULL, compared BLOB NOT NULL);
 CREATE TABLE calls (id TEXT PRIMARY KEY, cost REAL, is_cached INTEGER NOT NULL) WITHOUT ROWID;
 CREATE VIRTUAL TABLE queries USING fts5 (text, content = '', detail = 'column');
 CREATE VIRTUAL TABLE texts USING fts5 (text, reasons, content = '', detail = 'column');
@@ -99,14 +102,22 @@ class RunIndex:
         return int(value)
 
     def packed_groups(self) -> Iterator[PackedGroup]:
-        """Return the groups as they are now, for a ranking in any thread."""
-        rows = self.fetch("SELECT plan, cells FROM groups ORDER BY number")
-        return (_unpack_group(*row) for row in rows)
+        """Yield the groups for a ranking, in any thread."""
+        for _, plan, cells in self._read_groups("plan, cells"):
+            yield _unpack_group(plan, cells)
 
     def compared_responses(self) -> Iterator[ComparedResponse]:
-        """Return the responses as they are now, for a comparison in any thread."""
-        rows = self.fetch("SELECT compared FROM groups ORDER BY number")
-        return chain.from_iterable(_unpack_responses(text) for (text,) in rows)
+        """Yield the responses for a comparison, in any thread."""
+        for _, responses in self._read_groups("compared"):
+            yield from _unpack_responses(responses)
+
+    def _read_groups(self, columns: str) -> Iterator[Any]:
+        """Yield the number of each group and some columns, a few at a time: pages are served between them."""
+        query = f"SELECT number, {columns} FROM groups WHERE number > ? ORDER BY number LIMIT ?"
+        last = 0
+        while rows := self.fetch(query, last, _BATCH):
+            last = rows[-1][0]
+            yield from rows
 
     def update(self, report: ProgressCallback = lambda count: None) -> bool:
         """Add the groups that were stored since the last time, and return whether there were any.
@@ -226,7 +237,8 @@ class RunIndex:
         packed = pack_group(self.run, group, verdicts)
         plan = to_json((*packed[:-1], packed.table.widths))
         responses = compared_responses(group, verdicts, packed.task_group)
-        row = group.record.seq, plan, packed.table.cells, _pack_responses(responses)
+        cells = compress(packed.table.cells, _FASTEST)
+        row = group.record.seq, plan, cells, _pack_responses(responses)
         self._connection.execute("INSERT INTO groups VALUES (?, ?, ?, ?)", row)
 
     def _drop_earlier(self, task: int, group: StoredGroup) -> None:
@@ -338,7 +350,7 @@ def _call_row(call: Mapping[str, Any]) -> tuple[str, float | None, bool]:
 
 
 def _pack_responses(responses: Iterable[ComparedResponse]) -> bytes:
-    """Return the responses of a group as JSON, in which the slot of their verdicts stands once."""
+    """Return the responses of a group as compressed JSON, in which the slot of their verdicts stands once."""
     slots: dict[Slot, int] = {}
     rows = []
     for response in responses:
@@ -346,11 +358,11 @@ def _pack_responses(responses: Iterable[ComparedResponse]) -> bytes:
         for slot, judged in response.verdicts.items():
             cells.append((slots.setdefault(slot, len(slots)), *judged))
         rows.append((*response._replace(verdicts={}), cells))
-    return to_json((list(slots), rows))
+    return compress(to_json((list(slots), rows)), _FASTEST)
 
 
-def _unpack_responses(text: bytes) -> Iterator[ComparedResponse]:
-    names, rows = from_json(text)
+def _unpack_responses(packed: bytes) -> Iterator[ComparedResponse]:
+    names, rows = from_json(decompress(packed))
     slots = [(question, tuple(shown)) for question, shown in names]
     for *fields, cells in rows:
         verdicts = {slots[slot]: JudgedSlot(score, votes) for slot, score, votes in cells}
@@ -359,14 +371,14 @@ def _unpack_responses(text: bytes) -> Iterator[ComparedResponse]:
 
 def _unpack_group(text: bytes, cells: bytes) -> PackedGroup:
     plan, *fields, widths = from_json(text)
-    return PackedGroup(PlanKey(*plan), *fields, PackedTable(widths, cells))
+    return PackedGroup(PlanKey(*plan), *fields, PackedTable(widths, decompress(cells)))
 
 
 def _connect(folder: Path) -> sqlite3.Connection | None:
     """Open the index in a folder for this process alone; None if another one has it open."""
     path = folder / run_folder.INDEX
     create_private_file(path, "remove it")  # SQLite's files beside it get its permissions
-    connection = sqlite3.connect(path, timeout=0.0)
+    connection = sqlite3.connect(path, timeout=0.0, check_same_thread=False)
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA journal_mode = WAL")
@@ -383,4 +395,4 @@ def _connect(folder: Path) -> sqlite3.Connection | None:
 
 def _connect_to_temporary() -> sqlite3.Connection:
     """Open an index in a file without a name, which SQLite makes for this connection alone."""
-    return sqlite3.connect("")
+    return sqlite3.connect("", check_same_thread=False)
