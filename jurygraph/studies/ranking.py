@@ -134,11 +134,10 @@ class AgentRanker:
     def __init__(self, run: Run, groups: Iterable[PackedGroup] | None = None) -> None:
         self.run = run
         self.tables = VerdictTables(run, groups)
-        responses = self.tables.responses
-        self.agents = sorted({response.agent for response in responses})
+        self.agents = sorted(set(self.tables.agents))
         numbers = {agent: number for number, agent in enumerate(self.agents)}
-        self.agent = np.array([numbers[response.agent] for response in responses], dtype=np.int64)
-        names = [name_unit(response.task, response.group) for response in responses]
+        self.agent = np.array([numbers[agent] for agent in self.tables.agents], dtype=np.int64)
+        names = [name_unit(*task) for task in self.tables.tasks]
         self.units = describe_units(names)
         units = {name: number for number, name in enumerate(dict.fromkeys(names))}
         self.unit = np.array([units[name] for name in names], dtype=np.int64)

@@ -4,11 +4,11 @@
 responses is decided in a tenth of a second. The bits are those of `rescore`.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from sys import intern
 from typing import Any, NamedTuple
 
@@ -53,15 +53,6 @@ class PlanKey(NamedTuple):
     survey: str
     decision: str
     group: int | None
-
-
-class ResponseOrigin(NamedTuple):
-    """Where a response comes from: its agent, "" without one, its task, and the `group` of its task, if it has one."""
-
-    response: str
-    agent: str
-    task: str
-    group: str | None
 
 
 class PackedGroup(NamedTuple):
@@ -117,16 +108,12 @@ def pack_group(run: Run, group: StoredGroup, verdicts: Sequence[RecordedVerdict]
 
 @dataclass(frozen=True)
 class _Batch:
-    """Groups of one plan: the first of their tasks, the table of their verdicts, and the sizes of the groups.
-
-    The responses of a group are in the sorted order of ids, as in the table.
-    """
+    """Groups of one plan: the first of their tasks, the table of their verdicts, and the sizes of the groups."""
 
     task: str
     questions: Sequence[Question]
     table: VerdictTable
     sizes: Sequence[int]
-    responses: Sequence[ResponseOrigin]
 
     def decide(self, decision: Decision, combiners: Combiners) -> Floats:
         """Return the values of the rewards, NaN where they failed, [R]."""
@@ -138,49 +125,50 @@ class _Batch:
 
 
 class VerdictTables:
-    """The verdicts of a run as tables; the run must stay open. `responses` has where each row comes from, [R].
+    """The verdicts of a run as tables; the run must stay open.
 
     `groups` are those of the run; by default they are read from it, which raises `TraceMismatch` where it was changed.
+
+    Attributes:
+        responses: the id of each row, [R].
+        agents: the agent of each row, "" without one.
+        tasks: the task of each row, with the `group` of the task.
     """
 
     def __init__(self, run: Run, groups: Iterable[PackedGroup] | None = None) -> None:
         self.run = run
+        self.responses: list[str] = []
+        self.agents: list[str] = []
+        self.tasks: list[tuple[str, str | None]] = []
+        self._batches: list[_Batch] = []
         self._combiners: dict[str, Combiners] = {}
         # A task with a rubric or stakeholders of its own takes 10 ms to read, and its decision 3 ms.
         self._surveyed_task = lru_cache(_MAX_PLANNED_TASKS)(self._read_surveyed_task)
         alike: dict[Any, list[PackedGroup]] = defaultdict(list)
+        rows: Counter[Any] = Counter()
         for group in pack_groups(run) if groups is None else groups:
-            alike[group.plan, tuple(group.table.widths)].append(group)
-        self._batches = [batch for same in alike.values() for batch in self._join(same)]
-        self.responses = list(chain.from_iterable(batch.responses for batch in self._batches))
+            key = group.plan, tuple(group.table.widths)
+            alike[key].append(group)
+            rows[key] += len(group.responses)
+            if rows[key] >= _TABLE_ROWS:
+                self._join(alike.pop(key))
+                del rows[key]
+        for same in alike.values():
+            self._join(same)
 
-    def _join(self, groups: Sequence[PackedGroup]) -> Iterator[_Batch]:
-        """Yield groups of one plan as few batches that are large enough."""
-        joined: list[PackedGroup] = []
-        rows = 0
-        for group in groups:
-            joined.append(group)
-            rows += len(group.responses)
-            if rows >= _TABLE_ROWS or group is groups[-1]:
-                yield self._join_all(joined, rows)
-                joined = []
-                rows = 0
-
-    def _join_all(self, groups: Sequence[PackedGroup], rows: int) -> _Batch:
+    def _join(self, groups: Sequence[PackedGroup]) -> None:
+        """Add the table of groups of one plan."""
         first = groups[0]
         questions = self.run.source.survey_outline(first.plan.survey).questions
-        cells = b"".join(group.table.cells for group in groups)
-        responses = []
+        sizes = [len(group.responses) for group in groups]
         for group in groups:
-            for name, agent in zip(group.responses, group.agents, strict=True):
-                origin = ResponseOrigin(name, intern(agent or ""), group.task, group.task_group)
-                responses.append(origin)
-        return _Batch(
-            task=first.task,
-            questions=questions,
-            table=unpack_table(questions, rows, PackedTable(first.table.widths, cells)),
-            sizes=[len(group.responses) for group in groups],
-            responses=responses,
+            self.responses += group.responses
+            self.agents += [intern(agent or "") for agent in group.agents]
+            self.tasks += [(group.task, group.task_group)] * len(group.responses)
+        joined = PackedTable(first.table.widths, b"".join(group.table.cells for group in groups))
+        table = unpack_table(questions, sum(sizes), joined)
+        self._batches.append(
+            _Batch(task=first.task, questions=questions, table=table, sizes=sizes)
         )
 
     def decide(self, config: Config) -> Floats:

@@ -61,7 +61,7 @@ def test_random_changes_give_the_rewards_of_rescore(
     monkeypatch.setattr(deciding, "_TABLE_ROWS", 10)  # several tables
     with closing(Run.open(request.getfixturevalue(name))) as run:
         tables = VerdictTables(run)
-        names = [origin.response for origin in tables.responses]
+        names = tables.responses
         assert sorted(names) == sorted(trace.response_id for trace in run.traces())
         decided = 0
         for seed in range(count):
