@@ -265,9 +265,8 @@ class _Responses:
         """Return the verdicts on the responses of some rows, sorted, and their keys: number of the row, and slot."""
         numbers = np.full(len(self.rows), -1)
         numbers[rows] = np.arange(len(rows))
-        keys = numbers[self.row] * slots
-        keys += self.slot
-        order = np.argsort(keys, kind="stable")
+        keys = numbers[self.row] * slots + self.slot
+        order = np.argsort(keys)
         order = order[np.searchsorted(keys, 0, sorter=order) :]
         return order, keys[order]
 
@@ -417,18 +416,19 @@ class _PairedVerdicts:
         question_of = np.array([numbers[question] for question, _ in slots], dtype=np.intp)
         a_order, a_keys = a.keys_of(rows[0], len(slots))
         b_order, b_keys = b.keys_of(rows[1], len(slots))
-        has_both = np.isin(a_keys, b_keys, assume_unique=True)
+        is_in_b = np.isin(a_keys, b_keys, assume_unique=True)
         is_in_a = np.isin(b_keys, a_keys, assume_unique=True)
-        self.only_a = question_of[a_keys[~has_both] % len(slots)]
+        self.only_a = question_of[a_keys[~is_in_b] % len(slots)]
         self.only_b = question_of[b_keys[~is_in_a] % len(slots)]
-        self.pair, self.slot = np.divmod(a_keys[has_both], len(slots))
+        self.pair, self.slot = np.divmod(a_keys[is_in_b], len(slots))
         self.question = question_of[self.slot]
-        self.before = np.array(a.score)[a_order[has_both]]
-        self.after = np.array(b.score)[b_order[is_in_a]]
-        before = np.sign(a.votes)[a_order[has_both]]
-        after = np.sign(b.votes)[b_order[is_in_a]]
+        in_a = a_order[is_in_b]
+        in_b = b_order[is_in_a]
+        self.before = np.asarray(a.score)[in_a]
+        self.after = np.asarray(b.score)[in_b]
+        after = np.sign(b.votes)[in_b]
         self.is_met = after > 0
-        self.is_flipped = before * after < 0
+        self.is_flipped = np.sign(a.votes)[in_a] * after < 0
 
 
 def _compare_questions(pairs: _PairedVerdicts, units: Ints) -> list[Figures]:
