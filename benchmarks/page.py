@@ -46,6 +46,7 @@ def _index(folder: Path, size: int) -> Iterator[Figure]:
     start = perf_counter()
     with closing(Run.open(folder)) as run, closing(RunIndex(run)) as index:
         index.update()
+        index.pack_verdicts()
     seconds = perf_counter() - start
     start = perf_counter()
     with closing(Run.open(folder)) as run:

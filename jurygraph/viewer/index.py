@@ -33,7 +33,7 @@ from jurygraph.studies.comparison import (
     compared_responses,
 )
 
-VERSION = 6
+VERSION = 7
 """Version of the tables; an index of another one is made again."""
 _FASTEST = 1
 """Level of compression; a higher one takes longer and saves no more."""
@@ -100,6 +100,31 @@ class RunIndex:
         """The number of records of the ledger that the index contains."""
         ((value,),) = self.fetch("SELECT value FROM facts WHERE name = 'records'")
         return int(value)
+
+    def pack_verdicts(self, report: ProgressCallback = lambda count: None) -> None:
+        """Add the verdicts of new groups for a ranking and a comparison; `report` receives numbers of responses.
+
+        It takes as long as all the rest, so that it is done when a run is opened, and not for each page while it grows.
+        """
+        ((last,),) = self.fetch("SELECT coalesce(max(number), 0) FROM groups")
+        rows = self.fetch("SELECT DISTINCT group_number FROM responses WHERE group_number > ?", last)
+        missing = {number for (number,) in rows}
+        groups = self._new_groups(last, self.records) if missing else iter(())
+        while batch := list(islice(groups, _BATCH)):
+            with self._connection:
+                for group in batch:
+                    if group.record.seq in missing:  # others were replaced
+                        self._add_verdicts(group)
+            report(sum(len(group.traces) for group in batch))
+
+    def _add_verdicts(self, group: StoredGroup) -> None:
+        verdicts = group.verdicts(self.run.source.survey_outline(group.survey))
+        packed = pack_group(self.run, group, verdicts)
+        plan = to_json((*packed[:-1], packed.table.widths))
+        cells = compress(packed.table.cells, _FASTEST)
+        responses = compared_responses(group, verdicts, packed.task_group)
+        row = group.record.seq, plan, cells, _pack_responses(responses)
+        self._connection.execute("INSERT INTO groups VALUES (?, ?, ?, ?)", row)
 
     def packed_groups(self) -> Iterator[PackedGroup]:
         """Yield the groups for a ranking, in any thread."""
@@ -217,7 +242,6 @@ class RunIndex:
         )
         for trace in group.traces:
             self._add_trace(task, group, trace, questions)
-        self._add_verdicts(group, group.verdicts(outline))
 
     def _add_inputs(self, decision: str, questions: Mapping[str, int]) -> None:
         """Note which questions the components of a decision are made from."""
@@ -231,15 +255,6 @@ class RunIndex:
                 if name in questions:
                     rows.append((component, questions[name]))
         self._connection.executemany("INSERT OR IGNORE INTO inputs VALUES (?, ?)", rows)
-
-    def _add_verdicts(self, group: StoredGroup, verdicts: Sequence[RecordedVerdict]) -> None:
-        """Add what a ranking and a comparison need of a group: reading all verdicts takes 17 µs for each."""
-        packed = pack_group(self.run, group, verdicts)
-        plan = to_json((*packed[:-1], packed.table.widths))
-        responses = compared_responses(group, verdicts, packed.task_group)
-        cells = compress(packed.table.cells, _FASTEST)
-        row = group.record.seq, plan, cells, _pack_responses(responses)
-        self._connection.execute("INSERT INTO groups VALUES (?, ?, ?, ?)", row)
 
     def _drop_earlier(self, task: int, group: StoredGroup) -> None:
         name = group.body.get("phase"), group.body["step"]

@@ -90,6 +90,7 @@ class OpenRun:
 
     async def rank(self, function: Callable[[AgentRanker], T]) -> T:
         """Return what a function computes with the ranker of the run as it is now."""
+        self.index.pack_verdicts()
         return await self.scans.rank(self.index, function)
 
     @property
@@ -292,7 +293,10 @@ async def _compare(before: OpenRun, after: OpenRun) -> Report:
     """Return the comparison of two runs as they are now; it is computed once for their records."""
     state = before.index.records, after.index.records
     if before.comparison is None or before.comparison[0] != state:
-        responses = [each.index.compared_responses() for each in (before, after)]
+        responses = []
+        for each in (before, after):
+            each.index.pack_verdicts()
+            responses.append(each.index.compared_responses())
         settings = list(comparison.setting_notes(before.run.header, after.run.header))
         compare = partial(
             comparison.compare, *responses, differing=settings, most_flips=_MAX_FLIPS
