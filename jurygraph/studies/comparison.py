@@ -7,9 +7,8 @@ signs of whole units. Every difference is B - A.
 
 import math
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from statistics import fmean
 from sys import intern
 from typing import Any, NamedTuple
@@ -85,7 +84,7 @@ _MAX_COMMENT = 60_000
 """Characters; GitHub takes 65,536."""
 _FEW_TASKS = 20
 _MAX_OUTER = 256
-"""Responses of a task up to which τ-b takes all pairs at once: ten times as fast as SciPy, in memory that grows with the square."""
+"""Responses of a task up to which τ-b takes all pairs at once: ten times as fast as SciPy, but in quadratic memory."""
 _DECIMALS = 12  # sums in another order differ in their last bits
 
 Slot = tuple[str, tuple[str, ...]]
@@ -123,7 +122,7 @@ def read_responses(run: Run) -> Iterator[ComparedResponse]:
 def compared_responses(
     group: StoredGroup, verdicts: Iterable[RecordedVerdict], task_group: str | None
 ) -> Iterator[ComparedResponse]:
-    """Yield the responses of a group with their verdicts; `task_group` is the `group` of its task."""
+    """Yield the responses of a group with its verdicts; `task_group` is the `group` of its task."""
     by_response: dict[str, list[RecordedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         by_response[verdict.about].append(verdict)
@@ -171,41 +170,33 @@ def compare(
 
     `margins` are losses that do not matter, each tested for whether B loses less, where the mean reward of one unit can
     lose `largest_loss` at most, or as much as one did. `differing` are notes on the settings that differ. Of the
-    flipped verdicts only the first `most_flips` are listed.
+    flipped verdicts the first `most_flips` are listed.
 
     Raises `InputError` if nothing can be paired, or a response is twice in a run or belongs to two tasks.
     """
-    slots: dict[Slot, int] = {}
-    in_a = _Responses(a, "A", slots)
-    in_b = _Responses(b, "B", slots)
-    names = _pair(in_a, in_b)
-    a_rows = [in_a.rows[name] for name in names]
-    b_rows = [in_b.rows[name] for name in names]
-    rewards = np.array([np.array(in_a.rewards)[a_rows], np.array(in_b.rewards)[b_rows]])
+    by_a = _by_id(a, "A")
+    by_b = _by_id(b, "B")
+    pairs = _pair(by_a, by_b)
+    rewards = np.array([(in_a.reward, in_b.reward) for in_a, in_b in pairs]).T
     failed = np.isnan(rewards)
     has_both = ~failed.any(axis=0)
-    tasks = _number([in_a.tasks[row] for row in a_rows])
-    unit_names = []
-    for a_row, b_row in zip(a_rows, b_rows, strict=True):
-        # The texts of a task may be erased in one of the runs, and its group with them.
-        group = in_b.groups[b_row] if in_a.groups[a_row] is None else in_a.groups[a_row]
-        unit_names.append(name_unit(in_a.tasks[a_row], group))
-    units = _number(unit_names)
+    tasks = np.unique([in_a.task for in_a, _ in pairs], return_inverse=True)[1]
+    names = [_unit_name(in_a, in_b) for in_a, in_b in pairs]
+    units = np.unique(names, return_inverse=True)[1]
     both = rewards[:, has_both]
     a_rewards, b_rewards = both
     overall, estimate = _difference(a_rewards, b_rewards, units[has_both])
     detectable = None if estimate is None else detectable_difference(estimate)
     sums, sizes = _by_unit(_subtract(b_rewards, a_rewards), units[has_both])
     worst_loss = float(np.max(-sums / sizes, initial=largest_loss))
-    pairs = _PairedVerdicts(in_a, in_b, (a_rows, b_rows), list(slots))
-    questions = _compare_questions(pairs, units)
-    flips = int(pairs.is_flipped.sum())
-    judged_both = len(pairs.pair)
+    questions, flipped = _compare_verdicts(pairs, units, most_flips)
+    judged_both = sum(row["n"] for row in questions)
+    flips = sum(row["to_met"] + row["to_unmet"] for row in questions)
     figures: Figures = {
-        "units": describe_units(unit_names),
-        "paired": len(names),
-        "only_a": len(in_a.rows) - len(names),
-        "only_b": len(in_b.rows) - len(names),
+        "units": describe_units(names),
+        "paired": len(pairs),
+        "only_a": len(by_a) - len(pairs),
+        "only_b": len(by_b) - len(pairs),
         "failed_a": int((failed[0] & ~failed[1]).sum()),
         "failed_b": int((failed[1] & ~failed[0]).sum()),
         "failed_both": int(failed.all(axis=0).sum()),
@@ -216,81 +207,50 @@ def compare(
         "flips": flips if judged_both else None,
         "flip_rate": flips / judged_both if judged_both else None,
         "margins": [_test_margin(margin, estimate, worst_loss) for margin in margins],
-        "agents": _compare_agents([in_a.agents[row] for row in a_rows], rewards, units),
+        "agents": _compare_agents(pairs, rewards, units),
         "questions": questions,
-        "flipped_verdicts": _list_flips(pairs, names, most_flips),
-        "changes": _largest_changes(names, rewards),
+        "flipped_verdicts": flipped,
+        "changes": _largest_changes(pairs),
     }
     notes = (*differing, *_failure_notes(rewards), *_unit_notes(estimate, figures["units"]))
     return Report(figures, list(_sections(figures)), notes)
 
 
-class _Responses:
-    """The responses of a run in columns; objects would take ten times the memory. Verdicts are cells of numbered slots.
-
-    `rows` are the numbers of the responses by id. `slots` are the numbers of those that both runs have.
-    """
-
-    def __init__(
-        self, responses: Iterable[ComparedResponse], name: str, slots: dict[Slot, int]
-    ) -> None:
-        self.rows: dict[str, int] = {}
-        self.tasks: list[str] = []
-        self.groups: list[str | None] = []
-        self.agents: list[str | None] = []
-        self.rewards = array("d")
-        self.row = array("i")
-        self.slot = array("i")
-        self.score = array("d")
-        self.votes = array("i")
-        for response in responses:
-            row = len(self.rows)
-            if self.rows.setdefault(response.id, row) != row:
-                raise InputError(
-                    f"response {response.id!r} occurs twice in run {name}; compare whole runs"
-                )
-            self.tasks.append(response.task)
-            self.groups.append(response.group)
-            self.agents.append(response.agent)
-            self.rewards.append(response.reward)
-            for slot, judged in response.verdicts.items():
-                self.row.append(row)
-                self.slot.append(slots.setdefault(slot, len(slots)))
-                self.score.append(judged.score)
-                self.votes.append(judged.votes)
-        if not self.rows:
-            raise InputError(f"run {name} contains no response; score it first")
-
-    def keys_of(self, rows: Sequence[int], slots: int) -> tuple[Ints, Ints]:
-        """Return the verdicts on the responses of some rows, sorted, and their keys: number of the row, and slot."""
-        numbers = np.full(len(self.rows), -1)
-        numbers[rows] = np.arange(len(rows))
-        keys = numbers[self.row] * slots + self.slot
-        order = np.argsort(keys)
-        order = order[np.searchsorted(keys, 0, sorter=order) :]
-        return order, keys[order]
+def _by_id(responses: Iterable[ComparedResponse], name: str) -> dict[str, ComparedResponse]:
+    by_id: dict[str, ComparedResponse] = {}
+    for response in responses:
+        if response.id in by_id:
+            raise InputError(
+                f"response {response.id!r} occurs twice in run {name}; compare whole runs"
+            )
+        by_id[response.id] = response
+    if not by_id:
+        raise InputError(f"run {name} contains no response; score it first")
+    return by_id
 
 
-def _number(names: Sequence[str]) -> Ints:
-    """Return the number of each name among the sorted ones."""
-    numbers = {name: number for number, name in enumerate(sorted(set(names)))}
-    return np.array([numbers[name] for name in names])
+def _unit_name(in_a: ComparedResponse, in_b: ComparedResponse) -> str:
+    # The texts of a task may be erased in one of the runs, and its group with them.
+    group = in_b.group if in_a.group is None else in_a.group
+    return name_unit(in_a.task, group)
 
 
-def _pair(a: _Responses, b: _Responses) -> list[str]:
-    """Return the ids of the responses that both runs have, sorted."""
-    names = sorted(a.rows.keys() & b.rows.keys())
+ComparedPairs = Sequence[tuple[ComparedResponse, ComparedResponse]]
+
+
+def _pair(a: Mapping[str, ComparedResponse], b: Mapping[str, ComparedResponse]) -> ComparedPairs:
+    pairs = [(a[name], b[name]) for name in sorted(a.keys() & b.keys())]
     problem = None
-    if not names:
-        problem = f"the runs have no response in common (A has {min(a.rows)!r}, B has {min(b.rows)!r})"
-    for name in names:
-        in_a = a.tasks[a.rows[name]]
-        in_b = b.tasks[b.rows[name]]
-        if in_a != in_b:
-            problem = f"response {name!r} belongs to task {in_a!r} in A and to {in_b!r} in B"
+    if not pairs:
+        problem = f"the runs have no response in common (A has {min(a)!r}, B has {min(b)!r})"
+    for in_a, in_b in pairs:
+        if in_a.task != in_b.task:
+            problem = (
+                f"response {in_a.id!r} belongs to task {in_a.task!r} in A and to {in_b.task!r} in B"
+            )
     if problem is not None:
         raise InputError(f"{problem}; compare two runs of the same tasks and responses")
-    return names
+    return pairs
 
 
 # Rewards
@@ -363,13 +323,11 @@ def _kendall(a: Floats, b: Floats) -> float:
     return float(stats.kendalltau(a, b).statistic)
 
 
-def _compare_agents(
-    agents: Sequence[str | None], rewards: Floats, units: Ints
-) -> list[Figures]:
+def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[Figures]:
     """Return a row for each agent of A, ordered by name; `left_out` are the responses that failed in a run."""
     columns_by_agent: dict[str | None, list[int]] = defaultdict(list)
-    for index, agent in enumerate(agents):
-        columns_by_agent[agent].append(index)
+    for index, (in_a, _) in enumerate(pairs):
+        columns_by_agent[in_a.agent].append(index)
     failed = np.isnan(rewards[0] + rewards[1])
     differences = []
     for name in sorted(columns_by_agent, key=lambda agent: (agent is None, agent or "")):
@@ -381,101 +339,64 @@ def _compare_agents(
     return _adjusted(differences)
 
 
-def _largest_changes(names: Sequence[str], rewards: Floats) -> list[Figures]:
+def _largest_changes(pairs: ComparedPairs) -> list[Figures]:
     """Return the largest changes of a reward, ties by id. Unchanged rewards are left out."""
-    deltas = rewards[1] - rewards[0]
-    changed = np.flatnonzero(np.abs(deltas) >= ROUNDING)
-    largest = changed[np.argsort(-np.abs(deltas[changed]), kind="stable")][:_MAX_ROWS].tolist()
-    rows = []
-    for index in largest:
-        before, after = rewards[:, index].tolist()
-        row = {"response_id": names[index], "a": before, "b": after, "delta": after - before}
-        rows.append(row)
-    return rows
+    changed: list[Figures] = []
+    for in_a, in_b in pairs:
+        delta = in_b.reward - in_a.reward
+        if abs(delta) >= ROUNDING:
+            row = {"response_id": in_a.id, "a": in_a.reward, "b": in_b.reward, "delta": delta}
+            changed.append(row)
+    return sorted(changed, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS]
 
 
 # Verdicts
 
 
-class _PairedVerdicts:
-    """The verdicts that both runs have, in the order of their responses: [N] each.
-
-    `only_a` and `only_b` are the numbers of the questions of verdicts that one run alone has.
-    """
-
-    def __init__(
-        self,
-        a: _Responses,
-        b: _Responses,
-        rows: tuple[Sequence[int], Sequence[int]],
-        slots: Sequence[Slot],
-    ) -> None:
-        self.slots = slots
-        self.questions = sorted({question for question, _ in slots})
-        numbers = {question: number for number, question in enumerate(self.questions)}
-        question_of = np.array([numbers[question] for question, _ in slots], dtype=np.intp)
-        a_order, a_keys = a.keys_of(rows[0], len(slots))
-        b_order, b_keys = b.keys_of(rows[1], len(slots))
-        is_in_b = np.isin(a_keys, b_keys, assume_unique=True)
-        is_in_a = np.isin(b_keys, a_keys, assume_unique=True)
-        self.only_a = question_of[a_keys[~is_in_b] % len(slots)]
-        self.only_b = question_of[b_keys[~is_in_a] % len(slots)]
-        self.pair, self.slot = np.divmod(a_keys[is_in_b], len(slots))
-        self.question = question_of[self.slot]
-        in_a = a_order[is_in_b]
-        in_b = b_order[is_in_a]
-        self.before = np.asarray(a.score)[in_a]
-        self.after = np.asarray(b.score)[in_b]
-        after = np.sign(b.votes)[in_b]
-        self.is_met = after > 0
-        self.is_flipped = np.sign(a.votes)[in_a] * after < 0
-
-
-def _compare_questions(pairs: _PairedVerdicts, units: Ints) -> list[Figures]:
-    """Return a row for each question that has a verdict in either run."""
-    count = len(pairs.questions)
-    tallied = {
-        "to_met": pairs.question[pairs.is_flipped & pairs.is_met],
-        "to_unmet": pairs.question[pairs.is_flipped & ~pairs.is_met],
-        "only_a": pairs.only_a,
-        "only_b": pairs.only_b,
-    }
-    counts = {kind: np.bincount(asked, minlength=count) for kind, asked in tallied.items()}
-    # Sorted once, since with rubrics of their own tasks share few questions.
-    order = np.argsort(pairs.question, kind="stable")
-    ends = np.cumsum(np.bincount(pairs.question, minlength=count)).tolist()
+def _compare_verdicts(
+    pairs: ComparedPairs, units: Ints, most_flips: int | None
+) -> tuple[list[Figures], list[Figures]]:
+    """Return a row for each question that has a verdict in either run, and the first verdicts that flipped."""
+    # By question: score in A, score in B and unit of each verdict; objects would take ten times the memory.
+    values: dict[str, array[float]] = defaultdict(lambda: array("d"))
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    flips = []
+    for (a, b), unit in zip(pairs, units.tolist(), strict=True):
+        in_a = dict(a.verdicts)
+        in_b = dict(b.verdicts)
+        for question, responses in in_a.keys() | in_b.keys():
+            before = in_a.get((question, responses))
+            after = in_b.get((question, responses))
+            if before is None or after is None:
+                counts[question]["only_b" if before is None else "only_a"] += 1
+                continue
+            values[question].extend((before.score, after.score, unit))
+            if before.votes * after.votes < 0:
+                is_met = after.votes > 0
+                counts[question]["to_met" if is_met else "to_unmet"] += 1
+                counts[question]["flips"] += 1
+                if most_flips is not None and counts[question]["flips"] > most_flips:
+                    continue
+                flip: Figures = {"question": question, "response_id": a.id}
+                flip["responses"] = responses or (a.id,)
+                flip |= {"before": before.score, "after": after.score, "met": is_met}
+                flips.append(flip)
     differences = []
-    for number, (start, end) in enumerate(pairwise([0, *ends])):
-        verdicts = order[start:end]
-        before = pairs.before[verdicts]
-        after = pairs.after[verdicts]
-        figures, estimate = _difference(before, after, units[pairs.pair[verdicts]])
-        for kind in counts:
-            figures[kind] = int(counts[kind][number])
-        deltas = np.abs(after - before).round(_DECIMALS)
+    names = sorted(values.keys() | counts.keys())
+    for name in names:
+        table = np.array(values[name]).reshape(-1, 3)
+        before_scores, after_scores, judged_units = table.T
+        figures, estimate = _difference(before_scores, after_scores, judged_units.astype(np.intp))
+        for kind in ("to_met", "to_unmet", "only_a", "only_b"):
+            figures[kind] = counts[name][kind]
+        deltas = np.abs(after_scores - before_scores).round(_DECIMALS)
         figures["largest_delta"] = float(deltas.max()) if len(deltas) else None
         differences.append((figures, estimate))
-    rows = []
-    for name, row in zip(pairs.questions, _adjusted(differences), strict=True):
-        rows.append({"question": name, **row})
-    return rows
-
-
-def _list_flips(pairs: _PairedVerdicts, names: Sequence[str], most: int | None) -> list[Figures]:
-    """Return the verdicts whose decision flipped, by question, response and the responses shown."""
-    flipped = np.flatnonzero(pairs.is_flipped)
-    ordered = flipped[np.lexsort((pairs.pair[flipped], pairs.question[flipped]))].tolist()
-    flips: list[Figures] = []
-    for index in ordered[:most]:
-        name = names[pairs.pair[index]]
-        question, responses = pairs.slots[pairs.slot[index]]
-        flip: Figures = {"question": question, "response_id": name}
-        flip["responses"] = responses or (name,)
-        flip |= {"before": float(pairs.before[index]), "after": float(pairs.after[index])}
-        flip["met"] = bool(pairs.is_met[index])
-        flips.append(flip)
     flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
-    return flips
+    rows = []
+    for name, row in zip(names, _adjusted(differences), strict=True):
+        rows.append({"question": name, **row})
+    return rows, flips[:most_flips]
 
 
 # Conditions

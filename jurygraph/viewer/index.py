@@ -7,6 +7,7 @@ whatever a page shows of a single response is read from the run itself. Texts ar
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import MAX_TEXTS
 from jurygraph.runs.store.packing import unpack_response
 from jurygraph.runs.workflows.deciding import PackedGroup, PlanKey, pack_group
-from jurygraph.schema import Question, RecordedVerdict
+from jurygraph.schema import Question
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.task import Task, chat_text
 from jurygraph.sources.files import create_private_file
@@ -33,7 +34,7 @@ from jurygraph.studies.comparison import (
     compared_responses,
 )
 
-VERSION = 7
+VERSION = 8
 """Version of the tables; an index of another one is made again."""
 _FASTEST = 1
 """Level of compression; a higher one takes longer and saves no more."""
@@ -107,7 +108,9 @@ class RunIndex:
         It takes as long as all the rest, so that it is done when a run is opened, and not for each page while it grows.
         """
         ((last,),) = self.fetch("SELECT coalesce(max(number), 0) FROM groups")
-        rows = self.fetch("SELECT DISTINCT group_number FROM responses WHERE group_number > ?", last)
+        rows = self.fetch(
+            "SELECT DISTINCT group_number FROM responses WHERE group_number > ?", last
+        )
         missing = {number for (number,) in rows}
         groups = self._new_groups(last, self.records) if missing else iter(())
         while batch := list(islice(groups, _BATCH)):
@@ -128,21 +131,16 @@ class RunIndex:
 
     def packed_groups(self) -> Iterator[PackedGroup]:
         """Yield the groups for a ranking, in any thread."""
-        for _, plan, cells in self._read_groups("plan, cells"):
-            yield _unpack_group(plan, cells)
+        query = "SELECT plan, cells FROM groups ORDER BY number"
+        for facts, cells in self._connection.execute(query):
+            plan, *fields, widths = from_json(facts)
+            yield PackedGroup(PlanKey(*plan), *fields, PackedTable(widths, decompress(cells)))
 
     def compared_responses(self) -> Iterator[ComparedResponse]:
         """Yield the responses for a comparison, in any thread."""
-        for _, responses in self._read_groups("compared"):
-            yield from _unpack_responses(responses)
-
-    def _read_groups(self, columns: str) -> Iterator[Any]:
-        """Yield the number of each group and some columns, a few at a time: pages are served between them."""
-        query = f"SELECT number, {columns} FROM groups WHERE number > ? ORDER BY number LIMIT ?"
-        last = 0
-        while rows := self.fetch(query, last, _BATCH):
-            last = rows[-1][0]
-            yield from rows
+        for (packed,) in self._connection.execute("SELECT compared FROM groups ORDER BY number"):
+            for row, response in enumerate(_unpack_responses(packed)):
+                yield response._replace(verdicts=_PackedVerdicts(packed, row))
 
     def update(self, report: ProgressCallback = lambda count: None) -> bool:
         """Add the groups that were stored since the last time, and return whether there were any.
@@ -365,28 +363,44 @@ def _call_row(call: Mapping[str, Any]) -> tuple[str, float | None, bool]:
 
 
 def _pack_responses(responses: Iterable[ComparedResponse]) -> bytes:
-    """Return the responses of a group as compressed JSON, in which the slot of their verdicts stands once."""
-    slots: dict[Slot, int] = {}
-    rows = []
-    for response in responses:
-        cells = []
-        for slot, judged in response.verdicts.items():
-            cells.append((slots.setdefault(slot, len(slots)), *judged))
-        rows.append((*response._replace(verdicts={}), cells))
-    return compress(to_json((list(slots), rows)), _FASTEST)
+    """Return the responses of a group as compressed JSON."""
+    rows = [
+        (*response[:4], list(response.verdicts.items()), response.group) for response in responses
+    ]
+    return compress(to_json(rows), _FASTEST)
 
 
-def _unpack_responses(packed: bytes) -> Iterator[ComparedResponse]:
-    names, rows = from_json(decompress(packed))
-    slots = [(question, tuple(shown)) for question, shown in names]
-    for *fields, cells in rows:
-        verdicts = {slots[slot]: JudgedSlot(score, votes) for slot, score, votes in cells}
-        yield ComparedResponse(*fields)._replace(verdicts=verdicts)
+@lru_cache(maxsize=32)
+def _unpack_responses(packed: bytes) -> list[ComparedResponse]:
+    """Return the responses of a group; the last groups are kept, since each of their responses is asked for."""
+    responses = []
+    for *fields, verdicts, group in from_json(decompress(packed)):
+        judged = {}
+        for (question, shown), (score, votes) in verdicts:
+            judged[question, tuple(shown)] = JudgedSlot(score, votes)
+        responses.append(ComparedResponse(*fields, judged, group))
+    return responses
 
 
-def _unpack_group(text: bytes, cells: bytes) -> PackedGroup:
-    plan, *fields, widths = from_json(text)
-    return PackedGroup(PlanKey(*plan), *fields, PackedTable(widths, decompress(cells)))
+class _PackedVerdicts(Mapping[Slot, JudgedSlot]):
+    """The verdicts on a response, of which the bytes of its group are kept: a twentieth of the memory."""
+
+    def __init__(self, packed: bytes, row: int) -> None:
+        self._packed = packed
+        self._row = row
+
+    @property
+    def _verdicts(self) -> Mapping[Slot, JudgedSlot]:
+        return _unpack_responses(self._packed)[self._row].verdicts
+
+    def __getitem__(self, slot: Slot) -> JudgedSlot:
+        return self._verdicts[slot]
+
+    def __iter__(self) -> Iterator[Slot]:
+        return iter(self._verdicts)
+
+    def __len__(self) -> int:
+        return len(self._verdicts)
 
 
 def _connect(folder: Path) -> sqlite3.Connection | None:

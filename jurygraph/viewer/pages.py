@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import fsum
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -17,7 +17,6 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import to_yaml
 from jurygraph.studies import comparison
 from jurygraph.studies.ranking import (
-    AgentRanker,
     TriedSetting,
     find_turns,
     list_combiners,
@@ -41,7 +40,6 @@ from jurygraph.viewer.what_if import WhatIf, explain_changed, is_about
 from jurygraph.views.trace import TraceView, view_query, view_trace
 from jurygraph.views.verdict import view_question
 
-T = TypeVar("T")
 Page = tuple[str, dict[str, Any]]
 _OF_ALL_RECORDS = ("totals", "facets", "agents", "means", "buckets", "combiners")
 """Figures of a whole run, which are computed once until it grows."""
@@ -82,16 +80,11 @@ class OpenRun:
 
     @cached_property
     def scans(self) -> Scans:
-        return Scans(self.run.folder)
+        return Scans(self.index)
 
     def close(self) -> None:
         if "scans" in vars(self):
             self.scans.close()
-
-    async def rank(self, function: Callable[[AgentRanker], T]) -> T:
-        """Return what a function computes with the ranker of the run as it is now."""
-        self.index.pack_verdicts()
-        return await self.scans.rank(self.index, function)
 
     @property
     def name(self) -> str:
@@ -183,14 +176,14 @@ async def show_ranking(opened: OpenRun, request: web.Request) -> Page:
     changed = turns = report = None
     tried = changes.settings
     if tried:
-        changed = await opened.rank(lambda ranker: ranker.rank(tried))
+        changed = await opened.scans.rank(lambda ranker: ranker.rank(tried))
     if scanned is not None and scanned.is_number:
         ends = scanned.low, scanned.high
-        turns = await opened.rank(
+        turns = await opened.scans.rank(
             lambda ranker: find_turns(ranker.along(scanned.key, tried), *ends)
         )
     if "far" in request.query:
-        report = await opened.rank(lambda ranker: measure_ranking(ranker, tried))
+        report = await opened.scans.rank(lambda ranker: measure_ranking(ranker, tried))
     context = {
         "title": "Ranking",
         "now": opened.means,
@@ -293,15 +286,13 @@ async def _compare(before: OpenRun, after: OpenRun) -> Report:
     """Return the comparison of two runs as they are now; it is computed once for their records."""
     state = before.index.records, after.index.records
     if before.comparison is None or before.comparison[0] != state:
-        responses = []
-        for each in (before, after):
-            each.index.pack_verdicts()
-            responses.append(each.index.compared_responses())
-        settings = list(comparison.setting_notes(before.run.header, after.run.header))
-        compare = partial(
-            comparison.compare, *responses, differing=settings, most_flips=_MAX_FLIPS
-        )
-        before.comparison = state, await before.scans.call(compare)
+        a, b = before.index, after.index
+        a.pack_verdicts()
+        b.pack_verdicts()
+        settings = list(comparison.setting_notes(a.run.header, b.run.header))
+        compare = partial(comparison.compare, differing=settings, most_flips=_MAX_FLIPS)
+        responses = a.compared_responses(), b.compared_responses()
+        before.comparison = state, await before.scans.call(lambda: compare(*responses))
     return before.comparison[1]
 
 

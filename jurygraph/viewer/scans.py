@@ -4,14 +4,12 @@ The thread opens the run itself: a ledger and an index belong to the thread of t
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 from typing import TypeVar
 
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.deciding import PackedGroup
 from jurygraph.studies.ranking import AgentRanker
 from jurygraph.viewer.index import RunIndex
 
@@ -21,18 +19,19 @@ T = TypeVar("T")
 class Scans:
     """The scans of one run, one after another. The verdicts of the last ranking stay in memory until the run grows."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, index: RunIndex) -> None:
+        self._index = index
+        self._folder = index.run.folder
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="jurygraph-scan")
         self._ranker: AgentRanker | None = None
         self._records = 0
         self._is_ending = False
 
-    async def rank(self, index: RunIndex, function: Callable[[AgentRanker], T]) -> T:
+    async def rank(self, function: Callable[[AgentRanker], T]) -> T:
         """Return what a function computes with the ranker of the run as it is in the index."""
-        records = index.records
-        groups = None if records == self._records else index.packed_groups()
-        return await self.call(lambda: function(self._current_ranker(records, groups)))
+        self._index.pack_verdicts()
+        records = self._index.records
+        return await self.call(lambda: function(self._current_ranker(records)))
 
     async def read(self, function: Callable[[Run], T]) -> T:
         """Return what a function reads of the run."""
@@ -58,12 +57,10 @@ class Scans:
         with closing(Run.open(self._folder)) as run:
             return function(run)
 
-    def _current_ranker(
-        self, records: int, groups: Iterable[PackedGroup] | None
-    ) -> AgentRanker:
-        if self._ranker is None or groups is not None:
+    def _current_ranker(self, records: int) -> AgentRanker:
+        if self._ranker is None or records != self._records:
             if self._ranker is not None:
                 self._ranker.run.close()
-            self._ranker = AgentRanker(Run.open(self._folder), groups)
+            self._ranker = AgentRanker(Run.open(self._folder), self._index.packed_groups())
             self._records = records
         return self._ranker

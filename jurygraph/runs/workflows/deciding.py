@@ -69,9 +69,7 @@ class PackedGroup(NamedTuple):
     table: PackedTable
 
 
-def pack_groups(
-    run: Run, report: ProgressCallback = lambda count: None
-) -> Iterator[PackedGroup]:
+def pack_groups(run: Run, report: ProgressCallback = lambda count: None) -> Iterator[PackedGroup]:
     """Yield the groups of a run, in the order of the tasks. `report` receives 1 for each.
 
     Raises `TraceMismatch` where the run was changed.
@@ -167,9 +165,7 @@ class VerdictTables:
             self.tasks += [(group.task, group.task_group)] * len(group.responses)
         joined = PackedTable(first.table.widths, b"".join(group.table.cells for group in groups))
         table = unpack_table(questions, sum(sizes), joined)
-        self._batches.append(
-            _Batch(task=first.task, questions=questions, table=table, sizes=sizes)
-        )
+        self._batches.append(_Batch(task=first.task, questions=questions, table=table, sizes=sizes))
 
     def decide(self, config: Config) -> Floats:
         """Return the rewards that `rescore` gives under a config, NaN where they failed, [R]. Raises as it does."""
