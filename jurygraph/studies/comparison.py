@@ -6,6 +6,7 @@ signs of whole units. Every difference is B - A.
 """
 
 import math
+import sys
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -159,7 +160,7 @@ def compare(
     margins: Sequence[float] = (),
     largest_loss: float = 1.0,
     differing: Iterable[str] = (),
-    most_flips: int | None = None,
+    most_flips: int = sys.maxsize,
 ) -> Report:
     """Compare the responses of two runs, which are paired by id; their order does not matter.
 
@@ -354,7 +355,7 @@ def _largest_changes(pairs: ComparedPairs) -> list[Figures]:
 
 
 def _compare_verdicts(
-    pairs: ComparedPairs, units: Ints, most_flips: int | None
+    pairs: ComparedPairs, units: Ints, most_flips: int
 ) -> tuple[list[Figures], list[Figures]]:
     """Return a row for each question that has a verdict in either run, and the first verdicts that flipped."""
     # By question: score in A, score in B and unit of each verdict; objects would take ten times the memory.
@@ -362,8 +363,8 @@ def _compare_verdicts(
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     flips = []
     for (a, b), unit in zip(pairs, units.tolist(), strict=True):
-        in_a = dict(a.verdicts)
-        in_b = dict(b.verdicts)
+        in_a = a.verdicts
+        in_b = b.verdicts
         for question, responses in in_a.keys() | in_b.keys():
             before = in_a.get((question, responses))
             after = in_b.get((question, responses))
@@ -375,7 +376,7 @@ def _compare_verdicts(
                 is_met = after.votes > 0
                 counts[question]["to_met" if is_met else "to_unmet"] += 1
                 counts[question]["flips"] += 1
-                if most_flips is not None and counts[question]["flips"] > most_flips:
+                if counts[question]["flips"] > most_flips:
                     continue
                 flip: Figures = {"question": question, "response_id": a.id}
                 flip["responses"] = responses or (a.id,)

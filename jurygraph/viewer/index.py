@@ -34,7 +34,7 @@ from jurygraph.studies.comparison import (
     compared_responses,
 )
 
-VERSION = 8
+VERSION = 9
 """Version of the tables; an index of another one is made again."""
 _FASTEST = 1
 """Level of compression; a higher one takes longer and saves no more."""
@@ -60,6 +60,8 @@ CREATE TABLE inputs (component INTEGER NOT NULL, question INTEGER NOT NULL, PRIM
     WITHOUT ROWID;
 CREATE TABLE groups (number INTEGER PRIMARY KEY, plan TEXT NOT NULL, cells BLOB NOT NULL, compared BLOB NOT NULL);
 CREATE TABLE calls (id TEXT PRIMARY KEY, cost REAL, is_cached INTEGER NOT NULL) WITHOUT ROWID;
+CREATE VIEW present_groups AS SELECT * FROM groups WHERE number IN (SELECT group_number FROM responses)
+    ORDER BY number;
 CREATE VIRTUAL TABLE queries USING fts5 (text, content = '', detail = 'column');
 CREATE VIRTUAL TABLE texts USING fts5 (text, reasons, content = '', detail = 'column');
 """
@@ -108,16 +110,11 @@ class RunIndex:
         It takes as long as all the rest, so that it is done when a run is opened, and not for each page while it grows.
         """
         ((last,),) = self.fetch("SELECT coalesce(max(number), 0) FROM groups")
-        rows = self.fetch(
-            "SELECT DISTINCT group_number FROM responses WHERE group_number > ?", last
-        )
-        missing = {number for (number,) in rows}
-        groups = self._new_groups(last, self.records) if missing else iter(())
+        groups = self._new_groups(last, self.records)
         while batch := list(islice(groups, _BATCH)):
             with self._connection:
                 for group in batch:
-                    if group.record.seq in missing:  # others were replaced
-                        self._add_verdicts(group)
+                    self._add_verdicts(group)
             report(sum(len(group.traces) for group in batch))
 
     def _add_verdicts(self, group: StoredGroup) -> None:
@@ -131,16 +128,18 @@ class RunIndex:
 
     def packed_groups(self) -> Iterator[PackedGroup]:
         """Yield the groups for a ranking, in any thread."""
-        query = "SELECT plan, cells FROM groups ORDER BY number"
+        query = "SELECT plan, cells FROM present_groups"
         for facts, cells in self._connection.execute(query):
-            plan, *fields, widths = from_json(facts)
-            yield PackedGroup(PlanKey(*plan), *fields, PackedTable(widths, decompress(cells)))
+            plan, task, task_group, responses, agents, widths = from_json(facts)
+            table = PackedTable(widths, decompress(cells))
+            yield PackedGroup(PlanKey(*plan), task, task_group, responses, agents, table)
 
     def compared_responses(self) -> Iterator[ComparedResponse]:
         """Yield the responses for a comparison, in any thread."""
-        for (packed,) in self._connection.execute("SELECT compared FROM groups ORDER BY number"):
-            for row, response in enumerate(_unpack_responses(packed)):
-                yield response._replace(verdicts=_PackedVerdicts(packed, row))
+        for (packed,) in self._connection.execute("SELECT compared FROM present_groups"):
+            for row, (name, task, agent, reward, _, group) in enumerate(_unpack_rows(packed)):
+                source: Any = packed, row
+                yield _IndexedResponse(name, task, agent, reward, source, group)
 
     def update(self, report: ProgressCallback = lambda count: None) -> bool:
         """Add the groups that were stored since the last time, and return whether there were any.
@@ -176,9 +175,9 @@ class RunIndex:
         self._set_fact("head", self.run.ledger.record_at(count).link.hex())
 
     def _new_groups(self, after: int, up_to: int) -> Iterator[StoredGroup]:
-        if self.run.base is not None:
-            return read_groups(self.run)
-        return read_groups_after(self.run, after, up_to)
+        if self.run.base is None:
+            return read_groups_after(self.run, after, up_to)
+        return iter(()) if after else read_groups(self.run)
 
     def _has_erasures(self, after: int) -> bool:
         """Return whether texts were erased since: their words can only be dropped with all others."""
@@ -269,7 +268,6 @@ class RunIndex:
             query = f"DELETE FROM {table} WHERE response IN ({members})"
             self._connection.execute(query, (number,))
         self._connection.execute("DELETE FROM responses WHERE group_number = ?", (number,))
-        self._connection.execute("DELETE FROM groups WHERE number = ?", (number,))
 
     def _add_query(self, number: int, task_id: str) -> None:
         content = self.run.task_content(task_id)
@@ -371,36 +369,22 @@ def _pack_responses(responses: Iterable[ComparedResponse]) -> bytes:
 
 
 @lru_cache(maxsize=32)
-def _unpack_responses(packed: bytes) -> list[ComparedResponse]:
+def _unpack_rows(packed: bytes) -> Any:
     """Return the responses of a group; the last groups are kept, since each of their responses is asked for."""
-    responses = []
-    for *fields, verdicts, group in from_json(decompress(packed)):
-        judged = {}
-        for (question, shown), (score, votes) in verdicts:
-            judged[question, tuple(shown)] = JudgedSlot(score, votes)
-        responses.append(ComparedResponse(*fields, judged, group))
-    return responses
+    return from_json(decompress(packed))
 
 
-class _PackedVerdicts(Mapping[Slot, JudgedSlot]):
-    """The verdicts on a response, of which the bytes of its group are kept: a twentieth of the memory."""
+class _IndexedResponse(ComparedResponse):
+    """A response of which the bytes of its group are kept, instead of its verdicts: a twentieth of the memory."""
 
-    def __init__(self, packed: bytes, row: int) -> None:
-        self._packed = packed
-        self._row = row
+    __slots__ = ()
 
     @property
-    def _verdicts(self) -> Mapping[Slot, JudgedSlot]:
-        return _unpack_responses(self._packed)[self._row].verdicts
-
-    def __getitem__(self, slot: Slot) -> JudgedSlot:
-        return self._verdicts[slot]
-
-    def __iter__(self) -> Iterator[Slot]:
-        return iter(self._verdicts)
-
-    def __len__(self) -> int:
-        return len(self._verdicts)
+    def verdicts(self) -> Mapping[Slot, JudgedSlot]:
+        source: Any = self[4]
+        packed, row = source
+        stored = _unpack_rows(packed)[row][4]
+        return {(asked, tuple(shown)): JudgedSlot(*judged) for (asked, shown), judged in stored}
 
 
 def _connect(folder: Path) -> sqlite3.Connection | None:
