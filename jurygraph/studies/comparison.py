@@ -165,13 +165,12 @@ def compare(
     """Compare the responses of two runs, which are paired by id; their order does not matter.
 
     The figures are those of `STATISTICS`, what their `units` are (`tasks`, or `groups of tasks`, which `tasks` counts
-    then), the results of the `margins`, rows for `agents` and `questions`, all `flipped_verdicts`, and the largest
-    `changes`. The intervals of a table's rows hold together with 95 %, and Holm's
-    adjusted p-values are next to the raw ones.
+    then), the results of the `margins`, rows for `agents` and `questions`, the first `most_flips` verdicts that
+    flipped, and the largest `changes`. The intervals of a table's rows hold together with 95 %, and Holm's adjusted
+    p-values are next to the raw ones.
 
     `margins` are losses that do not matter, each tested for whether B loses less, where the mean reward of one unit can
-    lose `largest_loss` at most, or as much as one did. `differing` are notes on the settings that differ. Of the
-    flipped verdicts the first `most_flips` are listed.
+    lose `largest_loss` at most, or as much as one did. `differing` are notes on the settings that differ.
 
     Raises `InputError` if nothing can be paired, or a response is twice in a run or belongs to two tasks.
     """
