@@ -356,12 +356,13 @@ def stack_groups(
     for question in questions:
         turn_size = question.seats if question.scope == "turn" else 1
         columns[question.id] = fill_columns(rows, cells[question.id], turn_size)
-    return _make_table(questions, rows, columns)
+    return make_table(questions, rows, columns)
 
 
-def _make_table(
+def make_table(
     questions: Sequence[Question], rows: int, columns: Mapping[str, ScoreArrays]
 ) -> VerdictTable:
+    """Return the table of some columns of each question."""
     turns = {question.id: question.seats for question in questions if question.scope == "turn"}
     sampled = set()
     judges_of_seats = {}
@@ -375,43 +376,6 @@ def _make_table(
             repeated = [[judge] * question.samples for judge in question.judges]
             judges_of_seats[question.id] = list(chain.from_iterable(repeated))
     return VerdictTable(rows, columns, frozenset(sampled), judges_of_seats, turns)
-
-
-class PackedTable(NamedTuple):
-    """A table as bytes: its cells row by row, those of a question next to each other; `widths` are their numbers.
-
-    The bytes of tables of the same questions and widths may follow each other: they are one table.
-    """
-
-    widths: Sequence[int]
-    cells: bytes
-
-
-_CELL = np.dtype(list(zip(ScoreArrays._fields, ("<f8", "?", "i1", "<f8", "?", "?"), strict=True)))
-
-
-def pack_table(table: VerdictTable) -> PackedTable:
-    widths = [arrays.value.shape[1] for arrays in table.columns.values()]
-    packed = np.empty((table.rows, sum(widths)), _CELL)
-    for columns, arrays in zip(_split(packed, widths), table.columns.values(), strict=True):
-        for name in ScoreArrays._fields:
-            columns[name] = getattr(arrays, name)
-    return PackedTable(widths, packed.tobytes())
-
-
-def unpack_table(questions: Sequence[Question], rows: int, table: PackedTable) -> VerdictTable:
-    """Return the table of so many rows from its bytes, which those of several tables may be."""
-    packed = np.frombuffer(table.cells, _CELL).reshape(rows, sum(table.widths))
-    columns = {}
-    for question, cells in zip(questions, _split(packed, table.widths), strict=True):
-        arrays = [np.ascontiguousarray(cells[name]) for name in ScoreArrays._fields]
-        columns[question.id] = ScoreArrays._make(arrays)
-    return _make_table(questions, rows, columns)
-
-
-def _split(packed: NDArray[Any], widths: Sequence[int]) -> list[NDArray[Any]]:
-    """Return the cells of each question, [R,K], as parts of all of them."""
-    return np.split(packed, np.cumsum(widths)[:-1], axis=1) if widths else []
 
 
 def fill_columns(rows: int, cells: VerdictCells, turn_size: int = 1) -> ScoreArrays:

@@ -15,14 +15,13 @@ from zlib import compress, decompress
 
 from pydantic_core import from_json, to_json
 
-from jurygraph.decision.table import PackedTable
 from jurygraph.display import ProgressCallback
 from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups, read_groups_after
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import MAX_TEXTS
 from jurygraph.runs.store.packing import unpack_response
-from jurygraph.runs.workflows.deciding import PackedGroup, PlanKey, pack_group
+from jurygraph.runs.workflows.deciding import DecisionKey, PackedGroup, PackedTable, pack_group
 from jurygraph.schema import Question
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.task import Task, chat_text
@@ -132,7 +131,7 @@ class RunIndex:
         for facts, cells in self._connection.execute(query):
             plan, task, task_group, responses, agents, widths = from_json(facts)
             table = PackedTable(widths, decompress(cells))
-            yield PackedGroup(PlanKey(*plan), task, task_group, responses, agents, table)
+            yield PackedGroup(DecisionKey(*plan), task, task_group, responses, agents, table)
 
     def compared_responses(self) -> Iterator[ComparedResponse]:
         """Yield the responses for a comparison, in any thread."""

@@ -13,18 +13,13 @@ from sys import intern
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jurygraph.arrays import Floats
 from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import can_be_decided_together, reward_values
 from jurygraph.decision.recipe import check_recipe
-from jurygraph.decision.table import (
-    PackedTable,
-    VerdictTable,
-    build_table,
-    pack_table,
-    unpack_table,
-)
+from jurygraph.decision.table import ScoreArrays, VerdictTable, build_table, make_table
 from jurygraph.display import ProgressCallback
 from jurygraph.runs.outline import StoredGroup, read_groups
 from jurygraph.runs.run import Run
@@ -43,7 +38,7 @@ _TABLE_ROWS = 8192
 """Rows from which a table is complete: a larger one is decided no faster, and takes more memory meanwhile."""
 
 
-class PlanKey(NamedTuple):
+class DecisionKey(NamedTuple):
     """What groups share if any config gives them one decision: digests of their tasks, survey and decision.
 
     `group` is the number of a group that must be decided alone.
@@ -55,13 +50,26 @@ class PlanKey(NamedTuple):
     group: int | None
 
 
+class PackedTable(NamedTuple):
+    """A table as bytes: its cells row by row, those of a question next to each other; `widths` are their numbers.
+
+    The bytes of tables of the same questions and widths may follow each other: they are one table.
+    """
+
+    widths: Sequence[int]
+    cells: bytes
+
+
+_CELL = np.dtype(list(zip(ScoreArrays._fields, ("<f8", "?", "i1", "<f8", "?", "?"), strict=True)))
+
+
 class PackedGroup(NamedTuple):
     """The verdicts of a group as bytes, ready to be decided with others; `task_group` is the `group` of its task.
 
     Its responses are in the sorted order of ids, as in the table.
     """
 
-    plan: PlanKey
+    plan: DecisionKey
     task: str
     task_group: str | None
     responses: Sequence[str]
@@ -95,12 +103,12 @@ def pack_group(run: Run, group: StoredGroup, verdicts: Sequence[RecordedVerdict]
     traces = sorted(group.traces, key=lambda trace: trace.response_id)
     names = [trace.response_id for trace in traces]
     return PackedGroup(
-        plan=PlanKey(inputs, group.survey, group.decision, number),
+        plan=DecisionKey(inputs, group.survey, group.decision, number),
         task=task,
         task_group=None if content is None else content["task"].get("group"),
         responses=names,
         agents=[trace.agent for trace in traces],
-        table=pack_table(build_table(outline.questions, names, verdicts)),
+        table=_pack_table(build_table(outline.questions, names, verdicts)),
     )
 
 
@@ -164,7 +172,7 @@ class VerdictTables:
             self.agents += [intern(agent or "") for agent in group.agents]
             self.tasks += [(group.task, group.task_group)] * len(group.responses)
         joined = PackedTable(first.table.widths, b"".join(group.table.cells for group in groups))
-        table = unpack_table(questions, sum(sizes), joined)
+        table = _unpack_table(questions, sum(sizes), joined)
         self._batches.append(_Batch(task=first.task, questions=questions, table=table, sizes=sizes))
 
     def decide(self, config: Config) -> Floats:
@@ -196,3 +204,27 @@ class VerdictTables:
         if names not in self._combiners:
             self._combiners[names] = self.run.load_combiners(config)
         return self._combiners[names]
+
+
+def _pack_table(table: VerdictTable) -> PackedTable:
+    widths = [arrays.value.shape[1] for arrays in table.columns.values()]
+    packed = np.empty((table.rows, sum(widths)), _CELL)
+    for columns, arrays in zip(_split(packed, widths), table.columns.values(), strict=True):
+        for name in ScoreArrays._fields:
+            columns[name] = getattr(arrays, name)
+    return PackedTable(widths, packed.tobytes())
+
+
+def _unpack_table(questions: Sequence[Question], rows: int, table: PackedTable) -> VerdictTable:
+    """Return the table of so many rows from its bytes, which those of several tables may be."""
+    packed = np.frombuffer(table.cells, _CELL).reshape(rows, sum(table.widths))
+    columns = {}
+    for question, cells in zip(questions, _split(packed, table.widths), strict=True):
+        arrays = [np.ascontiguousarray(cells[name]) for name in ScoreArrays._fields]
+        columns[question.id] = ScoreArrays._make(arrays)
+    return make_table(questions, rows, columns)
+
+
+def _split(packed: NDArray[Any], widths: Sequence[int]) -> list[NDArray[Any]]:
+    """Return the cells of each question, [R,K], as parts of all of them."""
+    return np.split(packed, np.cumsum(widths)[:-1], axis=1) if widths else []
