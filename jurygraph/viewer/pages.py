@@ -286,9 +286,10 @@ async def _compare(before: OpenRun, after: OpenRun) -> Report:
     """Return the comparison of two runs as they are now; it is computed once for their records."""
     state = before.index.records, after.index.records
     if before.comparison is None or before.comparison[0] != state:
+        for each in (before, after):
+            each.index.pack_verdicts()
+            await each.scans.call(each.scans.forget)  # both rankings take as much memory again
         a, b = before.index, after.index
-        a.pack_verdicts()
-        b.pack_verdicts()
         settings = list(comparison.setting_notes(a.run.header, b.run.header))
         compare = partial(comparison.compare, differing=settings, most_flips=_MAX_FLIPS)
         responses = a.compared_responses(), b.compared_responses()

@@ -1,6 +1,6 @@
 """Work on a whole run, such as a ranking or a verification: in a thread of its own, so that pages do not wait for it.
 
-The thread opens the run itself: a ledger and an index belong to the thread of the pages.
+The thread opens the run itself: a ledger belongs to the thread of the pages. Both read the index.
 """
 
 import asyncio
@@ -45,8 +45,13 @@ class Scans:
         """End the scan that runs, as soon as it reports its progress, and forget the others."""
         self._is_ending = True
         self._executor.shutdown(cancel_futures=True)
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of the verdicts of the last ranking, in the thread of the scans."""
         if self._ranker is not None:
             self._ranker.run.close()
+        self._ranker = None
 
     def go_on(self, count: int) -> None:
         """Take note of progress; raises `CancelledError` where the server ends."""
@@ -59,8 +64,7 @@ class Scans:
 
     def _current_ranker(self, records: int) -> AgentRanker:
         if self._ranker is None or records != self._records:
-            if self._ranker is not None:
-                self._ranker.run.close()
+            self.forget()
             self._ranker = AgentRanker(Run.open(self._folder), self._index.packed_groups())
             self._records = records
         return self._ranker
