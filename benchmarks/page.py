@@ -1,4 +1,5 @@
-"""The pages of `jurygraph view`: index, time of every page, a run decided again, memory; and what `to_pandas` takes.
+"""The pages of `jurygraph view`: index, time of every page, a run decided again, two compared, one that grows, memory;
+and what `to_pandas` takes.
 
 `python -m benchmarks page` takes a run of 20,000 responses of 6 verdicts; `python -m benchmarks.page --size 100000` one
 of so many. Seconds are those of a request, from a client in another process than the server.
@@ -11,8 +12,11 @@ import sys
 import tempfile
 from argparse import ArgumentParser
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
+from itertools import count
+from os import sysconf
 from pathlib import Path
+from random import Random
 from threading import Thread
 from time import perf_counter, sleep
 from urllib.parse import urlencode
@@ -21,23 +25,33 @@ from urllib.request import urlopen
 from benchmarks.__main__ import print_figures
 from benchmarks.figure import Figure, at_most
 from benchmarks.large import peak_memory
-from benchmarks.store import write_run
+from benchmarks.store import WORDS, write_run
+from jurygraph import Jury, Response, Task
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import INDEX, LEDGER
+from jurygraph.testing import ScriptedJudge
 from jurygraph.viewer.index import RunIndex
 
 SIZE, REPEATS = 20_000, 20
 PAGE_SECONDS, RANKING_SECONDS, WHAT_IF_SECONDS = 0.15, 3.0, 0.05
+COMPARISON_SECONDS = 5.0
 SECONDS_PER_RESPONSE = 60 / 100_000
-MEGABYTES, INDEX_SHARE = 300.0, 50.0
+MEGABYTES, INDEX_SHARE, VIEWER_SHARE = 300.0, 50.0, 10.0
+CRITERIA = ("clear", "short", "polite", "true", "complete", "useful")
 
 
 def measure(size: int = SIZE) -> Iterator[Figure]:
     folder = Path(tempfile.mkdtemp(prefix="jurygraph-page-"))
     try:
         asyncio.run(write_run(folder / "run", size))
+        asyncio.run(write_run(folder / "other", size, " again"))
         yield from _index(folder / "run", size)
-        yield from _pages(folder / "run")
+        with _view(folder / "run", folder / "other") as (server, address):
+            yield from _times(address)
+            yield at_most(
+                "memory of the server at its peak", peak_memory(server.pid), "MB", MEGABYTES
+            )
+        yield _growing(folder / "grown")
     finally:
         shutil.rmtree(folder)
 
@@ -46,6 +60,7 @@ def _index(folder: Path, size: int) -> Iterator[Figure]:
     start = perf_counter()
     with closing(Run.open(folder)) as run, closing(RunIndex(run)) as index:
         index.update()
+        index.pack_verdicts()
     seconds = perf_counter() - start
     start = perf_counter()
     with closing(Run.open(folder)) as run:
@@ -57,21 +72,60 @@ def _index(folder: Path, size: int) -> Iterator[Figure]:
     yield at_most("... and its size", share, "% of the run", INDEX_SHARE)
 
 
-def _pages(folder: Path) -> Iterator[Figure]:
+@contextmanager
+def _view(*folders: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Serve runs, and return the server's process and address."""
     script = str(Path(sys.executable).with_name("jurygraph"))
-    command = [script, "view", str(folder), "--port", "0"]
+    command = [script, "view", *map(str, folders), "--port", "0"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as server:
         assert server.stdout is not None
-        address = server.stdout.readline().strip()
         try:
-            yield from _times(address)
-            yield at_most(
-                "memory of the server at its peak", peak_memory(server.pid), "MB", MEGABYTES
-            )
+            yield server, server.stdout.readline().strip()
         finally:
             server.terminate()
+
+
+def _growing(folder: Path) -> Figure:
+    """The share of a writer's CPU that a viewer takes whose page of the run is loaded again every second."""
+    command = [sys.executable, "-m", "benchmarks.page", "--write", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        with _view(folder) as (server, address):
+            _seconds(address, "a/")
+            before = _cpu(server.pid), _cpu(writer.pid)
+            for _ in range(REPEATS):
+                sleep(1.0)
+                _seconds(address, "a/")
+            after = _cpu(server.pid), _cpu(writer.pid)
+        writer.terminate()
+    share = 100 * (after[0] - before[0]) / (after[1] - before[1])
+    return at_most("CPU of a viewer of a growing run", share, "% of the writer's", VIEWER_SHARE)
+
+
+def _cpu(pid: int) -> float:
+    """Return the seconds of CPU that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / sysconf("SC_CLK_TCK")
+
+
+def write_for_ever(folder: Path) -> None:
+    """Score groups of 8 responses on six criteria by a scripted judge: its replies cost no time, as a server's do."""
+    judge = ScriptedJudge(dict.fromkeys(CRITERIA, lambda text: len(text) % 100 / 100))
+    criteria = [{"id": name, "text": f"It is {name}.", "weight": 1.0} for name in CRITERIA]
+    with Jury(evaluators=["criteria"], model=judge) as jury, jury.record(folder):
+        for number in count():
+            texts = [" ".join(Random(f"{number} {k}").choices(WORDS, k=40)) for k in range(8)]
+            responses = [
+                Response(id=f"{number}/{k}", agent=f"agent-{k % 4}", text=text)
+                for k, text in enumerate(texts)
+            ]
+            task = Task(id=f"task-{number}", query="How much is it?", rubric={"criteria": criteria})
+            jury.score(task, responses)
+            if number == 2:
+                print("it has begun", flush=True)
 
 
 def _times(address: str) -> Iterator[Figure]:
@@ -95,17 +149,21 @@ def _times(address: str) -> Iterator[Figure]:
         target=lambda: first.append(_seconds(address, "a/ranking?set=reward.steps%3D1"))
     )
     ranking.start()
-    meanwhile = []
-    while ranking.is_alive():
+    meanwhile: list[float] = []
+    while ranking.is_alive() or not meanwhile:
         meanwhile.append(_seconds(address, kinds["a response"][0]))
         sleep(0.1)  # as somebody who reads; without a pause both share one core
-    yield Figure("first ranking under other settings, all verdicts read", first[0], "s")
+    yield at_most("first ranking under other settings", first[0], "s", RANKING_SECONDS)
     yield at_most("... a response meanwhile", _percentile(meanwhile), "s", PAGE_SECONDS)
     later = [f"a/ranking?set=reward.steps%3D0.{n}1" for n in range(REPEATS)]
     yield at_most("a later ranking", _high(address, later), "s", RANKING_SECONDS)
     along = _seconds(address, "a/ranking?scan=reward.steps")
     yield at_most("where agents change places along a weight", along, "s", RANKING_SECONDS)
     yield Figure("how far the order is from turning", _seconds(address, "a/ranking?far=1"), "s")
+    first_comparison = _seconds(address, "a/compare")
+    yield at_most("first comparison with another run", first_comparison, "s", COMPARISON_SECONDS)
+    compared = _high(address, ["a/compare"] * REPEATS)
+    yield at_most("a later one, 95th percentile", compared, "s", PAGE_SECONDS)
 
 
 def _high(address: str, paths: list[str]) -> float:
@@ -127,4 +185,8 @@ def _seconds(address: str, path: str) -> float:
 if __name__ == "__main__":
     parser = ArgumentParser()
     parser.add_argument("--size", type=int, default=SIZE)
-    sys.exit(1 if print_figures(measure(parser.parse_args().size)) else 0)
+    parser.add_argument("--write", type=Path)
+    arguments = parser.parse_args()
+    if arguments.write is not None:
+        write_for_ever(arguments.write)
+    sys.exit(1 if print_figures(measure(arguments.size)) else 0)

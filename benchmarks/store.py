@@ -69,8 +69,8 @@ def measure() -> list[Figure]:
         shutil.rmtree(folder)
 
 
-async def write_run(folder: Path, count: int = TRACES) -> tuple[float, float]:
-    """Write a run; traces a second, by the store and as plain lines."""
+async def write_run(folder: Path, count: int = TRACES, seed: str = "") -> tuple[float, float]:
+    """Write a run; traces a second, by the store and as plain lines. Another `seed` draws other verdicts."""
     with Jury.from_config(CONFIG) as jury:
         tasks = [
             Task(
@@ -98,7 +98,7 @@ async def write_run(folder: Path, count: int = TRACES) -> tuple[float, float]:
         seconds = plain = 0.0
         writer = Writer(run.ledger)
         for chunk in range(0, len(plans), 500):
-            groups = [(plan, *_group(plan, jury)) for plan in plans[chunk : chunk + 500]]
+            groups = [(plan, *_group(plan, jury, seed)) for plan in plans[chunk : chunk + 500]]
             start = perf_counter()
             for plan, traces, responses in groups[:-1]:
                 writer.append(run.group_drafts(plan, traces, responses))
@@ -115,9 +115,9 @@ async def write_run(folder: Path, count: int = TRACES) -> tuple[float, float]:
     return count / seconds, count / plain
 
 
-def _group(plan: Plan, jury: Jury) -> tuple[list[Trace], list[Response]]:
+def _group(plan: Plan, jury: Jury, seed: str) -> tuple[list[Trace], list[Response]]:
     """A group with verdicts drawn at random, and the rewards that they give."""
-    draw = random.Random(plan.task_id)
+    draw = random.Random(plan.task_id + seed)
     responses = [
         Response(
             id=f"{plan.task_id}/{place}",

@@ -88,22 +88,6 @@ class ScoreArrays(NamedTuple):
         """Return the arrays with this outcome in some cells, [R,K]."""
         return self._replace(outcome=np.where(cells, outcome, self.outcome).astype(np.int8))
 
-    def trim(self, rows: slice) -> "ScoreArrays":
-        """Return some rows without the last columns, but for the first, where none of these has a verdict."""
-        requested = (self.outcome[rows] != ABSENT).any(axis=0)
-        requested[0] = True
-        width = int(np.flatnonzero(requested)[-1]) + 1
-        return ScoreArrays._make(array[rows, :width] for array in self)
-
-    def widen(self, width: int) -> "ScoreArrays":
-        """Return the arrays with so many columns; those that are added are ABSENT."""
-        rows, present = self.value.shape
-        if present == width:
-            return self
-        added = ScoreArrays.absent(rows, width - present)
-        pairs: Iterable[Any] = zip(self, added, strict=True)
-        return ScoreArrays._make(np.concatenate(arrays, axis=1) for arrays in pairs)
-
     def fill(self, cell: tuple[int, int], verdict: RecordedVerdict) -> None:
         self.value[cell], self.met[cell], self.outcome[cell] = score_entry(verdict)
         self.confidence[cell] = 1.0 if verdict.confidence is None else verdict.confidence
@@ -250,10 +234,10 @@ class VerdictTable:
         return ScoreArrays._make(array[:, selected] for array in columns)
 
     def select(self, rows: slice) -> "VerdictTable":
-        """Return the table of some rows, with the columns that they would have alone; no question is about turns."""
-        columns = {name: arrays.trim(rows) for name, arrays in self.columns.items()}
-        (first, *_) = columns.values()
-        return replace(self, rows=len(first.value), columns=columns)
+        columns = {}
+        for name, arrays in self.columns.items():
+            columns[name] = ScoreArrays._make(array[rows] for array in arrays)
+        return replace(self, rows=rows.stop - rows.start, columns=columns)
 
     def count_discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
@@ -368,11 +352,18 @@ def stack_groups(
                 variants[question.material],
                 cells[question.id],
             )
+    columns = {}
+    for question in questions:
+        turn_size = question.seats if question.scope == "turn" else 1
+        columns[question.id] = fill_columns(rows, cells[question.id], turn_size)
+    return make_table(questions, rows, columns)
+
+
+def make_table(
+    questions: Sequence[Question], rows: int, columns: Mapping[str, ScoreArrays]
+) -> VerdictTable:
+    """Return the table of some columns of each question."""
     turns = {question.id: question.seats for question in questions if question.scope == "turn"}
-    columns = {
-        question.id: fill_columns(rows, cells[question.id], turns.get(question.id, 1))
-        for question in questions
-    }
     sampled = set()
     judges_of_seats = {}
     for question in questions:
@@ -385,20 +376,6 @@ def stack_groups(
             repeated = [[judge] * question.samples for judge in question.judges]
             judges_of_seats[question.id] = list(chain.from_iterable(repeated))
     return VerdictTable(rows, columns, frozenset(sampled), judges_of_seats, turns)
-
-
-def join_tables(tables: Sequence[VerdictTable]) -> VerdictTable:
-    """Return the rows of tables of the same questions, none of them about turns, as one table."""
-    first = tables[0]
-    if len(tables) == 1:
-        return first
-    columns = {}
-    for name in first.columns:
-        arrays = [table.columns[name] for table in tables]
-        width = max(array.value.shape[1] for array in arrays)
-        widened = [array.widen(width) for array in arrays]
-        columns[name] = ScoreArrays._make(map(np.concatenate, zip(*widened, strict=True)))
-    return replace(first, rows=len(columns[next(iter(columns))].value), columns=columns)
 
 
 def fill_columns(rows: int, cells: VerdictCells, turn_size: int = 1) -> ScoreArrays:

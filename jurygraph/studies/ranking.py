@@ -5,7 +5,7 @@ reasons that have nothing to do with each other: other tasks would have been dra
 shows, or somebody would have chosen another weight, which is searched for here.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from math import ceil, floor, fsum, log10
@@ -15,12 +15,12 @@ import numpy as np
 
 from jurygraph.arrays import Floats
 from jurygraph.decision.recipe import STAKEHOLDERS
-from jurygraph.display import ProgressCallback, format_number
+from jurygraph.display import format_number
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import difference_interval, interval_among, ratio_interval
 from jurygraph.runs.reports.units import SINGULAR, describe_units, name_unit
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.deciding import VerdictTables
+from jurygraph.runs.workflows.deciding import PackedGroup, VerdictTables
 from jurygraph.schema import Config
 from jurygraph.schema.plan import Rule
 from jurygraph.sources.config import apply_settings
@@ -128,17 +128,16 @@ def _choice(key: str, label: str, value: str, choices: Sequence[str]) -> TriedSe
 class AgentRanker:
     """Ranks the agents of a run, which must stay open, under other settings; each config is decided once.
 
-    Raises as `VerdictTables` and `rescore` do.
+    `groups` are its groups; by default they are read. Raises as `VerdictTables` and `rescore` do.
     """
 
-    def __init__(self, run: Run, report: ProgressCallback = lambda count: None) -> None:
+    def __init__(self, run: Run, groups: Iterable[PackedGroup] | None = None) -> None:
         self.run = run
-        self.tables = VerdictTables(run, report)
-        responses = self.tables.responses
-        self.agents = sorted({response.agent for response in responses})
+        self.tables = VerdictTables(run, groups)
+        self.agents = sorted(set(self.tables.agents))
         numbers = {agent: number for number, agent in enumerate(self.agents)}
-        self.agent = np.array([numbers[response.agent] for response in responses], dtype=np.int64)
-        names = [name_unit(response.task, response.group) for response in responses]
+        self.agent = np.array([numbers[agent] for agent in self.tables.agents], dtype=np.int64)
+        names = [name_unit(*task) for task in self.tables.tasks]
         self.units = describe_units(names)
         units = {name: number for number, name in enumerate(dict.fromkeys(names))}
         self.unit = np.array([units[name] for name in names], dtype=np.int64)

@@ -2,16 +2,19 @@
 
 It is bound to a head of the ledger, grows with the run, and is made again where it does not fit. It proves nothing:
 whatever a page shows of a single response is read from the run itself. Texts are searchable words without the texts.
+Its verdicts are those of the run in the form that rankings and comparisons need: to read them takes 17 µs for each.
 """
 
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
+from zlib import compress, decompress
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from jurygraph.display import ProgressCallback
 from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups, read_groups_after
@@ -19,13 +22,22 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import MAX_TEXTS
 from jurygraph.runs.store.packing import unpack_response
+from jurygraph.runs.workflows.deciding import DecisionKey, PackedGroup, PackedTable, pack_group
 from jurygraph.schema import Question
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.task import Task, chat_text
 from jurygraph.sources.files import create_private_file
+from jurygraph.studies.comparison import (
+    ComparedResponse,
+    JudgedSlot,
+    Slot,
+    compared_responses,
+)
 
-VERSION = 3
+VERSION = 9
 """Version of the tables; an index of another one is made again."""
+_FASTEST = 1
+"""Level of compression; a higher one takes longer and saves no more."""
 _BATCH = 256
 """Groups that are added in one transaction."""
 
@@ -46,7 +58,10 @@ CREATE TABLE verdicts (
 CREATE INDEX verdicts_of_a_failure ON verdicts (failure, response) WHERE failure IS NOT NULL;
 CREATE TABLE inputs (component INTEGER NOT NULL, question INTEGER NOT NULL, PRIMARY KEY (component, question))
     WITHOUT ROWID;
+CREATE TABLE groups (number INTEGER PRIMARY KEY, plan TEXT NOT NULL, cells BLOB NOT NULL, compared BLOB NOT NULL);
 CREATE TABLE calls (id TEXT PRIMARY KEY, cost REAL, is_cached INTEGER NOT NULL) WITHOUT ROWID;
+CREATE VIEW present_groups AS SELECT * FROM groups WHERE number IN (SELECT group_number FROM responses)
+    ORDER BY number;
 CREATE VIRTUAL TABLE queries USING fts5 (text, content = '', detail = 'column');
 CREATE VIRTUAL TABLE texts USING fts5 (text, reasons, content = '', detail = 'column');
 """
@@ -89,6 +104,43 @@ class RunIndex:
         ((value,),) = self.fetch("SELECT value FROM facts WHERE name = 'records'")
         return int(value)
 
+    def pack_verdicts(self, report: ProgressCallback = lambda count: None) -> None:
+        """Add the verdicts of new groups for a ranking and a comparison; `report` receives numbers of responses.
+
+        It takes as long as all the rest, so that it is done when a run is opened, and not for each page while it grows.
+        """
+        ((last,),) = self.fetch("SELECT coalesce(max(number), 0) FROM groups")
+        groups = self._new_groups(last, self.records)
+        while batch := list(islice(groups, _BATCH)):
+            with self._connection:
+                for group in batch:
+                    self._add_verdicts(group)
+            report(sum(len(group.traces) for group in batch))
+
+    def _add_verdicts(self, group: StoredGroup) -> None:
+        verdicts = group.verdicts(self.run.source.survey_outline(group.survey))
+        packed = pack_group(self.run, group, verdicts)
+        plan = to_json((*packed[:-1], packed.table.widths))
+        cells = compress(packed.table.cells, _FASTEST)
+        responses = compared_responses(group, verdicts, packed.task_group)
+        row = group.record.seq, plan, cells, _pack_responses(responses)
+        self._connection.execute("INSERT INTO groups VALUES (?, ?, ?, ?)", row)
+
+    def packed_groups(self) -> Iterator[PackedGroup]:
+        """Yield the groups for a ranking, in any thread."""
+        query = "SELECT plan, cells FROM present_groups"
+        for facts, cells in self._connection.execute(query):
+            plan, task, task_group, responses, agents, widths = from_json(facts)
+            table = PackedTable(widths, decompress(cells))
+            yield PackedGroup(DecisionKey(*plan), task, task_group, responses, agents, table)
+
+    def compared_responses(self) -> Iterator[ComparedResponse]:
+        """Yield the responses for a comparison, in any thread."""
+        for (packed,) in self._connection.execute("SELECT compared FROM present_groups"):
+            for row, (name, task, agent, reward, _, group) in enumerate(_unpack_rows(packed)):
+                source: Any = packed, row
+                yield _IndexedResponse(name, task, agent, reward, source, group)
+
     def update(self, report: ProgressCallback = lambda count: None) -> bool:
         """Add the groups that were stored since the last time, and return whether there were any.
 
@@ -123,9 +175,9 @@ class RunIndex:
         self._set_fact("head", self.run.ledger.record_at(count).link.hex())
 
     def _new_groups(self, after: int, up_to: int) -> Iterator[StoredGroup]:
-        if self.run.base is not None:
-            return read_groups(self.run)
-        return read_groups_after(self.run, after, up_to)
+        if self.run.base is None:
+            return read_groups_after(self.run, after, up_to)
+        return iter(()) if after else read_groups(self.run)
 
     def _has_erasures(self, after: int) -> bool:
         """Return whether texts were erased since: their words can only be dropped with all others."""
@@ -308,11 +360,39 @@ def _call_row(call: Mapping[str, Any]) -> tuple[str, float | None, bool]:
     return call["id"][:24], call.get("cost"), call.get("cache_hit", False)
 
 
+def _pack_responses(responses: Iterable[ComparedResponse]) -> bytes:
+    """Return the responses of a group as compressed JSON."""
+    rows = [
+        (*response[:4], list(response.verdicts.items()), response.group) for response in responses
+    ]
+    return compress(to_json(rows), _FASTEST)
+
+
+@lru_cache(maxsize=32)
+def _unpack_rows(packed: bytes) -> Any:
+    """Return the responses of a group; the last groups are kept, since each of their responses is asked for."""
+    return from_json(decompress(packed))
+
+
+class _IndexedResponse(ComparedResponse):
+    """A response of which the bytes of its group are kept, instead of its verdicts: a twentieth of the memory."""
+
+    __slots__ = ()
+
+    @property
+    def verdicts(self) -> Mapping[Slot, JudgedSlot]:
+        source: Any = self[4]
+        packed, row = source
+        stored = _unpack_rows(packed)[row][4]
+        return {(asked, tuple(shown)): JudgedSlot(*judged) for (asked, shown), judged in stored}
+
+
 def _connect(folder: Path) -> sqlite3.Connection | None:
     """Open the index in a folder for this process alone; None if another one has it open."""
     path = folder / run_folder.INDEX
     create_private_file(path, "remove it")  # SQLite's files beside it get its permissions
-    connection = sqlite3.connect(path, timeout=0.0)
+    # The thread of the rankings reads, too; SQLite lets one of them in at a time, for a row.
+    connection = sqlite3.connect(path, timeout=0.0, check_same_thread=False)
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA journal_mode = WAL")
@@ -329,4 +409,4 @@ def _connect(folder: Path) -> sqlite3.Connection | None:
 
 def _connect_to_temporary() -> sqlite3.Connection:
     """Open an index in a file without a name, which SQLite makes for this connection alone."""
-    return sqlite3.connect("")
+    return sqlite3.connect("", check_same_thread=False)

@@ -1,11 +1,9 @@
 """The pages: what each reads of a run and its index, and the template that lays it out."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import fsum
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -45,6 +43,7 @@ from jurygraph.views.verdict import view_question
 Page = tuple[str, dict[str, Any]]
 _OF_ALL_RECORDS = ("totals", "facets", "agents", "means", "buckets", "combiners")
 """Figures of a whole run, which are computed once until it grows."""
+_MAX_FLIPS = 100
 _MAX_SELECTS = 200
 """Questions of a response whose scores can be tried on its page; with more, a form would not fit in an address."""
 
@@ -81,7 +80,7 @@ class OpenRun:
 
     @cached_property
     def scans(self) -> Scans:
-        return Scans(self.run.folder)
+        return Scans(self.index)
 
     def close(self) -> None:
         if "scans" in vars(self):
@@ -178,8 +177,6 @@ async def show_ranking(opened: OpenRun, request: web.Request) -> Page:
     tried = changes.settings
     if tried:
         changed = await opened.scans.rank(lambda ranker: ranker.rank(tried))
-    else:
-        opened.scans.begin_ranking()
     if scanned is not None and scanned.is_number:
         ends = scanned.low, scanned.high
         turns = await opened.scans.rank(
@@ -289,17 +286,15 @@ async def _compare(before: OpenRun, after: OpenRun) -> Report:
     """Return the comparison of two runs as they are now; it is computed once for their records."""
     state = before.index.records, after.index.records
     if before.comparison is None or before.comparison[0] != state:
-        folders = before.run.folder, after.run.folder
-        report = await before.scans.call(lambda: _read_comparison(*folders))
-        before.comparison = state, report
+        for each in (before, after):
+            each.index.pack_verdicts()
+            await each.scans.call(each.scans.forget)  # both rankings take as much memory again
+        a, b = before.index, after.index
+        settings = list(comparison.setting_notes(a.run.header, b.run.header))
+        compare = partial(comparison.compare, differing=settings, most_flips=_MAX_FLIPS)
+        responses = a.compared_responses(), b.compared_responses()
+        before.comparison = state, await before.scans.call(lambda: compare(*responses))
     return before.comparison[1]
-
-
-def _read_comparison(before: Path, after: Path) -> Report:
-    with closing(Run.open(before)) as first, closing(Run.open(after)) as second:
-        settings = comparison.setting_notes(first.header, second.header)
-        responses = [comparison.read_responses(run) for run in (first, second)]
-        return comparison.compare(responses[0], responses[1], differing=settings)
 
 
 def send_config(opened: OpenRun, request: web.Request) -> web.Response:

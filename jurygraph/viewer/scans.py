@@ -1,33 +1,37 @@
 """Work on a whole run, such as a ranking or a verification: in a thread of its own, so that pages do not wait for it.
 
-The thread opens the run itself: a ledger and an index belong to the thread of the pages.
+The thread opens the run itself: a ledger belongs to the thread of the pages. Both read the index.
 """
 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 from typing import TypeVar
 
 from jurygraph.runs.run import Run
 from jurygraph.studies.ranking import AgentRanker
+from jurygraph.viewer.index import RunIndex
 
 T = TypeVar("T")
 
 
 class Scans:
-    """The scans of one run, one after another. The verdicts of the last ranking stay in memory while the run does."""
+    """The scans of one run, one after another. The verdicts of the last ranking stay in memory until the run grows."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, index: RunIndex) -> None:
+        self._index = index
+        self._folder = index.run.folder
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="jurygraph-scan")
         self._ranker: AgentRanker | None = None
+        self._records = 0
         self._is_ending = False
 
     async def rank(self, function: Callable[[AgentRanker], T]) -> T:
-        """Return what a function computes with the ranker of the run as it is now."""
-        return await self.call(lambda: function(self._current_ranker()))
+        """Return what a function computes with the ranker of the run as it is in the index."""
+        self._index.pack_verdicts()
+        records = self._index.records
+        return await self.call(lambda: function(self._current_ranker(records)))
 
     async def read(self, function: Callable[[Run], T]) -> T:
         """Return what a function reads of the run."""
@@ -37,16 +41,17 @@ class Scans:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, function)
 
-    def begin_ranking(self) -> None:
-        """Read the verdicts meanwhile, so that the first setting that is tried need not wait for all of it."""
-        self._executor.submit(self._current_ranker)
-
     def close(self) -> None:
         """End the scan that runs, as soon as it reports its progress, and forget the others."""
         self._is_ending = True
         self._executor.shutdown(cancel_futures=True)
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of the verdicts of the last ranking, in the thread of the scans."""
         if self._ranker is not None:
             self._ranker.run.close()
+        self._ranker = None
 
     def go_on(self, count: int) -> None:
         """Take note of progress; raises `CancelledError` where the server ends."""
@@ -57,13 +62,9 @@ class Scans:
         with closing(Run.open(self._folder)) as run:
             return function(run)
 
-    def _current_ranker(self) -> AgentRanker:
-        run = Run.open(self._folder)
-        if self._ranker is not None:
-            if self._ranker.run.ledger.head == run.ledger.head:
-                run.close()
-                return self._ranker
-            self._ranker.run.close()
-            self._ranker = None
-        self._ranker = AgentRanker(run, self.go_on)
+    def _current_ranker(self, records: int) -> AgentRanker:
+        if self._ranker is None or records != self._records:
+            self.forget()
+            self._ranker = AgentRanker(Run.open(self._folder), self._index.packed_groups())
+            self._records = records
         return self._ranker

@@ -11,6 +11,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources.config import apply_settings
+from jurygraph.studies.comparison import read_responses
 from jurygraph.studies.ranking import AgentRanker
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.pages import OpenRun
@@ -143,6 +144,23 @@ def test_an_index_that_was_interrupted_goes_on_where_it_was(
             assert names(index, search="Write ann") == ["ann/0", "ann/1", "ann/2"]
 
 
+@pytest.mark.parametrize("name", ["letters", "rubrics"])
+def test_a_comparison_from_the_index_is_that_of_the_runs(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    folder = request.getfixturevalue(name)
+    with closing(Run.open(folder)) as run, closing(RunIndex(run)) as index:
+        index.update()
+        index.pack_verdicts()
+        found = [
+            response._replace(verdicts=response.verdicts) for response in index.compared_responses()
+        ]
+        # as text, because NaN is not equal to itself
+        assert [str(tuple(one)) for one in found] == [
+            str(tuple(one)) for one in read_responses(run)
+        ]
+
+
 def test_a_second_viewer_of_a_run_has_an_index_of_its_own(letters: Path) -> None:
     with (
         closing(Run.open(letters)) as run,
@@ -176,6 +194,7 @@ def test_a_group_that_is_scored_again_replaces_the_one_that_infrastructure_faile
         jury.score(task, ["ten minutes"], step=1)
         with closing(Run.open(folder)) as run, closing(RunIndex(run)) as index:
             index.update()
+            index.pack_verdicts()
             assert [facet.value for facet in list_facets(index)["failure"]]
             is_down = False
             jury.score(task, ["ten minutes"], step=1)
@@ -183,3 +202,7 @@ def test_a_group_that_is_scored_again_replaces_the_one_that_infrastructure_faile
             assert names(index, search="how long") == ["eggs@1/1"]
             assert list_facets(index)["failure"] == []
             assert index.fetch("SELECT judged FROM components") == [(1.0,)]
+            index.pack_verdicts()
+            index.pack_verdicts()
+            assert AgentRanker(run, index.packed_groups()).rank() == {"": 1.0}
+            assert [response.reward for response in index.compared_responses()] == [1.0]

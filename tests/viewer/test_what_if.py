@@ -14,6 +14,7 @@ from multidict import MultiDict
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.studies.ranking import AgentRanker, Overtaking, find_turns
+from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.what_if import WhatIf, explain_changed
 from tests.examples import some_or_all
 from tests.rows import all_rows
@@ -101,9 +102,14 @@ def test_random_changes_are_those_of_rescore(
     tmp_path: Path,
 ) -> None:
     draw = random.Random(0)
-    with closing(Run.open(request.getfixturevalue(name))) as run:
+    with (
+        closing(Run.open(request.getfixturevalue(name))) as run,
+        closing(RunIndex(run)) as index,
+    ):
         names = [trace.response_id for trace in run.traces()]
-        ranker = AgentRanker(run)
+        index.update()
+        index.pack_verdicts()
+        ranker = AgentRanker(run, index.packed_groups())
         for number in range(round(share * count)):
             settings = draw_settings(draw)
             changes = WhatIf(settings=tuple(settings))

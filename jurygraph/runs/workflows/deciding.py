@@ -4,29 +4,25 @@
 responses is decided in a tenth of a second. The bits are those of `rescore`.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from sys import intern
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jurygraph.arrays import Floats
 from jurygraph.decision.combiners import Combiners
-from jurygraph.decision.decide import (
-    GroupVerdicts,
-    can_be_decided_together,
-    reward_values,
-)
+from jurygraph.decision.decide import can_be_decided_together, reward_values
 from jurygraph.decision.recipe import check_recipe
-from jurygraph.decision.table import VerdictTable, join_tables, stack_groups
+from jurygraph.decision.table import ScoreArrays, VerdictTable, build_table, make_table
 from jurygraph.display import ProgressCallback
-from jurygraph.runs.outline import StoredGroup, group_verdicts, read_groups
+from jurygraph.runs.outline import StoredGroup, read_groups
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import Body
 from jurygraph.runs.workflows.rescoring import (
     SurveyedTask,
     digest_deciding_inputs,
@@ -34,18 +30,16 @@ from jurygraph.runs.workflows.rescoring import (
     refuse_other_questions,
     require_content,
 )
-from jurygraph.schema import Config, Decision, Question
+from jurygraph.schema import Config, Decision, Question, RecordedVerdict
 from jurygraph.schema.plan import SUBMITTED
 
-_BATCH_VERDICTS = 10_000
-"""Verdicts that are in memory at a time; each takes about 2 kB until it is in a table."""
 _MAX_PLANNED_TASKS = 512
 _TABLE_ROWS = 8192
 """Rows from which a table is complete: a larger one is decided no faster, and takes more memory meanwhile."""
 
 
-class _PlanKey(NamedTuple):
-    """The digests that groups share if any config gives them one decision: of their tasks, survey and decision.
+class DecisionKey(NamedTuple):
+    """What groups share if any config gives them one decision: digests of their tasks, survey and decision.
 
     `group` is the number of a group that must be decided alone.
     """
@@ -56,27 +50,76 @@ class _PlanKey(NamedTuple):
     group: int | None
 
 
-class ResponseOrigin(NamedTuple):
-    """Where a response comes from: its agent, "" without one, its task, and the `group` of its task, if it has one."""
+class PackedTable(NamedTuple):
+    """A table as bytes: its cells row by row, those of a question next to each other; `widths` are their numbers.
 
-    response: str
-    agent: str
+    The bytes of tables of the same questions and widths may follow each other: they are one table.
+    """
+
+    widths: Sequence[int]
+    cells: bytes
+
+
+_CELL = np.dtype(list(zip(ScoreArrays._fields, ("<f8", "?", "i1", "<f8", "?", "?"), strict=True)))
+
+
+class PackedGroup(NamedTuple):
+    """The verdicts of a group as bytes, ready to be decided with others; `task_group` is the `group` of its task.
+
+    Its responses are in the sorted order of ids, as in the table.
+    """
+
+    plan: DecisionKey
     task: str
-    group: str | None
+    task_group: str | None
+    responses: Sequence[str]
+    agents: Sequence[str | None]
+    table: PackedTable
+
+
+def pack_groups(run: Run, report: ProgressCallback = lambda count: None) -> Iterator[PackedGroup]:
+    """Yield the groups of a run, in the order of the tasks. `report` receives 1 for each.
+
+    Raises `TraceMismatch` where the run was changed.
+    """
+    for group in read_groups(run):
+        outline = run.source.survey_outline(group.survey)
+        yield pack_group(run, group, group.verdicts(outline))
+        report(1)
+
+
+def pack_group(run: Run, group: StoredGroup, verdicts: Sequence[RecordedVerdict]) -> PackedGroup:
+    task = group.record.key
+    outline = run.source.survey_outline(group.survey)
+    content = run.task_content(task)
+    inputs = None if content is None else digest_deciding_inputs(content, outline)
+    is_per_response = all(
+        question.scope == "response" and question.material == SUBMITTED
+        for question in outline.questions
+    )
+    # Without its texts, a task cannot be told from others.
+    is_alone = inputs is None or not is_per_response
+    number = group.record.seq if is_alone else None
+    traces = sorted(group.traces, key=lambda trace: trace.response_id)
+    names = [trace.response_id for trace in traces]
+    return PackedGroup(
+        plan=DecisionKey(inputs, group.survey, group.decision, number),
+        task=task,
+        task_group=None if content is None else content["task"].get("group"),
+        responses=names,
+        agents=[trace.agent for trace in traces],
+        table=_pack_table(build_table(outline.questions, names, verdicts)),
+    )
 
 
 @dataclass(frozen=True)
 class _Batch:
-    """Groups of one plan: the first of their tasks, the table of their verdicts, and the sizes of the groups.
-
-    The responses of a group are in the sorted order of ids, as in the table.
-    """
+    """Groups of one plan: the first of their tasks, the table of their verdicts, and the sizes of the groups."""
 
     task: str
     questions: Sequence[Question]
     table: VerdictTable
     sizes: Sequence[int]
-    responses: Sequence[ResponseOrigin]
 
     def decide(self, decision: Decision, combiners: Combiners) -> Floats:
         """Return the values of the rewards, NaN where they failed, [R]."""
@@ -88,75 +131,49 @@ class _Batch:
 
 
 class VerdictTables:
-    """The verdicts of a run as tables; the run must stay open. `responses` has where each row comes from, [R].
+    """The verdicts of a run as tables; the run must stay open.
 
-    Raises `TraceMismatch` where the run was changed. `report` receives 1 for each group.
+    `groups` are those of the run; by default they are read from it, which raises `TraceMismatch` where it was changed.
+
+    Attributes:
+        responses: the id of each row, [R].
+        agents: the agent of each row, "" without one.
+        tasks: the task of each row, with the `group` of the task.
     """
 
-    def __init__(self, run: Run, report: ProgressCallback = lambda count: None) -> None:
+    def __init__(self, run: Run, groups: Iterable[PackedGroup] | None = None) -> None:
         self.run = run
+        self.responses: list[str] = []
+        self.agents: list[str] = []
+        self.tasks: list[tuple[str, str | None]] = []
+        self._batches: list[_Batch] = []
         self._combiners: dict[str, Combiners] = {}
         # A task with a rubric or stakeholders of its own takes 10 ms to read, and its decision 3 ms.
         self._surveyed_task = lru_cache(_MAX_PLANNED_TASKS)(self._read_surveyed_task)
-        batches: dict[_PlanKey, list[_Batch]] = defaultdict(list)
-        waiting: list[tuple[int, StoredGroup, GroupVerdicts]] = []
-        count = 0
-        for number, group in enumerate(read_groups(run)):
-            stored = group_verdicts(run, group, run.decision(group.decision))
-            waiting.append((number, group, stored))
-            count += len(stored.verdicts)
-            if count >= _BATCH_VERDICTS:
-                self._stack(waiting, batches)
-                waiting = []
-                count = 0
-            report(1)
-        self._stack(waiting, batches)
-        # Tables that are complete are few; the rest are joined only now, when no verdict is in memory any more.
-        self._batches = [batch for same in batches.values() for batch in _join(same)]
-        self.responses = list(chain.from_iterable(batch.responses for batch in self._batches))
+        alike: dict[Any, list[PackedGroup]] = defaultdict(list)
+        rows: Counter[Any] = Counter()
+        for group in pack_groups(run) if groups is None else groups:
+            key = group.plan, tuple(group.table.widths)
+            alike[key].append(group)
+            rows[key] += len(group.responses)
+            if rows[key] >= _TABLE_ROWS:
+                self._join(alike.pop(key))
+                del rows[key]
+        for same in alike.values():
+            self._join(same)
 
-    def _stack(
-        self,
-        waiting: Sequence[tuple[int, StoredGroup, GroupVerdicts]],
-        batches: dict[_PlanKey, list[_Batch]],
-    ) -> None:
-        """Add the tables of some groups."""
-        by_plan: dict[_PlanKey, list[tuple[StoredGroup, GroupVerdicts]]] = defaultdict(list)
-        origins: dict[_PlanKey, list[ResponseOrigin]] = defaultdict(list)
-        for number, group, stored in waiting:
-            task = group.record.key
-            content = self.run.task_content(task)
-            key = self._plan_key(number, group, stored, content)
-            by_plan[key].append((group, stored))
-            task_group = None if content is None else content["task"].get("group")
-            for trace in sorted(group.traces, key=lambda trace: trace.response_id):
-                agent = intern(trace.agent or "")
-                origins[key].append(ResponseOrigin(trace.response_id, agent, task, task_group))
-        for key, members in by_plan.items():
-            names = [sorted(stored.responses) for _, stored in members]
-            verdicts = [stored.verdicts for _, stored in members]
-            first, stored = members[0]
-            batch = _Batch(
-                task=first.record.key,
-                questions=stored.questions,
-                table=stack_groups(stored.questions, zip(names, verdicts, strict=True)),
-                sizes=[len(group_names) for group_names in names],
-                responses=origins[key],
-            )
-            batches[key].append(batch)
-
-    def _plan_key(
-        self, number: int, group: StoredGroup, stored: GroupVerdicts, content: Body | None
-    ) -> _PlanKey:
-        outline = self.run.source.survey_outline(group.survey)
-        inputs = None if content is None else digest_deciding_inputs(content, outline)
-        is_per_response = all(
-            question.scope == "response" and question.material == SUBMITTED
-            for question in stored.questions
-        )
-        # Without its texts, a task cannot be told from others.
-        is_alone = inputs is None or not is_per_response
-        return _PlanKey(inputs, group.survey, group.decision, number if is_alone else None)
+    def _join(self, groups: Sequence[PackedGroup]) -> None:
+        """Add the table of groups of one plan."""
+        first = groups[0]
+        questions = self.run.source.survey_outline(first.plan.survey).questions
+        sizes = [len(group.responses) for group in groups]
+        for group in groups:
+            self.responses += group.responses
+            self.agents += [intern(agent or "") for agent in group.agents]
+            self.tasks += [(group.task, group.task_group)] * len(group.responses)
+        joined = PackedTable(first.table.widths, b"".join(group.table.cells for group in groups))
+        table = _unpack_table(questions, sum(sizes), joined)
+        self._batches.append(_Batch(task=first.task, questions=questions, table=table, sizes=sizes))
 
     def decide(self, config: Config) -> Floats:
         """Return the rewards that `rescore` gives under a config, NaN where they failed, [R]. Raises as it does."""
@@ -189,23 +206,25 @@ class VerdictTables:
         return self._combiners[names]
 
 
-def _join(batches: Sequence[_Batch]) -> Iterator[_Batch]:
-    """Yield the batches of one plan as few that are large enough."""
-    joined: list[_Batch] = []
-    for batch in batches:
-        joined.append(batch)
-        if sum(part.table.rows for part in joined) >= _TABLE_ROWS:
-            yield _join_all(joined)
-            joined = []
-    if joined:
-        yield _join_all(joined)
+def _pack_table(table: VerdictTable) -> PackedTable:
+    widths = [arrays.value.shape[1] for arrays in table.columns.values()]
+    packed = np.empty((table.rows, sum(widths)), _CELL)
+    for columns, arrays in zip(_split(packed, widths), table.columns.values(), strict=True):
+        for name in ScoreArrays._fields:
+            columns[name] = getattr(arrays, name)
+    return PackedTable(widths, packed.tobytes())
 
 
-def _join_all(batches: Sequence[_Batch]) -> _Batch:
-    return _Batch(
-        task=batches[0].task,
-        questions=batches[0].questions,
-        table=join_tables([batch.table for batch in batches]),
-        sizes=list(chain.from_iterable(batch.sizes for batch in batches)),
-        responses=list(chain.from_iterable(batch.responses for batch in batches)),
-    )
+def _unpack_table(questions: Sequence[Question], rows: int, table: PackedTable) -> VerdictTable:
+    """Return the table of so many rows from its bytes, which those of several tables may be."""
+    packed = np.frombuffer(table.cells, _CELL).reshape(rows, sum(table.widths))
+    columns = {}
+    for question, cells in zip(questions, _split(packed, table.widths), strict=True):
+        arrays = [np.ascontiguousarray(cells[name]) for name in ScoreArrays._fields]
+        columns[question.id] = ScoreArrays._make(arrays)
+    return make_table(questions, rows, columns)
+
+
+def _split(packed: NDArray[Any], widths: Sequence[int]) -> list[NDArray[Any]]:
+    """Return the cells of each question, [R,K], as parts of all of them."""
+    return np.split(packed, np.cumsum(widths)[:-1], axis=1) if widths else []
