@@ -8,14 +8,11 @@ import csv
 import hashlib
 import importlib
 import math
-import os
 import re
 import tempfile
-import zipfile
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn, Self, TypeVar
@@ -50,10 +47,6 @@ from jurygraph.sources.files import (
 )
 
 _MAX_JSON = 256 << 20
-_MAX_WORKBOOK = 256 << 20  # bytes of an .xlsx file once unpacked
-_MAX_WORKBOOK_RATIO = 100  # of the bytes of a part, unpacked, to those of the file; a million rows of one value have 15
-# Tags of a part beyond that ratio: each takes some hundred bytes of memory.
-_MAX_REPEATED_TAGS = 1_000_000
 _MAX_SHEET_ROWS = 1_048_576  # as in Excel
 _MAX_SHEET_COLUMNS = 16_384
 _VALUE = re.compile(r"[-+]?\d+([.,]\d+)?|true|false|yes|no|(un)?met|(in)?correct", re.IGNORECASE)
@@ -289,16 +282,13 @@ def _read_parquet(path: Path) -> Iterator[PlacedRow]:
 
 
 def _read_xlsx(path: Path) -> Iterator[PlacedRow]:
-    """Yield the rows of the first sheet: its first row has the names of the columns, and empty rows are left out.
-
-    A small file can claim any number of rows, and unpack to any size, so both are bounded first.
-    """
+    """Yield the rows of the first sheet: its first row has the names of the columns, and empty rows are left out."""
     openpyxl, file = _open_binary(path, "Excel", "openpyxl", "xlsx")
     with file:
         try:
-            _refuse_large_workbook(path, file)
-            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-            yield from _sheet_rows(path, book.worksheets[0], partial(_formula_rows, openpyxl, file))
+            values = openpyxl.load_workbook(file, read_only=True, data_only=True).worksheets[0]
+            formulas = openpyxl.load_workbook(file, read_only=True).worksheets[0]
+            yield from _sheet_rows(path, values, formulas)
         except (InputError, MemoryError):
             raise
         except Exception as error:  # noqa: BLE001 - openpyxl raises anything over a damaged file
@@ -309,46 +299,8 @@ def _read_xlsx(path: Path) -> Iterator[PlacedRow]:
             raise InputError(f"{path}: {problem}") from None
 
 
-def _refuse_large_workbook(path: Path, file: BinaryIO) -> None:
-    packed = file.seek(0, os.SEEK_END)
-    with zipfile.ZipFile(file) as archive:
-        parts = archive.infolist()
-        size = sum(part.file_size for part in parts)
-        if size > _MAX_WORKBOOK:
-            problem = f"unpacks to {size:,} bytes, and {_MAX_WORKBOOK:,} are allowed"
-            raise InputError(f"{path}: {problem}; save the table as CSV or Parquet")
-        for part in parts:
-            is_dense = part.file_size > _MAX_WORKBOOK_RATIO * packed
-            if is_dense and _count_tags(archive, part) > _MAX_REPEATED_TAGS:
-                problem = f"{quote(part.filename)} repeats more than {_MAX_REPEATED_TAGS:,} tags"
-                advice = "as damaged files do; save the table as CSV or Parquet"
-                raise InputError(f"{path}: {problem}, {advice}")
-
-
-def _count_tags(archive: zipfile.ZipFile, part: zipfile.ZipInfo, beginning: bytes = b"<") -> int:
-    number = 0
-    with archive.open(part) as opened:
-        while chunk := opened.read(1 << 20):
-            number += chunk.count(beginning)
-    return number
-
-
-def _formula_rows(openpyxl: Any, file: BinaryIO, **bounds: int) -> Iterator[tuple[int, Any]]:
-    """Yield the rows of the first sheet with formulas instead of their values; none if no sheet has a formula.
-
-    Only then is the file parsed a second time, which takes as long as the first.
-    """
-    with zipfile.ZipFile(file) as archive:
-        sheets = [part for part in archive.infolist() if "worksheets/" in part.filename]
-        if not any(_count_tags(archive, part, b"<f") for part in sheets):
-            return
-    sheet = openpyxl.load_workbook(file, read_only=True).worksheets[0]
-    yield from enumerate(sheet.iter_rows(**bounds, values_only=True), start=2)
-
-
-def _sheet_rows(
-    path: Path, sheet: Any, read_formulas: Callable[..., Iterator[tuple[int, Any]]]
-) -> Iterator[PlacedRow]:
+def _sheet_rows(path: Path, sheet: Any, formulas: Any) -> Iterator[PlacedRow]:
+    """Yield the rows of a sheet; `formulas` is the same one with formulas instead of what they gave."""
     header = next(sheet.iter_rows(max_row=1, max_col=_MAX_SHEET_COLUMNS, values_only=True), ())
     columns = ["" if name is None else str(name) for name in header]
     while columns and not columns[-1]:
@@ -356,30 +308,19 @@ def _sheet_rows(
     if not columns:
         return
     _check_columns(path, columns)
-    # openpyxl yields each row up to the number that a row claims to have.
-    bounds = {"min_row": 2, "max_row": _MAX_SHEET_ROWS + 1, "max_col": len(columns)}
+    # openpyxl makes an empty row for each number that is left out: bounded, or a wrong number would never end.
+    bounds = {"min_row": 2, "max_row": _MAX_SHEET_ROWS, "max_col": len(columns)}
     rows = sheet.iter_rows(**bounds, values_only=True)
-    # An empty value with a formula was never computed. Read only if a cell is empty, as far as the last of these.
-    formula_rows = read_formulas(**bounds)
-    for number, values in enumerate(rows, start=2):
-        if number > _MAX_SHEET_ROWS:
-            problem = f"has a row beyond {_MAX_SHEET_ROWS:,}, where Excel ends"
-            raise InputError(f"{path}: {problem}; save it again as .xlsx")
-        if None in values:
-            contents = next((row for index, row in formula_rows if index == number), ())
-            for column, value, content in zip(columns, values, contents, strict=False):
-                if value is None and content is not None:
-                    cell = (
-                        f"{path}, sheet {quote(sheet.title)}, row {number}, column {quote(column)}"
-                    )
-                    problem = "has a formula without a computed value"
-                    raise InputError(
-                        f"{cell}: {problem}; open the file in a spreadsheet and save it"
-                    )
+    formula_rows = formulas.iter_rows(**bounds, values_only=True)
+    for number, (values, contents) in enumerate(zip(rows, formula_rows, strict=True), start=2):
+        for column, value, content in zip(columns, values, contents, strict=True):
+            # A program that writes sheets does not compute them: the cell is no empty answer.
+            if value is None and content is not None:
+                cell = f"{path}, sheet {quote(sheet.title)}, row {number}, column {quote(column)}"
+                problem = "has a formula without a computed value"
+                raise InputError(f"{cell}: {problem}; open the file in a spreadsheet and save it")
         if any(value is not None for value in values):
-            missing = len(columns) - len(values)
-            row = dict(zip(columns, [*values, *[None] * missing], strict=True))
-            yield f"row {number}", to_json_values(row)
+            yield f"row {number}", to_json_values(dict(zip(columns, values, strict=True)))
 
 
 def folder_of_tasks(path: str | Path) -> Path:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Message, Response, Rubric, Task
-from jurygraph.sources import TableColumns, open_tasks, read_tasks, task_tables
+from jurygraph.sources import TableColumns, open_tasks, read_tasks
 from tests.agents.facts.examples import SUFFIXES, write_table
 from tests.rows import all_rows
 
@@ -144,44 +144,27 @@ def rewrite_member(path: Path, name: str, change: Callable[[bytes], bytes]) -> N
 
 
 SHEET = "xl/worksheets/sheet1.xml"
-DAMAGED: Mapping[str, tuple[str, Callable[[bytes], bytes], str]] = {
-    "cut off": (SHEET, lambda content: content[: len(content) // 2], "cannot be read as Excel"),
+DAMAGED: Mapping[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "cut off": (SHEET, lambda content: content[: len(content) // 2]),
     "no sheet": (
         "xl/_rels/workbook.xml.rels",
         lambda content: content.replace(b"sheet1", b"gone"),
-        "cannot be read as Excel",
     ),
     "no number": (
         SHEET,
         lambda content: content.replace(b"<v>7</v>", b"<v>seven</v>"),
-        "cannot be read as Excel",
     ),
-    "a far row": (
-        SHEET,
-        lambda content: content.replace(b'r="3"', b'r="99999999999999"'),
-        "has a row beyond 1,048,576",
-    ),
-    "a row of too many cells": (
-        SHEET,
-        lambda content: content.replace(b"</row>", b"<c><v>1</v></c>" * 100_000 + b"</row>", 1),
-        "'xl/worksheets/sheet1.xml' repeats more than 300,000 tags",
-    ),
-    "a bomb": (SHEET, lambda content: content + bytes(5 << 20), "unpacks to 5,"),
 }
 
 
 @all_rows("kind", DAMAGED)
-def test_a_damaged_or_boundless_spreadsheet_is_an_input_error(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(task_tables, "_MAX_WORKBOOK", 4 << 20)
-    monkeypatch.setattr(task_tables, "_MAX_REPEATED_TAGS", 300_000)
-    member, change, problem = DAMAGED[kind]
+def test_a_damaged_spreadsheet_is_an_input_error(kind: str, tmp_path: Path) -> None:
+    member, change = DAMAGED[kind]
     path = save_spreadsheet(
         tmp_path / "t.xlsx", [["question", "answer", "n"], ["a", "b", 7], ["c", "d", 7]]
     )
     rewrite_member(path, member, change)
-    assert refusal(path).startswith(f"t.xlsx: {problem}")
+    assert refusal(path).startswith("t.xlsx: cannot be read as Excel")
 
 
 def test_the_tools_of_a_chat_are_those_of_its_task(tmp_path: Path) -> None:
