@@ -135,16 +135,20 @@ def _apply_gate(
     weights: Mapping[str, float],
     measure: Floats,
 ) -> Floats:
-    """Return the reward after a gate, if the gate's component has the value `measure`."""
+    """Return the reward after a gate, if the gate's component has the value `measure`: our reading of MACRM's F.
+
+    `values` are those of the components, which precision shaping adds up anew: it takes only a fraction of the
+    auxiliary ones where the answer is wrong.
+    """
     if isinstance(gate, FormatGate):
-        return np.asarray(fusion.format_gate(reward, measure, gate.below))
+        return np.where(measure < gate.below, 0.0, reward)
     if isinstance(gate, RepetitionControl):
-        return np.asarray(fusion.repetition_control(reward, measure, gate.above))
-    return np.asarray(
-        fusion.precision_shaping(
-            values, weights, measure, gate.auxiliary, gate.fraction, gate.below
-        )
-    )
+        return np.where(measure > gate.above, reward * (1.0 - measure), reward)
+    factor = np.where(measure < gate.below, gate.fraction, 1.0)
+    shaped = dict(values)
+    for name in gate.auxiliary:
+        shaped[name] = values[name] * factor
+    return np.asarray(fusion.collaborative(shaped, weights))
 
 
 def require_finite(name: str, reward: np.float64 | Floats) -> Floats:

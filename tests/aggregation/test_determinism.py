@@ -57,9 +57,6 @@ def all_results(
         stakeholders.group_fairness(p),
         stakeholders.preference_completeness(p, np.ones_like(p)),
         fusion.collaborative(columns, signed),
-        fusion.precision_shaping(columns, signed, p[:, 0], ["1", "2"], 0.3),
-        fusion.repetition_control(p[:, 0], p[:, 1], 0.4),
-        fusion.format_gate(p[:, 0], p[:, 1], 0.4),
     ]
 
 
