@@ -10,7 +10,6 @@ macrm-SIGNAL-AGENTS   SIGNAL: vanilla (none), rerank (a ranker), emb (similarity
 macrm-single          one reward model: a single holistic judge
 macrm-multi-head      several heads: the flat mean of the rule-based components"""
 
-import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
@@ -22,13 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
 from jurygraph.errors import ConfigError, InputError
+from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import (
-    MAX_INT_BITS,
     Problem,
     describe_value,
     did_you_mean,
@@ -36,7 +36,6 @@ from jurygraph.messages import (
     shorten,
     validate,
 )
-from jurygraph.messages import Path as FieldPath
 from jurygraph.schema import Config
 from jurygraph.schema.config import NamedModel
 from jurygraph.schema.frozen_model import Flag, Id
@@ -48,7 +47,7 @@ _MAX_VALUES = 100_000
 _SYNTAX_HINT = "indent lines alike, close quotes and brackets, and quote texts that hold : # * or @"
 
 
-class YamlFault(ValueError):
+class YamlFault(Exception):
     """An error in a document, with its line."""
 
     def __init__(self, line: int | None, message: str, path: FieldPath = ()) -> None:
@@ -57,16 +56,40 @@ class YamlFault(ValueError):
         super().__init__(message)
 
 
+class _Constructor(SafeConstructor):
+    """Builds values; dates stay text, as JSON has none."""
+
+
+_Constructor.add_constructor(f"{_TAG}timestamp", _Constructor.construct_yaml_str)
+
+
 class Document:
     """The value of a YAML text. `line_of` returns the line in which a part of it was written."""
 
     def __init__(self, text: str) -> None:
+        self.value: Any = None
         self._lines: dict[FieldPath, int] = {}
-        self._count = 0
-        self._yaml = YAML(typ="safe", pure=True)
-        self._yaml.composer.warn_double_anchors = False  # YAML 1.2 allows to reuse an anchor's name
-        root = self._compose(text)
-        self.value: Any = None if root is None else self._to_value(root, ())
+        yaml = YAML(typ="safe", pure=True)
+        yaml.Constructor = _Constructor
+        yaml.composer.warn_double_anchors = False  # YAML 1.2 allows to reuse an anchor's name
+        try:
+            root: Node | None = yaml.compose(text)
+            if root is not None:
+                self._note_lines(root, ())
+                self.value = yaml.constructor.construct_document(root)
+        except MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            line = None if mark is None else mark.line + 1
+            raise YamlFault(line, f"is not valid YAML: {_explain(error)}") from None
+        except ReaderError as error:
+            line = text.count("\n", 0, error.position) + 1
+            problem = f"holds the control character #x{error.character:02x}, which YAML does not"
+            raise YamlFault(line, f"{problem}; take it out, or save the file as UTF-8") from None
+        except (YAMLError, ValueError) as error:
+            problem = shorten(str(error).splitlines()[0], 200)
+            raise YamlFault(None, f"is not valid YAML: {problem}; {_SYNTAX_HINT}") from None
+        except RecursionError:
+            raise YamlFault(None, "is nested too deeply; a config has a few levels") from None
 
     def line_of(self, path: FieldPath) -> int:
         """Return the line of the deepest part of the path that exists."""
@@ -83,93 +106,49 @@ class Document:
                 holders.append(name)
         return lines[max(holders, key=len)] if holders else None
 
-    def _compose(self, text: str) -> Node | None:
-        try:
-            root: Node | None = self._yaml.compose(text)
-        except MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            line = None if mark is None else mark.line + 1
-            raise YamlFault(line, f"is not valid YAML: {_explain(error)}") from None
-        except ReaderError as error:
-            line = text.count("\n", 0, error.position) + 1
-            problem = f"holds the control character #x{error.character:02x}, which YAML does not"
-            raise YamlFault(line, f"{problem}; take it out, or save the file as UTF-8") from None
-        except (YAMLError, ValueError) as error:
-            problem = shorten(str(error).splitlines()[0], 200)
-            raise YamlFault(None, f"is not valid YAML: {problem}; {_SYNTAX_HINT}") from None
-        except RecursionError:
-            raise YamlFault(None, "is nested too deeply; a config has a few levels") from None
-        return root
-
-    def _to_value(self, node: Node, path: FieldPath) -> Any:
-        self._count += 1
-        if self._count > _MAX_VALUES or len(path) > 100:
+    def _note_lines(self, node: Node, path: FieldPath) -> None:
+        """Note the line of every part of a node, and refuse keys that a JSON object could not have."""
+        self._lines.setdefault(path, _line_number(node))
+        # An alias counts wherever it stands: a few lines of them can stand for more values than memory holds.
+        if len(self._lines) > _MAX_VALUES:
             raise YamlFault(
                 _line_number(node), "its aliases expand without end; write the values out"
             )
-        self._lines.setdefault(path, _line_number(node))
-        if isinstance(node, MappingNode):
-            return self._mapping_value(node, path)
         if isinstance(node, SequenceNode):
-            _refuse_tag(node, path, "seq")
-            return [self._to_value(item, (*path, index)) for index, item in enumerate(node.value)]
-        return self._scalar_value(node, path)
+            for index, item in enumerate(node.value):
+                self._note_lines(item, (*path, index))
+        elif isinstance(node, MappingNode):
+            for key, item in node.value:
+                inner = (*path, self._read_key(key, path))
+                self._lines[inner] = _line_number(key)
+                self._note_lines(item, inner)
 
-    def _mapping_value(self, node: MappingNode, path: FieldPath) -> dict[str, Any]:
-        _refuse_tag(node, path, "map")
-        values: dict[str, Any] = {}
-        for key, item in node.value:
-            line = _line_number(key)
-            if not isinstance(key, ScalarNode) or key.tag != f"{_TAG}str":
-                is_scalar = isinstance(key, ScalarNode)
-                text = shorten(str(key.value)) if is_scalar else "a list or mapping"
-                hint = " (a decimal number has a point)" if text.isdecimal() else ""
-                problem = f"{text} is not text, as a key must be{hint}; put it in quotes"
-                raise YamlFault(line, problem, path)
-            name = str(key.value)
-            inner = (*path, name)
-            if name in values:
-                problem = f"is already in line {self._lines[inner]}; keep one of them"
-                raise YamlFault(line, problem, inner)
-            self._lines[inner] = line
-            values[name] = self._to_value(item, inner)
-        return values
-
-    def _scalar_value(self, node: Node, path: FieldPath) -> Any:
-        _refuse_tag(node, path, "null", "bool", "int", "float", "str", "timestamp")
-        if node.tag in (f"{_TAG}str", f"{_TAG}timestamp"):
-            return str(node.value)
-        line = _line_number(node)
-        text = shorten(str(node.value))
-        try:
-            value = self._yaml.constructor.construct_object(node)
-        except ValueError:
-            problem = f"{text} is not a valid number; write a shorter one, or put it in quotes"
-            raise YamlFault(line, problem, path) from None
-        if isinstance(value, int) and value.bit_length() > MAX_INT_BITS:
-            problem = f"{text} is too large a number; a 64-bit float holds up to 1.7e308"
+    def _read_key(self, key: Node, path: FieldPath) -> str:
+        line = _line_number(key)
+        if not isinstance(key, ScalarNode) or key.tag != f"{_TAG}str":
+            is_scalar = isinstance(key, ScalarNode)
+            text = shorten(str(key.value)) if is_scalar else "a list or mapping"
+            hint = " (a decimal number has a point)" if text.isdecimal() else ""
+            problem = f"{text} is not text, as a key must be{hint}; put it in quotes"
             raise YamlFault(line, problem, path)
-        if isinstance(value, float) and not math.isfinite(value):
-            problem = f"{node.value} is not a finite number; write one"
-            raise YamlFault(line, problem, path)
-        return value
+        name = str(key.value)
+        inner = (*path, name)
+        if inner in self._lines:
+            problem = f"is already in line {self._lines[inner]}; keep one of them"
+            raise YamlFault(line, problem, inner)
+        return name
 
 
 def _line_number(node: Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _refuse_tag(node: Node, path: FieldPath, *allowed: str) -> None:
-    tag = str(node.tag)
-    if not tag.startswith(_TAG) or tag.removeprefix(_TAG) not in allowed:
-        problem = f"has the tag {shorten(tag.replace(_TAG, '!!'))}, which is not read"
-        raise YamlFault(_line_number(node), f"{problem}; write a plain value", path)
-
-
 def _explain(error: MarkedYAMLError) -> str:
     problem = shorten(str(error.problem or error.context or "it cannot be read"), 120)
     if "\\t" in problem:
         return "a tab is used where spaces belong; indent with spaces"
+    if "for the tag" in problem:
+        return f"{problem.replace(_TAG, '!!')}; write a plain value"
     if "another document" in problem:
         return "a second document begins; a config is one, so take out the `---`"
     return f"{problem}; {_SYNTAX_HINT}"

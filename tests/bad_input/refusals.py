@@ -55,7 +55,9 @@ STORED = {
         "write provider/name, as openai/gpt-5 for one of OpenAI; or none, openai-compatible:URL#model, gguf:PATH, "
         "replay:PATH, langchain:package.module.name or provider/model",
     ),
-    "config_not_a_number": Refusal("jury.yaml, line 9, key reward.brief", "write one"),
+    "config_not_a_number": Refusal(
+        "jury.yaml, line 9, key reward.brief", "write a number that a 64-bit float can hold"
+    ),
     "config_number_as_a_text": Refusal(
         "jury.yaml, line 9, key reward.brief", "write a number, without quotes"
     ),
@@ -354,7 +356,7 @@ STORED = {
         "jury.yaml, line 9",
         "indent lines alike, close quotes and brackets, and quote texts that hold : # * or @",
     ),
-    "yaml_python_object": Refusal("jury.yaml, line 2, key evaluators", "write a plain value"),
+    "yaml_python_object": Refusal("jury.yaml, line 2", "write a plain value"),
     "yaml_tab": Refusal("jury.yaml, line 4", "indent with spaces"),
     "yaml_two_documents": Refusal("jury.yaml, line 12", "a config is one, so take out the `---`"),
 }

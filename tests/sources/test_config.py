@@ -79,14 +79,10 @@ BAD = [
         "line 2, key langsmith: is the text 'yes'; write true or false, without",
     ),
     ("evaluators: [a]\nreward: {a: NaN}", "key reward.a: is 'NaN', not a finite number; write one"),
-    ("evaluators: [a]\nreward: {a: .nan}", "line 2, key reward.a: .nan is not a finite number"),
+    ("evaluators: [a]\nreward: {a: .nan}", "line 2, key reward.a: is not a finite number"),
     (
         f"evaluators: [a]\nscale: {'9' * 400}",
-        f"line 2, key scale: {'9' * 59}… is too large a number; a 64-bit float",
-    ),
-    (
-        f"evaluators: [a]\nscale: {'9' * 5000}",
-        f"line 2, key scale: {'9' * 59}… is not a valid number; write a shorter",
+        "line 2, key scale: is a number too large for a 64-bit float",
     ),
     (
         f"evaluators: [a]\nreward: {{{'k' * 600}: 1}}",
@@ -121,10 +117,9 @@ BAD = [
     ),
     (
         "evaluators: !!python/object/apply:os.system ['true']",
-        "key evaluators: has the tag !!python/object/apply:os",
+        "tag '!!python/object/apply:os.system'; write a plain value",
     ),
     (BOMB, "its aliases expand without end; write the values out"),
-    ("a: &a [*a]", "its aliases expand without end"),
     ("evaluators: [*x]", "line 1: is not valid YAML: found undefined alias 'x'"),
     ("a: " + "[" * 1000, ": is nested too deeply"),
     (
