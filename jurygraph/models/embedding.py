@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BATCH_SIZE = 32  # most texts or documents in one request: many servers accept no more
-MAX_CACHED = 512  # most vectors in the cache; the least recently used are dropped first
 TIMEOUT = 60.0  # seconds for one request to a server
 POLICY = RetryPolicy()
 
@@ -129,68 +128,40 @@ def _parse_spec(role: str, spec: str) -> tuple[str, str]:
     return kind, rest
 
 
-class CachingEmbedder:
-    """An embedder with a cache of the most recent texts, such as the reference of a group."""
+async def embed_each(embedder: Embedder, texts: Sequence[str]) -> list[Floats | Fault]:
+    """Return for each text its vector [D], or the fault in its place. A text that comes twice is embedded once.
 
-    def __init__(self, embedder: Embedder) -> None:
-        self.embedder = embedder
-        self._cache: dict[str, Floats] = {}
-        self._length: int | None = None
+    A fault of cause `infrastructure` applies to a whole batch; one that a text provoked, such as by its length, to that
+    text alone. A zero vector of a text that is not blank is a fault. Raises the errors that end a run.
+    """
+    vectors: dict[str, Floats | Fault] = {}
+    distinct = list(dict.fromkeys(texts))
+    for start in range(0, len(distinct), BATCH_SIZE):
+        batch = distinct[start : start + BATCH_SIZE]
+        vectors |= zip(batch, await _embed_batch(embedder, batch), strict=True)
+    return [vectors[text] for text in texts]
 
-    async def embed(self, texts: Sequence[str]) -> list[Floats | Fault]:
-        """Return for each text its vector [D], or the fault in its place.
 
-        A fault of cause `infrastructure` applies to the whole batch; one that a text provoked, such as by its length,
-        to that text alone. A zero vector of a text that is not blank is a fault, and so are vectors of another length
-        than before. Raises the errors that end a run.
-        """
-        vectors: dict[str, Floats | Fault] = {}
-        for text in texts:
-            if text in self._cache:
-                vectors[text] = self._cache[text]
-        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
-        for start in range(0, len(missing), BATCH_SIZE):
-            batch = missing[start : start + BATCH_SIZE]
-            vectors |= zip(batch, await self._embed_batch(batch), strict=True)
-        for text, vector in vectors.items():
-            self._cache.pop(text, None)  # move it to the end
-            if not isinstance(vector, Fault):
-                self._cache[text] = vector
-        surplus = max(0, len(self._cache) - MAX_CACHED)
-        for text in list(self._cache)[:surplus]:
-            del self._cache[text]
-        return [vectors[text] for text in texts]
-
-    async def _embed_batch(self, batch: Sequence[str]) -> list[Floats | Fault]:
-        name = self.embedder.name
-        try:
-            rows = await self.embedder.embed(batch)
-            length = rows.shape[1]
-            self._length = self._length or length
-            if length != self._length:  # another model gave them, so they cannot be compared
-                problem = f"its vectors have {length} numbers now, and had {self._length} before"
-                raise Fault("unreadable", f"{name}: {problem}")
-        except Fault as fault:
-            fault.raise_if_run_ends()
-            if fault.cause == "infrastructure" or len(batch) == 1:
-                return [fault] * len(batch)
-            results: list[Floats | Fault] = []
-            for text in batch:
-                results += await self._embed_batch([text])
-            return results
-        empty = Fault(
-            "unreadable", f"{name}: gives a vector of nothing for a text that is not blank"
-        )
-        vectors: list[Floats | Fault] = []
-        for text, row in zip(batch, rows, strict=True):
-            is_empty = text.strip() and not np.any(row)
-            vectors.append(empty if is_empty else row)
-        return vectors
-
-    def close(self) -> None:
-        self._cache.clear()
-        self._length = None
-        self.embedder.close()
+async def _embed_batch(embedder: Embedder, batch: Sequence[str]) -> list[Floats | Fault]:
+    try:
+        rows = await embedder.embed(batch)
+    except Fault as fault:
+        fault.raise_if_run_ends()
+        if fault.cause == "infrastructure" or len(batch) == 1:
+            return [fault] * len(batch)
+        # A server refuses the batch and does not say for which of its texts.
+        results: list[Floats | Fault] = []
+        for text in batch:
+            results += await _embed_batch(embedder, [text])
+        return results
+    empty = Fault(
+        "unreadable", f"{embedder.name}: gives a vector of nothing for a text that is not blank"
+    )
+    vectors: list[Floats | Fault] = []
+    for text, row in zip(batch, rows, strict=True):
+        is_empty = text.strip() and not np.any(row)
+        vectors.append(empty if is_empty else row)
+    return vectors
 
 
 def normalize_vectors(vectors: Any, count: int, name: str) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 
 from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput, failed_verdict
 from jurygraph.arrays import Floats
-from jurygraph.models.embedding import BATCH_SIZE, CachingEmbedder, open_embedder, open_reranker
+from jurygraph.models.embedding import BATCH_SIZE, embed_each, open_embedder, open_reranker
 from jurygraph.models.request import Fault
 from jurygraph.schema import Branch, Layer, Verdict
 from jurygraph.schema.frozen_model import Flag, ParamsModel
@@ -42,8 +42,8 @@ class Similarity(BatchEvaluator):
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        self._embedder = CachingEmbedder(open_embedder(self.settings.embedder))
-        self.version = f"1 {self._embedder.embedder.version}"
+        self._embedder = open_embedder(self.settings.embedder)
+        self.version = f"1 {self._embedder.version}"
 
     def close(self) -> None:
         self._embedder.close()
@@ -55,7 +55,7 @@ class Similarity(BatchEvaluator):
         for inputs, verdict in zip(batch, early_verdicts, strict=True):
             if verdict is None:
                 texts += (inputs.response.text, inputs.task.reference or "")
-        vectors = iter(await self._embedder.embed(texts))
+        vectors = iter(await embed_each(self._embedder, texts))
         return [
             verdict or _build_verdict(next(vectors), next(vectors)) for verdict in early_verdicts
         ]

@@ -1,5 +1,5 @@
 """Embedders and rerankers by their names in an evaluator's params: those of a server, with planted faults; checks of
-what comes back, and the cache."""
+what comes back, and batches."""
 
 import asyncio
 import json
@@ -16,8 +16,8 @@ from jurygraph.errors import ConfigError
 from jurygraph.models import embedding
 from jurygraph.models.embedding import (
     BATCH_SIZE,
-    CachingEmbedder,
     Embedder,
+    embed_each,
     normalize_vectors,
     open_embedder,
     open_reranker,
@@ -219,7 +219,7 @@ def test_a_wrong_number_of_scores_is_refused(scores: Any) -> None:
         validate_scores(scores, 2, "tiny")
 
 
-# The cache
+# Many texts
 
 
 class Counting(Embedder):
@@ -239,58 +239,44 @@ class Counting(Embedder):
         return normalize_vectors([vector(text) for text in texts], len(texts), self.name)
 
 
-def embed_through(remembering: CachingEmbedder, *texts: str) -> list[Floats | Fault]:
-    return asyncio.run(remembering.embed(texts))
+def embed_through(embedder: Embedder, *texts: str) -> list[Floats | Fault]:
+    return asyncio.run(embed_each(embedder, texts))
 
 
-def test_many_texts_are_requested_in_batches() -> None:
+def test_many_texts_are_requested_in_batches_and_each_of_them_once() -> None:
     counting = Counting()
-    embed_through(CachingEmbedder(counting), *(f"text {n}" for n in range(2 * BATCH_SIZE + 1)))
+    texts = [f"text {n}" for n in range(2 * BATCH_SIZE + 1)]
+    vectors = embed_through(counting, *texts, *texts)
     assert [len(batch) for batch in counting.asked] == [BATCH_SIZE, BATCH_SIZE, 1]
+    assert len(vectors) == 2 * len(texts)
 
 
-def test_an_overlong_text_fails_alone_and_is_requested_again() -> None:
+def test_an_overlong_text_fails_alone() -> None:
     counting = Counting(long="overflowed")
-    remembering = CachingEmbedder(counting)
-    for _ in range(2):
-        a, long, b = embed_through(remembering, "a", "long", "t")
-        assert isinstance(long, Fault)
-        assert (long.kind, long.cause) == ("overflowed", "response")
-        assert not isinstance(a, Fault)
-        assert not isinstance(b, Fault)
-    assert counting.asked == [["a", "long", "t"], ["a"], ["long"], ["t"], ["long"]]
+    a, long, b = embed_through(counting, "a", "long", "t")
+    assert isinstance(long, Fault)
+    assert (long.kind, long.cause) == ("overflowed", "response")
+    assert not isinstance(a, Fault)
+    assert not isinstance(b, Fault)
+    assert counting.asked == [["a", "long", "t"], ["a"], ["long"], ["t"]]
 
 
-def test_an_internal_failure_fails_the_whole_batch_and_is_not_cached() -> None:
-    counting = Counting(t="connection")
-    remembering = CachingEmbedder(counting)
-    faults = embed_through(remembering, "a", "t")
+def test_an_internal_failure_fails_the_whole_batch() -> None:
+    faults = embed_through(Counting(t="connection"), "a", "t")
     assert [one.kind for one in faults if isinstance(one, Fault)] == ["connection", "connection"]
-    counting.faults = {}
-    assert not any(isinstance(one, Fault) for one in embed_through(remembering, "a", "t"))
 
 
-class Lengthening(Embedder):
-    """Return vectors that grow by one number per request; zeros for the text `nothing`."""
+class Empty(Embedder):
+    """Return zeros for the text `nothing`."""
 
-    name = version = "lengthening"
-
-    def __init__(self) -> None:
-        self.asked = 0
+    name = version = "empty"
 
     async def embed(self, texts: Sequence[str]) -> Floats:
-        self.asked += 1
-        return np.array([[float(text != "nothing")] * self.asked for text in texts])
+        return np.array([[float(text != "nothing")] for text in texts])
 
 
-def test_vectors_of_another_length_and_of_nothing_are_faults() -> None:
-    remembering = CachingEmbedder(Lengthening())
-    tea, nothing = embed_through(remembering, "tea", "nothing")
+def test_a_vector_of_nothing_is_a_fault() -> None:
+    tea, nothing = embed_through(Empty(), "tea", "nothing")
     assert not isinstance(tea, Fault)
     assert isinstance(nothing, Fault)
     assert (nothing.kind, "gives a vector of nothing" in str(nothing)) == ("unreadable", True)
-    known, other = embed_through(remembering, "tea", "b")
-    assert not isinstance(known, Fault)
-    assert isinstance(other, Fault)
-    assert (other.kind, other.cause) == ("unreadable", "infrastructure")
-    assert str(other) == "lengthening: its vectors have 2 numbers now, and had 1 before"
