@@ -123,17 +123,12 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
     def _refuse_other_criteria(
         self, task_id: str, number: int, rubric: Rubric, reviewed: Rubric
     ) -> None:
-        path = ("rubric", "criteria")
         contents = {criterion.id: criterion.content for criterion in rubric.criteria}
         reviewed_contents = {criterion.id: criterion.content for criterion in reviewed.criteria}
-        for name in sorted(reviewed_contents.keys() ^ contents.keys()):
-            side = "only this file has" if name in reviewed_contents else "only the task has"
-            problem = f"criterion {quote(name)} of task {quote(task_id)} is one that {side}"
-            self._refuse(number, path, problem, _REVIEW_HINT)
-        for name, content in contents.items():
-            if content != reviewed_contents[name]:
-                problem = f"criterion {quote(name)} of task {quote(task_id)} differs in the task"
-                self._refuse(number, path, problem, _REVIEW_HINT)
+        for name in sorted(contents.keys() | reviewed_contents.keys()):
+            if contents.get(name) != reviewed_contents.get(name):
+                problem = f"criterion {quote(name)} is not that of task {quote(task_id)}"
+                self._refuse(number, ("rubric", "criteria"), problem, _REVIEW_HINT)
 
 
 def annotate_line(line: bytes, rubric: Rubric) -> bytes:

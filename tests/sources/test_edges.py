@@ -95,11 +95,11 @@ def no_own_edge(lines: Lines) -> None:
     [
         (
             other_criterion,
-            "graphs.jsonl, line 2, field rubric.criteria: criterion 'story' of task 'two' differs",
+            "graphs.jsonl, line 2, field rubric.criteria: criterion 'story' is not that of task 'two';",
         ),
         (
             one_more_criterion,
-            "line 2, field rubric.criteria: criterion 'style' of task 'two' is one that only this",
+            "line 2, field rubric.criteria: criterion 'style' is not that of task 'two';",
         ),
         (
             other_query,
