@@ -4,6 +4,7 @@ It uses only + - * / min max on float64, in canonical order. So the same decisio
 machine, for any order of unordered inputs, and for any split of the group where no question compares responses.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -393,11 +394,6 @@ def reward_values(decision: Decision, table: VerdictTable, combiners: Combiners)
     return np.where(_has_failed(decision, result), np.nan, result.fused.value)
 
 
-def _transpose(columns: Mapping[str, Iterable[Any]]) -> Iterator[dict[str, Any]]:
-    """Convert columns by name to one mapping for each row."""
-    return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
-
-
 def _to_numbers(values: Floats, is_present: Bools) -> list[float | None]:
     """Return the values as a list, with None where there is none."""
     numbers = np.asarray(values, dtype=np.float64).tolist()
@@ -419,33 +415,16 @@ def _component_rows(
 
 def _named_rows(
     components: Mapping[str, Mapping[str, Floats]], rows: int
-) -> Iterable[dict[str, Any]]:
+) -> list[dict[str, dict[str, float]]]:
     """Return each row's named numbers by component, without NaN, which marks a value that is not available."""
-    columns = {}
-    arrays: list[Floats] = []
-    for name, numbers in components.items():
-        if numbers:
-            arrays += numbers.values()
-            lists = {
-                key: np.asarray(array, dtype=np.float64).tolist() for key, array in numbers.items()
-            }
-            columns[name] = _transpose(lists)
-    if not columns:  # an array of no numbers costs 5 µs of CPU, and most groups have none
-        return [{}] * rows
-    named_rows = _transpose(columns)
-    if not np.isnan(arrays).any():
-        return named_rows
-    return map(_without_nan, named_rows)
-
-
-def _without_nan(row: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Return a row without its NaNs, and without the components that have nothing else."""
-    cleaned = {}
-    for name, numbers in row.items():
-        numbers_left = {key: value for key, value in numbers.items() if value == value}
-        if numbers_left:
-            cleaned[name] = numbers_left
-    return cleaned
+    named: list[dict[str, dict[str, float]]] = [{} for _ in range(rows)]
+    for name, arrays in components.items():
+        for key, array in arrays.items():
+            numbers = np.asarray(array, dtype=np.float64).tolist()
+            for row, number in zip(named, numbers, strict=True):
+                if not math.isnan(number):
+                    row.setdefault(name, {})[key] = number
+    return named
 
 
 def _adjustments(fused: FusedRewards, rows: int) -> Iterable[Sequence[tuple[str, float, float]]]:
