@@ -7,7 +7,7 @@ formula, and restored on reading. A file of confusions has the digest of its con
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -288,37 +288,23 @@ def read_models(
     In CSV, cells of the fields that the model names in `json_columns` are read as JSON. Raises as `read_ratings` does.
     """
     columns = _columns_by_field(model, columns)
-    rows = []
     csv = is_csv(path)
-    # By the columns of a row: most files have one set.
-    column_of: dict[tuple[str, ...], Mapping[str, str]] = {}
     placed = list(read_rows(path))
-    in_file = set(chain.from_iterable(values for _, values in placed))
-    for position, values in placed:
-        location = f"{path}, {position}"
-        present = tuple(values)
-        if present not in column_of:
-            header = f"{path}, line 1" if csv else location
-            column_of[present] = _match_columns(header, model, columns, present, in_file, options)
-        rows.append((position, _to_model(location, model, values, column_of[present], csv)))
-    if not rows:
+    if not placed:
         needed = " and ".join(f"`{name}`" for name in _required_fields(model))
         raise InputError(f"{path}: has no rows; write one a line, each with {needed}")
-    file_columns = list(dict.fromkeys(chain.from_iterable(column_of)))
-    for column in columns.values():
-        if column not in file_columns:
-            raise _missing_column(str(path), (column,), file_columns)
-    used: dict[str, str] = {}
-    used_columns: set[str] = set()
-    for matches in column_of.values():
-        used.update(matches)
-        used_columns.update(matches.values())
-    missing = [name for name in model.model_fields if name not in used]
+    present = list(dict.fromkeys(chain.from_iterable(values for _, values in placed)))
+    header = f"{path}, line 1" if csv else str(path)
+    column_of = _match_columns(header, model, columns, present, options)
+    rows = []
+    for position, values in placed:
+        rows.append((position, _to_model(f"{path}, {position}", model, values, column_of, csv)))
+    missing = [name for name in model.model_fields if name not in column_of]
     unread: dict[str, str | None] = {}
-    for column in sorted(set(file_columns) - used_columns):
+    for column in sorted(set(present) - set(column_of.values())):
         is_ours = column in _COLUMNS
         unread[column] = None if is_ours else did_you_mean(column.casefold(), missing)
-    return FileRows(str(path), tuple(rows), used, unread)
+    return FileRows(str(path), tuple(rows), column_of, unread)
 
 
 def _columns_by_field(model: type[FrozenModel], columns: Mapping[str, str]) -> dict[str, str]:
@@ -345,13 +331,9 @@ def _match_columns(
     model: type[FrozenModel],
     columns: Mapping[str, str],
     present: Sequence[str],
-    in_file: Collection[str],
     options: Mapping[str, str],
 ) -> Mapping[str, str]:
-    """Return the column of each field that rows with the columns `present` have.
-
-    What such a row lacks and others in the file have is empty there, as a cell of CSV is.
-    """
+    """Return the column of each field of which a file with the columns `present` has one."""
     column_of = {}
     for name in model.model_fields:
         other = None if _ALIASES.get(name) in model.model_fields else _ALIASES.get(name)
@@ -365,11 +347,7 @@ def _match_columns(
             raise InputError(f"{location}: {problem}")
         if matches:
             column_of[name] = matches[0]
-        elif name in _required_fields(model):
-            elsewhere = [column for column in candidates if column in in_file]
-            if elsewhere:
-                column_of[name] = elsewhere[0]
-                continue
+        elif name in columns or name in _required_fields(model):
             raise _missing_column(location, candidates, present, options.get(name))
     return column_of
 
@@ -389,7 +367,11 @@ def _missing_column(
 def _to_model(
     location: str, model: type[N], values: TableRow, columns: Mapping[str, str], csv: bool
 ) -> N:
-    fields = {name: _normalize(name, values.get(column)) for name, column in columns.items()}
+    fields: dict[str, Any] = {}
+    for name, column in columns.items():
+        # A row of JSON may lack what others have: a field then has its default, or is empty, as a cell of CSV is.
+        if column in values or model.model_fields[name].is_required():
+            fields[name] = _normalize(name, values.get(column))
     if csv:
         _parse_cells(fields, getattr(model, "json_columns", ()))
     nonempty = {}

@@ -165,7 +165,7 @@ def test_rows_of_json_lines_may_have_different_columns(tmp_path: Path) -> None:
         rating(),
         rating(domain="x", reason=None),
         rating(domain=" "),
-        {"reviewer": "bo", "label": 1, "item": "a"},
+        {"reviewer": "bo", "score": 1, "item": "a"},
     ]
     read = ratings(read_ratings(table(tmp_path / "r.jsonl", *rows)))
     assert [(one.reviewer, one.domain, one.reason) for one in read] == [
@@ -240,13 +240,13 @@ SAME = "has the columns 'label' and 'score', which say the same; keep one, or sa
         (
             "r.jsonl",
             '{"item": "a", "score": 1}\n',
-            f"line 1: {NO_REVIEWER}name one that is there: item, score",
+            f"{NO_REVIEWER}name one that is there: item, score",
         ),
-        ("r.json", '[{"item": "a"}]', f"[0]: {NO_REVIEWER}name one that"),
+        ("r.json", '[{"item": "a"}]', f"{NO_REVIEWER}name one that"),
         (
             "r.jsonl",
-            '\n{"item": "a", "reviewer": "b", "score": 1, "label": 1}\n',
-            f"line 2: {SAME}",
+            '{"item": "a", "reviewer": "b", "label": 1}\n{"item": "a", "reviewer": "c", "score": 1}\n',
+            SAME,
         ),
         (
             "r.csv",

@@ -94,10 +94,10 @@ def test_a_value_that_is_not_finite_is_never_a_label(tmp_path: Path) -> None:
         ([row(), row(label=[1])], "v.jsonl, line 2, field label: is a list; "),
         ([row(item="")], "v.jsonl, line 1, field item: is empty; "),
         ([row(annotator=None)], "v.jsonl, line 1, field annotator: is null; "),
-        ([{"item": "a", "annotator": "x"}], "v.jsonl, line 1: has no column 'score' or 'label'; "),
+        ([{"item": "a", "annotator": "x"}], "v.jsonl: has no column 'score' or 'label'; "),
         (
             [row(score=1)],
-            "v.jsonl, line 1: has the columns 'score' and 'label', which say the same; ",
+            "v.jsonl: has the columns 'score' and 'label', which say the same; ",
         ),
         ([], "v.jsonl: has no rows; "),
     ],
