@@ -211,7 +211,8 @@ def input_means(matrices: Matrices) -> tuple[Floats, Bools]:
     """Return the mean of every input as columns [R,I], and a mask [R,I] of the inputs that apply."""
     inputs = matrices.values()
     if all(matrix.value.shape[1] == 1 for matrix in inputs):
-        # All at once, to the same bits as `weighted_mean` of each: + 0.0 is the start of its sum.
+        # The criteria of a rubric, at once: 20 of them take 16 µs instead of 190, and each group has this three or four
+        # times. The bits are those of `weighted_mean`: + 0.0 is the start of its sum, which makes 0.0 of -0.0.
         value = np.concatenate([matrix.value for matrix in inputs], axis=1)
         applicable = np.concatenate([matrix.applicable for matrix in inputs], axis=1)
         sizes = np.abs(np.concatenate([matrix.weight for matrix in inputs]))
