@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 class JurygraphError(Exception):
     """Base class of all errors that jurygraph raises on purpose."""
 
-    def __repr__(self) -> str:
-        text = repr(str(self)[:100])
-        return f"{type(self).__name__}({text[:120]}{'…' if len(str(self)) > 100 or len(text) > 120 else ''})"
-
 
 class InputError(JurygraphError):
     """A file of tasks, responses or ratings is wrong."""

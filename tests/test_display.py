@@ -1,4 +1,4 @@
-"""Every public object prints as one short line, whatever it contains, and as an escaped table in a notebook."""
+"""Every public object but errors prints as one short line, whatever it contains; in a notebook as an escaped table."""
 
 from collections.abc import Callable, Mapping
 from html.parser import HTMLParser
@@ -58,7 +58,10 @@ def named(kind: type, text: str) -> Any:
 
 
 CELLS = np.zeros((3, 2))
-PUBLIC = {name: value for name in jg.__all__ if isinstance(value := getattr(jg, name), type)}
+CLASSES = {name: value for name in jg.__all__ if isinstance(value := getattr(jg, name), type)}
+PUBLIC = {
+    name: value for name, value in CLASSES.items() if not issubclass(value, jg.JurygraphError)
+}
 MAKE: Mapping[str, Callable[[str], object]] = {
     "Binary": lambda text: jg.Binary(),
     "Combiner": lambda text: named(jg.Combiner, text),
@@ -82,12 +85,6 @@ MAKE: Mapping[str, Callable[[str], object]] = {
     "ToolInput": lambda text: jg.ToolInput(
         evaluator_input(text).task, evaluator_input(text).responses * 9
     ),
-} | {
-    name: lambda text, error=value: (
-        error([0], [text]) if error is jg.GraphCycleError else error(text)
-    )  # type: ignore[misc]
-    for name, value in PUBLIC.items()
-    if issubclass(value, jg.JurygraphError)
 }
 MODELS = [
     name

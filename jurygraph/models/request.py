@@ -43,7 +43,6 @@ import orjson
 from pydantic import Field, JsonValue
 from pydantic_core import from_json, to_json
 
-from jurygraph.display import format_line
 from jurygraph.errors import (
     BudgetExceeded,
     JurygraphError,
@@ -601,9 +600,6 @@ def is_quoted_from(json_text: str, sources: Sequence[str]) -> bool:
 class AnsweredCall(NamedTuple):
     reply: Reply
     call: Call
-
-    def __repr__(self) -> str:
-        return format_line("AnsweredCall", self._asdict().items())
 
 
 class ToolResult(NamedTuple):

@@ -13,7 +13,6 @@ from pydantic import Field, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from jurygraph.display import format_line
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, first_validation_error
 from jurygraph.safety.gates import MARK_LENGTH, Fence
@@ -56,9 +55,6 @@ class RenderedPrompt(NamedTuple):
 
     messages: tuple[Message, ...]
     marks: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        return format_line("RenderedPrompt", self._asdict().items())
 
 
 class Prompt(FrozenModel):
