@@ -7,7 +7,7 @@ sink → cache → limiter → budget → backend, retried as a whole → sink �
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from time import monotonic
@@ -304,7 +304,8 @@ class Gateway:
 
     def _redact_request(self, request: Request) -> Request:
         """Return a request as it is stored, without secrets in its messages."""
-        if not self._has_secret_in(message.content for message in request.messages):
+        contents = [message.content for message in request.messages]
+        if not self.redactor.has_secret_in("\n".join(contents)):
             return request
         clean: list[Message] = []
         for message in request.messages:
@@ -364,18 +365,13 @@ class Gateway:
         return answered
 
     def _redact_reply(self, reply: Reply) -> Reply:
-        """Return a reply without secrets that a server may have echoed, in text and tokens."""
-        texts = {
-            name: getattr(reply, name) or "" for name in ("text", "finish", "refusal", "served")
-        }
-        if not self._has_secret_in(chain(texts.values(), _texts_of_tokens(reply))):
+        """Return a reply without secrets that a server may have echoed; one that had any loses its tokens."""
+        redactor = self.redactor
+        if not redactor.has_secrets or not redactor.has_secret_in(reply.model_dump_json()):
             return reply
-        clean = {name: self.redactor.redact_text(text) for name, text in texts.items()}
-        changed = {name: text for name, text in clean.items() if text != texts[name]}
-        return reply.model_copy(update={**changed, "tokens": ()})
-
-    def _has_secret_in(self, texts: Iterable[str]) -> bool:
-        return self.redactor.has_secrets and self.redactor.has_secret_in("\n".join(texts))
+        # A secret may be cut into several tokens, none of which has it.
+        content = reply.model_dump(mode="json", exclude={"tokens"})
+        return Reply.model_validate(redactor.redact_json(content))
 
     async def _send(
         self,
@@ -569,13 +565,6 @@ def as_config_line(setting: str) -> str:
     """Return a setting, such as `calls.form: instructed`, as one line of YAML: `calls: {form: instructed}`."""
     section, _, rest = setting.partition(".")
     return f"{section}: {{{rest}}}"
-
-
-def _texts_of_tokens(reply: Reply) -> Iterator[str]:
-    yield "".join(token.text for token in reply.tokens)
-    for token in reply.tokens:
-        for alternative, _ in token.others:
-            yield alternative
 
 
 def request_size(request: Request) -> int:
