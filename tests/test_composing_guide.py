@@ -237,7 +237,7 @@ MISTAKES = [
         ),
     ),
     (
-        "has no question or evaluator 'plain'; did you mean 'plain.plain'?",
+        "has no question or evaluator 'plain'; did you mean plain.plain?",
         *("weakest.yaml", "{verdicts_of: plain.plain}", "{verdicts_of: plain}"),
     ),
     (

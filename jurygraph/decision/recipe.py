@@ -11,7 +11,7 @@ import numpy as np
 from jurygraph import aggregation
 from jurygraph.decision.combiners import Combiners, as_plan_error
 from jurygraph.errors import ConfigError, PlanError, name_part
-from jurygraph.messages import nearest_name
+from jurygraph.messages import did_you_mean
 from jurygraph.schema import (
     Audience,
     ComponentConfig,
@@ -91,12 +91,10 @@ def refuse_unknown_criteria(names: Iterable[str], criteria: Collection[str]) -> 
     """Raise ConfigError for the first of these names in `criteria` that is none of the criteria that are judged."""
     for name in sorted(names):
         if name not in criteria:
-            near = nearest_name(name, sorted(criteria))
             listed = sorted(criteria)[:_MAX_LISTED]
             more = f" and {len(criteria) - len(listed)} more" if len(criteria) > len(listed) else ""
-            hint = f"there are {', '.join(listed)}{more}" if listed else "no rubric is judged"
-            if near:
-                hint = f"did you mean {near!r}?"
+            known = f"there are {', '.join(listed)}{more}" if listed else "no rubric is judged"
+            hint = did_you_mean(name, sorted(criteria)) or known
             raise ConfigError(f"criteria.{name}: no rubric has a criterion {name!r}; {hint}")
 
 
@@ -113,8 +111,7 @@ def _gate_components(gate: RewardGate) -> tuple[str, ...]:
 
 def _refuse_unknown(where: str, name: str, components: Sequence[str]) -> None:
     if name not in components:
-        near = nearest_name(name, components)
-        hint = f"did you mean {near!r}?" if near else f"there are {', '.join(components)}"
+        hint = did_you_mean(name, components) or f"there are {', '.join(components)}"
         raise ConfigError(f"{where}: there is no component {name!r}; {hint}")
 
 
@@ -272,8 +269,8 @@ class _SpecBuilder:
             questions = [self.by_id[settings.verdicts_of]]
             weights = {settings.verdicts_of: 1.0}
         else:
-            near = nearest_name(settings.verdicts_of, [*self.questions, *self.by_id])
-            hint = f"did you mean {near!r}?" if near else f"there are {', '.join(self.by_id)}"
+            names = [*self.questions, *self.by_id]
+            hint = did_you_mean(settings.verdicts_of, names) or f"there are {', '.join(self.by_id)}"
             raise ConfigError(
                 f"{where}: task {self.task.id!r} has no question or evaluator {settings.verdicts_of!r}; {hint}"
             )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from jurygraph import aggregation
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.messages import nearest_name
+from jurygraph.messages import did_you_mean, nearest_name
 from jurygraph.schema import Audience, Stakeholder, Task, Tension, WeightsConfig
 from jurygraph.schema.task import ReadTension, sort_by_id
 
@@ -67,10 +67,8 @@ def refuse_unknown_stakeholders(names: Iterable[str], stakeholders: Collection[s
     """Raise ConfigError for the first of these names in `weights.fixed` that is none of the tasks' `stakeholders`."""
     for name in names:
         if name not in stakeholders:
-            near = nearest_name(name, sorted(stakeholders))
-            hint = "leave it out, or add the stakeholder to a task"
-            if near:
-                hint = f"did you mean {near!r}?"
+            advice = "leave it out, or add the stakeholder to a task"
+            hint = did_you_mean(name, sorted(stakeholders)) or advice
             raise ConfigError(f"weights.fixed.{name}: no task has a stakeholder {name!r}; {hint}")
 
 

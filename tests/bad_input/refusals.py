@@ -33,10 +33,10 @@ STORED = {
         "jury.yaml, line 13, key components.tone.combiner", "did you mean 'mean'?"
     ),
     "component_of_what_is_not_asked": Refusal(
-        "jury.yaml, line 13, key components.tone.inputs.tone", "did you mean 'judges.polite'?"
+        "jury.yaml, line 13, key components.tone.inputs.tone", "did you mean judges.polite?"
     ),
     "component_of_what_is_not_asked_of_a_task": Refusal(
-        "jury.yaml, line 6, key components.total.inputs.met", "did you mean 'criteria'?"
+        "jury.yaml, line 6, key components.total.inputs.met", "did you mean criteria?"
     ),
     "component_with_a_wrong_parameter": Refusal(
         "jury.yaml, line 13, key components.tone.params.prior", "write a number of 100 or less"
@@ -148,7 +148,7 @@ STORED = {
         "tasks.jsonl, line 1", "did you mean 'judges.polite'?"
     ),
     "gate_of_an_unknown_component": Refusal(
-        "jury.yaml, line 13, key gates[0]", "did you mean 'polite'?"
+        "jury.yaml, line 13, key gates[0]", "did you mean polite?"
     ),
     "gate_of_an_unknown_kind": Refusal(
         "jury.yaml, line 13, key gates[0].kind",
@@ -268,7 +268,7 @@ STORED = {
         "jury.yaml", "there are ['brief', 'polite', 'rubric', 'stakeholders']"
     ),
     "reward_of_an_unknown_component": Refusal(
-        "jury.yaml, line 9, key reward.breif", "did you mean 'brief'?"
+        "jury.yaml, line 9, key reward.breif", "did you mean brief?"
     ),
     "reward_of_what_a_task_does_not_have": Refusal(
         "tasks.jsonl, line 2",

@@ -92,5 +92,5 @@ def test_a_recipe_that_does_not_fit_is_refused_as_when_the_plan_is_made() -> Non
     survey = make_plan(config, task()).survey
     with pytest.raises(PlanError, match="the task has no rubric"):
         redecide_from_storage(task(), survey, {**config, "reward": {"rubric": 1.0}})
-    with pytest.raises(ConfigError, match="did you mean 'tone'"):
+    with pytest.raises(ConfigError, match="did you mean tone"):
         redecide_from_storage(task(criterion("x")), survey, {**config, "reward": {"tonne": 1.0}})

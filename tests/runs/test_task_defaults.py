@@ -122,7 +122,7 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
             "evaluators": [f"{HERE}.people"],
             "weights": {"method": "fixed", "fixed": {"ann": 1.0, "benn": 1.0}},
         },
-        r"weights.fixed.benn: no task has a stakeholder 'benn'; did you mean 'ben'\?",
+        r"weights.fixed.benn: no task has a stakeholder 'benn'; did you mean ben\?",
     ),
 ]
 

@@ -54,7 +54,7 @@ def test_json_gives_exact_numbers(scored_once: Path, run: Command, tmp_path: Pat
 @all_rows(
     "options, message",
     [
-        (["--set", "reward.plite=1"], "there is no component 'plite'; did you mean 'polite'?"),
+        (["--set", "reward.plite=1"], "there is no component 'plite'; did you mean polite?"),
         (["--set", "scale=1", "--set", "scale=-1"], "key scale: is the number -1"),
         (["--set", "reward"], "--set 'reward': expected key=value, such as rubric.kappa=2"),
         (["--set", "evaluators=[manners.polite]"], "with the other config"),

@@ -142,7 +142,7 @@ def test_a_stopped_run_is_rescored_up_to_its_last_reward(tasks: Path, tmp_path: 
 
 WRONG_SETTINGS = [
     ("rubrik.kappa=2", ConfigError, r"config, key rubrik: unknown; did you mean rubric\?"),
-    ("reward.tne=1", ConfigError, "reward.tne: there is no component 'tne'; did you mean 'tone'"),
+    ("reward.tne=1", ConfigError, "reward.tne: there is no component 'tne'; did you mean tone"),
     (
         "reward.tone=much",
         ConfigError,
@@ -190,7 +190,7 @@ WRONG_CRITERIA = [
     (
         "criteria.mroe.weight=2",
         ConfigError,
-        "no rubric has a criterion 'mroe'; did you mean 'more'",
+        "no rubric has a criterion 'mroe'; did you mean more",
     ),
     ("criteria.zzz.weight=2", ConfigError, "there are core, more$"),
     ("criteria.more.weight=0", ConfigError, "criteria.more.weight: is 0, so the criterion would"),
@@ -220,7 +220,7 @@ def test_criteria_of_an_evaluator_have_weights_too(tasks: Path, tmp_path: Path) 
     assert {name: use.input_weight for name, use in spec.inputs.items()} == {"kind": 2, "short": 3}
     verify_run(tmp_path / "other")
     config = {"evaluators": [use], "criteria": {"sort": {"weight": 2}}}
-    with pytest.raises(ConfigError, match="no rubric has a criterion 'sort'; did you mean 'short'"):
+    with pytest.raises(ConfigError, match="no rubric has a criterion 'sort'; did you mean short"):
         score(tmp_path / "new", tasks, config)
 
 
