@@ -11,7 +11,7 @@ from scipy.stats import t as student
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus, Credited
-from jurygraph.aggregation.consensus.fitting import _stability, tau_b
+from jurygraph.aggregation.consensus.fitting import _stability
 from jurygraph.aggregation.consensus.model import Model, encode, fit_items
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import drawn
@@ -47,14 +47,6 @@ def fit_from(fitted: Consensus, item: Any, annotator: Any, label: Any) -> Credit
 def score_rows(many: int) -> st.SearchStrategy[list[float]]:
     return st.lists(
         st.sampled_from([0.0, 0.5, 1.0, 2.0, float("nan")]), min_size=many, max_size=many
-    )
-
-
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=12))
-def test_tau_b_equals_scipys_kendalltau(pairs: list[tuple[int, int]]) -> None:
-    first, second = (np.array(one, dtype=np.float64) for one in zip(*pairs, strict=True))
-    np.testing.assert_allclose(
-        tau_b(first, second), kendalltau(first, second).statistic, atol=1e-12
     )
 
 
