@@ -205,7 +205,7 @@ def _prepare_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _refuse_shared(folder, folder.stat())
         database = folder / DBNAME
-        create_private_file(database, _FOLDER_HINT)  # SQLite gives its log file the same mode
+        create_private_file(database)  # SQLite gives its log file the same mode
         _refuse_shared(database, database.lstat())
     except (FileExistsError, NotADirectoryError):
         raise InputError(f"{folder}: is a file, or lies in one; {_FOLDER_HINT}") from None

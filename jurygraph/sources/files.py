@@ -69,18 +69,13 @@ def require_temporary_space() -> Iterator[None]:
         ) from None
 
 
-def create_private_file(path: Path, hint: str) -> None:
+def create_private_file(path: Path) -> None:
     """Create an empty file for its owner alone, unless it exists.
 
-    An existing file is not opened: closing it would drop the locks that this process holds on it. Raises `InputError`,
-    whose message ends with the hint `hint`, if the path is a symbolic link, or not a file.
+    An existing file is not opened: closing it would drop the locks that this process holds on it.
     """
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        os.close(os.open(path, flags, 0o600))
-    except FileExistsError:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise InputError(f"{path}: is a link, or no file; {hint}") from None
+    if not path.exists():
+        path.touch(mode=0o600)
 
 
 class FileDigest(FrozenModel):

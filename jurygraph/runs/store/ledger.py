@@ -151,7 +151,7 @@ class Ledger:
     def create(cls, path: Path) -> "Ledger":
         """Create a ledger and open it for writing; an existing one is opened."""
         with _translate_errors(path):
-            create_private_file(path, "put the file there")  # SQLite gives its log the same mode
+            create_private_file(path)  # SQLite gives its log the same mode
             connection = _connect(path, "rw")
         with close_on_error(connection.close), _translate_errors(path):
             connection.execute("BEGIN IMMEDIATE")  # a killed process leaves all tables or none
