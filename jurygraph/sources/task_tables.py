@@ -41,7 +41,6 @@ from jurygraph.sources.files import (
     TextFile,
     TextLine,
     file_state,
-    path_state,
     refuse_unreadable,
     require_temporary_space,
 )
@@ -546,13 +545,8 @@ def open_table(path: str | Path, columns: TableColumns) -> Iterator[tuple[TextFi
         with require_temporary_space():
             tasks = files.enter_context(closing(_TableLines()))
             responses = files.enter_context(closing(_TableLines()))
-            before = path_state(path)
             unit = _write_rows(path, columns, tasks, responses)
             digest = FileDigest(name=path.name, sha256=sha256_of(path))
-            if path_state(path) != before:
-                raise InputError(
-                    f"{path}: changed while it was read; leave it as it is and score again"
-                )
             for file in (tasks, responses):
                 file.finish(digest, unit)
         yield tasks, responses
