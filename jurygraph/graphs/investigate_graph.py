@@ -207,7 +207,7 @@ async def _ask(state: InvestigateState, runtime: Runtime[_Investigating]) -> dic
     steps = state["steps"] + 1
     purpose = context.purpose if before is None else f"step {steps}"
     after = None if before is None else before.call.id
-    answered = await context.client.send_step(request, purpose, after)
+    answered = await context.client.send(request, purpose, after)
     calls: Sequence[ToolCall] = ()
     if not request.asks_for_verdict:
         calls = _calls_in(request, answered.reply)

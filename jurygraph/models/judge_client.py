@@ -761,7 +761,7 @@ class JudgeClient:
         Raises `Fault`, also for a cut-off, refused or empty reply, and the errors that end a run.
         """
         if self._investigator is None:
-            answered = await self._send(request, purpose)
+            answered = await self.send(request, purpose)
         else:
             _, answered, _ = await self._investigator.investigate(self, request, purpose)
         refuse_unfinished(answered.reply)
@@ -786,7 +786,7 @@ class JudgeClient:
         Raises `Fault`, whose `call` is the call with the malformed reply, and the errors that end a run.
         """
         if self._investigator is None:
-            first = await self._send(request, purpose)
+            first = await self.send(request, purpose)
         else:
             investigated = await self._investigator.investigate(self, request, purpose)
             request, first, results = investigated
@@ -806,7 +806,7 @@ class JudgeClient:
             problem = "; ".join(filter(None, (str(fault), fault.remedy)))
         try:
             repair = repair_request(request, first.reply, problem)
-            second = await self._send(repair, REPAIR, first.call.id)
+            second = await self.send(repair, REPAIR, first.call.id)
             return self._read_reply(second, reply_model, request, find_problem)
         except Fault as fault:
             if parsed is not None and fault.cause == "response":
@@ -848,15 +848,6 @@ class JudgeClient:
         """Return the messages of a prompt, with this project's fences."""
         return prompt.render(self._render_options, **variables)
 
-    async def send_step(
-        self, request: Request, purpose: str | None, after: str | None
-    ) -> AnsweredCall:
-        """Send a request of an investigation, which goes on from the call `after`. Its reply may call tools.
-
-        Raises `Fault`, and the errors that end a run.
-        """
-        return await self._send(request, purpose, after)
-
     def note_usable(self, answered: AnsweredCall) -> None:
         """Note that a reply calls tools, and so is no sign of wrong settings."""
         self._gateway.first_replies.note(answered, None)
@@ -882,10 +873,14 @@ class JudgeClient:
     def capabilities(self) -> Capabilities:
         return self._gateway.backend.capabilities
 
-    async def _send(
+    async def send(
         self, request: Request, purpose: str | None, after: str | None = None
     ) -> AnsweredCall:
-        """Send a request; its place in the logs is that of its start, which does not depend on the time of a reply."""
+        """Send a request, which may go on from the call `after`, and return its reply, which may call tools.
+
+        Its place in the logs is that of its start, which does not depend on the time of a reply. Raises `Fault`, and
+        the errors that end a run.
+        """
         use = CallUse(id=request.digest, purpose=purpose or self._purpose)
         for log in self._open_logs:
             log.add(use, after)
