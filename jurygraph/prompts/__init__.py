@@ -132,7 +132,10 @@ class Prompt(FrozenModel):
 def _render_question(
     prompt: Prompt, manner: RenderOptions, variables: tuple[tuple[str, Any], ...]
 ) -> RenderedPrompt:
-    """Render a prompt that extends another; cached, since many responses share a question."""
+    """Render a prompt that extends another; cached, since many responses share a question.
+
+    From the cache it takes .5 µs, else 5 to 12, and more with examples of a reviewer in it.
+    """
     return prompt._render_sections(manner, dict(variables))
 
 

@@ -95,7 +95,10 @@ _FIXED_ARGUMENTS = {
 
 
 MOST_VALUES = 1_000_000
-"""Most JSON values in a reply: the log probabilities of the longest replies have about as many."""
+"""Most JSON values in a reply: the log probabilities of the longest replies have about as many.
+
+The bytes alone are no bound: of 8 MB of empty choices litellm makes objects for a minute, in which nothing else runs.
+"""
 
 _MAX_SHOWN = 100
 _OF_THE_CONNECTION = frozenset(
