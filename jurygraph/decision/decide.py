@@ -203,6 +203,7 @@ def _bounds_after_gate(
 ) -> Interval:
     """Return the bounds after a gate whose component can have any value in `span`."""
     if isinstance(gate, RepetitionControl):
+        # The factor falls as the measure rises, so the span's ends give its ends; below 0 it raises the reward, though.
         factors = [np.where(s > gate.above, 1.0 - s, 1.0) for s in span]
         return _hull(*(bound * factor for bound, factor in product(bounds, factors)))
     zero = np.zeros_like(bounds[0])
@@ -641,6 +642,7 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
     dropped = dropped_questions(decision, table)
     counted = table.with_outcome(dropped, ABSENT) if dropped else table
     components = _components(decision, counted, combiners, "counted")
+    # Not for speed alone: as a quotient of sums of weights, the coverage of a complete row could be .9999….
     if _is_complete(decision, table):
         fused = fuse(decision, components)
         full_coverage = np.ones_like(fused.value)
@@ -695,6 +697,7 @@ def _is_complete(decision: Decision, table: VerdictTable) -> bool:
         is_judged = has_score(outcome)
         if is_judged.all():
             continue
+        # A variant that a response does not have was never asked for; without any, the question has no answer.
         is_unrequested = outcome == ABSENT
         if not (is_judged | is_unrequested).all() or not is_judged.any(axis=1).all():
             return False

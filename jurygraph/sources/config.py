@@ -108,6 +108,7 @@ class Document:
 
     def _note_lines(self, node: Node, path: FieldPath) -> None:
         """Note the line of every part of a node, and refuse keys that a JSON object could not have."""
+        # Where it has a key, that says where it is: a value may begin a line below.
         self._lines.setdefault(path, _line_number(node))
         # An alias counts wherever it stands: a few lines of them can stand for more values than memory holds.
         if len(self._lines) > _MAX_VALUES:

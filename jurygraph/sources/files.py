@@ -171,6 +171,7 @@ class TextFile:
 
     def read(self, span: ByteRange) -> bytes:
         """Return the bytes at a place. Raises `InputError` if the file has changed."""
+        # Not by `seek`: somebody may be half-way through `lines`. Compared after reading, so that no change slips in.
         content = os.pread(self._file.fileno(), span.length, span.offset)
         self.refuse_changed()
         return content

@@ -336,6 +336,7 @@ def _match_columns(
     """Return the column of each field of which a file with the columns `present` has one."""
     column_of = {}
     for name in model.model_fields:
+        # A row of a model with both fields says two things by the two names.
         other = None if _ALIASES.get(name) in model.model_fields else _ALIASES.get(name)
         candidates = [columns[name]] if name in columns else [*filter(None, (other, name))]
         matches = [column for column in candidates if column in present]

@@ -104,6 +104,7 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
         for criterion in rubric.criteria:
             role = criterion.role or reviewed_roles[criterion.id]
             criteria.append(criterion.model_copy(update={"role": role}))
+        # What a person wrote goes before what a model proposed; where both are by hand, the file was reviewed last.
         edges = []
         for edge in reviewed.edges:
             ends = (edge.parent, edge.child)
@@ -203,6 +204,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
                 self.graphs = len(self._edges)
             self._index: dict[str, _TaskPlace] = {}
             self._response_lines: dict[str, int] = {}
+            # Before the shard is chosen: a faulty line is refused by every shard, or by none.
             self._validate()
             self._all = list(self._index.values())
             self._ordered = self._all
