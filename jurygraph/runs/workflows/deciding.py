@@ -39,7 +39,7 @@ _TABLE_ROWS = 8192
 
 
 class DecisionKey(NamedTuple):
-    """What groups share if any config gives them one decision: digests of their tasks, survey and decision.
+    """The digests that groups share if any config gives them one decision: of their tasks, survey and decision.
 
     `group` is the number of a group that must be decided alone.
     """
