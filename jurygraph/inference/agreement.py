@@ -154,47 +154,35 @@ def alpha_estimate(
         clusters: numbers of the items' clusters, [N], such as the tasks that they belong to; by default each item is
             independent.
     """
-    value = alpha(counts, positions, level)
+    numbers = np.arange(len(counts)) if clusters is None else clusters
+    alphas = alphas_without(counts, positions, level, numbers)
+    value = float(alphas[0])
+    without = alphas[1:]
     if math.isnan(value):
         return None
+    if np.isnan(without).any():
+        return Estimate(value, None, None, None, len(without))
+    return jackknife_interval(value, without).within(-1.0, 1.0)
+
+
+def alphas_without(counts: Floats, positions: Floats, level: AlphaLevel, clusters: Ints) -> Floats:
+    """Return α of all items, then that without each cluster of items with two ratings, [1 + G]; NaN where undefined.
+
+    Arguments are those of `alpha_estimate`.
+    """
     is_paired = counts.sum(axis=1) > 1.0
-    numbers = np.arange(len(counts)) if clusters is None else clusters
-    _, owner = np.unique(numbers[is_paired], return_inverse=True)
+    _, owner = np.unique(clusters[is_paired], return_inverse=True)
     order = np.argsort(owner, kind="stable")
     paired = counts[is_paired][order]
     owner = owner[order]
     # A batch has whole clusters: as many as begin within so many items.
     rows = max(1, _CELLS_PER_BATCH // counts.shape[1])
     starts = np.searchsorted(owner, np.unique(owner[::rows]))
-    without = []
+    alphas = [np.array([alpha(paired, positions, level)])]
     for start, end in pairwise([*starts.tolist(), len(owner)]):
         batch_owner = owner[start:end] - owner[start]  # from 0 in each batch
-        without.append(_alphas_without(paired, paired[start:end], batch_owner, positions, level))
-    changed = np.concatenate(without)
-    if np.isnan(changed).any():
-        return Estimate(value, None, None, None, len(changed))
-    return jackknife_interval(value, changed).within(-1.0, 1.0)
-
-
-def alpha_of_pairs(tables: Floats, positions: Floats, level: AlphaLevel) -> Floats:
-    """Return α [...] of items with two ratings each, NaN where it is undefined.
-
-    `tables` [..., V, V] count how often the first rating of an item has the one level and the second the other; any
-    tables at once, such as those without each cluster. Otherwise as `alpha`.
-    """
-    together = tables + np.swapaxes(tables, -1, -2)
-    totals = together.sum(axis=-1)
-    number = totals.sum(axis=-1)
-    ranks = np.cumsum(totals, axis=-1) - totals / 2.0
-    at = ranks if level == "ordinal" else np.broadcast_to(positions, totals.shape)
-    distances = (at[..., :, None] - at[..., None, :]) ** 2
-    if level == "nominal":
-        distances = np.broadcast_to(1.0 - np.eye(len(positions)), together.shape)
-    observed = (together * distances).sum(axis=(-1, -2)) * (number - 1.0)
-    by_chance = (totals[..., :, None] * totals[..., None, :] * distances).sum(axis=(-1, -2))
-    undefined = np.full(number.shape, np.nan)
-    ratio = np.divide(observed, by_chance, out=undefined, where=by_chance > 0.0)
-    return np.asarray(1.0 - ratio)
+        alphas.append(_alphas_without(paired, paired[start:end], batch_owner, positions, level))
+    return np.concatenate(alphas)
 
 
 def _alphas_without(

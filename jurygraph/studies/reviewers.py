@@ -21,7 +21,7 @@ from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.agreement import AlphaLevel, alpha_of_pairs
+from jurygraph.inference.agreement import AlphaLevel, alphas_without
 from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval
 from jurygraph.inference.crossed import crossed_interval, t_test_p
 from jurygraph.inference.sign_flips import holm
@@ -612,18 +612,13 @@ def _alpha(part: ScoredPart, values: Floats, rows: Bools, level: AlphaLevel) -> 
     levels, level_of_score = np.unique(part.score, return_inverse=True)
     if len(levels) > _MAX_LEVELS or not rows.any():
         return None
-    reviewer = np.unique(part.reviewer[rows], return_inverse=True)[1]
     middles = (levels[1:] + levels[:-1]) / 2.0
-    size = len(levels)
+    is_level = np.eye(len(levels))
     by_seed = []
     for predicted in values:
         level_of_prediction = np.searchsorted(middles, predicted[rows])
-        cells = (reviewer * size + level_of_prediction) * size + level_of_score[rows]
-        counts = np.bincount(cells, minlength=(reviewer.max() + 1) * size**2)
-        tables = counts.reshape(-1, size, size)
-        total = tables.sum(axis=0)
-        # The table of all reviewers, then those without each of them: the jackknife's.
-        by_seed.append(alpha_of_pairs(np.concatenate([total[None], total - tables]), levels, level))
+        counts = is_level[level_of_prediction] + is_level[level_of_score[rows]]
+        by_seed.append(alphas_without(counts, levels, level, part.reviewer[rows]))
     alphas = np.mean(by_seed, axis=0)
     if np.isnan(alphas).any():
         return None if np.isnan(alphas[0]) else IntervalCell(float(alphas[0]), None, None)

@@ -13,7 +13,7 @@ from jurygraph.aggregation.agreement import cohen_kappa, kappa_interval, krippen
 from jurygraph.errors import PlanError
 from jurygraph.inference.agreement import (
     AlphaLevel,
-    alpha_of_pairs,
+    alphas_without,
     jaccard_above_median,
     jaccard_by_chance,
     jaccard_excess,
@@ -142,17 +142,18 @@ def test_an_argument_that_does_not_fit_is_named(arguments: dict, message: str) -
 
 
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
-def test_alpha_of_pairs_is_alpha_and_takes_many_tables_at_once(level: AlphaLevel) -> None:
+def test_alpha_is_given_of_all_items_and_without_each_cluster(level: AlphaLevel) -> None:
     rng = np.random.default_rng(0)
     positions = np.array([-1.0, 0.0, 2.0, 5.0])
-    pairs = rng.integers(0, 4, (3, 2, 60))
-    tables = np.zeros((4, 4, 4))  # the last one is empty
-    for table, (first, second) in zip(tables, pairs, strict=False):
-        np.add.at(table, (first, second), 1.0)
-    expected = [krippendorff_alpha(positions[one], level) for one in pairs]
-    np.testing.assert_allclose(
-        alpha_of_pairs(tables, positions, level), [*expected, np.nan], rtol=1e-12
-    )
+    first, second = rng.integers(0, 4, (2, 60))
+    clusters = rng.integers(0, 3, 60)
+    counts = np.eye(4)[first] + np.eye(4)[second]
+    expected = [krippendorff_alpha(positions[[first, second]], level)]
+    for cluster in range(3):
+        kept = clusters != cluster
+        expected.append(krippendorff_alpha(positions[[first[kept], second[kept]]], level))
+    found = alphas_without(counts, positions, level, clusters)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_jaccard_compares_what_each_rater_rates_above_the_own_median() -> None:
