@@ -83,6 +83,12 @@ def ratio_interval(sums: ArrayLike, sizes: ArrayLike) -> Estimate | None:
     return jackknife_interval(value, value + changes)
 
 
+def mean_over(values: ArrayLike, clusters: ArrayLike) -> Estimate | None:
+    """Return the mean of values [N] with its interval over clusters, names or numbers [N]; None without a value."""
+    codes = np.unique(np.asarray(clusters), return_inverse=True)[1]
+    return ratio_interval(np.bincount(codes, values), np.bincount(codes))
+
+
 def jackknife_interval(value: float, without: Floats, freedom: int | None = None) -> Estimate:
     """Return the interval of any smooth estimate from the estimates without each cluster, [G].
 
@@ -292,6 +298,12 @@ def share_interval(hits: ArrayLike, sizes: ArrayLike) -> Share | None:
     counts = counts[has_trials]
     trials = trials[has_trials]
     return share_of_trials(counts, trials) if len(trials) else None
+
+
+def share_over(hits: ArrayLike, clusters: ArrayLike) -> Share | None:
+    """Return the share of hits [N], each from 0 to 1, as `mean_over` returns a mean."""
+    codes = np.unique(np.asarray(clusters), return_inverse=True)[1]
+    return share_interval(np.bincount(codes, hits), np.bincount(codes))
 
 
 def share_of_trials(counts: Floats, trials: Floats) -> Share:

@@ -12,7 +12,7 @@ import numpy as np
 from jurygraph.arrays import Floats, Ints
 from jurygraph.decision.table import apply_calibration
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import ratio_interval, share_interval
+from jurygraph.inference.clusters import mean_over, share_over
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import CalibrationMethod, ScoreCalibration
 from jurygraph.studies.judge import JudgeStudy
@@ -157,7 +157,7 @@ def threshold_for(
     lowest = None
     for threshold in _GRID[::-1].tolist():
         passes = calibrated >= threshold
-        share = share_interval(np.bincount(tasks, passes[is_negative]), np.bincount(tasks))
+        share = share_over(passes[is_negative], tasks)
         if share is None or share.value == 1.0:
             break
         hits = share.value * share.effective
@@ -225,7 +225,7 @@ def report(
 
 
 def _over_tasks(values: Floats, tasks: Ints) -> IntervalCell:
-    interval = ratio_interval(np.bincount(tasks, values), np.bincount(tasks))
+    interval = mean_over(values, tasks)
     assert interval is not None, "there are tasks"
     return IntervalCell(interval.value, interval.low, interval.high)
 

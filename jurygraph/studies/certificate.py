@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import share_interval
+from jurygraph.inference.clusters import share_over
 from jurygraph.messages import shell_quote
 from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run
@@ -283,19 +283,18 @@ def _people(
 
 
 def _coverage(run: Run, advance: ProgressCallback) -> CertifiedFigures:
-    by_unit: dict[str, list[float]] = {}
-    units: dict[str, str] = {}
-    for trace in run.traces():
-        if trace.task_id not in units:
-            units[trace.task_id] = unit_of(run, trace.task_id)
-        by_unit.setdefault(units[trace.task_id], []).append(trace.reward.coverage)
-    sums = [sum(values) for values in by_unit.values()]
-    sizes = [len(values) for values in by_unit.values()]
-    share = share_interval(sums, sizes)
+    coverages = []
+    units = []
+    for group in run.group_records():
+        unit = unit_of(run, group.key)
+        for trace, _ in run.group(group):
+            coverages.append(trace.reward.coverage)
+            units.append(unit)
+    share = share_over(coverages, units)
     name = f"judged share of the weight, {run.folder.name}"
     finding = f"{{}} of the weight was judged in {run.folder.name}"
     command = f"jurygraph show {shell_quote(run.folder)}"
-    yield _figure(name, share, sum(sizes), command, finding=finding)
+    yield _figure(name, share, len(coverages), command, finding=finding)
 
 
 def _votes(run: Run, advance: ProgressCallback) -> CertifiedFigures:

@@ -34,7 +34,7 @@ from jurygraph.decision.combiners import (
 from jurygraph.decision.recipe import RUBRIC
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import GraphCycleError, GraphError, InputError
-from jurygraph.inference.clusters import ratio_interval
+from jurygraph.inference.clusters import mean_over, ratio_interval
 from jurygraph.messages import shorten
 from jurygraph.runs.integrity.verification import group_table
 from jurygraph.runs.reports.units import describe_units, unit_of
@@ -517,15 +517,11 @@ def estimate_mean(
     [least, most] are the bounds of the true mean, at which the interval is cut off. `value` is None without a case, the
     ends also where the units cannot tell: fewer than two, or fewer than six with equal means.
     """
-    estimate = ratio_interval(np.bincount(units, values), np.bincount(units))
+    estimate = mean_over(values, units)
     if estimate is None:
         return {"value": None, "low": None, "high": None, "cases": 0, "tasks": 0}
-    row: Figures = {"value": fmean(values)}
-    for name, end in (("low", estimate.low), ("high", estimate.high)):
-        row[name] = None if end is None else min(most, max(least, end))
-    row["cases"] = len(values)
-    row["tasks"] = estimate.clusters
-    return row
+    value, low, high, _, tasks = estimate.within(least, most)
+    return {"value": value, "low": low, "high": high, "cases": len(values), "tasks": tasks}
 
 
 def reduce_leakage(cases: Cases, scores: Floats, baseline: Floats) -> Figures | None:

@@ -12,14 +12,17 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jurygraph.aggregation.agreement import Weights, kappa_interval
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.inference.clusters import (
     jackknife_interval,
     jackknife_parts,
+    mean_over,
     ratio_interval,
     share_interval,
+    share_over,
 )
 from jurygraph.inference.corrected import (
     LabelledSample,
@@ -138,15 +141,11 @@ def _measure(study: JudgeStudy, need: float | None, epsilon: float = EPSILON) ->
         figures["scale"] = "ranks"
         figures["label_range"] = list(study.scale)
     figures["tasks"] = len({row.task for row in study.rows})
-    flips = np.array([is_flipped for _, is_flipped in study.flips])
-    figures["flips"] = _share(
-        flips, np.unique([task for task, _ in study.flips], return_inverse=True)[1]
-    )
+    flips = [is_flipped for _, is_flipped in study.flips]
+    figures["flips"] = _share(flips, [task for task, _ in study.flips])
     in_both = [row for row in study.rows if row.choices]
-    hits = np.array([set(row.choices) == {row.target} for row in in_both])
-    figures["strict"] = _share(
-        hits, np.unique([row.task for row in in_both], return_inverse=True)[1]
-    )
+    hits = [set(row.choices) == {row.target} for row in in_both]
+    figures["strict"] = _share(hits, [row.task for row in in_both])
     figures |= _agreement_of(study)
     figures |= _calibration(study)
     figures |= _mean_label(study, need)
@@ -181,19 +180,17 @@ def _parts(study: JudgeStudy) -> Iterator[Figures]:
     names = {trait: _trait_of_rows(study, by_name) for trait, by_name in study.traits.items()}
     names["length"] = _length_of_rows(study)
     for trait, parts in names.items():
-        groups: dict[str, list[JudgedRow]] = {}
+        groups: dict[str, list[JudgedRow]] = {name: [] for name in parts.values()}
         for row in study.rows:
             if row.response in parts:
-                groups.setdefault(parts[row.response], []).append(row)
+                groups[parts[row.response]].append(row)
         if len(groups) < 2:
             continue
-        for name in dict.fromkeys(parts.values()):
-            rows = groups.get(name, [])
-            if rows:
-                hits = np.array([row.prediction == row.target for row in rows])
-                tasks = np.unique([row.task for row in rows], return_inverse=True)[1]
-                counts = {"n": len(rows), "tasks": int(tasks.max()) + 1}
-                yield {"by": trait, "name": name, **counts, "accuracy": _share(hits, tasks)}
+        for name, rows in groups.items():
+            hits = [row.prediction == row.target for row in rows]
+            tasks = [row.task for row in rows]
+            counts = {"n": len(rows), "tasks": len(set(tasks))}
+            yield {"by": trait, "name": name, **counts, "accuracy": _share(hits, tasks)}
 
 
 def _trait_of_rows(study: JudgeStudy, by_name: Mapping[str, str]) -> dict[str, str]:
@@ -253,13 +250,8 @@ def _commonest_label(rows: Sequence[JudgedRow]) -> float:
 
 def _above_constant(rows: Sequence[JudgedRow], constant: float) -> IntervalCell | None:
     """Return how much nearer to people the judge is than the constant, on the same responses."""
-    if not rows:
-        return None
-    tasks = np.unique([row.task for row in rows], return_inverse=True)[1]
-    targets = np.array([row.target for row in rows])
-    predictions = np.array([row.prediction for row in rows])
-    gains = np.abs(constant - targets) - np.abs(predictions - targets)
-    return as_interval(ratio_interval(np.bincount(tasks, gains), np.bincount(tasks)))
+    gains = [abs(constant - row.target) - abs(row.prediction - row.target) for row in rows]
+    return as_interval(mean_over(gains, [row.task for row in rows]))
 
 
 def _agreement_of(study: JudgeStudy) -> Figures:
@@ -285,7 +277,7 @@ def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
         if levels <= _MAX_LEVELS
         else None
     )
-    bias = ratio_interval(np.bincount(tasks, predictions - targets), np.bincount(tasks))
+    bias = mean_over(predictions - targets, tasks)
     if bias is not None and is_binary:
         bias = bias.within(-1.0, 1.0)
     return {
@@ -300,12 +292,8 @@ def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
     }
 
 
-def _share(hits: Bools | Floats, tasks: Ints) -> IntervalCell | None:
-    return (
-        as_interval(share_interval(np.bincount(tasks, hits), np.bincount(tasks)))
-        if len(hits)
-        else None
-    )
+def _share(hits: ArrayLike, tasks: ArrayLike) -> IntervalCell | None:
+    return as_interval(share_over(hits, tasks))
 
 
 def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | None:
@@ -374,7 +362,7 @@ def reliability(scores: Floats, targets: Floats, tasks: Ints) -> tuple[float, li
     table: list[Figures] = []
     for number in np.unique(bins).tolist():
         inside = bins == number
-        cell = _share(targets[inside], np.unique(tasks[inside], return_inverse=True)[1])
+        cell = _share(targets[inside], tasks[inside])
         assert cell is not None
         expected = float(scores[inside].mean())
         found = {"met": cell.value, "low": cell.low, "high": cell.high}
@@ -453,12 +441,13 @@ def _ceiling(study: JudgeStudy) -> Figures | None:
     """Return how often a person is right by the consensus, or the share of pairs of people with the same label."""
     if study.ceiling is not None:
         return {"question": study.judge.question, "value": study.ceiling, "low": None, "high": None}
-    hits: Counter[str] = Counter()
-    pairs: Counter[str] = Counter()
+    hits = []
+    tasks = []
     for task, values in study.votes:
-        hits[task] += sum(first == second for first, second in combinations(values, 2))
-        pairs[task] += len(values) * (len(values) - 1) // 2
-    share = as_interval(share_interval([hits[task] for task in pairs], list(pairs.values())))
+        for first, second in combinations(values, 2):
+            hits.append(first == second)
+            tasks.append(task)
+    share = _share(hits, tasks)
     return None if share is None else {"question": study.judge.question} | share._asdict()
 
 

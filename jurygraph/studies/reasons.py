@@ -14,7 +14,7 @@ import numpy as np
 from jurygraph.arrays import Floats, Ints
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import Estimate, ratio_interval
+from jurygraph.inference.clusters import Estimate, mean_over
 from jurygraph.models.embedding import BATCH_SIZE, Embedder
 from jurygraph.models.request import Fault
 from jurygraph.safety.gates import fold_text
@@ -202,6 +202,5 @@ def match_reasons(
             units.append(int(reviewer[row]))
     if not own:
         return ReasonMatch(0, None, None, None)
-    differences = np.subtract(own, others)
-    by_reviewer = ratio_interval(np.bincount(units, differences), np.bincount(units))
+    by_reviewer = mean_over(np.subtract(own, others), units)
     return ReasonMatch(len(own), float(np.mean(own)), float(np.mean(others)), by_reviewer)

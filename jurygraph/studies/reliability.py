@@ -11,7 +11,7 @@ import numpy as np
 from jurygraph.aggregation.agreement import alpha_interval
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import Estimate, ratio_interval
+from jurygraph.inference.clusters import Estimate, mean_over
 from jurygraph.inference.variance import reliability, split_variance
 from jurygraph.runs.reports.units import SINGULAR, describe_units
 from jurygraph.runs.reports.units import unit_of as find_unit
@@ -183,7 +183,8 @@ def report(scores: RunScores) -> Report:
     The figures are those of the `mean` reward, the splits of the `rewards` and of the `questions`, and `left_out`.
     """
     rewards = split_scores(scores.rewards)
-    mean = _mean_reward(scores.rewards)
+    mean = mean_over(scores.rewards.values, scores.rewards.units)
+    assert mean is not None, "a run without rewards is refused"
     questions = [split_scores(question) for question in scores.questions]
     judges = [
         agreement_of_judges(name, found, scores.unit_of, scores.last_judges.get(name))
@@ -339,14 +340,6 @@ def _correlation(correlation: Estimate | None) -> Figures | None:
         "high": correlation.high,
         "of_means": of_means,
     }
-
-
-def _mean_reward(rewards: Scores) -> Estimate:
-    """Return the mean reward with its 95 % interval over units."""
-    units = np.unique(rewards.units, return_inverse=True)[1]
-    estimate = ratio_interval(np.bincount(units, rewards.values), np.bincount(units))
-    assert estimate is not None
-    return estimate
 
 
 def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> Iterator[str | ReportTable]:

@@ -22,7 +22,7 @@ from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel, alphas_without
-from jurygraph.inference.clusters import Estimate, jackknife_interval, ratio_interval
+from jurygraph.inference.clusters import jackknife_interval, mean_over
 from jurygraph.inference.crossed import crossed_interval, t_test_p
 from jurygraph.inference.sign_flips import holm
 from jurygraph.interchange.rated_table import item_to_task
@@ -582,7 +582,7 @@ def _measure(
         answered = int((prediction.answered & rows).sum())
         alpha = _alpha(part, prediction.values, common, level)
         rmse = float(np.sqrt((errors**2).mean())) if common.any() else None
-        mae = _mean_by_reviewer(part, np.abs(errors).mean(axis=0), common)
+        mae = mean_over(np.abs(errors).mean(axis=0), part.reviewer[common])
         yield {
             "dimension": part.dimension,
             "domain": domain,
@@ -598,13 +598,6 @@ def _measure(
             "cost": prediction.cost,
             "left_out": dict(prediction.left_out),
         }
-
-
-def _mean_by_reviewer(part: ScoredPart, values: Floats, rows: Bools) -> Estimate | None:
-    reviewer = part.reviewer[rows]
-    if not len(reviewer):
-        return None
-    return ratio_interval(np.bincount(reviewer, values), np.bincount(reviewer))
 
 
 def _alpha(part: ScoredPart, values: Floats, rows: Bools, level: AlphaLevel) -> IntervalCell | None:

@@ -17,7 +17,10 @@ from jurygraph.inference.clusters import (
     difference_interval,
     draw_clusters,
     interval_among,
+    mean_over,
     ratio_interval,
+    share_interval,
+    share_over,
     t_quantile,
 )
 from tests.rows import all_rows
@@ -30,6 +33,15 @@ def mean_interval(clusters: list[list[float]]) -> Estimate:
     return ratio_interval(
         [math.fsum(values) for values in clusters], [len(values) for values in clusters]
     )
+
+
+def test_members_are_summed_by_the_names_or_numbers_of_their_clusters() -> None:
+    names = ["b", "a", "b", "c"]
+    assert mean_over([1.0, 2.0, 4.0, 8.0], names) == ratio_interval([2.0, 5.0, 8.0], [1, 2, 1])
+    assert share_over([True, False, False, True], names) == share_interval([0, 1, 1], [1, 2, 1])
+    assert mean_over([8.0, 1.0], [5, 2]) == ratio_interval([1.0, 8.0], [1, 1])
+    assert mean_over([], []) is None
+    assert share_over([], []) is None
 
 
 def plain_jackknife(clusters: list[list[float]]) -> float:
