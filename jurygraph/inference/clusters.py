@@ -83,6 +83,13 @@ def ratio_interval(sums: ArrayLike, sizes: ArrayLike) -> Estimate | None:
     return jackknife_interval(value, value + changes)
 
 
+def members_by_cluster(clusters: Ints) -> list[Ints]:
+    """Return the members of each cluster that has some, given the number of each member's cluster, [N]."""
+    order = np.argsort(clusters, kind="stable")
+    starts = np.flatnonzero(np.diff(clusters[order])) + 1
+    return np.split(order, starts)
+
+
 def mean_over(values: ArrayLike, clusters: ArrayLike) -> Estimate | None:
     """Return the mean of values [N] with its interval over clusters, names or numbers [N]; None without a value."""
     codes = np.unique(np.asarray(clusters), return_inverse=True)[1]

@@ -7,7 +7,7 @@ paired t-test over tasks, and the p-values are adjusted for any dependence (Benj
 persons are compared on the same items.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,7 @@ from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.inference.clusters import (
     Estimate,
     jackknife_interval,
+    members_by_cluster,
     ratio_interval,
     unseen_share,
 )
@@ -122,7 +123,7 @@ def _distances_from_others(people: PersonLabels) -> tuple[Floats, Floats, Bools]
     """
     judge_gap, person_gap = np.zeros((2, len(people.labels)))
     is_shared = np.zeros(len(people.labels), dtype=bool)
-    for rows in _rows_of_items(people.items):
+    for rows in members_by_cluster(people.items):
         if len(rows) < 2:
             continue
         is_shared[rows] = True
@@ -135,12 +136,6 @@ def _distances_from_others(people: PersonLabels) -> tuple[Floats, Floats, Bools]
     if not people.are_classes:
         judge_gap, person_gap = np.sqrt([judge_gap, person_gap])
     return judge_gap, person_gap, is_shared
-
-
-def _rows_of_items(items: Ints) -> Iterator[Ints]:
-    order = np.argsort(items, kind="stable")
-    starts = np.flatnonzero(np.diff(items[order])) + 1
-    yield from np.split(order, starts)
 
 
 def _p_of_behind(behind: Estimate | None, epsilon: float) -> float:

@@ -28,6 +28,7 @@ from jurygraph.inference.clusters import (
     interval_among,
     lowest_value,
     means_differ,
+    members_by_cluster,
     needed_clusters,
     no_worse_p,
     ratio_interval,
@@ -305,11 +306,10 @@ def _kendall_within(rewards: Floats, tasks: Ints) -> float | None:
 
     Over all responses it would also reward a ranking of easy tasks above hard ones.
     """
-    order = np.argsort(tasks, kind="stable")
-    ordered = rewards[:, order].round(_DECIMALS)
-    task_ends = np.cumsum(np.bincount(tasks))
+    rounded = rewards.round(_DECIMALS)
     taus = []
-    for a, b in np.split(ordered, task_ends[:-1], axis=1):
+    for members in members_by_cluster(tasks):
+        a, b = rounded[:, members]
         if len(a) > 1 and np.ptp(a) and np.ptp(b):
             taus.append(_kendall(a, b))
     return round(fmean(taus), _DECIMALS) if taus else None

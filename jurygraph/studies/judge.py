@@ -53,6 +53,11 @@ class JudgedRow(NamedTuple):
     score: float
     choices: tuple[float, ...] = ()
 
+    @property
+    def distance(self) -> float:
+        """Return how far the judge is from people."""
+        return abs(self.prediction - self.target)
+
 
 class PersonLabel(NamedTuple):
     """The label that a named person gave a judged response, and the judge's prediction; both in units of the target."""

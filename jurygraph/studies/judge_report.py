@@ -20,7 +20,7 @@ from jurygraph.inference.clusters import (
     jackknife_interval,
     jackknife_parts,
     mean_over,
-    ratio_interval,
+    members_by_cluster,
     share_interval,
     share_over,
 )
@@ -250,7 +250,7 @@ def _commonest_label(rows: Sequence[JudgedRow]) -> float:
 
 def _above_constant(rows: Sequence[JudgedRow], constant: float) -> IntervalCell | None:
     """Return how much nearer to people the judge is than the constant, on the same responses."""
-    gains = [abs(constant - row.target) - abs(row.prediction - row.target) for row in rows]
+    gains = [abs(constant - row.target) - row.distance for row in rows]
     return as_interval(mean_over(gains, [row.task for row in rows]))
 
 
@@ -298,17 +298,13 @@ def _share(hits: ArrayLike, tasks: ArrayLike) -> IntervalCell | None:
 
 def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | None:
     """Return Spearman's coefficient with the jackknife interval over tasks, or over a hundred groups of them."""
-    levels = [np.unique(values, return_inverse=True)[1] for values in (targets, ranks)]
+    from scipy import stats  # imported lazily: every `study` command would wait for it
 
     def correlate(kept: Bools) -> float:
-        middles = []
-        for level in levels:
-            counts = np.bincount(level[kept])
-            # of equal ones the middle rank
-            middles.append((np.cumsum(counts) - (counts - 1) / 2.0)[level[kept]])
-        first, second = (middle - middle.mean() for middle in middles)
-        size = math.sqrt(float((first * first).sum()) * float((second * second).sum()))
-        return float((first * second).sum()) / size if size > 0.0 else float("nan")
+        first, second = stats.rankdata([targets[kept], ranks[kept]], axis=1)
+        if not np.ptp(first) or not np.ptp(second):
+            return math.nan
+        return float(np.corrcoef(first, second)[0, 1])
 
     value = correlate(np.ones(len(tasks), dtype=bool))
     if np.isnan(value):
@@ -323,18 +319,15 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCe
 
 def _pairwise(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | None:
     """Return the share of pairs of a task, with different labels, that the judge orders alike; a tie is half."""
-    counts = np.bincount(tasks)
-    order = np.argsort(tasks, kind="stable")
     hits = []
     sizes = []
-    for size in np.unique(counts).tolist():
-        # the responses of each task of this size
-        members = order[counts[tasks[order]] == size].reshape(-1, size)
-        better = np.sign(targets[members][:, :, None] - targets[members][:, None, :])
-        alike = better * np.sign(ranks[members][:, :, None] - ranks[members][:, None, :])
-        differ = better > 0.0  # each pair once, from the side of the better one
-        hits += (((alike + 1.0) / 2.0) * differ).sum(axis=(1, 2)).tolist()
-        sizes += differ.sum(axis=(1, 2)).tolist()
+    for members in members_by_cluster(tasks):
+        target = targets[members]
+        rank = ranks[members]
+        is_better = target[:, None] > target  # each pair once, from the side of the better one
+        alike = np.sign(rank[:, None] - rank)[is_better]
+        hits.append(((alike + 1.0) / 2.0).sum())
+        sizes.append(len(alike))
     return as_interval(share_interval(hits, sizes))
 
 
@@ -458,51 +451,37 @@ def _differences(studies: Sequence[JudgeStudy]) -> list[Figures]:
     tasks, adjusted for the number of pairs (Holm).
     """
     studies = [study for study in studies if not study.is_ranked]
+    names = _full_names([(study.judge.run, study.judge.name) for study in studies])
+    sides = []
+    for name, study in zip(names, studies, strict=True):
+        sides.append((name, {row.response: row for row in study.rows}))
     rows: list[Figures] = []
-    names: dict[str, int] = {}
-    tasks: dict[str, int] = {}
-    sides = [_distances(study, names, tasks) for study in studies]
-    has_runs = len({study.judge.run for study in studies}) > 1
-    named = [
-        f"{study.judge.run}: {study.judge.name}" if has_runs else study.judge.name
-        for study in studies
-    ]
-    for first, second in combinations(range(len(studies)), 2):
-        of_first, of_second = sides[first], sides[second]
-        common, left, right = np.intersect1d(
-            of_first[0], of_second[0], assume_unique=True, return_indices=True
-        )
-        if not len(common) or (of_first[2][left] != of_second[2][right]).any():
+    for (first, first_rows), (second, second_rows) in combinations(sides, 2):
+        common = [response for response in first_rows if response in second_rows]
+        pairs = [(first_rows[response], second_rows[response]) for response in common]
+        if not pairs or any(row.target != other.target for row, other in pairs):
             continue
-        own_tasks = np.unique(of_first[1][left], return_inverse=True)[1]
-        sums = np.bincount(own_tasks, of_first[3][left] - of_second[3][right])
-        pair = {"first": named[first], "second": named[second]}
-        estimate = ratio_interval(sums, np.bincount(own_tasks))
+        tasks = np.unique([row.task for row, _ in pairs], return_inverse=True)[1]
+        gaps = [row.distance - other.distance for row, other in pairs]
         rows.append(
-            pair | {"n": len(common), "difference": as_interval(estimate), "p": sign_flip_p(sums)}
+            {
+                "first": first,
+                "second": second,
+                "n": len(pairs),
+                "difference": as_interval(mean_over(gaps, tasks)),
+                "p": sign_flip_p(np.bincount(tasks, gaps)),
+            }
         )
     for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p"] = adjusted
     return rows
 
 
-def _distances(
-    study: JudgeStudy, names: dict[str, int], tasks: dict[str, int]
-) -> tuple[Ints, Ints, Floats, Floats]:
-    """Return the numbers of responses and tasks, the targets, and their distances to predictions, [n] each."""
-    numbers = np.array(
-        [names.setdefault(row.response, len(names)) for row in study.rows], dtype=np.int64
-    )
-    of_tasks = np.array(
-        [tasks.setdefault(row.task, len(tasks)) for row in study.rows], dtype=np.int64
-    )
-    targets = np.array([row.target for row in study.rows])
-    return (
-        numbers,
-        of_tasks,
-        targets,
-        np.abs(np.array([row.prediction for row in study.rows]) - targets),
-    )
+def _full_names(judges: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the names of judges, each given with its run before it, without the runs if there is only one."""
+    if len({run for run, _ in judges}) < 2:
+        return [name for _, name in judges]
+    return [f"{run}: {name}" for run, name in judges]
 
 
 def _disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
@@ -517,11 +496,7 @@ def _disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
                 if not study.judge.is_reward:
                     command += ["--verdict", study.judge.question]
                 # Of wrong decisions the most confident ones come first.
-                distance = (
-                    abs(row.score - row.target)
-                    if study.is_binary
-                    else abs(row.prediction - row.target)
-                )
+                distance = abs(row.score - row.target) if study.is_binary else row.distance
                 sides = {
                     "judge": row.prediction,
                     "people": row.target,
@@ -538,63 +513,53 @@ def _disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
 
 def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTable]:
     judges = figures["judges"]
-    has_runs = len({judge["run"] for judge in judges}) > 1
-    rows: list[list[object]] = []
-    ranks: list[list[object]] = []
+    names = _full_names([(judge["run"], judge["judge"]) for judge in judges])
+    counts = ("tasks", *COUNTS)
+    unshown = dict.fromkeys(("question", *counts))
+    rows: list[Figures] = []
     printed: list[Figures] = []
-    for judge, constant, length in zip(judges, figures["constant"], figures["length"], strict=True):
-        names = [f"{judge['run']}: {judge['judge']}" if has_runs else judge["judge"]]
-        lines = [judge]
-        others = [row | {"question": None} for row in (constant, length)]
+    for name, judge, constant, length in zip(
+        names, judges, figures["constant"], figures["length"], strict=True
+    ):
+        rows.append({**judge, "name": name})
+        others = [
+            {**constant, **unshown, "name": f"  always {constant['value']:g}"},
+            {**length, **unshown, "name": "  length"},
+        ]
         if others != printed:  # judges of the same responses share these lines
-            names += [f"  always {constant['value']:g}", "  length"]
-            lines += others
+            rows += others
             printed = others
-        for name, row in zip(names, lines, strict=True):
-            counts = [judge[count] if row is judge else None for count in ("tasks", *COUNTS)]
-            rows.append([name, *counts, *(row[rate] for rate in RATES[:4])])
-            ranks.append([name, *(row[rate] for rate in RATES[4:])])
-    yield ReportTable(("judge", "tasks", *COUNTS, "accuracy", "TPR", "TNR", "κ"), rows, digits=3)
+    columns = {"judge": "name"} | dict(zip(counts, counts, strict=True))
+    columns |= {"accuracy": "accuracy", "TPR": "tpr", "TNR": "tnr", "κ": "kappa"}
+    yield ReportTable.of(columns, rows, digits=3)
     yield from _confusion_tables(judges)
-    yield ReportTable(("judge", "rank correlation", "pairwise accuracy", "bias"), ranks, digits=3)
-    rows = [
-        [judge["judge"], judge["brier"], judge["ece"]]
-        for judge in judges
-        if judge["ece"] is not None
-    ]
-    yield ReportTable(("calibration of scores", "Brier", "ECE"), rows)
+    columns = {"judge": "name", "rank correlation": "rank_correlation"}
+    columns |= {"pairwise accuracy": "pairwise", "bias": "bias"}
+    yield ReportTable.of(columns, rows, digits=3)
+    columns = {"calibration of scores": "judge", "Brier": "brier", "ECE": "ece"}
+    yield ReportTable.of(columns, [judge for judge in judges if judge["ece"] is not None])
     parts = [{"judge": judge["judge"], **part} for judge in judges for part in judge["parts"]]
     columns = {"accuracy by": "by", "": "name", "of the judge": "judge", "n": "n", "tasks": "tasks"}
     columns["accuracy (95 %)"] = "accuracy"
     yield ReportTable.of(columns, parts, left=3, digits=3, most=_MOST_PARTS)
-    rows = []
-    for judge in judges:
-        if judge["scale"] == "ranks":
-            continue
-        means = [judge["uncorrected"], judge["corrected"], judge["weight"], judge["rogan_gladen"]]
-        rows.append(
-            [judge["judge"], *means, *([_describe_need(judge)] if need is not None else [])]
-        )
-    header = ("mean of all responses", "by the judge", "PPI++ (95 %)", "λ", "Rogan-Gladen (95 %)")
-    yield ReportTable((*header, f"labels for ±{need:g}") if need is not None else header, rows)
-    rows = [[row["question"], row] for row in figures["ceiling"] if row is not None]
-    yield ReportTable(("people agree on", "share (95 %)"), rows)
-    rows = [
-        [judge["judge"], judge["strict"], judge["flips"]]
-        for judge in judges
-        if judge["flips"] is not None
+    columns = {"mean of all responses": "judge", "by the judge": "uncorrected"}
+    columns |= {"PPI++ (95 %)": "corrected", "λ": "weight", "Rogan-Gladen (95 %)": "rogan_gladen"}
+    if need is not None:
+        columns[f"labels for ±{need:g}"] = "need"
+    means = [
+        {**judge, "need": _describe_need(judge)} for judge in judges if judge["scale"] != "ranks"
     ]
-    yield ReportTable(
-        ("pairs in both orders", "as people in both (95 %)", "flip with the order (95 %)"), rows
-    )
-    rows = [
-        [row["first"], row["second"], row["n"], row["difference"], row["p"]]
-        for row in figures["differences"]
-    ]
-    header = ("judge", "other", "n", "farther from people by (95 %)", "p (Holm)")
-    yield ReportTable(header, rows, left=2, most=_MAX_PAIRS)
-    rows = [[row["show"], row["judge"], row["people"]] for row in figures["disagreements"]]
-    yield ReportTable(("disagreement", "judge", "people"), rows, digits=2, most=_MAX_DISAGREEMENTS)
+    yield ReportTable.of(columns, means)
+    ceilings = [[row["question"], row] for row in figures["ceiling"] if row is not None]
+    yield ReportTable(("people agree on", "share (95 %)"), ceilings)
+    columns = {"pairs in both orders": "judge", "as people in both (95 %)": "strict"}
+    columns["flip with the order (95 %)"] = "flips"
+    yield ReportTable.of(columns, [judge for judge in judges if judge["flips"] is not None])
+    columns = {"judge": "first", "other": "second", "n": "n"}
+    columns |= {"farther from people by (95 %)": "difference", "p (Holm)": "p"}
+    yield ReportTable.of(columns, figures["differences"], left=2, most=_MAX_PAIRS)
+    columns = {"disagreement": "show", "judge": "judge", "people": "people"}
+    yield ReportTable.of(columns, figures["disagreements"], digits=2, most=_MAX_DISAGREEMENTS)
 
 
 def _confusion_tables(judges: Sequence[Figures]) -> Iterator[ReportTable]:

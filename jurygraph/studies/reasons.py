@@ -14,7 +14,7 @@ import numpy as np
 from jurygraph.arrays import Floats, Ints
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import Estimate, mean_over
+from jurygraph.inference.clusters import Estimate, mean_over, members_by_cluster
 from jurygraph.models.embedding import BATCH_SIZE, Embedder
 from jurygraph.models.request import Fault
 from jurygraph.safety.gates import fold_text
@@ -109,9 +109,7 @@ def relate_reasons(
     size = int(reviewer.max()) + 1
     common, similarity, agreement = np.zeros((3, size, size))
     vectors = vectorize([reasons[row] for row in reasoned.tolist()])
-    order = np.argsort(item[reasoned], kind="stable")
-    item_starts = np.flatnonzero(np.diff(item[reasoned[order]])) + 1
-    for positions in np.split(order, item_starts):
+    for positions in members_by_cluster(item[reasoned]):
         rows = reasoned[positions]
         scores = score[rows]
         pairs = np.ix_(reviewer[rows], reviewer[rows])
