@@ -14,7 +14,7 @@ from benchmarks.simulation.units import Cell
 from jurygraph.arrays import Floats
 from jurygraph.inference.clusters import Estimate
 from jurygraph.inference.positive import Clustered, mean_of_units
-from jurygraph.studies.stability import sem_over_rep, variance, wording_alone
+from jurygraph.studies.stability import semantic_to_repeat, variance, wording_alone
 
 NORMAL, SKEWED, UNLIKE = "normal", "exponential", "unlike"
 KINDS = (NORMAL, SKEWED, UNLIKE)
@@ -36,6 +36,15 @@ def draw_scores(
     return scores[:, :variants], scores[:, variants:]
 
 
+def by_task(scores: Floats) -> Clustered:
+    return {str(task): [variance(row)] for task, row in enumerate(scores)}
+
+
+def sem_over_rep(variants: Floats, repeats: Floats) -> Estimate | None:
+    """Return S/R of responses to as many tasks, from scores of variants [S, V] and of exact repeats [S, R]."""
+    return semantic_to_repeat(by_task(variants), by_task(repeats), repeats.size - len(repeats))
+
+
 def blind_ratio(kind: str, tasks: int, variants: int, repeats: int, seed: int) -> float:
     """Return S/R of a judge blind to wording."""
     found = sem_over_rep(*draw_scores(kind, tasks, variants, repeats, seed))
@@ -46,10 +55,6 @@ def ratio_is_above_1(kind: str, tasks: int, variants: int, repeats: int, seed: i
     """Return whether the whole interval of S/R is above 1, although wording has no part in it."""
     found = sem_over_rep(*draw_scores(kind, tasks, variants, repeats, seed))
     return found is not None and found.low is not None and found.low > 1.0
-
-
-def by_task(scores: Floats) -> Clustered:
-    return {str(task): [variance(row)] for task, row in enumerate(scores)}
 
 
 def cover_variance(kind: str, tasks: int, variants: int, seed: int) -> bool:

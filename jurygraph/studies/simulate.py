@@ -235,34 +235,6 @@ def _measure_recovery(setting: Setting, seed: int) -> Floats:
     return np.array(figures)
 
 
-KEPT_LABELS: Mapping[int, int] = {3: 2, 5: 3, 7: 3, 9: 3}
-"""How many labels of an item are kept in a draw of Table 5, by how many it has (`ablation_labels` of the authors)."""
-
-
-def label_stability(setting: Setting, seeds: Sequence[int], draws: int = 3) -> Floats:
-    """Return how stable the agents' order is if fewer labels of an item are kept (Table 5), [S,M], by seed and method.
-
-    It is the mean over `draws` of τ_b between the scores by all labels and by so many of each item at random as
-    `KEPT_LABELS` says. Methods and model are those of `recovery`.
-    """
-    stabilities = []
-    for seed in seeds:
-        simulated = stableval(setting, seed)
-        generator = np.random.default_rng([seed, setting.labels])
-        rows = np.ones(len(simulated.item), dtype=np.bool_)
-        references = scores_by_method(simulated, rows, preset="paper-synthetic")
-        by_draw = []
-        for _ in range(draws):
-            order = generator.random((len(simulated.truth), setting.labels)).argsort(axis=1)
-            is_kept = order < KEPT_LABELS[setting.labels]
-            kept = is_kept.ravel()  # the labels of an item follow each other
-            fewer = scores_by_method(simulated, kept, preset="paper-synthetic")
-            pairs = zip(references, fewer, strict=True)
-            by_draw.append([tau_b(reference, scores) for reference, scores in pairs])
-        stabilities.append(np.mean(by_draw, axis=0))
-    return np.array(stabilities)
-
-
 def scores_by_method(simulated: SimulatedEvaluation, rows: Bools, **model: Any) -> list[Floats]:
     """Return the mean credit of each agent's items by these rows: [agents], by method, with a model of `fit`.
 

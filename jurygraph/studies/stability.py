@@ -17,10 +17,9 @@ from statistics import fmean
 from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from jurygraph.arrays import Floats, as_finite
-from jurygraph.errors import InputError, PlanError
+from jurygraph.arrays import Floats
+from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.inference.positive import (
     Clustered,
@@ -75,28 +74,6 @@ def variance(scores: Sequence[float] | Floats) -> float:
     estimate = float(np.sum(centered**2) / (len(values) - 1))
     scale = max(1.0, float(np.mean(values**2)))
     return 0.0 if estimate <= _ROUNDING * _ROUNDING * scale else estimate
-
-
-def sem_over_rep(variants: ArrayLike, repeats: ArrayLike) -> Estimate | None:
-    """Return S/R of S responses to as many tasks, from scores of variants [S, V] and of exact repeats [S, R].
-
-    It is `semantic_to_repeat` of their variances, and 1 on average for a judge blind to wording.
-
-    Raises:
-        PlanError: other shapes, fewer than two scores of a response, or a score that is not finite.
-    """
-    above = as_finite("variants", variants)
-    below = as_finite("repeats", repeats)
-    is_table = above.ndim == 2 and below.ndim == 2
-    if not is_table or min(above.shape[1], below.shape[1]) < 2 or len(above) != len(below):
-        shapes = f"{above.shape} and {below.shape}"
-        raise PlanError(
-            f"variants and repeats have shapes {shapes} where [S, V] and [S, R] with V, R ≥ 2 is needed"
-        )
-    semantic = {str(response): [variance(scores)] for response, scores in enumerate(above)}
-    repeat = {str(response): [variance(scores)] for response, scores in enumerate(below)}
-    freedom = below.size - len(below)
-    return semantic_to_repeat(semantic, repeat, freedom)
 
 
 def semantic_to_repeat(semantic: Clustered, repeat: Clustered, freedom: int) -> Estimate | None:

@@ -1,22 +1,53 @@
 """Recovery of the true scores, compared with STABLEVAL's Tables 4 to 7."""
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jurygraph.aggregation.consensus.fitting import tau_b
+from jurygraph.arrays import Floats
 from jurygraph.studies.simulate import (
     CONFIGURATIONS,
-    label_stability,
+    Setting,
     pair_order_accuracy,
     recovery,
+    scores_by_method,
+    stableval,
 )
 from tests.studies.simulate.published import EXPECTED, TABLE_5, off
 
 SETTINGS = {name: one.setting for name, one in CONFIGURATIONS.items()}
 FEW = ("gaps_tight", "labels_9", "adv_40")
+KEPT_LABELS: Mapping[int, int] = {3: 2, 5: 3, 7: 3, 9: 3}
+"""How many labels of an item are kept in a draw of Table 5, by how many it has (`ablation_labels` of the authors)."""
+
+
+def label_stability(setting: Setting, seeds: Sequence[int], draws: int = 3) -> Floats:
+    """Return how stable the agents' order is if fewer labels of an item are kept (Table 5), [S,M], by seed and method.
+
+    It is the mean over `draws` of τ_b between the scores by all labels and by so many of each item at random as
+    `KEPT_LABELS` says. Methods and model are those of `recovery`.
+    """
+    stabilities = []
+    for seed in seeds:
+        simulated = stableval(setting, seed)
+        generator = np.random.default_rng([seed, setting.labels])
+        rows = np.ones(len(simulated.item), dtype=np.bool_)
+        references = scores_by_method(simulated, rows, preset="paper-synthetic")
+        by_draw = []
+        for _ in range(draws):
+            order = generator.random((len(simulated.truth), setting.labels)).argsort(axis=1)
+            is_kept = order < KEPT_LABELS[setting.labels]
+            kept = is_kept.ravel()  # the labels of an item follow each other
+            fewer = scores_by_method(simulated, kept, preset="paper-synthetic")
+            pairs = zip(references, fewer, strict=True)
+            by_draw.append([tau_b(reference, scores) for reference, scores in pairs])
+        stabilities.append(np.mean(by_draw, axis=0))
+    return np.array(stabilities)
 
 
 @pytest.mark.exhaustive

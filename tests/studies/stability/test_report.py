@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.simulation.wording import sem_over_rep
 from jurygraph.errors import InputError
 from jurygraph.studies.presentations import read_table, read_weights
 from jurygraph.studies.report import IntervalCell
-from jurygraph.studies.stability import measure_stability, sem_over_rep, variance_digits
+from jurygraph.studies.stability import measure_stability, variance_digits
 from tests.studies.figures import Figures, figures_of
 
 OLD = {"ann": 0.25, "bob": 0.75}
