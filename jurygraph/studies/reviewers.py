@@ -22,7 +22,7 @@ from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel, alphas_without
-from jurygraph.inference.clusters import jackknife_interval, mean_over
+from jurygraph.inference.clusters import jackknife_interval, mean_over, members_by_cluster
 from jurygraph.inference.crossed import crossed_interval, t_test_p
 from jurygraph.inference.sign_flips import holm
 from jurygraph.interchange.rated_table import item_to_task
@@ -160,10 +160,7 @@ def _mean_of_others(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
 def _from_own(part: ScoredPart, counts: Sequence[int], order: Any) -> list[Floats]:
     """Return, for each count, the mean of so many own scores, those of the least `order`; of fewer where there are."""
     means = [np.full(len(part.score), np.nan) for _ in counts]
-    pools = _pool(part)
-    by_pool = np.argsort(pools, kind="stable")
-    pool_starts = np.flatnonzero(np.diff(pools[by_pool])) + 1
-    for history in np.split(by_pool, pool_starts):
+    for history in members_by_cluster(_pool(part)):
         for start in range(0, len(history), _ROWS):
             rows = history[start : start + _ROWS]
             is_same_group = part.group[rows, None] == part.group[history]
