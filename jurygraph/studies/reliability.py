@@ -13,8 +13,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, mean_over
 from jurygraph.inference.variance import reliability, split_variance
-from jurygraph.runs.reports.units import SINGULAR, describe_units
-from jurygraph.runs.reports.units import unit_of as find_unit
+from jurygraph.runs.reports.units import SINGULAR, describe_units, unit_of
 from jurygraph.runs.run import Run
 from jurygraph.schema import Question, RecordedVerdict, Trace
 from jurygraph.studies import symbols
@@ -38,19 +37,23 @@ _FEW_TASKS = 20
 _MAX_QUESTIONS = 30
 
 
-JudgeScores = Mapping[str, Mapping[str, Sequence[float]]]
-"""The scores of a question by response and judge: those of the judge's samples."""
-
-
 @dataclass(slots=True)
 class Scores:
-    """Values with the ids of their units (tasks, or groups of them), tasks and responses, row by row."""
+    """The values of a question, with the ids of their units (tasks, or groups of them), tasks and responses.
 
-    name: str
+    Where several judges were asked, they are those of one `judge`.
+    """
+
+    question: str
+    judge: str | None = None
     values: list[float] = field(default_factory=list)
     units: list[str] = field(default_factory=list)
     tasks: list[str] = field(default_factory=list)
     responses: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.question if self.judge is None else f"{self.question} ({self.judge})"
 
     def add(self, value: float, trace: Trace, unit: str) -> None:
         self.values.append(value)
@@ -63,18 +66,15 @@ class Scores:
 class RunScores:
     """The rewards of a run, the scores of its questions, and the number of those left out, by reason.
 
-    `questions` has those of each judge of a question apart: two judges are no samples of one. They and `judges` have
-    the first judges' scores also where another one's superseded them: those that are left are the ones that agreed.
-    `unit_of` names the unit of each response: its task, or the group of tasks. `last_judges` names the judge to
-    whom a question went on where several first ones were not enough.
+    `questions` has those of each judge of a question apart: two judges are no samples of one. They have the first
+    judges' scores also where another one's superseded them: those that are left are the ones that agreed. `last_judges`
+    names the judge to whom a question went on where several first ones were not enough.
     """
 
     run: str
     rewards: Scores
     questions: tuple[Scores, ...]
     left_out: Mapping[str, int]
-    judges: Mapping[str, JudgeScores] = field(default_factory=dict)
-    unit_of: Mapping[str, str] = field(default_factory=dict)
     last_judges: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -91,25 +91,21 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
     names = dict.fromkeys(run.questions())
     questions: dict[tuple[str, str | None], Scores] = {}
     last_judges: dict[str, str] = {}
-    judges: dict[str, dict[str, dict[str, list[float]]]] = {}
-    unit_of: dict[str, str] = {}
     left_out: Counter[str] = Counter()
     for group in run.group_records():
-        unit = find_unit(run, group.key)
+        unit = unit_of(run, group.key)
         last_judges |= _last_judges(run.survey_outline_of(group.key).questions)
         for trace, _ in run.group(group):
-            unit_of[trace.response_id] = unit
             if trace.reward.value is None:
                 left_out["responses whose reward failed"] += 1
             else:
                 rewards.add(trace.reward.value, trace, unit)
-            _add_judges(run, trace, judges)
             verdicts = run.verdicts_about(trace, attrgetter("judge", "sample"), superseded=True)
             for verdict in verdicts:
                 is_of_response = not verdict.responses or trace.response_id in verdict.responses
                 if is_of_response and verdict.question in names:
                     key = verdict.question, verdict.judge
-                    scores = questions.setdefault(key, Scores(_name(*key)))
+                    scores = questions.setdefault(key, Scores(*key))
                     _add_score(verdict, trace, unit, scores, left_out)
         advance(1)
     counts = Counter(rewards.units)
@@ -127,14 +123,8 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
         rewards,
         tuple(questions[key] for key in scored),
         dict(sorted(left_out.items())),
-        judges,
-        unit_of,
         last_judges,
     )
-
-
-def _name(question: str, judge: str | None) -> str:
-    return question if judge is None else f"{question} ({judge})"
 
 
 def _last_judges(questions: Iterable[Question]) -> dict[str, str]:
@@ -161,22 +151,6 @@ def _add_score(
         scores.add(verdict.score, trace, unit)
 
 
-def _add_judges(
-    run: Run, trace: Trace, judges: dict[str, dict[str, dict[str, list[float]]]]
-) -> None:
-    for verdict in run.verdicts_about(trace, attrgetter("judge"), superseded=True):
-        is_of_response = verdict.responses == (trace.response_id,)
-        if (
-            verdict.judge is not None
-            and is_of_response
-            and verdict.score is not None
-            and verdict.status == "ok"
-            and not verdict.is_worst_case
-        ):
-            of_response = judges.setdefault(verdict.question, {}).setdefault(trace.response_id, {})
-            of_response.setdefault(verdict.judge, []).append(verdict.score)
-
-
 def report(scores: RunScores) -> Report:
     """Return the variance of a run's rewards and scores by level, and what its size can tell.
 
@@ -186,9 +160,14 @@ def report(scores: RunScores) -> Report:
     mean = mean_over(scores.rewards.values, scores.rewards.units)
     assert mean is not None, "a run without rewards is refused"
     questions = [split_scores(question) for question in scores.questions]
+    by_question: dict[str, dict[str, Scores]] = {}
+    for question_scores in scores.questions:
+        if question_scores.judge is not None:
+            by_judge = by_question.setdefault(question_scores.question, {})
+            by_judge[question_scores.judge] = question_scores
     judges = [
-        agreement_of_judges(name, found, scores.unit_of, scores.last_judges.get(name))
-        for name, found in sorted(scores.judges.items())
+        agreement_of_judges(name, by_judge, scores.last_judges.get(name))
+        for name, by_judge in sorted(by_question.items())
     ]
     figures = {
         "run": scores.run,
@@ -219,7 +198,7 @@ def report(scores: RunScores) -> Report:
         *_reward_sections(f"{scores.run}: rewards", rewards, mean),
         _question_table(questions),
     ]
-    by_judge = [
+    judge_rows = [
         {**question, "judge": judge, **own}
         for question in judges
         for judge, own in question["judges"].items()
@@ -230,7 +209,9 @@ def report(scores: RunScores) -> Report:
         "responses": "responses",
         "mean": "mean",
     }
-    sections.append(ReportTable.of({**columns, "α (95 %)": "alpha"}, by_judge, most=_MAX_QUESTIONS))
+    sections.append(
+        ReportTable.of({**columns, "α (95 %)": "alpha"}, judge_rows, most=_MAX_QUESTIONS)
+    )
     cell = IntervalCell(mean.value, mean.low, mean.high)
     conclusion = conclude_reliability(cell, units, unit_count, questions)
     return Report(figures, sections, notes, list(_plots(questions)), conclusion, symbols.AGREEMENT)
@@ -301,32 +282,33 @@ def split_scores(scores: Scores) -> Figures:
 
 
 def agreement_of_judges(
-    question: str, scores: JudgeScores, unit_of: Mapping[str, str], last_judge: str | None = None
+    question: str, judges: Mapping[str, Scores], last_judge: str | None = None
 ) -> Figures:
     """Return the number and the mean of each judge's scores on a question, and how far the judges agree beyond chance.
 
-    `alpha` is Krippendorff's α of the scores as interval data, with its interval over the responses' units; a judge's
+    `alpha` is Krippendorff's α of the scores as interval data, with its interval over units; a judge's
     samples are averaged, and a response that one judge alone scored is left out. It is 1 for full agreement, 0 by
     chance, and None where no two scores differ. It leaves out the `last_judge`, whom the others' answers chose.
     """
-    judges = sorted({judge for by_judge in scores.values() for judge in by_judge})
-    table = np.array(
-        [[fmean(by_judge.get(judge, [np.nan])) for by_judge in scores.values()] for judge in judges]
-    )
-    given = ~np.isnan(table)
-    means = {
-        judge: {
-            "responses": int(np.count_nonzero(given[row])),
-            "mean": fmean(table[row, given[row]]),
-        }
-        for row, judge in enumerate(judges)
+    means: dict[str, dict[str, float]] = {}
+    units: dict[str, str] = {}
+    for judge, scores in judges.items():
+        units |= zip(scores.responses, scores.units, strict=True)
+        samples: dict[str, list[float]] = {}
+        for response, value in zip(scores.responses, scores.values, strict=True):
+            samples.setdefault(response, []).append(value)
+        means[judge] = {response: fmean(values) for response, values in samples.items()}
+    table = np.array([[row.get(response, np.nan) for response in units] for row in means.values()])
+    compared = table[[judge != last_judge for judge in means]]
+    return {
+        "name": question,
+        "responses": int(np.count_nonzero((~np.isnan(compared)).sum(axis=0) > 1)),
+        "judges": {
+            judge: {"responses": len(row), "mean": fmean(row.values())}
+            for judge, row in means.items()
+        },
+        "alpha": alpha_interval(compared, "interval", tasks=list(units.values())),
     }
-    is_compared = np.array([judge != last_judge for judge in judges])
-    compared = int(np.count_nonzero(given[is_compared].sum(axis=0) > 1))
-    alpha = alpha_interval(
-        table[is_compared], "interval", tasks=[unit_of[response] for response in scores]
-    )
-    return {"name": question, "responses": compared, "judges": means, "alpha": alpha}
 
 
 def _correlation(correlation: Estimate | None) -> Figures | None:

@@ -72,6 +72,13 @@ def test_rewards_that_are_all_equal_have_no_split_to_show() -> None:
     assert (found.mean.low, found.mean.high) == (None, None)
 
 
+def add_score(scores: Scores, value: float, response: str) -> None:
+    """Add the score of a response that is alone in its task."""
+    scores.values.append(value)
+    for ids in (scores.units, scores.tasks, scores.responses):
+        ids.append(response)
+
+
 def test_judges_agree_as_krippendorff_computes_it() -> None:
     """The figures of Krippendorff's own example with missing values, as interval data (2011, section E): α = .849."""
     ratings = {
@@ -80,19 +87,19 @@ def test_judges_agree_as_krippendorff_computes_it() -> None:
         "C": [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
         "D": [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
     }
-    scores = {
-        f"r{place}": {
-            name: [float(of[place])] for name, of in ratings.items() if of[place] is not None
-        }
-        for place in range(12)
-    }
-    found = agreement_of_judges("q", scores, {response: response for response in scores})
+    scores = {name: Scores("q", name) for name in ratings}
+    for name, row in ratings.items():
+        for place, rating in enumerate(row):
+            if rating is not None:
+                add_score(scores[name], rating, f"r{place}")
+    found = agreement_of_judges("q", scores)
     assert found["alpha"].value == pytest.approx(0.849, abs=5e-4)
     assert found["alpha"].low < 0.849 < found["alpha"].high
     assert (found["responses"], found["judges"]["A"]) == (
         11,
         {"responses": 9, "mean": pytest.approx(19 / 9)},
     )
-    assert (
-        agreement_of_judges("q", {"r": {"a": [0.5], "b": [0.5]}}, {"r": "task t"})["alpha"] is None
-    )
+    single = {name: Scores("q", name) for name in "ab"}
+    for judge_scores in single.values():
+        add_score(judge_scores, 0.5, "r")
+    assert agreement_of_judges("q", single)["alpha"] is None
