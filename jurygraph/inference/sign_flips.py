@@ -5,7 +5,7 @@ responses of the task depend on each other. So the distribution of Σ_g ± t_g o
 tasks' own sums t_g, is exact: of differences for a mean, of gained minus lost decisions for
 McNemar's. A task whose sum is 0 changes nothing.
 
-Several p-values are adjusted for their number (Holm, or Benjamini & Yekutieli).
+Several p-values are adjusted for their number (Holm).
 """
 
 import math
@@ -129,17 +129,3 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     for index, adjusted_p in zip(tested, adjusted, strict=True):
         result[index] = float(adjusted_p)
     return result
-
-
-def benjamini_yekutieli(p_values: Sequence[float]) -> list[float]:
-    """Return adjusted p-values (2001), in the order given: at most the level of those below it is false, on average.
-
-    That holds however the tests depend on each other, such as tests of many on the same items.
-    """
-    p = np.array(p_values, dtype=np.float64)
-    order = np.argsort(p, kind="stable")[::-1]
-    ranks = np.arange(len(p), 0, -1)
-    multiplied = p[order] * len(p) * (1.0 / ranks).sum() / ranks
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(1.0, np.minimum.accumulate(multiplied))
-    return adjusted.tolist()

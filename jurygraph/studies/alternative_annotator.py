@@ -20,7 +20,7 @@ from jurygraph.inference.clusters import (
     ratio_interval,
     unseen_share,
 )
-from jurygraph.inference.sign_flips import ROUNDING, benjamini_yekutieli
+from jurygraph.inference.sign_flips import ROUNDING
 from jurygraph.studies.report import Figures, IntervalCell, as_interval
 
 LEAST_PERSONS = 3
@@ -79,6 +79,8 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
     Persons with fewer than 30 items that others labelled are compared with nobody, and remain others. Fewer than three
     who have so many are too few. The interval of ρ is the jackknife's over tasks, for these persons.
     """
+    from scipy import stats  # imported lazily: every `study` command would wait for it
+
     judge_gap, person_gap, is_shared = _distances_from_others(people)
     judge_wins = (judge_gap <= person_gap + ROUNDING).astype(np.float64)
     person_wins = (person_gap <= judge_gap + ROUNDING).astype(np.float64)
@@ -109,7 +111,7 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
                 f"{len(p_values)} of {len(people.names)} do, and the most is {most_shared} items"
             )
         return AlternativeAnnotator(epsilon, items, why=f"{need}, by name; {found}")
-    adjusted = benjamini_yekutieli(list(p_values.values()))
+    adjusted = stats.false_discovery_control(list(p_values.values()), method="by").tolist()
     winning_rate = sum(p <= LEVEL for p in adjusted) / len(adjusted)
     advantage = as_interval(_mean_over_persons(np.array(wins), np.array(sizes)))
     by_name = dict(zip(p_values, adjusted, strict=True))

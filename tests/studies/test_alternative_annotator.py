@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jurygraph.arrays import Floats
-from jurygraph.inference.sign_flips import benjamini_yekutieli
 from jurygraph.studies.alternative_annotator import PersonLabels, compare_with_people
 
 
@@ -132,10 +131,3 @@ def test_too_few_persons_or_items_are_not_tested_and_it_says_why() -> None:
         found = compare_with_people(people_of(labels, judge))
         assert (found.winning_rate, found.advantage) == (None, None)
         assert found.why == f"{need}; {reason}"
-
-
-def test_benjamini_yekutieli_adjusts_as_scipy_does() -> None:
-    p = [0.04, 0.001, 0.04, 0.9, 0.012]
-    expected = stats.false_discovery_control(p, method="by")
-    assert benjamini_yekutieli(p) == pytest.approx(expected.tolist())
-    assert benjamini_yekutieli([]) == []
