@@ -8,7 +8,8 @@ persons are compared on the same items.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from jurygraph.inference.clusters import (
     unseen_share,
 )
 from jurygraph.inference.sign_flips import ROUNDING
-from jurygraph.studies.report import Figures, IntervalCell, as_interval
+from jurygraph.studies.report import IntervalCell, as_interval
 
 LEAST_PERSONS = 3
 LEAST_ITEMS = 30
@@ -50,27 +51,24 @@ class PersonLabels:
     are_classes: bool
 
 
-@dataclass(frozen=True)
-class AlternativeAnnotator:
+class AlternativeAnnotator(NamedTuple):
     """The result of the test.
 
     Attributes:
-        p: adjusted p-value of each person that was compared.
-        items: number of items that were compared.
+        p: adjusted p-value of each of these persons.
+        persons, items: number of those that were compared.
         winning_rate: ω, the share of persons whom the judge beats; None if the test was not run.
         advantage: ρ, the probability that the judge is as near to others as a person, the mean over persons.
         why: the reason why it was not run; empty if it was.
     """
 
     epsilon: float
-    items: int
-    p: Mapping[str, float] = field(default_factory=dict)
+    persons: int = 0
+    items: int = 0
+    p: Mapping[str, float] = {}
     winning_rate: float | None = None
     advantage: IntervalCell | None = None
     why: str = ""
-
-    def to_figures(self) -> Figures:
-        return {**vars(self), "p": dict(self.p), "persons": len(self.p)}
 
 
 def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> AlternativeAnnotator:
@@ -110,12 +108,13 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
             found = (
                 f"{len(p_values)} of {len(people.names)} do, and the most is {most_shared} items"
             )
-        return AlternativeAnnotator(epsilon, items, why=f"{need}, by name; {found}")
+        return AlternativeAnnotator(epsilon, items=items, why=f"{need}, by name; {found}")
     adjusted = stats.false_discovery_control(list(p_values.values()), method="by").tolist()
     winning_rate = sum(p <= LEVEL for p in adjusted) / len(adjusted)
     advantage = as_interval(_mean_over_persons(np.array(wins), np.array(sizes)))
     by_name = dict(zip(p_values, adjusted, strict=True))
-    return AlternativeAnnotator(epsilon, items, by_name, winning_rate, advantage)
+    persons = len(by_name)
+    return AlternativeAnnotator(epsilon, persons, items, by_name, winning_rate, advantage)
 
 
 def _distances_from_others(people: PersonLabels) -> tuple[Floats, Floats, Bools]:

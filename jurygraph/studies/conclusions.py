@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from jurygraph.display import format_interval
-from jurygraph.studies.alternative_annotator import STANDS_IN
+from jurygraph.studies.alternative_annotator import STANDS_IN, AlternativeAnnotator
 from jurygraph.studies.report import Figures, IntervalCell, as_interval
 
 GOOD_AGREEMENT = 0.6
@@ -126,12 +126,12 @@ def _compare_with_constant(judge: Figures) -> Iterator[str]:
         yield f"Whether it is nearer to them than {constant} cannot be told ({_show(cell)}); {need}."
 
 
-def _test_against_people(test: Figures) -> str:
-    if test["winning_rate"] is None:
-        return f"Whether a judge is as near to people as a person is was not tested: {test['why']}."
-    detail = f"ω {test['winning_rate']:.2f} of {test['persons']} persons"
-    detail += f", ρ {_show(test['advantage'])}, {test['items']} items, ε {test['epsilon']:g}"
-    if test["winning_rate"] >= STANDS_IN:
+def _test_against_people(test: AlternativeAnnotator) -> str:
+    if test.winning_rate is None:
+        return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
+    detail = f"ω {test.winning_rate:.2f} of {test.persons} persons"
+    detail += f", ρ {_show(test.advantage)}, {test.items} items, ε {test.epsilon:g}"
+    if test.winning_rate >= STANDS_IN:
         return f"It is as near to people as a person is, and may stand in for one: {detail}."
     return f"It is not shown to be as near to people as a person is: {detail}."
 

@@ -224,10 +224,10 @@ def _length_of_rows(study: JudgeStudy) -> dict[str, str]:
     return thirds
 
 
-def _test_against_people(study: JudgeStudy, epsilon: float) -> Figures:
+def _test_against_people(study: JudgeStudy, epsilon: float) -> AlternativeAnnotator:
     if study.is_ranked:
         why = "labels and judge are on different scales, on which no label is near to another"
-        return AlternativeAnnotator(epsilon, 0, why=why).to_figures()
+        return AlternativeAnnotator(epsilon, why=why)
     rows = study.person_labels
     names, persons = np.unique([row.person for row in rows], return_inverse=True)
     people = PersonLabels(
@@ -239,7 +239,7 @@ def _test_against_people(study: JudgeStudy, epsilon: float) -> Figures:
         names=tuple(map(str, names)),
         are_classes=study.is_binary or study.has_pairs,
     )
-    return compare_with_people(people, epsilon).to_figures()
+    return compare_with_people(people, epsilon)
 
 
 def _commonest_label(rows: Sequence[JudgedRow]) -> float:

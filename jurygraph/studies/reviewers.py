@@ -38,7 +38,11 @@ from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies import symbols
 from jurygraph.studies.agreement import ScoredPart, question_codes
-from jurygraph.studies.alternative_annotator import PersonLabels, compare_with_people
+from jurygraph.studies.alternative_annotator import (
+    AlternativeAnnotator,
+    PersonLabels,
+    compare_with_people,
+)
 from jurygraph.studies.conclusions import conclude_reviewers
 from jurygraph.studies.judgements import JUDGED, status_of
 from jurygraph.studies.reasons import Vectorizer, cosines, match_reasons, relate_reasons, tf_idf
@@ -637,7 +641,9 @@ def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figur
     return rows
 
 
-def _test_against_people(part: ScoredPart, columns: Sequence[Predictions]) -> dict[str, Figures]:
+def _test_against_people(
+    part: ScoredPart, columns: Sequence[Predictions]
+) -> dict[str, AlternativeAnnotator]:
     """Return whether each judge, in a reviewer's place, is as near to the other reviewers as that reviewer is.
 
     Of several seeds their mean is compared. Judges that use the others' scores of the item are near to them by design,
@@ -657,7 +663,7 @@ def _test_against_people(part: ScoredPart, columns: Sequence[Predictions]) -> di
             names=part.names,
             are_classes=False,
         )
-        tests[prediction.judge] = compare_with_people(people).to_figures()
+        tests[prediction.judge] = compare_with_people(people)
     return tests
 
 
