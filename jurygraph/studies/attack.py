@@ -7,6 +7,7 @@ is another question than the score of a worthless one.
 
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from itertools import chain, product
 from typing import Any, NamedTuple, get_args
@@ -349,27 +350,17 @@ def _survey_of(jury: Jury, task: Task, judges: Collection[str]) -> Survey:
     return build_survey(tuple(survey.views.values()), survey.derivations, questions)
 
 
-class _AttackedTool(Tool):
-    """A tool of a judge that returns an attack, where its judge has a response in the place of one."""
+def _attack_through(tool: Tool, texts: Mapping[str, str]) -> Tool:
+    """Return a tool of a judge that returns an attack, where its judge has a response in the place of one."""
 
-    def __init__(self, tool: Tool, texts: Mapping[str, str]) -> None:
-        vars(self).update(vars(tool))
-        for name in ("name", "version", "description", "Arguments", "deterministic", "timeout"):
-            setattr(self, name, getattr(tool, name))
-        self.reads_response = tool.reads_response
-        self._tool = tool
-        self._texts = texts
+    def run(inputs: ToolInput, arguments: Any) -> str | Awaitable[str]:
+        text = texts.get(inputs.responses[0].id)
+        return tool.run(inputs, arguments) if text is None else text
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return self._tool.parameters
-
-    def response_of(self, arguments: Any) -> int | None:
-        return self._tool.response_of(arguments)
-
-    def run(self, inputs: ToolInput, arguments: Any) -> str | Awaitable[str]:
-        text = self._texts.get(inputs.responses[0].id)
-        return self._tool.run(inputs, arguments) if text is None else text
+    attacked = copy(tool)
+    # an attack has no headings of the tool's own: all its words may be quoted
+    vars(attacked).update(run=run, quotable=lambda result: result)
+    return attacked
 
 
 def _with_attacked_tools(jury: Jury, groups: Iterable[_AttackGroup]) -> RunContext:
@@ -384,7 +375,7 @@ def _with_attacked_tools(jury: Jury, groups: Iterable[_AttackGroup]) -> RunConte
     for name, toolset in jury.context.evaluator_tools.items():
         tools: dict[str, Tool] = {}
         for key, tool in toolset.tools.items():
-            tools[key] = tool if tool.reads_documents else _AttackedTool(tool, texts)
+            tools[key] = tool if tool.reads_documents else _attack_through(tool, texts)
         toolsets[name] = replace(toolset, tools=tools)
     return replace(jury.context, evaluator_tools=toolsets) if texts else jury.context
 
