@@ -24,7 +24,7 @@ from jurygraph.messages import join_names
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies import symbols
-from jurygraph.studies.conclusions import TENTATIVE
+from jurygraph.studies.conclusions import TENTATIVE, compare_with_bound
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
@@ -186,7 +186,7 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
     parts = [_measure_part(matrix, level) for matrix in matrices]
     sections = list(_sections(matrices, parts, level))
     notes = list(_notes(matrices, parts, level))
-    alphas = {_part_name(figures): _alpha_cell(figures) for figures in parts[:_MAX_BARS]}
+    alphas = {part_name(figures): _alpha_cell(figures) for figures in parts[:_MAX_BARS]}
     title = describe_range("Krippendorff's alpha", alphas)
     if len(parts) > _MAX_BARS:
         title += f" (the first {_MAX_BARS} of {len(parts)})"
@@ -209,7 +209,7 @@ def _sections(
         counts = [len(matrix.reviewers), figures["items"], figures["ratings"]]
         names = ("pairs", "jaccard", "jaccard_by_chance", "jaccard_excess")
         similarity = [figures[name] for name in names]
-        rows.append([_part_name(figures), *counts, _alpha_cell(figures), *similarity])
+        rows.append([part_name(figures), *counts, _alpha_cell(figures), *similarity])
     header = (
         "ratings",
         "reviewers",
@@ -227,7 +227,7 @@ def _sections(
     yield from filter(None, map(_describe_pattern, dimensions))
     for figures in dimensions:
         columns = {
-            f"reviewer of {_part_name(figures)}": "reviewer",
+            f"reviewer of {part_name(figures)}": "reviewer",
             "scores": "ratings",
             "strictness": "strictness",
             "spread": "spread",
@@ -241,14 +241,11 @@ def _heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
     domains = sorted({domain for _, domain in alphas if domain is not None})
     names = ["all", *domains]
     series = []
-    named: dict[str, object] = {}
     for dimension in dict.fromkeys(dimension for dimension, _ in alphas):
         row = [alphas.get((dimension, domain)) for domain in (None, *domains)]
-        named |= {
-            f"{dimension or 'all'} in {name}": value for name, value in zip(names, row, strict=True)
-        }
         series.append(PlotSeries(dimension or "all", row, names))
     if domains:
+        named = {part_name(figures): figures["alpha"] for figures in parts}
         yield Plot(describe_range("Krippendorff's alpha", named), "heat", series)
 
 
@@ -305,8 +302,9 @@ def _measure_reviewers(matrix: RatingMatrix, has_score: Bools) -> Iterator[Figur
         yield {"reviewer": name, "ratings": len(scores), "strictness": strictness, "spread": spread}
 
 
-def _part_name(figures: Figures) -> str:
-    return " · ".join(filter(None, (figures["dimension"], figures["domain"]))) or "all"
+def part_name(figures: Figures) -> str:
+    """Return the name of a dimension, and of its domain if the figures are of one."""
+    return " · ".join(filter(None, (figures["dimension"], figures.get("domain")))) or "all"
 
 
 def _alpha_cell(figures: Figures) -> IntervalCell:
@@ -318,8 +316,8 @@ def _describe_pattern(figures: Figures) -> str | None:
     excess = figures["jaccard_excess"]
     if figures["alpha"] is None or excess is None:
         return None
-    alpha_side = _compare_interval(_alpha_cell(figures), TENTATIVE)
-    excess_side = _compare_interval(excess, 0.0)
+    alpha_side = compare_with_bound(_alpha_cell(figures), TENTATIVE) or 0
+    excess_side = compare_with_bound(excess, 0.0) or 0
     scores = f"alpha is {_SIDES[alpha_side]} {TENTATIVE}"
     choices = f"Jaccard is {_SIDES[excess_side]} chance"
     pattern = "the paper's pattern (little agreement in scores, more in what is rated high)"
@@ -329,19 +327,10 @@ def _describe_pattern(figures: Figures) -> str | None:
         finding = "is not there"
     else:
         finding = "is not shown"
-    return (
-        f"{_part_name(figures)}: {pattern} {finding}: by their intervals, {scores}, and {choices}"
-    )
+    return f"{part_name(figures)}: {pattern} {finding}: by their intervals, {scores}, and {choices}"
 
 
 _SIDES = {-1: "below", 0: "not shown to be above or below", 1: "above"}
-
-
-def _compare_interval(cell: IntervalCell, bound: float) -> int:
-    """Return -1 or 1 if the interval is wholly below or above a bound, and 0 if it has the bound, or no ends."""
-    if cell.low is None or cell.high is None:
-        return 0
-    return (cell.low > bound) - (cell.high < bound)
 
 
 def _notes(
@@ -362,7 +351,7 @@ def _notes(
         yield "classes have no order, so there is no Jaccard, strictness or spread"
     for reason, concerned in reasons.items():
         if concerned:
-            names = list(map(_part_name, concerned))
+            names = list(map(part_name, concerned))
             yield f"{reason}: {join_names(names)}"
     for matrix in matrices:
         if matrix.domain is None and has_order:

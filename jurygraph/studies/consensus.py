@@ -572,9 +572,10 @@ def _annotator_figures(model: Consensus, refits: Refits | None) -> dict[str, Fig
     rows = {}
     for name, quality in model.annotators().items():
         row = quality._asdict()
-        intervals = refits.annotators[name] if refits else [[math.nan, math.nan]] * len(_RATES)
+        intervals = refits.annotators[name] if refits else [None] * len(_RATES)
         for rate, interval in zip(_RATES, intervals, strict=True):
-            row[f"{rate}_interval"] = interval if np.isfinite(interval).all() else None
+            is_known = interval is not None and np.isfinite(interval).all()
+            row[f"{rate}_interval"] = interval if is_known else None
         rows[str(name)] = row
     return rows
 

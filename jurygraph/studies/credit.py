@@ -51,6 +51,7 @@ from jurygraph.studies.report import (
     ReportTable,
     describe_course,
     describe_range,
+    list_omissions,
     omission_notes,
 )
 
@@ -253,7 +254,7 @@ def read_sheets(run: Run, advance: ProgressCallback) -> Sheets:
     # sums are added in this order, whatever the file's
     sheets.sheets.sort(key=lambda sheet: sheet.task)
     if not any(sheet.edges for sheet in sheets.sheets):
-        reasons = "; ".join(f"{reason}: {count}" for reason, count in (+sheets.left_out).items())
+        reasons = list_omissions(+sheets.left_out)
         problem = f"none of its {sheets.responses} responses has a reward from a rubric with edges"
         advice = "score tasks whose `rubric` has `edges`, such as `jurygraph annotate` finds"
         raise InputError(f"{run.folder}: {problem}{f' ({reasons})' if reasons else ''}; {advice}")
@@ -382,7 +383,7 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
     scores = {name: score_sheets(rows, rule) for name, rule in rules.items()}
     flat = scores["flat"]
     gear_scores = scores["gear"]
-    units = np.repeat(number_units(rows), [len(sheet.responses) for sheet in rows])
+    units = np.repeat([sheet.unit for sheet in rows], [len(sheet.responses) for sheet in rows])
     methods = {}
     differences = {}
     for name, rule_scores in scores.items():
@@ -434,30 +435,23 @@ def _census(sheets: Sheets, cases: Cases) -> Figures:
     }
 
 
-def number_units(sheets: Sequence[RubricSheet]) -> Ints:
-    """Return the number of each sheet's unit, from 0, in the order in which they come."""
-    numbers: dict[str, int] = {}
-    by_sheet = [numbers.setdefault(sheet.unit, len(numbers)) for sheet in sheets]
-    return np.array(by_sheet, dtype=np.intp)
-
-
 def collect_cases(sheets: Sequence[RubricSheet]) -> Cases:
     """Return the edges of all examples, sheet by sheet and response by response, if both ends were judged."""
     parent_scores = []
     kinds = []
-    sizes = []
+    units = []
     for sheet in sheets:
         mask = sheet.judged_edges()
         edge_kinds = np.array([edge.kind for edge in sheet.edges], dtype=np.str_)
         parent_scores.append(sheet.p[:, sheet.parents][mask])
         kinds.append(np.broadcast_to(edge_kinds, mask.shape)[mask])
-        sizes.append(mask.sum())
+        units += [sheet.unit] * int(mask.sum())
     return Cases(
         p_parent=np.concatenate(parent_scores),
         p_child=_child_values(sheets, [sheet.p for sheet in sheets]),
         share=_child_values(sheets, [sheet.shares() for sheet in sheets]),
         kind=np.concatenate(kinds),
-        task=np.repeat(number_units(sheets), sizes),
+        task=np.unique(units, return_inverse=True)[1],
     )
 
 
@@ -510,7 +504,7 @@ def diagnose(
 
 
 def estimate_mean(
-    values: Floats, units: Ints, least: float = -math.inf, most: float = math.inf
+    values: Floats, units: ArrayLike, least: float = -math.inf, most: float = math.inf
 ) -> Figures:
     """Return the mean of values [n] with its 95 % interval over the units [n] to which they belong (CR3).
 

@@ -25,6 +25,7 @@ from jurygraph.studies.report import (
     Report,
     ReportTable,
     describe_course,
+    list_omissions,
     omission_notes,
 )
 
@@ -106,8 +107,7 @@ def read_samples(
     if len(samples) < 2:
         problem = f"{len(samples)} of its responses have a reward and {', '.join(chosen)}"
         if left_out:
-            reasons = "; ".join(f"{reason}: {count}" for reason, count in left_out.items())
-            problem += f" ({reasons})"
+            problem += f" ({list_omissions(left_out)})"
         raise InputError(f"{run.folder}: {problem}; at least 2 are needed")
     samples.sort(key=lambda sample: sample[0].response_id)
     has_steps = step_label is not None or every is not None

@@ -30,6 +30,7 @@ from jurygraph.studies.report import (
     Report,
     ReportTable,
     describe_range,
+    list_omissions,
     omission_notes,
 )
 
@@ -189,7 +190,7 @@ def read_comparisons(run: Run, advance: ProgressCallback = lambda tasks: None) -
             outcomes.append(PreferenceOutcome(group.key, find_place(task), duel, task.group))
         advance(1)
     if not outcomes:
-        reasons = "; ".join(f"{reason}: {count}" for reason, count in left_out.items())
+        reasons = list_omissions(left_out)
         hint = f"label one response of a task `{LABEL}: true` and the others false, as `import judgebench` does"
         raise InputError(
             f"{run.folder}: none of its tasks is a preference ({reasons or 'it has none'}); {hint}"

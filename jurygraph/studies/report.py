@@ -297,6 +297,11 @@ def format_cell(cell: object, digits: int = 4) -> str:
     return str(cell)
 
 
+def list_omissions(left_out: Mapping[str, int]) -> str:
+    """Return why something was omitted, with counts, as a part of a sentence; empty if nothing was."""
+    return "; ".join(f"{reason}: {count}" for reason, count in left_out.items())
+
+
 def omission_notes(left_out: Mapping[str, int], prefix: str = "") -> Iterator[str]:
     """Yield a note for each reason why something was omitted, with its count."""
     return (f"{prefix}omitted, {reason}: {count}" for reason, count in left_out.items())

@@ -37,7 +37,7 @@ from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies import symbols
-from jurygraph.studies.agreement import ScoredPart, question_codes
+from jurygraph.studies.agreement import ScoredPart, part_name, question_codes
 from jurygraph.studies.alternative_annotator import (
     AlternativeAnnotator,
     PersonLabels,
@@ -744,15 +744,15 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield _judge_table("by examples", several)
     yield _difference_table(figures["differences"])
     columns = ("reasons_of", "pairs", "correlation", "p")
-    rows = [[_name(row), *(row[column] for column in columns)] for row in figures["reasons"]]
+    rows = [[part_name(row), *(row[column] for column in columns)] for row in figures["reasons"]]
     titles = ("dimension", "similar reasons of", "pairs", "correlation with agreement", "p")
     yield ReportTable(titles, rows, left=2, digits=3)
     names = ("judge", "cells", "own", "others", "difference")
-    rows = [[_name(row), *(row[name] for name in names)] for row in figures["matches"]]
+    rows = [[part_name(row), *(row[name] for name in names)] for row in figures["matches"]]
     header = ("dimension", "reasons of", "cells", "as the person's", "as others'", "less (95 %)")
     yield ReportTable(header, rows, left=2, digits=3)
     yield _side_by_side_table(figures["side_by_side"])
-    for dimension, reviewers in groupby(figures["reviewers"], key=_name):
+    for dimension, reviewers in groupby(figures["reviewers"], key=part_name):
         records = list(reviewers)
         header = (f"MAE of {dimension}, reviewer", "n", *records[0]["mae"])
         rows = [[row["reviewer"], row["n"], *row["mae"].values()] for row in records]
@@ -778,7 +778,7 @@ def _difference_table(differences: Sequence[Figures]) -> ReportTable:
         "nearer",
         "farther",
     )
-    rows = [[_name(row), *(row[column] for column in columns)] for row in differences]
+    rows = [[part_name(row), *(row[column] for column in columns)] for row in differences]
     header = (
         "dimension",
         "error of",
@@ -809,12 +809,8 @@ def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
     for row in judges:
         shots = "all" if row["shots"] is None and row["judge"] in OWN else row["shots"]
         measured = [row[column] for column in columns]
-        rows.append([_name(row), row["judge"], shots, *measured])
+        rows.append([part_name(row), row["judge"], shots, *measured])
     return ReportTable(header, rows, left=2, digits=3, most=_MAX_ROWS)
-
-
-def _name(row: Figures) -> str:
-    return " · ".join(filter(None, (row["dimension"], row.get("domain")))) or "all"
 
 
 def _notes(judged: Sequence[Judged]) -> Iterator[str]:
@@ -838,7 +834,7 @@ def _notes(judged: Sequence[Judged]) -> Iterator[str]:
 
 
 def _plots(figures: Figures) -> Iterator[Plot]:
-    for dimension, curve in groupby(figures["curve"], key=_name):
+    for dimension, curve in groupby(figures["curve"], key=part_name):
         series = []
         errors = {}
         for judge, points in groupby(curve, key=lambda row: str(row["judge"])):

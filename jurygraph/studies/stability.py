@@ -48,6 +48,7 @@ from jurygraph.studies.report import (
     as_interval,
     describe_range,
     format_cell,
+    list_omissions,
     omission_notes,
 )
 from jurygraph.studies.reward_noise import (
@@ -280,7 +281,7 @@ def measure_stability(
     sizes = sorted({unit.stakeholders for unit in every_unit})
     if all(unit.semantic() is None for unit in every_unit):
         hint = "label each response with `seed` and `family`, and give every seed at least two variants"
-        failed = "; ".join(f"{what}: {n}" for what, n in presentations.left_out.items())
+        failed = list_omissions(presentations.left_out)
         if failed:
             hint = f"{failed}; `jurygraph explain RUN --response ID` says why"
         raise InputError(
