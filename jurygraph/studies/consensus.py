@@ -658,9 +658,8 @@ def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTabl
     yield f"scores by {method}; model fitted with preset {preset}: {steps}, {likelihood}"
     rows = []
     for name, agent in _ranked(figures):
-        interval = _format_range((agent.low, agent.high))
-        rows.append([name, agent.score, interval, agent.items])
-    header = ("agent", "score", f"95 % ({figures['intervals']})", "items")
+        rows.append([name, _score_cell(agent), agent.items])
+    header = ("agent", f"score (95 %, {figures['intervals']})", "items")
     yield ReportTable(header, rows, digits=_DIGITS)
     if settings.compare:
         yield _comparison_table(figures["comparison"])
@@ -680,9 +679,8 @@ def _ranked(figures: Figures) -> list[tuple[str, AgentScore]]:
     return sorted(figures["agents"].items(), key=lambda item: (-item[1].score, item[0]))
 
 
-def _format_range(interval: Sequence[float | None] | None) -> str:
-    low, high = interval or (None, None)
-    return "-" if low is None or high is None else f"{low:.3f} to {high:.3f}"
+def _score_cell(agent: AgentScore) -> IntervalCell:
+    return IntervalCell(agent.score, agent.low, agent.high)
 
 
 def _sort_descending(rows: Mapping[str, Figures], column: str) -> list[tuple[str, Figures]]:
@@ -705,10 +703,10 @@ def _annotator_table(annotators: Mapping[str, Figures]) -> ReportTable:
     """Return the annotators, the most accurate first, with the interval of the accuracy."""
     rows = []
     for name, person in _sort_descending(annotators, "accuracy"):
-        interval = _format_range(person["accuracy_interval"])
-        rates = [person["leniency"], person["strictness"]]
-        rows.append([name, person["accuracy"], interval, *rates, person["labels"]])
-    header = ("annotator", "accuracy", "95 % (refits)", "leniency", "strictness", "labels")
+        low, high = person["accuracy_interval"] or (None, None)
+        accuracy = IntervalCell(person["accuracy"], low, high)
+        rows.append([name, accuracy, person["leniency"], person["strictness"], person["labels"]])
+    header = ("annotator", "accuracy (95 %, refits)", "leniency", "strictness", "labels")
     return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
 
 
@@ -768,7 +766,7 @@ def _plots(figures: Figures) -> Iterator[Plot]:
     ranked = _ranked(figures)
     best = ranked[:_MAX_AGENTS]
     if best:
-        scores = {name: IntervalCell(agent.score, agent.low, agent.high) for name, agent in best}
+        scores = {name: _score_cell(agent) for name, agent in best}
         title = describe_range(f"The mean credit of agents, by {figures['method']},", scores)
         if len(best) < len(ranked):
             title += f" (the first {len(best)} of {len(ranked)})"

@@ -23,10 +23,10 @@ classes and credit: 0 (0), 1 (1)
 scores by posterior expected credit (method stableval); model fitted with preset converged: converged after 8 steps, \
 log-likelihood -20.165
 
-agent  score  95 % (t, with refits)  items
-─────  ─────  ─────────────────────  ─────
-small  0.500         0.123 to 0.877      8
-large  0.500         0.000 to 1.000      4
+agent  score (95 %, t, with refits)  items
+─────  ────────────────────────────  ─────
+small        0.500 (0.123 to 0.877)      8
+large        0.500 (0.000 to 1.000)      4
 
 agent     MV     DS    PEC  Δ(PEC-MV)  items  ranks MV, DS, PEC
 ─────  ─────  ─────  ─────  ─────────  ─────  ─────────────────
@@ -44,9 +44,9 @@ mean ambiguity                         0.0000
 ambiguous items                             0
 ambiguous share                        0.0000
 
-annotator  accuracy   95 % (refits)  leniency  strictness  labels
-─────────  ────────  ──────────────  ────────  ──────────  ──────
-ada           0.998  0.997 to 0.998     0.500       0.500      12
+annotator  accuracy (95 %, refits)  leniency  strictness  labels
+─────────  ───────────────────────  ────────  ──────────  ──────
+ada         0.998 (0.997 to 0.998)     0.500       0.500      12
 """
 
 
