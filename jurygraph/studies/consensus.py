@@ -42,7 +42,6 @@ AFFORDABLE_WORK = 5_000_000
 _DIGITS = 3  # as in the tables of the paper
 _MAX_ROWS = 10
 _MAX_AGENTS = 25
-_MAX_NAMED = 12
 _MAX_SCALE = 400
 _MAX_LISTED = 20
 _MOST_CLASSES = 25
@@ -762,7 +761,7 @@ def _agreement_table(figures: Figures) -> ReportTable:
 
 
 def _plots(figures: Figures) -> Iterator[Plot]:
-    """Return agents with intervals, and a map of annotators."""
+    """Return the agents with their intervals."""
     ranked = _ranked(figures)
     best = ranked[:_MAX_AGENTS]
     if best:
@@ -773,15 +772,3 @@ def _plots(figures: Figures) -> Iterator[Plot]:
         series = PlotSeries.with_intervals("score", scores)
         intervals = f"mean credit; 95 %, {figures['intervals']}"
         yield Plot(title, "points", [series], y_label=intervals)
-    people = figures["annotators"]
-    if len(people) > _MAX_NAMED:
-        leniency = [person["leniency"] for person in people.values()]
-        strictness = [person["strictness"] for person in people.values()]
-        points = [PlotSeries("annotators", leniency, strictness)]
-    else:
-        points = []
-        for name, person in people.items():
-            points.append(PlotSeries(name, [person["leniency"]], [person["strictness"]]))
-    leniency_by_name = {name: person["leniency"] for name, person in people.items()}
-    title = describe_range("The leniency of annotators", leniency_by_name)
-    yield Plot(title, "points", points, "strictness", "leniency")
