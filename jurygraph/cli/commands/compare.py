@@ -64,8 +64,7 @@ def compare(
             comparison.setting_notes(a.header, b.header),
         )
     missed = failed_thresholds(thresholds, report.figures)
-    unmet = [threshold for threshold, _ in missed]
-    messages = list(comparison.evidence_messages(report.figures, unmet, largest_loss))
+    messages = list(comparison.evidence_messages(report.figures))
     if markdown:
         outcomes = comparison.condition_outcomes(thresholds, report.figures)
         comment = comparison.to_comment(report, outcomes, messages, command_line.get())
