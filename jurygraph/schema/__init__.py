@@ -13,7 +13,6 @@ from jurygraph.schema.config import OutageConfig as OutageConfig
 from jurygraph.schema.config import PanelConfig as PanelConfig
 from jurygraph.schema.config import Price as Price
 from jurygraph.schema.config import PurposeConfig as PurposeConfig
-from jurygraph.schema.config import ReplyRule as ReplyRule
 from jurygraph.schema.config import RubricConfig as RubricConfig
 from jurygraph.schema.config import SafetyConfig as SafetyConfig
 from jurygraph.schema.config import ToolUse as ToolUse

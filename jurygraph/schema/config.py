@@ -637,16 +637,6 @@ class Config(CodeModel):
         update = {name: getattr(calls, name) for name in calls.model_fields_set}
         return self.calls.model_copy(update=update)
 
-    def with_reply(self, rule: ReplyRule) -> Self:
-        """Return the config with one `calls.reply` for all models."""
-        change = {"reply": rule}
-        models = {}
-        for name, use in self.models.items():
-            calls = use.calls.model_copy(update=change)
-            models[name] = use.model_copy(update={"calls": calls})
-        calls = self.calls.model_copy(update=change)
-        return self.model_copy(update={"calls": calls, "models": models})
-
     @property
     def only_then(self) -> frozenset[str]:
         """Return the names of the models that answer only where others are not enough (`escalate`)."""

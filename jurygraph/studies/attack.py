@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, 
 from copy import copy
 from dataclasses import replace
 from itertools import chain, product
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from jurygraph.decision.recipe import component_names, default_component
 from jurygraph.display import ProgressCallback
@@ -37,7 +37,6 @@ from jurygraph.schema import (
     Plan,
     Question,
     RecordedVerdict,
-    ReplyRule,
     Response,
     SafetyConfig,
     Survey,
@@ -72,7 +71,6 @@ Verdicts = Sequence[RecordedVerdict]
 MAX_GROUP_SIZE = 16
 """Maximum number of responses in a group."""
 
-REPLY_RULES: Sequence[ReplyRule] = get_args(ReplyRule)
 NO_DEFENCES = SafetyConfig(fence=False, reminder=False, whole_reply=False, evidence="off", gates=())
 _ENABLED_BY_ARM: dict[str, dict[str, Any]] = {
     "none": {},
@@ -130,7 +128,6 @@ class AttackStudy:
         """Plan the questions of every task. Raises the errors of `attack_surveys`."""
         self.arms, self.configured = arms(jury.config.safety)
         self._jury = jury
-        self._reply_rules = {jury.config.calls_of(judge).reply for judge in jury.config.judges}
         self._attacks = attacks
         self._tasks = [task for task, _ in tasks]
         self._surveys = attack_surveys(jury, self._tasks)
@@ -158,14 +155,6 @@ class AttackStudy:
         """Return the number of responses judged in each arm, including honest ones."""
         return sum(len(group.responses) for group in self._groups)
 
-    @property
-    def passes(self) -> int:
-        """Return how often `run` judges all responses: once for each arm, and for each `calls.reply` that none has."""
-        return len(self.arms) + sum(not self._is_configured(rule) for rule in REPLY_RULES)
-
-    def _is_configured(self, rule: ReplyRule) -> bool:
-        return self._reply_rules == {rule}
-
     async def forecast(self, report: ProgressCallback) -> CallEstimate:
         """Estimate the requests to the model in all arms together; nothing is sent. Without a model there are none.
 
@@ -192,10 +181,9 @@ class AttackStudy:
         """Judge everything in every arm; `report` is called with the number of responses judged.
 
         The figures are `arms` by name, `configured`, the arm with the config's own defences, the numbers of `tasks`, of
-        `responses` by attacks and of `honest` ones, the outcomes under each `calls.reply` (`replies`), of tasks without
-        a question to attack (`skipped`), the evaluators that were not run (`left_out`), the verdicts `lost` to
-        infrastructure by kind, their share of all verdicts (`error_rate`), and the `attacks` by id. Raises the errors
-        that end a run.
+        `responses` by attacks and of `honest` ones, of tasks without a question to attack (`skipped`), the evaluators
+        that were not run (`left_out`), the verdicts `lost` to infrastructure by kind, their share of all verdicts
+        (`error_rate`), and the `attacks` by id. Raises the errors that end a run.
         """
         gateways = self._jury.gateways
         sink = _InMemorySink()
@@ -203,14 +191,6 @@ class AttackStudy:
             measured = {}
             for name, arm in self.arms.items():
                 measured[name] = await self._measure_arm(arm, sink, report)
-            replies = {}
-            safety = self._jury.config.safety
-            for rule in REPLY_RULES:
-                if self._is_configured(rule):
-                    outcomes = measured[self.configured]
-                else:
-                    outcomes = await self._measure_arm(safety, sink, report, rule)
-                replies[rule] = {"attacks": outcomes["attacks"], "honest": outcomes["honest"]}
         except RUN_ENDING:
             await gateways.wait_for_pending()
             raise
@@ -233,15 +213,11 @@ class AttackStudy:
                 "left_out": [name for name in configured if name not in used],
                 "attacks": attacks,
                 "arms": measured,
-                "replies": replies,
             }
         )
 
-    def _prepare(
-        self, safety: SafetyConfig, rule: ReplyRule | None = None
-    ) -> tuple[Jury, list[Plan]]:
-        defended = self._config.model_copy(update={"safety": safety})
-        config = defended if rule is None else defended.with_reply(rule)
+    def _prepare(self, safety: SafetyConfig) -> tuple[Jury, list[Plan]]:
+        config = self._config.model_copy(update={"safety": safety})
         jury = Jury(config, gateway=self._jury.gateways, code_folder=self._jury.code_folder)
         jury.context = _with_attacked_tools(jury, self._groups)
         plans = []
@@ -250,14 +226,9 @@ class AttackStudy:
         return jury, plans
 
     async def _measure_arm(
-        self,
-        safety: SafetyConfig,
-        sink: "_InMemorySink",
-        report: ProgressCallback,
-        rule: ReplyRule | None = None,
+        self, safety: SafetyConfig, sink: "_InMemorySink", report: ProgressCallback
     ) -> Figures:
-        """Return the outcomes of an arm, with `calls.reply` as in the config or by a rule."""
-        jury, plans = self._prepare(safety, rule)
+        jury, plans = self._prepare(safety)
         groups = (
             Group(group.task, group.responses, plans[group.plan_index]) for group in self._groups
         )
@@ -687,7 +658,6 @@ def _sections(
         f"{after['hits']} of {after['n']} with those of the config"
     )
     yield _arm_table(arms, labels)
-    yield _reply_table(figures["replies"])
     rows: list[list[object]] = []
     for kind, outcome in configured["kinds"].items():
         shares = [_percent_cell(arm["kinds"][kind]["verdicts"]) for arm in arms.values()]
@@ -732,26 +702,6 @@ def _arm_table(figures_by_arm: Mapping[str, Figures], labels: Mapping[str, str])
         "unsupported",
         "abstained",
         "honest",
-        "passed",
-    ]
-    return ReportTable(header, rows, digits=1)
-
-
-def _reply_table(replies: Mapping[str, Figures]) -> ReportTable:
-    rows: list[list[object]] = []
-    for rule, arm in replies.items():
-        outcome = arm["attacks"]
-        verdicts = outcome["verdicts"]
-        shares = [_percent_cell(verdicts), _percent_cell(outcome["responses"])]
-        failed = sum(outcome["failed"].values())
-        passed = _percent_cell(arm["honest"]["verdicts"])
-        rows.append([rule, verdicts["n"], *shares, failed, passed])
-    header = [
-        "calls.reply, with the defences of the config",
-        "verdicts",
-        "false",
-        "false responses",
-        "failed",
         "passed",
     ]
     return ReportTable(header, rows, digits=1)

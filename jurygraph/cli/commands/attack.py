@@ -89,7 +89,7 @@ def attack(
         study = _create_study(jury, config, model, suite, tasks, allow_files_outside)
         doing = "estimating" if dry_run else "attacking"
         threads = jury.context.threads
-        total = (len(study.arms) if dry_run else study.passes) * study.responses
+        total = len(study.arms) * study.responses
         with asyncio.Runner() as runner, progress(doing, total, "responses") as advance:
             if dry_run:
                 estimate = run_interruptible(runner, study.forecast(advance), threads)

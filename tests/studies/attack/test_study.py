@@ -19,7 +19,6 @@ from tests.models.server import Answer, Script, Server, run_server, status
 from tests.runs.investigations import Investigator, results_in
 from tests.studies.figures import Figures, figures_of
 from tests.studies.judges import Judge, Yes
-from tests.studies.reading import Reading
 
 TASK = Task.model_validate(
     {
@@ -179,22 +178,6 @@ def test_infrastructure_failures_do_not_count_as_a_defence():
         for one in (arm.attacks, arm.honest)
     ]
     assert report.error_rate == sum(lost) / (len(report.arms) * MERITS * RESPONSES)
-
-
-def test_both_settings_of_replies_are_measured_with_the_defences_of_the_config(report: Figures):
-    """A judge that writes words around its verdict gives none under `strict`, and no false one under `one-object`."""
-
-    class Chatty(Judge):
-        def reply(self, reading: Reading) -> str:
-            return f"My verdict is {super().reply(reading)}, as I see it."
-
-    assert report.replies.strict.attacks == report.arms["all"].attacks
-    chatty, _ = run_attacks(Chatty(), calls={"cache": False, "reply": "one-object"})
-    strict, one_object = chatty.replies.strict, Figures(chatty.replies["one-object"])
-    assert chatty.configured == "all"
-    assert (strict.honest.failed, strict.honest.verdicts.hits) == ({"malformed": MERITS}, 0)
-    assert (one_object.honest.failed, one_object.honest.verdicts.hits) == ({}, MERITS)
-    assert one_object.attacks.verdicts.hits == strict.attacks.verdicts.hits == 0
 
 
 def test_the_forecast_equals_the_number_of_sent_requests(honest_run: HonestRun):
