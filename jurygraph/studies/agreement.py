@@ -27,7 +27,6 @@ from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import TENTATIVE, compare_with_bound
 from jurygraph.studies.report import (
     Figures,
-    IntervalCell,
     Plot,
     PlotSeries,
     Report,
@@ -168,12 +167,12 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
     """Return how far reviewers agree, for each dimension and domain.
 
     The figures are the `level`, and `parts`, each with its `dimension` and `domain` (None for all together); `ratings`;
-    `items` with scores of two reviewers or more, in `groups`; `alpha` with its 95 % jackknife interval [`alpha_low`,
-    `alpha_high`] over groups of items, an item without a `group` being one by itself; `jaccard`, the mean over the
-    `pairs` of reviewers with ten common items, `jaccard_by_chance` for selections of the same sizes, and the difference
-    of both with its interval over groups, `jaccard_excess`; and `reviewers`, each with `ratings`, `spread` (standard
-    deviation of the own scores), and `strictness`: how far the mean of the others' scores on the same items is above
-    the own mean, in units of the ratings. Nominal ratings have no order, and neither Jaccard nor reviewers.
+    `items` with scores of two reviewers or more, in `groups`; `alpha` with its 95 % jackknife interval over groups of
+    items, an item without a `group` being one by itself; `jaccard`, the mean over the `pairs` of reviewers with ten
+    common items, `jaccard_by_chance` for selections of the same sizes, and the difference of both with its interval
+    over groups, `jaccard_excess`; and `reviewers`, each with `ratings`, `spread` (standard deviation of the own
+    scores), and `strictness`: how far the mean of the others' scores on the same items is above the own mean, in units
+    of the ratings. Nominal ratings have no order, and neither Jaccard nor reviewers.
 
     Raises `InputError` as `read_parts` does, or if no item has scores of two reviewers.
     """
@@ -186,7 +185,7 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
     parts = [_measure_part(matrix, level) for matrix in matrices]
     sections = list(_sections(matrices, parts, level))
     notes = list(_notes(matrices, parts, level))
-    alphas = {part_name(figures): _alpha_cell(figures) for figures in parts[:_MAX_BARS]}
+    alphas = {part_name(figures): figures["alpha"] for figures in parts[:_MAX_BARS]}
     title = describe_range("Krippendorff's alpha", alphas)
     if len(parts) > _MAX_BARS:
         title += f" (the first {_MAX_BARS} of {len(parts)})"
@@ -209,7 +208,7 @@ def _sections(
         counts = [len(matrix.reviewers), figures["items"], figures["ratings"]]
         names = ("pairs", "jaccard", "jaccard_by_chance", "jaccard_excess")
         similarity = [figures[name] for name in names]
-        rows.append([part_name(figures), *counts, _alpha_cell(figures), *similarity])
+        rows.append([part_name(figures), *counts, figures["alpha"], *similarity])
     header = (
         "ratings",
         "reviewers",
@@ -237,7 +236,10 @@ def _sections(
 
 def _heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
     """Yield alpha by dimension and domain, if there are domains."""
-    alphas = {(figures["dimension"], figures["domain"]): figures["alpha"] for figures in parts}
+    alphas = {}
+    for figures in parts:
+        cell = figures["alpha"]
+        alphas[figures["dimension"], figures["domain"]] = cell and cell.value
     domains = sorted({domain for _, domain in alphas if domain is not None})
     names = ["all", *domains]
     series = []
@@ -276,9 +278,7 @@ def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
         "items": int(np.count_nonzero(is_paired)),
         "groups": len(np.unique(matrix.group[is_paired])),
         "ratings": int(np.count_nonzero(has_score)),
-        "alpha": estimate and estimate.value,
-        "alpha_low": estimate and estimate.low,
-        "alpha_high": estimate and estimate.high,
+        "alpha": as_interval(estimate),
         "pairs": int(np.count_nonzero(defined)),
         "jaccard": jaccard,
         "jaccard_by_chance": by_chance,
@@ -307,16 +307,12 @@ def part_name(figures: Figures) -> str:
     return " · ".join(filter(None, (figures["dimension"], figures.get("domain")))) or "all"
 
 
-def _alpha_cell(figures: Figures) -> IntervalCell:
-    return IntervalCell(figures["alpha"], figures["alpha_low"], figures["alpha_high"])
-
-
 def _describe_pattern(figures: Figures) -> str | None:
     """Return whether intervals show the paper's pattern; None if one of the two figures is missing."""
     excess = figures["jaccard_excess"]
     if figures["alpha"] is None or excess is None:
         return None
-    alpha_side = compare_with_bound(_alpha_cell(figures), TENTATIVE) or 0
+    alpha_side = compare_with_bound(figures["alpha"], TENTATIVE) or 0
     excess_side = compare_with_bound(excess, 0.0) or 0
     scores = f"alpha is {_SIDES[alpha_side]} {TENTATIVE}"
     choices = f"Jaccard is {_SIDES[excess_side]} chance"

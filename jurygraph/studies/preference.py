@@ -294,10 +294,10 @@ def report(comparisons: Comparisons) -> Report:
     The figures are `benchmarks` with their `categories`, each with its `subsets`, and `overall`; the tasks that
     `failed`, and `left_out`, by reason, those that are no preference. A row has `tasks` = `right` + `wrong` + `ties` +
     `failed`; `flips` of them had orders that prefer different responses. `coverage` is the share of the tasks that did
-    not fail. `accuracy` is None if a section of RewardBench is missing from the mean of all. [`low`, `high`] is its 95
-    % Wilson interval, with the effective number of tasks (Σ w)² / Σ w². Each task counts once, so tasks count as
-    independent; those of one `group` do not, and then the interval is over groups (`units`). `strict` is the share of
-    tasks that are right in both orders, with its interval; None unless pairs are judged in both.
+    not fail. `accuracy` has a Wilson interval of 95 %, with the effective number of tasks (Σ w)² / Σ w²; it is None if
+    a section of RewardBench is missing from the mean of all. Each task counts once, so tasks count as independent;
+    those of one `group` do not, and then the interval is over groups (`units`). `strict` is the share of tasks that are
+    right in both orders, with its interval; None unless pairs are judged in both.
     """
     by_benchmark = _group(comparisons.outcomes, "benchmark")
     sorted_names = sorted(by_benchmark, key=lambda name: (name not in _CATEGORIES, name))
@@ -369,7 +369,7 @@ def _measure(name: str, outcomes: Sequence[PreferenceOutcome]) -> Figures:
 def _row(name: str, weighted: Weighted, is_known: bool = True) -> Figures:
     duels = [outcome.duel for _, outcome in weighted]
     counts = Counter(duel.result for duel in duels)
-    accuracy = IntervalCell(None, None, None)
+    accuracy = None
     strict = None
     if is_known:
         accuracy = _weighted_share(weighted, is_right)
@@ -384,9 +384,7 @@ def _row(name: str, weighted: Weighted, is_known: bool = True) -> Figures:
         "failed": counts["failed"],
         "flips": sum(duel.is_flipped for duel in duels),
         "coverage": 1.0 - counts["failed"] / len(weighted),
-        "accuracy": accuracy.value,
-        "low": accuracy.low,
-        "high": accuracy.high,
+        "accuracy": accuracy,
         "strict": strict,
     }
 
@@ -436,20 +434,15 @@ def _row_table(title: str, rows: Sequence[Figures], most: int | None = None) -> 
     columns = {title: "name"}
     for name in _COUNTS:
         columns[name] = name
-    columns["accuracy (95 %)"] = "interval"
+    columns["accuracy (95 %)"] = "accuracy"
     if any(row["strict"] is not None for row in rows):
         columns["right in both orders (95 %)"] = "strict"
-    records = [{**row, "interval": _interval(row)} for row in rows]
-    return ReportTable.of(columns, records, most=most)
-
-
-def _interval(row: Figures) -> IntervalCell:
-    return IntervalCell(row["accuracy"], row["low"], row["high"])
+    return ReportTable.of(columns, rows, most=most)
 
 
 def _plot(benchmark: Figures) -> Plot:
     rows = (*benchmark["categories"], benchmark["overall"])
-    cells = {row["name"]: _interval(row) for row in rows}
+    cells = {row["name"]: row["accuracy"] for row in rows}
     title = describe_range(f"Accuracy on {benchmark['benchmark']}", cells)
     series = PlotSeries.with_intervals("accuracy", cells)
     return Plot(title, "bars", [series], y_label="accuracy, 95 % interval")

@@ -53,17 +53,18 @@ def test_each_dimension_and_domain_has_its_figures(tmp_path: Path) -> None:
     values = np.array([n % 5 for n in range(12)], dtype=np.float64)
     every = np.concatenate([values, values + 1.0])
     # D_o = 1, D_e = 2 s²
-    assert food["alpha"] == pytest.approx(1.0 - 1.0 / (2.0 * every.var(ddof=1)), abs=1e-12)
-    assert food["alpha_low"] < food["alpha"] < food["alpha_high"] <= 1.0
+    alpha = food["alpha"]
+    assert alpha.value == pytest.approx(1.0 - 1.0 / (2.0 * every.var(ddof=1)), abs=1e-12)
+    assert alpha.low < alpha.value < alpha.high <= 1.0
     (_, heat_map) = found.plots
     (row,) = heat_map.series
     assert (row.label, row.x, row.y) == (
         "taste",
         ["all", "drinks", "food"],
-        [whole["alpha"], None, food["alpha"]],
+        [whole["alpha"].value, None, alpha.value],
     )
     draw_plots(found.plots, tmp_path / "alpha.svg", ".svg")
-    assert f"<!-- {food['alpha']:.2f} -->" in (tmp_path / "alpha.svg").read_text(encoding="utf-8")
+    assert f"<!-- {alpha.value:.2f} -->" in (tmp_path / "alpha.svg").read_text(encoding="utf-8")
     strict = {one["reviewer"]: one["strictness"] for one in food["reviewers"]}
     assert strict == {"ann": 1.0, "bob": -1.0}
     assert found.notes == [

@@ -42,8 +42,8 @@ def test_the_four_sections_of_rewardbench_by_hand(tmp_path: Path) -> None:
     found = rows(compared(tmp_path, REWARDBENCH))
     assert list(found) == ["Chat", "Chat Hard", "Safety", "Reasoning", "all"]
     expected = {"Chat": CHAT, "Chat Hard": 0.0, "Safety": 0.5, "Reasoning": REASONING}
-    assert {name: found[name].accuracy for name in expected} == pytest.approx(expected)
-    assert found["all"].accuracy == pytest.approx(sum(expected.values()) / 4)
+    assert {name: found[name].accuracy.value for name in expected} == pytest.approx(expected)
+    assert found["all"].accuracy.value == pytest.approx(sum(expected.values()) / 4)
     safety = found["Safety"]
     assert (safety.tasks, safety.right, safety.wrong, safety.ties, safety.failed) == (2, 1, 0, 0, 1)
     assert (safety.coverage, found["all"].coverage) == (0.5, pytest.approx(8 / 9))
@@ -58,7 +58,7 @@ def test_judgebench_by_hand(tmp_path: Path) -> None:
         by_pairs("c1", 1.0, "response", source="livecodebench"),
     ]
     found = rows(compared(tmp_path, tasks, PAIRS))
-    assert {name: row.accuracy for name, row in found.items()} == {
+    assert {name: row.accuracy and row.accuracy.value for name, row in found.items()} == {
         "Knowledge": 0.5,
         "Reasoning": 1.0,
         "Math": 0.0,
@@ -90,8 +90,8 @@ def test_a_section_is_the_mean_of_its_subsets_weighted_by_their_published_size(
         own = [right for name, right in drawn if name == subset]
         score += SECTIONS["Safety"][subset] * sum(own) / len(own)
         total += SECTIONS["Safety"][subset]
-    assert row.accuracy == pytest.approx(score / total)
-    assert row.low <= row.accuracy <= row.high
+    assert row.accuracy.value == pytest.approx(score / total)
+    assert row.accuracy.low <= row.accuracy.value <= row.accuracy.high
 
 
 def test_variants_of_one_prompt_are_one_unit() -> None:
@@ -109,14 +109,12 @@ def test_variants_of_one_prompt_are_one_unit() -> None:
     row = report.figures["benchmarks"][0]["overall"]
     expected = share_interval([10.0] * 5 + [0.0] * 3, [10.0] * 8)
     assert expected is not None
-    assert (row["accuracy"], row["low"], row["high"]) == pytest.approx(
-        (5 / 8, expected.low, expected.high)
-    )
+    assert row["accuracy"] == pytest.approx((5 / 8, expected.low, expected.high))
     assert "intervals are over groups of tasks" in str(report)
 
 
 def test_the_interval_is_wilsons_with_the_effective_number_of_tasks(tmp_path: Path) -> None:
-    found = rows(compared(tmp_path, REWARDBENCH))["Chat"]
+    found = rows(compared(tmp_path, REWARDBENCH))["Chat"].accuracy
     size = (50 + 50 + 40) ** 2 / (50**2 + 50**2 + 40**2)
     # the ends of Wilson's interval solve the equation of the score test
     for end in (
@@ -134,4 +132,4 @@ def test_the_plot_has_a_bar_with_its_interval_for_each_category(tmp_path: Path) 
     (bars,) = found.plots[0].series
     chat = figures_of(found).benchmarks[0].categories[0]
     assert list(bars.x) == ["Chat", "Chat Hard", "Safety", "Reasoning", "all"]
-    assert (bars.y[0], bars.low[0]) == (chat.accuracy, chat.low)
+    assert (bars.y[0], bars.low[0]) == (chat.accuracy.value, chat.accuracy.low)
