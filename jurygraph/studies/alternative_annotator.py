@@ -17,8 +17,8 @@ from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.inference.clusters import (
     Estimate,
     jackknife_interval,
+    mean_over,
     members_by_cluster,
-    ratio_interval,
     unseen_share,
 )
 from jurygraph.inference.sign_flips import ROUNDING
@@ -97,8 +97,8 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
             continue
         sizes.append(np.bincount(tasks[rows], minlength=size))
         wins.append(np.bincount(tasks[rows], judge_wins[rows], minlength=size))
-        behind = np.bincount(tasks[rows], (person_wins - judge_wins)[rows], minlength=size)
-        p_values[name] = _p_of_behind(ratio_interval(behind, sizes[-1]), epsilon)
+        behind = mean_over((person_wins - judge_wins)[rows], tasks[rows])
+        p_values[name] = _p_of_behind(behind, epsilon)
         compared |= rows
     items = len(np.unique(people.items[compared]))
     if len(p_values) < LEAST_PERSONS:
