@@ -144,7 +144,7 @@ REFUSED = [
     (_close_early, InputError, "2: is not complete: 1 of its 2 tasks"),
     (_change_config, TraceMismatch, "2/config.yaml: is not the config that was written"),
     (_change("UPDATE texts SET content = x'00' WHERE id % 2 = 0"), TraceMismatch, "2/run.sqlite"),
-    (_change("DELETE FROM texts WHERE id >= 8 << 20"), TraceMismatch, "2/run.sqlite, text"),
+    (_change("DELETE FROM texts WHERE id >= 8 << 20"), TraceMismatch, "2/run.sqlite, rec"),
     (_change("DELETE FROM records WHERE kind = 'trace'"), TraceMismatch, "2/run.sqlite: record"),
     (_change("UPDATE records SET at = at + 1 WHERE kind = 'group'"), TraceMismatch, "2/run.sqlite"),
     (_change("UPDATE records SET body = '{}' WHERE kind = 'task'"), TraceMismatch, "2/run.sqlite"),
