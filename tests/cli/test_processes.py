@@ -125,7 +125,7 @@ def test_what_cannot_be_scored_in_shards_is_refused_at_once(tmp_path: Path) -> N
         ("--processes", 2, "--engine", "ray"): "--processes: is of this machine",
         ("--address", "auto"): "--address and --shards: are of --engine ray",
         ("--shard", "3/2"): "--shard: '3/2' is not a shard; write I/N",
-        ("--out", "part", "--processes", 2): "part: was begun by one process",
+        ("--out", "part", "--processes", 2): "part: contains a run already; name another folder",
         ("--out", "begun"): "begun.shards: has shards of begun, which are not complete",
         ("--out", "begun", "--processes", 3): "begun.shards: was begun with 2 shards",
     }

@@ -8,11 +8,11 @@ repeats it. SQLite itself cannot copy from all shards, because it attaches ten f
 
 import uuid
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from hashlib import sha256
 from heapq import merge as merge_sorted
-from itertools import chain, groupby, product
+from itertools import chain, pairwise, product
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -25,9 +25,15 @@ from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.header import Header, differences
 from jurygraph.runs.store.ledger import Copy, Record, record_label
 from jurygraph.runs.store.packing import Body
-from jurygraph.runs.writable_run import ClosedRun, WritableRun, append_close_record
+from jurygraph.runs.writable_run import (
+    ClosedRun,
+    WritableRun,
+    append_close_record,
+    refuse_existing,
+)
 from jurygraph.sources import Shard
 
+Progress = Callable[[int], AbstractContextManager[ProgressCallback]]
 _CALL_KINDS = ("call", "lookup")
 _REPLY = 1
 """The index of the reply, or of the result, among the texts of a call of a model or of a tool."""
@@ -35,45 +41,37 @@ _BATCH = 500
 
 
 def merge_shards(
-    folders: Sequence[Path], out: Path, report: ProgressCallback = lambda count: None
+    folders: Sequence[Path],
+    out: Path,
+    progress: Progress = lambda total: nullcontext(lambda count: None),
 ) -> ClosedRun:
-    """Merge all shards of a run into a new run in the folder `out`; `report` receives the responses of each group.
+    """Merge all shards of a run into a new run in the folder `out`.
 
-    A folder may be that of a shard, or one with the folders of several. They may come in any order. Raises `InputError`
-    where a shard is missing, named twice, not complete or of other settings, or where `out` has other files, and
-    `TraceMismatch` where a shard was changed.
+    A folder may be that of a shard, or one with the folders of several. They may come in any order. `progress` receives
+    the number of responses, and what it yields that of the responses of each group. Raises `InputError` where a shard
+    is missing, named twice, not complete or of other settings, or where `out` has other files, and `TraceMismatch`
+    where a shard was changed.
     """
-    with _open_shards(folders) as shards, ExitStack() as stack:
-        for run in shards:
-            _refuse_unmergeable(run)
+    with ExitStack() as stack:
+        shards: list[Run] = []
+        for folder in folders:
+            for member in run_folder.member_folders(folder) or [folder]:
+                run = stack.enter_context(Run.open(member))
+                _refuse_unmergeable(run)
+                shards.append(run)
         shards.sort(key=lambda run: _shard_of(run).index)
         _refuse_other_shards(shards)
-        _refuse_existing(out)
+        refuse_existing(out)
         for run in shards:
             stack.enter_context(run.ledger.snapshot())
             _verify_config(run)
         header = _merged_header(shards, out)
+        report = stack.enter_context(progress(header.extent.responses))
         with WritableRun.create(out, header, uuid.uuid4().hex, at_once=True) as merged:
             _Merger(shards, merged, report).merge()
             append_close_record(merged)
             traces = merged.ledger.count_records("trace")
             return ClosedRun(traces, merged.ledger.count, merged.ledger.head.hex())
-
-
-@contextmanager
-def _open_shards(folders: Sequence[Path]) -> Iterator[list[Run]]:
-    """Open the runs in some folders, each of which is that of a run, or has folders of several."""
-    with ExitStack() as stack:
-        shards: list[Run] = []
-        for folder in folders:
-            for member in run_folder.member_folders(folder) or [folder]:
-                shards.append(stack.enter_context(Run.open(member)))
-        yield shards
-
-
-def count_responses(folders: Sequence[Path]) -> int:
-    with _open_shards(folders) as shards:
-        return sum(run.ledger.count_records("trace") for run in shards)
 
 
 def _shard_of(run: Run) -> Shard:
@@ -84,8 +82,6 @@ def _shard_of(run: Run) -> Shard:
 
 def _refuse_unmergeable(run: Run) -> None:
     """Raise `InputError` for a run that is no complete shard."""
-    if run.header.base is not None:
-        raise InputError(f"{run.folder}: is a re-scored run; merge the runs that were scored")
     if run.header.shard is None:
         raise InputError(f"{run.folder}: is no shard; it was scored without --shard")
     expected = run.header.extent.tasks
@@ -102,8 +98,6 @@ def _refuse_unmergeable(run: Run) -> None:
 
 def _refuse_other_shards(shards: Sequence[Run]) -> None:
     """Raise `InputError` unless these, in order, are all shards of one run, each once."""
-    if not shards:
-        raise InputError("name the runs of the shards, or the folder that contains them")
     first = shards[0]
     header = first.header.without_shard()
     count = _shard_of(first).of
@@ -116,26 +110,17 @@ def _refuse_other_shards(shards: Sequence[Run]) -> None:
             found = "the run was branched from other records of the same run"
         if found is not None:
             raise InputError(f"{run.folder}: has other settings than {first.folder}: {found}")
-    for index, members in groupby(shards, key=lambda run: _shard_of(run).index):
-        _, *others = members
-        if others:
-            raise InputError(f"{others[0].folder}: shard {index}/{count} is there twice")
-    present = {_shard_of(run).index for run in shards}
-    missing = [index for index in range(1, count + 1) if index not in present]
+    for previous, run in pairwise(shards):
+        if _shard_of(previous) == _shard_of(run):
+            raise InputError(f"{run.folder}: shard {_shard_of(run)} is there twice")
+    missing = {*range(1, count + 1)} - {_shard_of(run).index for run in shards}
     if missing:
         more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
-        raise InputError(f"shard {missing[0]}/{count}{more} missing; name its folder, too")
+        raise InputError(f"shard {min(missing)}/{count}{more} missing; name its folder, too")
 
 
 def _branch_head(header: Header) -> str | None:
     return None if header.branch is None else header.branch.head
-
-
-def _refuse_existing(out: Path) -> None:
-    existing = Run.open_if_closed(out) or WritableRun.open_for_writing(out)
-    if existing is not None:
-        existing.close()
-        raise InputError(f"{out}: contains a run already; name another folder with --out")
 
 
 def _verify_config(run: Run) -> None:
@@ -201,22 +186,16 @@ class _Merger:
 
     def _tasks(self) -> Iterator[_ShardTask]:
         """Yield the tasks in the order of their file. Raises `TraceMismatch` where one is missing, or there twice."""
-        expected = 0
         ordered = merge_sorted(*map(_read_tasks, self._shards), key=attrgetter("number"))
-        for task in ordered:
+        for expected, task in enumerate(ordered):
             name = task.copy.record.key
             if task.number != expected or not _shard_of(task.run).has_task(name):
                 problem = f"has task {quote(name)} as number {task.number} of the file"
                 raise TraceMismatch(f"{task.run.ledger.path}: {problem}, where it cannot be")
-            expected += 1
             yield task
-        if expected != self._extent.tasks:
-            raise TraceMismatch(
-                f"{self._shards[0].folder.parent}: {expected} of {self._extent.tasks} tasks are there"
-            )
 
     def _copy_task(self, task: _ShardTask) -> int:
-        """Copy a plan, after its calls, and its survey and decision, unless they are there; return its shard's index."""
+        """Copy a plan after its calls, and its survey and decision unless they are there; return its shard's index."""
         self._copy_calls(task.run, [task.copy])
         for kind in ("survey", "decision"):
             digest = task.body[kind]
@@ -268,17 +247,17 @@ class _Merger:
             self._write()
 
     def _refuse_lost_records(self) -> None:
-        """Raise `TraceMismatch` unless each task has a group of its own, and each trace was copied with its group."""
+        """Raise `TraceMismatch` unless all tasks of the file are there, each with its group, and all traces."""
         folder = self._shards[0].folder.parent
-        for kind in ("task", "group", "trace"):
-            expected = sum(run.ledger.count_records(kind) for run in self._shards)
-            if self._merged.count_records(kind) != expected:
-                raise TraceMismatch(f"{folder}: its shards have a {kind} that belongs to no task")
-        previous = None
-        for _, task in self._merged.ordered_groups():
-            if task == previous:
-                raise TraceMismatch(f"{folder}: its shards have a group that belongs to no task")
-            previous = task
+        tasks, responses = self._extent.tasks, self._extent.responses
+        for kind, expected in (("task", tasks), ("group", tasks), ("trace", responses)):
+            number = self._merged.count_records(kind)
+            if number != expected:
+                problem = f"its shards have {number} {kind}s, and the file has {expected}"
+                raise TraceMismatch(f"{folder}: {problem}")
+        for (_, task), (_, next_task) in pairwise(self._merged.ordered_groups()):
+            if task == next_task:
+                raise TraceMismatch(f"{folder}: its shards have a group that is of no task")
 
 
 def _read_tasks(run: Run) -> Iterator[_ShardTask]:

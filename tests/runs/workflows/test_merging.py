@@ -135,7 +135,7 @@ OTHER_CONFIG = {**SIMPLE_CONFIG, "clip": [-1.0, 1.0]}
 REFUSED = [
     (lambda shards: shards[:1], InputError, "shard 2/2 is missing"),
     (lambda shards: [*shards, shards[1]], InputError, "2: shard 2/2 is there twice"),
-    (lambda shards: [], InputError, "name the runs of the shards"),
+    (_change("INSERT INTO texts VALUES ((8 << 20) + 9, x'', x'')"), TraceMismatch, "2/run.sqlite"),
     (lambda shards: [shards[0], shards[0].parent.parent / "whole"], InputError, "is no shard"),
     (_score_again(1, 2), InputError, "shard 1/2 is there twice"),
     (_score_again(2, 3), InputError, "2: is shard 2/3, and .*1 is 1 of 2"),
