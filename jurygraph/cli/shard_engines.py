@@ -170,10 +170,9 @@ class RayTasks:
                     self._ray.shutdown()
         finally:
             watchdog.cancel()
-        where = "start a cluster on this machine" if address is None else f"connect to {address}"
         self.close()
         hint = "look after the cluster, or use --processes N"
-        raise InputError(f"--engine ray: Ray cannot {where} ({problem}); {hint}")
+        raise InputError(f"--engine ray: Ray did not start or connect ({problem}); {hint}")
 
     def start(self, commands: Sequence[ShardCommand]) -> None:
         run = self._ray.remote(num_cpus=1, max_retries=self._retries)(run_command)

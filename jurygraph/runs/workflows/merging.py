@@ -1,9 +1,9 @@
 """Merge the shards of a run into one run, with the records of a run that one process scored.
 
-Shards are read side by side and written in the order of the tasks file, so that memory does not grow with them. Each
-record is read once: its link is verified, and it is copied with its texts to the byte, without being parsed unless it
-names calls. All is written in a single transaction: whatever stops the merge, there is no run, and the same command
-repeats it. SQLite itself cannot copy from all shards, because it attaches ten files at most.
+Shards are read side by side and written in the order of the tasks file, so that memory does not grow with them. In one
+pass, the link of each record is verified, its texts are held against its commitments, and it is copied to the byte; no
+body is parsed unless it names calls. All is written in a single transaction: whatever stops the merge, there is no run,
+and the same command repeats it. SQLite itself cannot copy from all shards, because it attaches ten files at most.
 """
 
 import uuid
@@ -166,7 +166,11 @@ class _Merger:
         groups = [_read_groups(run) for run in self._shards]
         # A group takes the place of its task, or in a shard whose groups ended in another order that of another task.
         for owner in owners:
-            self._copy_group(self._shards[owner], next(groups[owner], []))
+            run = self._shards[owner]
+            group = next(groups[owner], [])
+            self._copy_calls(run, group)
+            self._add(run, group)
+            self._report(len(group) - 1)
         for _ in chain.from_iterable(groups):
             pass  # what follows the last group is verified; another group is missed below
         for kind, run in product(_CALL_KINDS, self._shards):
@@ -205,11 +209,6 @@ class _Merger:
         self._add(task.run, [task.copy])
         return _shard_of(task.run).index - 1
 
-    def _copy_group(self, run: Run, group: Sequence[Copy]) -> None:
-        self._copy_calls(run, group)
-        self._add(run, group)
-        self._report(len(group) - 1)
-
     def _copy_calls(self, run: Run, copies: Sequence[Copy]) -> None:
         """Copy the calls that records name, those of tools too, unless the last reply to the same request is the same.
 
@@ -234,7 +233,8 @@ class _Merger:
 
     def _copy_call(self, run: Run, kind: str, name: str) -> None:
         for record in run.ledger.find_all(kind, name):
-            self._add(run, run.ledger.verified_copies(record.seq, record.seq))
+            texts = list(run.ledger.stored_texts(record.seq, record.seq))
+            self._add(run, [Copy(record, texts)])
 
     def _add(self, run: Run, copies: Iterable[Copy]) -> None:
         """Add records with their texts. Raises `TraceMismatch` where a text differs from its commitment."""
@@ -251,13 +251,15 @@ class _Merger:
         folder = self._shards[0].folder.parent
         tasks, responses = self._extent.tasks, self._extent.responses
         for kind, expected in (("task", tasks), ("group", tasks), ("trace", responses)):
-            number = self._merged.count_records(kind)
-            if number != expected:
-                problem = f"its shards have {number} {kind}s, and the file has {expected}"
-                raise TraceMismatch(f"{folder}: {problem}")
-        for (_, task), (_, next_task) in pairwise(self._merged.ordered_groups()):
-            if task == next_task:
+            if self._merged.count_records(kind) != expected:
+                raise TraceMismatch(
+                    f"{folder}: its shards have not {expected} {kind}s, as the file"
+                )
+        previous = None  # groups without a task come first, and those of one task together
+        for _, task in self._merged.ordered_groups():
+            if task == previous:
                 raise TraceMismatch(f"{folder}: its shards have a group that is of no task")
+            previous = task
 
 
 def _read_tasks(run: Run) -> Iterator[_ShardTask]:

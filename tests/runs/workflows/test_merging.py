@@ -172,8 +172,9 @@ def test_other_runs_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
 
 
 def test_a_shard_resumes_as_that_shard_alone(tmp_path: Path) -> None:
+    """It may have planned tasks after it had scored others; merged, all tasks come first."""
     tasks = write_tasks(tmp_path, make_tasks(8))
-    score(tmp_path / "run", tasks, shard=Shard(index=1, of=2), limit=1)
+    score(tmp_path / "run", tasks, shard=Shard(index=1, of=2), limit=4)
     score(tmp_path / "run", tasks, shard=Shard(index=1, of=2))
     assert {responses[0][:2] for _, responses, _ in REQUESTED} < {
         f"t{number}" for number in range(8)
@@ -181,6 +182,12 @@ def test_a_shard_resumes_as_that_shard_alone(tmp_path: Path) -> None:
     for shard in (Shard(index=2, of=2), Shard(index=1, of=3), None):
         with pytest.raises(InputError, match=r"--shard is 1/2 in the run and .* here"):
             score(tmp_path / "run", tasks, shard=shard)
+    score(tmp_path / "whole", tasks)
+    score(tmp_path / "other", tasks, shard=Shard(index=2, of=2))
+    merge_shards([tmp_path / "other", tmp_path / "run"], tmp_path / "merged")
+    assert trace_contents(tmp_path / "merged") == trace_contents(tmp_path / "whole")
+    assert stored_kinds(tmp_path / "merged") == stored_kinds(tmp_path / "whole")
+    assert verify_deeply(tmp_path / "merged") == verify_deeply(tmp_path / "whole")
 
 
 def test_shards_with_other_replies_to_one_request_keep_them(tmp_path: Path) -> None:
