@@ -33,7 +33,7 @@ from jurygraph.runs.writable_run import (
 )
 from jurygraph.sources import Shard
 
-Progress = Callable[[int], AbstractContextManager[ProgressCallback]]
+StartProgress = Callable[[int], AbstractContextManager[ProgressCallback]]
 _CALL_KINDS = ("call", "lookup")
 _REPLY = 1
 """The index of the reply, or of the result, among the texts of a call of a model or of a tool."""
@@ -43,7 +43,7 @@ _BATCH = 500
 def merge_shards(
     folders: Sequence[Path],
     out: Path,
-    progress: Progress = lambda total: nullcontext(lambda count: None),
+    progress: StartProgress = lambda total: nullcontext(lambda count: None),
 ) -> ClosedRun:
     """Merge all shards of a run into a new run in the folder `out`.
 
