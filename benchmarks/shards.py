@@ -1,7 +1,9 @@
-"""`score --processes 2` beside one process, by rules and with a judge that replies at once; merging, and its memory.
+"""`score --processes 2` beside one process, by rules and with judges that reply at once; merging, and its memory.
 
 The commands run alternately, as a user types them: start, planning, merging and the printed result are included. The
 rate of two processes needs two free cores; merging is measured in seconds of CPU, of which a busy machine takes none.
+One judge is in the process that asks it. The other is a server, which takes a part of the same two cores, so that two
+processes cannot have twice the rate of one: there is no target for it.
 `python -m benchmarks.shards --seconds 60` takes tasks for about so many seconds of one process.
 """
 
@@ -18,16 +20,38 @@ from statistics import median
 from time import perf_counter
 
 from benchmarks.figure import Figure, at_least, at_most
-from benchmarks.judging_server import QUOTED, run_judging_server
+from benchmarks.judging_server import QUOTED, REASON, run_judging_server
 
 TASKS, JUDGED_TASKS, ROUNDS = 6_000, 600, 2
 RULES = "evaluators: [maths.accuracy, maths.repetition, maths.length]\nreward: {accuracy: 1}\n"
 JUDGE = """\
-model: openai-compatible:{url}#judge
+model: {model}
 evaluators: [criteria]
 calls: {{cache: false, concurrency: 32}}
 task_defaults:
   rubric: {{criteria: [{{id: kind, text: It is kind., weight: 1}}]}}
+"""
+IN_PROCESS = f"""\
+import json
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+
+VERDICT = {{"reason": {REASON!r}, "quotes": [{QUOTED!r}], "met": True, "probability": 0.9}}
+
+
+class AtOnce(BaseChatModel):
+    _llm_type = "at-once"
+
+    def _generate(self, *asked, **settings):
+        reply = AIMessage(json.dumps({{"criterion_1": VERDICT}}))
+        return ChatResult(generations=[ChatGeneration(message=reply)])
+
+    async def _agenerate(self, *asked, **settings):
+        return self._generate()
+
+
+judge = AtOnce()
 """
 
 
@@ -38,7 +62,7 @@ def measure(
         folder = Path(name)
         (folder / "rules.yaml").write_text(RULES)
         _write_tasks(folder / "rules.jsonl", tasks)
-        yield from _compare(folder, "rules", "by rules", tasks, rounds)
+        yield from _compare(folder, "rules", "by rules", tasks, rounds, least=1.5)
         _score(folder, "rules", "shards/1", "--shard", "1/2")
         _score(folder, "rules", "shards/2", "--shard", "2/2")
         begun = _cpu_of_children()
@@ -51,21 +75,28 @@ def measure(
             "merging, with its start, of scoring by rules", merging / scoring, "of CPU", 0.08
         )
         yield from _memory(folder, tasks)
+        _write_tasks(folder / "judge.jsonl", judged)
+        (folder / "at_once.py").write_text(IN_PROCESS)
+        (folder / "judge.yaml").write_text(JUDGE.format(model="langchain:at_once.judge"))
+        yield from _compare(folder, "judge", "a judge at once", judged, rounds, least=1.5)
         with run_judging_server(0.0) as url:
-            (folder / "judge.yaml").write_text(JUDGE.format(url=url))
-            _write_tasks(folder / "judge.jsonl", judged)
-            yield from _compare(folder, "judge", "a judge at once", judged, rounds)
+            (folder / "judge.yaml").write_text(JUDGE.format(model=f"openai-compatible:{url}#judge"))
+            yield from _compare(folder, "judge", "a server at once", judged, rounds, least=None)
 
 
-def _compare(folder: Path, name: str, label: str, tasks: int, rounds: int) -> Iterator[Figure]:
+def _compare(
+    folder: Path, name: str, label: str, tasks: int, rounds: int, least: float | None
+) -> Iterator[Figure]:
+    key = label.replace(" ", "-")
     ones: list[float] = []
     twos: list[float] = []
     for turn in range(rounds):
-        ones.append(_score(folder, name, f"{name}-one-{turn}"))
-        twos.append(_score(folder, name, f"{name}-two-{turn}", "--processes", "2"))
+        ones.append(_score(folder, name, f"{key}-one-{turn}"))
+        twos.append(_score(folder, name, f"{key}-two-{turn}", "--processes", "2"))
     yield Figure(f"{label}: one process", 2 * tasks / median(ones), "responses/s")
     ratio = median(one / two for one, two in zip(ones, twos, strict=True))
-    yield at_least(f"{label}: two processes beside one", ratio, "of the rate", 1.5)
+    comparison = f"{label}: two processes beside one", ratio, "of the rate"
+    yield Figure(*comparison) if least is None else at_least(*comparison, least)
 
 
 def _memory(folder: Path, tasks: int) -> Iterator[Figure]:

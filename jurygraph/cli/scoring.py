@@ -99,15 +99,6 @@ class ScoreOptions:
                 words += _option_words(option, getattr(self, option_field.name))
         return words
 
-    @property
-    def shard_count(self) -> int | None:
-        """The number of shards that are scored at once, if it is given."""
-        return self.processes if self.engine is None else self.shards
-
-    @property
-    def is_sharded(self) -> bool:
-        return self.processes is not None or self.engine is not None
-
 
 def _option_words(option: str, value: object) -> Iterator[str]:
     """Yield the words of an option with its value, once for each value of a list; none if it is not given."""

@@ -10,10 +10,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
@@ -24,40 +24,39 @@ _CLUSTER_ATTEMPTS = 2
 _CLUSTER_SECONDS = 150.0
 """Time for both attempts; Ray's own limit on one is a minute, and a start that hangs has none."""
 _RETRIES = 3
-_LONGEST_FOLDER = 60
-"""Ray puts sockets into its folder, whose paths may have 107 bytes."""
+_CLUSTER_FOLDER = "/tmp"
+"""Ray puts sockets into a folder below it, whose paths may have 107 bytes: that of TMPDIR may be too long."""
 
 
 class ShardCommand(NamedTuple):
-    """A command, and the files that get its output and its messages."""
+    """A command that scores a shard into a run; files beside the run get its output and its messages."""
 
+    shard: str
+    run: Path
     arguments: Sequence[str]
-    output: Path
-    messages: Path
+
+    @property
+    def output(self) -> Path:
+        return self.run.with_name(f"{self.run.name}.json")
+
+    @property
+    def messages(self) -> Path:
+        return self.run.with_name(f"{self.run.name}.log")
+
+    @property
+    def last_message(self) -> str:
+        lines = self.messages.read_text(errors="replace").splitlines()
+        errors = [line for line in lines if line.startswith("error: ")]
+        return ["ended without a message", *lines, *errors][-1]
 
 
-class Engine(Protocol):
-    """Runs commands, which are numbered from 0 in the order of `start`."""
-
-    def start(self, commands: Sequence[ShardCommand]) -> None: ...
-
-    def wait(self, seconds: float) -> bool:
-        """Wait until a command ends, at most so many seconds; return whether any still runs."""
-
-    def interrupt(self) -> None:
-        """Let all commands end in good order, as Ctrl-C does, and wait for that."""
-
-    def close(self) -> None:
-        """End whatever still runs."""
-
-    def codes(self) -> Mapping[int, int]:
-        """Return the exit code of each command that has ended; one that was killed has a negative one."""
-
-
-def _start_process(command: ShardCommand, folder: str | None = None) -> subprocess.Popen[bytes]:
+def _start_process(command: ShardCommand, folder: Path) -> subprocess.Popen[bytes]:
     """Start a command that ends when this process does, in a group of its own, which Ctrl-C does not reach."""
     arguments = [sys.executable, "-m", "jurygraph.cli.shard_worker", *command.arguments]
-    with command.output.open("wb") as output, command.messages.open("wb") as messages:
+    with (
+        (folder / command.output).open("wb") as output,
+        (folder / command.messages).open("wb") as messages,
+    ):
         return subprocess.Popen(
             arguments,
             stdin=subprocess.PIPE,
@@ -91,30 +90,32 @@ class LocalProcesses:
 
     def start(self, commands: Sequence[ShardCommand]) -> None:
         for command in commands:
-            self._processes.append(_start_process(command))
+            self._processes.append(_start_process(command, Path.cwd()))
 
-    def wait(self, seconds: float) -> bool:
+    def wait(self, seconds: float) -> list[int | None]:
+        """Wait until a command ends, at most so many seconds.
+
+        Return the exit code of each command: None while it runs, and a negative one if it was killed.
+        """
         running = [process for process in self._processes if process.poll() is None]
         if running:
             with suppress(subprocess.TimeoutExpired):
                 running[0].wait(seconds)
-        return bool(running)
+        return [process.poll() for process in self._processes]
 
     def interrupt(self) -> None:
+        """Let all commands end in good order, as Ctrl-C does, and wait for that."""
         _interrupt([process for process in self._processes if process.poll() is None])
 
     def close(self) -> None:
+        """End whatever still runs."""
         for process in self._processes:
             _end(process)
 
-    def codes(self) -> Mapping[int, int]:
-        ended = ((number, process.poll()) for number, process in enumerate(self._processes))
-        return {number: code for number, code in ended if code is not None}
 
-
-def run_command(arguments: Sequence[str], output: str, messages: str, folder: str) -> int:
+def run_command(command: ShardCommand, folder: Path) -> int:
     """Run a command in a worker of Ray, and return its exit code. Cancelled, it ends in good order."""
-    process = _start_process(ShardCommand(arguments, Path(output), Path(messages)), folder)
+    process = _start_process(command, folder)
     try:
         return process.wait()
     except BaseException:
@@ -151,7 +152,7 @@ class RayTasks:
     def _connect(self, address: str | None) -> None:
         settings: dict[str, Any] = {"address": address}
         if address is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="jg", dir=_short_folder())
+            self._folder = tempfile.TemporaryDirectory(prefix="jg", dir=_CLUSTER_FOLDER)
             settings = {"address": "local", "_temp_dir": self._folder.name}
             settings["include_dashboard"] = False
         problem = ""
@@ -169,23 +170,24 @@ class RayTasks:
                     self._ray.shutdown()
         finally:
             watchdog.cancel()
-        where = "start a cluster on this machine" if address is None else f"connect to {address}"
         self.close()
         hint = "look after the cluster, or use --processes N"
-        raise InputError(f"--engine ray: Ray cannot {where} ({problem}); {hint}")
+        raise InputError(f"--engine ray: Ray did not start or connect ({problem}); {hint}")
 
     def start(self, commands: Sequence[ShardCommand]) -> None:
         run = self._ray.remote(num_cpus=1, max_retries=self._retries)(run_command)
-        folder = os.getcwd()
-        for command in commands:
-            output = str(command.output.absolute())
-            messages = str(command.messages.absolute())
-            task = run.remote(list(command.arguments), output, messages, folder)
-            self._tasks.append(task)
+        self._tasks = [run.remote(command, Path.cwd()) for command in commands]
 
-    def wait(self, seconds: float) -> bool:
-        _, running = self._ray.wait(self._tasks, num_returns=len(self._tasks), timeout=seconds)
-        return bool(running)
+    def wait(self, seconds: float) -> list[int | None]:
+        ended, _ = self._ray.wait(self._tasks, num_returns=len(self._tasks), timeout=seconds)
+        return [self._read_code(task) if task in ended else None for task in self._tasks]
+
+    def _read_code(self, task: Any) -> int:
+        try:
+            code: int = self._ray.get(task)
+            return code
+        except self._ray.exceptions.RayError:
+            return -signal.SIGKILL  # its worker was lost, each time
 
     def interrupt(self) -> None:
         for task in self._tasks:
@@ -197,23 +199,6 @@ class RayTasks:
         if self._folder is not None:
             with suppress(OSError):  # a process of the cluster may still write its log
                 self._folder.cleanup()
-
-    def codes(self) -> Mapping[int, int]:
-        codes: dict[int, int] = {}
-        for number, task in enumerate(self._tasks):
-            ended, _ = self._ray.wait([task], timeout=0)
-            if ended:
-                try:
-                    codes[number] = self._ray.get(task)
-                except self._ray.exceptions.RayError:
-                    codes[number] = -signal.SIGKILL  # its worker was lost, each time
-        return codes
-
-
-def _short_folder() -> str:
-    """Return a folder for temporary files whose path is short enough for Ray."""
-    folder = tempfile.gettempdir()
-    return folder if len(folder) < _LONGEST_FOLDER - len("/jg12345678") else "/tmp"
 
 
 def _give_up() -> None:

@@ -124,13 +124,12 @@ class Run(Displayed):
         if members:
             return cls._open_set(folder, members)
         run_folder.require_run(folder)
-        ledger = open_ledger(folder)
-        if ledger is None:
+        run = cls.open_if_begun(folder)
+        if run is None:
             raise InputError(
                 f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again"
             )
-        with close_on_error(ledger.close):
-            return cls(folder, ledger, read_header(ledger))
+        return run
 
     @classmethod
     def _open_set(cls, folder: Path, members: Sequence[Path]) -> "Run":
@@ -154,15 +153,21 @@ class Run(Displayed):
         return cls(folder, ledger, header)
 
     @classmethod
-    def open_if_closed(cls, folder: Path) -> "Run | None":
-        """Open the run in a folder for reading if it is closed, so that it needs no lock; None otherwise."""
+    def open_if_begun(cls, folder: Path) -> "Run | None":
+        """Open the run in a folder for reading; None where there is none, or none yet, before its tasks are planned."""
         ledger = open_ledger(folder) if (folder / run_folder.LEDGER).is_file() else None
         if ledger is None:
             return None
         with close_on_error(ledger.close):
-            if ledger.find("close", "") is not None:
-                return cls(folder, ledger, read_header(ledger))
-        ledger.close()
+            return cls(folder, ledger, read_header(ledger))
+
+    @classmethod
+    def open_if_closed(cls, folder: Path) -> "Run | None":
+        """Open the run in a folder for reading if it is closed, so that it needs no lock; None otherwise."""
+        run = cls.open_if_begun(folder)
+        if run is None or run.is_closed:
+            return run
+        run.close()
         return None
 
     def close(self) -> None:

@@ -312,6 +312,14 @@ class WritableRun(Run):
         return drafts
 
 
+def refuse_existing(folder: Path) -> None:
+    """Raise `InputError` where a folder contains a run or other files, so that none can be created in it."""
+    existing = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
+    if existing is not None:
+        existing.close()
+        raise InputError(f"{folder}: contains a run already; name another folder with --out")
+
+
 class ClosedRun(NamedTuple):
     """The state of a closed run: its numbers of traces and records, and its head."""
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
+from examples.panel.scripted_judge import NAME, replied
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from tests.cli.conftest import run_command, write_project
-from tests.models.server import Server, run_server
+from tests.models.server import Server, reply_with, run_server
 from tests.rows import all_rows
 from tests.runs.judge import judge_by_request
 from tests.runs.sample_runs import trace_contents, verify_deeply, verify_run
@@ -125,7 +126,7 @@ def test_what_cannot_be_scored_in_shards_is_refused_at_once(tmp_path: Path) -> N
         ("--processes", 2, "--engine", "ray"): "--processes: is of this machine",
         ("--address", "auto"): "--address and --shards: are of --engine ray",
         ("--shard", "3/2"): "--shard: '3/2' is not a shard; write I/N",
-        ("--out", "part", "--processes", 2): "part: was begun by one process",
+        ("--out", "part", "--processes", 2): "part: contains a run already; name another folder",
         ("--out", "begun"): "begun.shards: has shards of begun, which are not complete",
         ("--out", "begun", "--processes", 3): "begun.shards: was begun with 2 shards",
     }
@@ -291,3 +292,33 @@ def request_of(call: Any) -> str:
 
 def identity(body: dict[str, Any]) -> str:
     return json.dumps([[message["role"], message["content"]] for message in body["messages"]])
+
+
+@pytest.mark.exhaustive
+@all_rows("name", ["maths", "group_trip", "panel"])
+def test_the_examples_have_the_same_digests_in_shards(tmp_path: Path, name: str) -> None:
+    """A digest has the latency of each call, so that the replies of the panel's judge come from the cache."""
+    folder = ROOT / "examples" / name
+    tasks = next(folder.glob("tasks.jsonl*"))
+
+    def answer(body: dict[str, Any], number: int) -> Any:
+        return reply_with(json.dumps(replied(body), ensure_ascii=False), served=NAME)
+
+    with run_server(answer) as server:
+        judge = ("--model", f"openai-compatible:{server.url}#{NAME}") if name == "panel" else ()
+
+        def score(*words: object) -> list[str]:
+            typed = run_command("score", tasks, *judge, *words, cwd=tmp_path)
+            assert typed.code in (0, 1), typed.err
+            return digests(tmp_path / str(words[1]))
+
+        score("--out", f"{name}-filling-the-cache")
+        whole = score("--out", f"{name}-whole")
+        for count in (2, 5):
+            for index in range(1, count + 1):
+                score("--out", f"{name}-{count}/{index}", "--shard", f"{index}/{count}")
+            merged = f"{name}-{count}-merged"
+            run_command("merge", f"{name}-{count}", "--out", merged, cwd=tmp_path)
+            assert digests(tmp_path / merged) == whole
+            assert sorted(digests(tmp_path / f"{name}-{count}")) == sorted(whole)
+            verify_deeply(tmp_path / merged)

@@ -27,7 +27,7 @@ def test_a_lost_worker_of_ray_is_replaced_and_its_shard_goes_on(tmp_path: Path) 
         worker = parent_of_command("run.shards/1")
         os.kill(worker, signal.SIGKILL)
     _, err = process.communicate(timeout=240)
-    if "Ray cannot start a cluster" in err or "Ray did not start" in err:
+    if "Ray did not start" in err:
         pytest.skip(f"this machine cannot start a cluster: {err}")
     assert process.returncode == 0, err
     assert run_command("score", tasks, "--out", tmp_path / "whole").code == 0

@@ -1,5 +1,6 @@
 """`jurygraph merge`: merge the shards of a run into one run."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -32,10 +33,9 @@ def merge(
         jurygraph score tasks.jsonl --shard 2/2 --out shards/2
         jurygraph merge shards --out run
     """
-    from jurygraph.runs.workflows.merging import count_responses, merge_shards
+    from jurygraph.runs.workflows.merging import merge_shards
 
-    with progress("merging", count_responses(shards), "responses") as report:
-        merged = merge_shards(shards, run, report)
+    merged = merge_shards(shards, run, partial(progress, "merging", what="responses"))
     content = {"run": str(run), **merged._asdict()}
     print_report(json, content, [f"{run}: {merged.traces} rewards", f"head    {merged.head}"])
     if not json:

@@ -1,7 +1,6 @@
 """`jurygraph score`: score responses into a run."""
 
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -261,22 +260,12 @@ def _refuse_engines(options: ScoreOptions) -> None:
 
 
 def _score_or_merge(options: ScoreOptions) -> ScoredWork:
-    """Score in this process, or in shards that are merged where that is asked for and not done yet."""
-    from jurygraph.cli.sharded_scoring import (
-        open_merged,
-        refuse_begun_shards,
-        remove_merged_shards,
-        score_in_shards,
-    )
+    """Score in this process, or where that is asked for in shards that are merged."""
+    from jurygraph.cli.sharded_scoring import refuse_begun_shards, score_in_shards
 
-    if not options.is_sharded:
-        refuse_begun_shards(options)
-        return score_tasks(options)
-    merged = open_merged(options)
-    if merged is None:
+    if options.processes or options.engine:
         return score_in_shards(options)
-    with closing(merged):
-        remove_merged_shards(merged)
+    refuse_begun_shards(options)
     return score_tasks(options)
 
 

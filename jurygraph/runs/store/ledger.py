@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from functools import cache
+from itertools import groupby
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,6 +57,23 @@ class Text(NamedTuple):
     id: int
     salt: bytes
     content: bytes
+
+
+_Row = tuple[Any, ...]
+"""A row of a table. SQLite takes it in two thirds of the time that it needs for a `Record` or a `Text`."""
+
+
+class Copy(NamedTuple):
+    """A record to be copied to another ledger, and the rows of its texts: id, salt and content."""
+
+    record: Record
+    texts: Sequence[_Row]
+
+    @property
+    def is_committed(self) -> bool:
+        """True if the record was made with these texts, one or more; `make_record` ends a body with the commitments."""
+        commitments = '","'.join(commitment(salt, content) for _, salt, content in self.texts)
+        return self.record.body.endswith(f'"texts":["{commitments}"]}}')
 
 
 def record_label(record: Record) -> str:
@@ -111,6 +129,7 @@ _SELECT_LAST = (
 _SELECT_LAST_LINKED = _SELECT_LAST.replace(
     "*", "*, (SELECT link FROM records AS before WHERE before.seq = records.seq - 1)", 1
 )
+_SELECT_TEXTS = "SELECT * FROM texts WHERE id >= ? AND id < ? ORDER BY id"
 _SELECT_GROUPS = """
     SELECT seq, (SELECT max(task.seq) FROM records AS task
                  WHERE task.kind = 'task' AND task.key = records.key AND task.seq <= records.seq) AS place
@@ -195,24 +214,24 @@ class Ledger:
             texts += new_texts
         return self._insert(records, texts)
 
-    def append_copies(self, copies: Iterable[tuple[Record, Iterable[Text]]]) -> int:
+    def append_copies(self, copies: Iterable[Copy]) -> int:
         """Append records of another ledger with their texts, to the byte; only their numbers and links are new.
 
         Times and salts are kept, so that no body changes: a body holds the commitments to salted texts, and no number
         of a record.
         """
-        records: list[Record] = []
-        texts: list[Text] = []
+        records: list[_Row] = []
+        texts: list[_Row] = []
         head = self.head
         for seq, (record, record_texts) in enumerate(copies, start=self.count + 1):
-            _, kind, key, at, body, _ = record
+            old_seq, kind, key, at, body, _ = record
             head = link_of(head, seq, kind, key, at, body)
-            records.append(Record(seq, kind, key, at, body, head))
-            shift = (seq - record.seq) * MAX_TEXTS
-            texts += [Text(number + shift, salt, content) for number, salt, content in record_texts]
+            records.append((seq, kind, key, at, body, head))
+            shift = (seq - old_seq) * MAX_TEXTS
+            texts += [(number + shift, salt, content) for number, salt, content in record_texts]
         return self._insert(records, texts)
 
-    def _insert(self, records: Sequence[Record], texts: Sequence[Text]) -> int:
+    def _insert(self, records: Sequence[_Row], texts: Sequence[_Row]) -> int:
         """Write records that follow the head, and their texts; return the number of the last."""
         with _translate_errors(self.path):
             if not self._connection.in_transaction:
@@ -221,8 +240,7 @@ class Ledger:
             self._connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", records)
             self._connection.executemany("INSERT INTO texts VALUES (?, ?, ?)", texts)
         if records:
-            self.count = records[-1].seq
-            self.head = records[-1].link
+            self.count, *_, self.head = records[-1]
         return self.count
 
     def make_durable(self) -> None:
@@ -353,6 +371,23 @@ class Ledger:
         if expected <= last:
             raise TraceMismatch(f"{self.path}: record {expected} is missing")
 
+    def verified_copies(self, first: int, last: int) -> Iterator[Copy]:
+        """Yield the records from the first to the last with their texts; it raises what `verified_records` does.
+
+        Both tables are read side by side: to select the texts of each group takes half as long as to write them.
+        """
+        bounds = first * MAX_TEXTS, (last + 1) * MAX_TEXTS
+        with _translate_errors(self.path):
+            texts = self._connection.execute(_SELECT_TEXTS, bounds)
+            texts_by_record = groupby(texts, key=lambda text: text[0] // MAX_TEXTS)
+            seq, rows = next(texts_by_record, (0, ()))
+            for record in self.verified_records(first, last):
+                own_rows: list[_Row] = []
+                if seq == record.seq:
+                    own_rows = list(rows)
+                    seq, rows = next(texts_by_record, (0, ()))
+                yield Copy(record, own_rows)
+
     def _link_before(self, seq: int) -> bytes:
         return FIRST_LINK if seq == 1 else self.record_at(seq - 1).link
 
@@ -428,14 +463,7 @@ class Ledger:
 
         Raises `TraceMismatch` if a text does not match its commitment, or is missing and was not erased.
         """
-        return {
-            seq: {text.id % MAX_TEXTS: text.content for text in texts}
-            for seq, texts in self.salted_texts(commitments).items()
-        }
-
-    def salted_texts(self, commitments: Mapping[int, Sequence[str]]) -> dict[int, list[Text]]:
-        """Return the texts that `texts` returns, with their salts, in order; it raises what `texts` does."""
-        found: dict[int, list[Text]] = {seq: [] for seq in commitments}
+        found: dict[int, dict[int, bytes]] = {seq: {} for seq in commitments}
         stored = {text.id: text for text in self.stored_texts(min(commitments), max(commitments))}
         for seq, expected in commitments.items():
             for index, digest in enumerate(expected):
@@ -451,7 +479,7 @@ class Ledger:
                 elif commitment(text.salt, text.content) != digest:
                     problem = "differs from what was written"
                 else:
-                    found[seq].append(text)
+                    found[seq][index] = text.content
                 if problem is not None:
                     label = record_label(self.record_at(seq))
                     raise TraceMismatch(f"{self.path}, text {number} of {label}: {problem}")
@@ -467,8 +495,7 @@ class Ledger:
 
     def stored_texts(self, first: int, last: int) -> Iterator[Text]:
         """Yield the texts of the records from the first to the last, with their salts, unverified."""
-        query = "SELECT * FROM texts WHERE id >= ? AND id < ? ORDER BY id"
-        return self._select_texts(query, first * MAX_TEXTS, (last + 1) * MAX_TEXTS)
+        return self._select_texts(_SELECT_TEXTS, first * MAX_TEXTS, (last + 1) * MAX_TEXTS)
 
     def first_texts(self, kind: str) -> Iterator[Text]:
         """Yield the first text of every record of a kind, if it is stored."""

@@ -46,7 +46,7 @@ from jurygraph.runs.store.folder import relative_folder
 from jurygraph.runs.store.header import Extent, Header, changes
 from jurygraph.runs.store.ledger import Draft
 from jurygraph.runs.store.packing import Body, read_planning_results, read_views
-from jurygraph.runs.writable_run import WritableRun, append_close_record
+from jurygraph.runs.writable_run import WritableRun, append_close_record, refuse_existing
 from jurygraph.schema import (
     ComponentSpec,
     Config,
@@ -101,10 +101,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     records = run.header.evaluators
     combiners = run.load_combiners(config)
     check_recipe(config, records)
-    existing = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
-    if existing is not None:
-        existing.close()
-        raise InputError(f"{folder}: contains a run already; name another folder with --out")
+    refuse_existing(folder)
     new_run = WritableRun.create(
         folder, _build_header(run, folder, config, combiners), uuid.uuid4().hex
     )

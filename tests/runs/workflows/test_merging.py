@@ -135,7 +135,7 @@ OTHER_CONFIG = {**SIMPLE_CONFIG, "clip": [-1.0, 1.0]}
 REFUSED = [
     (lambda shards: shards[:1], InputError, "shard 2/2 is missing"),
     (lambda shards: [*shards, shards[1]], InputError, "2: shard 2/2 is there twice"),
-    (lambda shards: [], InputError, "name the runs of the shards"),
+    (_change("INSERT INTO texts VALUES ((8 << 20) + 9, x'', x'')"), TraceMismatch, "2/run.sqlite"),
     (lambda shards: [shards[0], shards[0].parent.parent / "whole"], InputError, "is no shard"),
     (_score_again(1, 2), InputError, "shard 1/2 is there twice"),
     (_score_again(2, 3), InputError, "2: is shard 2/3, and .*1 is 1 of 2"),
@@ -144,7 +144,7 @@ REFUSED = [
     (_close_early, InputError, "2: is not complete: 1 of its 2 tasks"),
     (_change_config, TraceMismatch, "2/config.yaml: is not the config that was written"),
     (_change("UPDATE texts SET content = x'00' WHERE id % 2 = 0"), TraceMismatch, "2/run.sqlite"),
-    (_change("DELETE FROM texts WHERE id >= 8 << 20"), TraceMismatch, "2/run.sqlite, text"),
+    (_change("DELETE FROM texts WHERE id >= 8 << 20"), TraceMismatch, "2/run.sqlite, rec"),
     (_change("DELETE FROM records WHERE kind = 'trace'"), TraceMismatch, "2/run.sqlite: record"),
     (_change("UPDATE records SET at = at + 1 WHERE kind = 'group'"), TraceMismatch, "2/run.sqlite"),
     (_change("UPDATE records SET body = '{}' WHERE kind = 'task'"), TraceMismatch, "2/run.sqlite"),
@@ -172,8 +172,9 @@ def test_other_runs_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
 
 
 def test_a_shard_resumes_as_that_shard_alone(tmp_path: Path) -> None:
+    """It may have planned tasks after it had scored others; merged, all tasks come first."""
     tasks = write_tasks(tmp_path, make_tasks(8))
-    score(tmp_path / "run", tasks, shard=Shard(index=1, of=2), limit=1)
+    score(tmp_path / "run", tasks, shard=Shard(index=1, of=2), limit=4)
     score(tmp_path / "run", tasks, shard=Shard(index=1, of=2))
     assert {responses[0][:2] for _, responses, _ in REQUESTED} < {
         f"t{number}" for number in range(8)
@@ -181,6 +182,12 @@ def test_a_shard_resumes_as_that_shard_alone(tmp_path: Path) -> None:
     for shard in (Shard(index=2, of=2), Shard(index=1, of=3), None):
         with pytest.raises(InputError, match=r"--shard is 1/2 in the run and .* here"):
             score(tmp_path / "run", tasks, shard=shard)
+    score(tmp_path / "whole", tasks)
+    score(tmp_path / "other", tasks, shard=Shard(index=2, of=2))
+    merge_shards([tmp_path / "other", tmp_path / "run"], tmp_path / "merged")
+    assert trace_contents(tmp_path / "merged") == trace_contents(tmp_path / "whole")
+    assert stored_kinds(tmp_path / "merged") == stored_kinds(tmp_path / "whole")
+    assert verify_deeply(tmp_path / "merged") == verify_deeply(tmp_path / "whole")
 
 
 def test_shards_with_other_replies_to_one_request_keep_them(tmp_path: Path) -> None:
