@@ -385,9 +385,7 @@ FAMILIES: dict[Family, Draw] = {
 ORIGINAL = "original"
 
 
-def present(
-    data: Any, versions: int = 5, families: Sequence[Family] = get_args(Family)
-) -> PresentationSet | None:
+def present(data: Any, versions: int = 5) -> PresentationSet | None:
     """Return the presentations of structured data; None if it is of another form (`document_of`).
 
     Each family has `versions` different texts, none of them the original's; one with fewer is undefined for this
@@ -403,10 +401,10 @@ def present(
     variants: list[Presentation] = []
     undefined: dict[str, str] = {}
     discarded: dict[str, int] = {}
-    for family in families if versions else ():
+    for family, draw in FAMILIES.items() if versions else ():
         texts: dict[str, JsonValue] = {}
         tried_texts = {text}
-        for changed, layout in FAMILIES[family](document, random.Random(f"{family} {seed}")):
+        for changed, layout in draw(document, random.Random(f"{family} {seed}")):
             variant_text = render(changed, layout)
             if variant_text not in tried_texts and len(texts) < versions:
                 tried_texts.add(variant_text)
