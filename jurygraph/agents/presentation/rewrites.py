@@ -356,33 +356,23 @@ async def rewrite_statements(
     A variant that breaks an invariant is discarded, and counted in `broken` by it. A family with fewer versions left
     is undefined for this response. Raises the errors that end a run.
     """
-    variants: list[Presentation] = []
-    undefined: dict[str, str] = {}
-    discarded: Counter[str] = Counter()
-    broken: Counter[str] = Counter()
+    found = PresentationSet(original)
     for family in REWRITINGS if versions else ():
         if not _FAMILIES[family].is_defined(statements):
-            undefined[family] = _FAMILIES[family].undefined
+            found.undefined[family] = _FAMILIES[family].undefined
             continue
         numbers = range(1, versions + 1)
         written = await each_answered(
             _write(original.text, statements, client, family, number) for number in numbers
         )
-        texts: dict[str, None] = {}
+        texts = {}
         for text, problem in written:
-            if problem is None and text != original.text:
-                texts[text] = None
-            elif problem is not None:
-                discarded[family] += 1
-                broken[problem] += 1
-        if len(texts) < versions:
-            undefined[family] = f"{len(texts)} of {versions} versions are left"
-        else:
-            variants += [
-                Presentation(family, number, text, original.data)
-                for number, text in enumerate(texts, 1)
-            ]
-    return PresentationSet(original, tuple(variants), undefined, discarded, broken)
+            if problem is not None:
+                found.discard(family, problem)
+            elif text != original.text:
+                texts[text] = original.data
+        found.add_family(family, texts, versions, "are left")
+    return found
 
 
 async def _write(
