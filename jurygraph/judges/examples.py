@@ -11,7 +11,7 @@ A pair is one text that holds two others, its first and its second, each on line
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain, islice
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self, TypeVar
@@ -411,7 +411,7 @@ def swap_response(response: Response) -> str | None:
     return swap_texts(response.text, first, second)
 
 
-ExampleChoice = Literal["random", "balanced", "similar"]
+ExampleChoice = Literal["random", "similar"]
 
 
 def order_examples(
@@ -425,14 +425,10 @@ def order_examples(
 
     - `random` draws without replacement, each example as likely as any other, so that a reviewer's base rate survives.
       Each query has a draw of its own: otherwise one unlucky draw would stand for a reviewer in a whole run.
-    - `balanced` alternates between the scores, so that the examples cover the scale; the order within a score is drawn.
-      The frequencies of the scores are lost: a strict and a lenient reviewer look alike.
     - `similar` orders by the words shared with the query: similarity of letters, not of meaning.
     """
     if choice == "random":
         ordered = _shuffle(examples, seed, query)
-    elif choice == "balanced":
-        ordered = _alternate_scores(_shuffle(examples, seed), seed)
     else:
         drawn = _shuffle(examples, seed)
         ordered = sorted(drawn, key=lambda example: -fuzz.token_set_ratio(query, example.text))
@@ -445,27 +441,6 @@ def order_examples(
 def _shuffle(examples: Iterable[Example], *seed: int | str) -> list[Example]:
     """Return examples in an order that depends on the seed alone, not on the order of the input."""
     return sorted(examples, key=lambda example: digest_of([*seed, example.digest]))
-
-
-def _alternate_scores(examples: Iterable[Example], seed: int) -> list[Example]:
-    by_score: dict[float, list[Example]] = {}
-    for example in examples:
-        by_score.setdefault(example.score, []).append(example)
-    scores = sorted(by_score, key=lambda score: digest_of([seed, float(score)]))
-    # the queues share this set, so that an item which was drawn for one score is skipped in all others
-    drawn_items: set[str] = set()
-    queues = [_undrawn_items(by_score[score], drawn_items) for score in scores]
-    ordered: list[Example] = []
-    while turn := list(chain.from_iterable(islice(queue, 1) for queue in queues)):
-        ordered += turn
-    return ordered
-
-
-def _undrawn_items(examples: Iterable[Example], drawn_items: set[str]) -> Iterator[Example]:
-    for example in examples:
-        if example.key not in drawn_items:
-            drawn_items.add(example.key)
-            yield example
 
 
 TARGET_PSEUDONYM = "reviewer 1"

@@ -263,8 +263,8 @@ class ReviewerJudge(Evaluator):
         shots: Count = 5
         """Number of examples that a judge is shown."""
         choice: ExampleChoice = "random"
-        """`random`, so that a reviewer's base rate survives, `balanced` over the scores, or `similar` to the task's
-        query. An item that several reviewers rated is shown once."""
+        """`random`, so that a reviewer's base rate survives, or `similar` to the task's query. An item that several
+        reviewers rated is shown once."""
         seed: Count = 0
         """Seed of the draw, or of the draw among equal candidates."""
         samples: PositiveInt = 3
