@@ -409,6 +409,21 @@ def _import(role: str, path: str, names: Iterable[str]) -> Any:
     return getattr(module, attribute)
 
 
+def import_named(param: str, paths: Mapping[str, str], attribute: str, kind: str) -> dict[str, Any]:
+    """Return the objects that a param of a config names, each by a dotted path.
+
+    Raises ConfigError, naming the param, if one cannot be imported or lacks the attribute that all of its kind have.
+    """
+    objects = {}
+    for name, path in paths.items():
+        with located_errors(f"{param}.{name}: "):
+            found = _import("name", path, ())
+            if not hasattr(found, attribute):
+                raise ConfigError(f"{path!r} is of type {type(found).__name__}; name {kind}")
+        objects[name] = found
+    return objects
+
+
 def _unknown_message(role: str, name: str, names: Iterable[str], hint: str | None = None) -> str:
     other_hint = hint or f"; name one as package.module.{role}"
     return f"unknown {role} {name!r}{_hint(name, names) or other_hint}"

@@ -44,6 +44,7 @@ from jurygraph.agents.facts.tables import (
     to_text,
 )
 from jurygraph.agents.functions import source_version
+from jurygraph.agents.registry import import_named
 from jurygraph.agents.roles import CodeEvaluator, Evaluator, EvaluatorAnswer, EvaluatorInput
 from jurygraph.errors import PlanError
 from jurygraph.messages import Problem, did_you_mean, quote, shorten, validate
@@ -559,7 +560,7 @@ class Constraints(Evaluator):
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
         paths = self.settings.functions
-        self._functions = notation.import_named(
+        self._functions = import_named(
             "checks.constraints: params.functions", paths, "__call__", "a function"
         )
         versions = [source_version(function) for _, function in sorted(self._functions.items())]
