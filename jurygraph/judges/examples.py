@@ -296,7 +296,7 @@ class ReviewerHistory:
         return set(chain.from_iterable(self._texts.get(name, ()) for name in names))
 
     def notes(self) -> Iterator[str]:
-        """Describe the number of ratings, those that are not read or shown, and where judges will abstain."""
+        """Describe the number of ratings, those that are not read or shown, and dimensions without any."""
         total = len(self._ratings.rows)
         reviewers = _format_count(len({example.reviewer for example in self.examples}), "reviewer")
         yield f"Of {_format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
@@ -310,34 +310,11 @@ class ReviewerHistory:
             omitted = f"{_format_count(number, 'rating')} {OMISSION_REASONS[kind]}"
             yield f"Left out: {omitted}; the first is {first}."
         for dimension in self._dimensions:
-            yield from self._describe_missing(dimension)
-        domains = sorted({domain for _, domain in self._examples_of if domain is not None})
-        if domains:
-            listed = join_names(list(map(quote, domains)))
-            found = f"The ratings have the domains {listed}"
-            tasks = "tasks with another domain (metadata.domain)"
-        else:
-            found = "No rating has a domain"
-            tasks = "tasks with a domain (metadata.domain)"
-        yield f"{found}; judges with examples abstain on {tasks}."
-
-    def _describe_missing(self, dimension: str) -> Iterator[str]:
-        """Name a dimension without examples, or the reviewers for whom it has none of their own, or of the others."""
-        rated = self._examples_of.get((dimension, None), [])
-        if not rated:
-            dimensions = {rating.dimension for _, rating in self._ratings.rows}
-            named = sorted(name for name in dimensions if name is not None)
-            hint = None if dimension in named else did_you_mean(dimension, named)
-            yield f"No rating for {quote(dimension)} can be shown{f'; {hint}' if hint else '.'}"
-            return
-        numbers = {name: len(self.examples_of(name, dimension)) for name in self.reviewers}
-        one_sided = [quote(name) for name, number in numbers.items() if number in (0, len(rated))]
-        if one_sided:
-            listed = join_names(one_sided)
-            yield (
-                f"Nothing is shown for {quote(dimension)}, and judges with examples abstain, where the reviewer or "
-                f"everybody else has no rating that can be shown: {listed}."
-            )
+            if (dimension, None) not in self._examples_of:
+                dimensions = {rating.dimension for _, rating in self._ratings.rows}
+                named = sorted(name for name in dimensions if name is not None)
+                hint = None if dimension in named else did_you_mean(dimension, named)
+                yield f"No rating for {quote(dimension)} can be shown{f'; {hint}' if hint else '.'}"
 
     @cached_property
     def digest(self) -> str:

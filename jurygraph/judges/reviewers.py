@@ -347,7 +347,7 @@ class ReviewerJudge(Evaluator):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Notes on ratings that cannot be shown, and on tasks and reviewers for whom the judge abstains."""
+        """Notes on ratings that cannot be shown, and on dimensions for which there are none."""
         return () if self._history is None else tuple(self._history.notes())
 
     @property
