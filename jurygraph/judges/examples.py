@@ -264,24 +264,14 @@ class ReviewerHistory:
         ratings = read_ratings(path, columns, settings)
         return cls(ratings, text_of, scales=scales, pairs=pairs)
 
-    def examples_of(
+    def examples_by_pool(
         self, reviewer: str, dimension: str, domain: str | None = None
-    ) -> list[Example]:
-        """Return the examples of a reviewer; of all domains if none is given."""
-        return [
-            example
-            for example in self._examples_of.get((dimension, domain), ())
-            if example.reviewer == reviewer
-        ]
-
-    def examples_of_others(
-        self, reviewer: str, dimension: str, domain: str | None = None
-    ) -> list[Example]:
-        return [
-            example
-            for example in self._examples_of.get((dimension, domain), ())
-            if example.reviewer != reviewer
-        ]
+    ) -> dict[str, list[Example]]:
+        """Return a reviewer's `own` examples and those of all `others`; of all domains if none is given."""
+        pools: dict[str, list[Example]] = {"own": [], "others": []}
+        for example in self._examples_of.get((dimension, domain), ()):
+            pools["own" if example.reviewer == reviewer else "others"].append(example)
+        return pools
 
     def items_of(self, key: str) -> set[str]:
         """Return the items that were rated under a key: usually one, without the agent that the key may include."""
@@ -313,8 +303,9 @@ class ReviewerHistory:
             if (dimension, None) not in self._examples_of:
                 dimensions = {rating.dimension for _, rating in self._ratings.rows}
                 named = sorted(name for name in dimensions if name is not None)
-                hint = None if dimension in named else did_you_mean(dimension, named)
-                yield f"No rating for {quote(dimension)} can be shown{f'; {hint}' if hint else '.'}"
+                similar = None if dimension in named else did_you_mean(dimension, named)
+                end = "." if similar is None else f"; {similar}"
+                yield f"No rating for {quote(dimension)} can be shown{end}"
 
     @cached_property
     def digest(self) -> str:
@@ -445,14 +436,9 @@ def candidate_examples(
     if view.group is not None:
         names.add(view.group)
     groups = names | history.groups_of(names)
-    candidates = []
-    for example in examples:
-        example_names = (example.key, example.item)
-        if not names.isdisjoint(example_names):
-            continue
-        if groups.isdisjoint(history.groups_of(example_names)):
-            candidates.append(example)
-    return candidates
+    return [
+        example for example in examples if _leak_reason(example, names, groups, (), history) is None
+    ]
 
 
 def choose_examples(

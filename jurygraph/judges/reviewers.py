@@ -396,10 +396,7 @@ class ReviewerJudge(Evaluator):
         reviewer = str(view.member)
         metadata_domain = view.metadata.get("domain")
         domain = None if metadata_domain is None else str(metadata_domain)
-        examples = {
-            "own": history.examples_of(reviewer, dimension, domain),
-            "others": history.examples_of_others(reviewer, dimension, domain),
-        }
+        examples = history.examples_by_pool(reviewer, dimension, domain)
         query = query_text(view.query)
         first = self.settings.seed
         count = self.settings.shots

@@ -51,7 +51,7 @@ def examples(*scores: float, texts: Sequence[str] = ()) -> list[Example]:
         row("ann", f"i{n}", score, **more)
         for n, (score, more) in enumerate(zip(scores, changed, strict=True))
     ]
-    return load_history(said, ANY_NUMBER).examples_of("ann", "quality")
+    return load_history(said, ANY_NUMBER).examples_by_pool("ann", "quality")["own"]
 
 
 def order_by(
@@ -146,9 +146,8 @@ def test_each_task_has_a_draw_of_its_own() -> None:
 
 def rated(*ratings: tuple[str, str, float]) -> list[Example]:
     """Return the examples that reviewers other than `nobody` gave: reviewer, item and score each."""
-    return load_history([row(*rating) for rating in ratings], ANY_NUMBER).examples_of_others(
-        "nobody", "quality"
-    )
+    history = load_history([row(*rating) for rating in ratings], ANY_NUMBER)
+    return history.examples_by_pool("nobody", "quality")["others"]
 
 
 some_ratings = st.lists(
