@@ -18,7 +18,14 @@ from jurygraph import aggregation
 from jurygraph.aggregation import pairwise
 from jurygraph.aggregation.pairwise import bradley_terry
 from jurygraph.arrays import Bools, Floats
-from jurygraph.decision.combiners import Combiner, Component, Mean, ScoreMatrix, weighted_mean
+from jurygraph.decision.combiners import (
+    Combiner,
+    Component,
+    Mean,
+    ScoreMatrix,
+    count_true,
+    weighted_mean,
+)
 from jurygraph.errors import PlanError
 from jurygraph.judges.protocols import HIGHEST, LOWEST, UTILITY, WEIGHT
 from jurygraph.schema import ComponentInput, Question
@@ -151,7 +158,7 @@ class BothOrders:
     @property
     def opponents(self) -> Floats:
         """The number of opponents that each response was compared with, [R]."""
-        return _count_per_row(self.compared)
+        return count_true(self.compared)
 
 
 def read_pairs(matrix: ScoreMatrix) -> BothOrders:
@@ -218,8 +225,8 @@ def _both_orders(
 
 
 def _flip_share(first: Floats, second: Floats, judged: Bools) -> Floats:
-    flips = _count_per_row(judged & pairwise.flips(first, second))
-    pairs = _count_per_row(judged)
+    flips = count_true(judged & pairwise.flips(first, second))
+    pairs = count_true(judged)
     return flips / np.maximum(pairs, 1.0)
 
 
@@ -227,8 +234,8 @@ def _first_share(first: Floats, has_verdict: Bools) -> Floats:
     """Return the share of decided verdicts that preferred the first response; each counts for both of its pair."""
     decided = has_verdict & (first != 0.5)
     won = has_verdict & (first > 0.5)
-    verdicts = _count_per_row(decided) + _count_per_row(decided.T)
-    wins = _count_per_row(won) + _count_per_row(won.T)
+    verdicts = count_true(decided) + count_true(decided.T)
+    wins = count_true(won) + count_true(won.T)
     return np.where(verdicts > 0, wins / np.maximum(verdicts, 1.0), 0.5)
 
 
@@ -245,10 +252,6 @@ def _compare_ranks(value: Floats, judged: Bools) -> Floats:
 def _pad_columns(matrix: Grid, width: int) -> Grid:
     """Pad with empty columns up to a width, for opponents without a comparison."""
     return np.pad(matrix, ((0, 0), (0, width - matrix.shape[1])))
-
-
-def _count_per_row(where: Bools) -> Floats:
-    return np.asarray(aggregation.total(np.where(where, 1.0, 0.0)))
 
 
 PRIOR = 0.1
