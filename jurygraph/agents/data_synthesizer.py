@@ -396,6 +396,7 @@ def _margins(
     for original, contrast in cell_pairs:
         weight = original.input_weight
         padding = ((0, 0), (0, width - contrast.value.shape[1]))
+        # The response has one column, which stands beside a column for each of its contrasts.
         columns: Sequence[Any] = (contrast.value, contrast.applicable, contrast.judged)
         value, exists, judged = (np.pad(column, padding) for column in columns)
         exists = exists & original.applicable[:, :1]
@@ -403,6 +404,7 @@ def _margins(
         margin = margin + np.where(exists, weight * (original.value[:, :1] - value), 0.0)
         size = size + np.where(exists, weight, 0.0)
         is_judged = is_judged & (both_judged | ~exists)
+        # The fill of the one without a verdict; over several inputs the lowest, so that none makes up for it.
         unjudged_value = np.where(judged, original.value[:, :1], value)
         fill = np.minimum(fill, np.where(exists & ~both_judged, unjudged_value, 1.0))
         live = live | exists

@@ -164,6 +164,7 @@ class _Process(SpawnProcess):
 
     def start(self) -> None:
         with _starting:
+            # A spawned interpreter imports the file of its parent's `__main__`: an empty module has none.
             main = sys.modules["__main__"]
             sys.modules["__main__"] = ModuleType("__main__")
             try:

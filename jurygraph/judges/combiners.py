@@ -174,6 +174,7 @@ def read_pairs(matrix: ScoreMatrix) -> BothOrders:
     first = _pad_columns(matrix.value, size)
     are_others = ~np.eye(size, dtype=np.bool_)
     compared = applicable & applicable.T & are_others
+    # A fill is not turned round: 0 is a loss for the row, in whichever order the verdict is missing.
     second = np.where(judged.T, 1.0 - first.T, first.T)
     has_verdict = compared & judged
     judged_in_both = has_verdict & has_verdict.T
@@ -385,6 +386,7 @@ def _strengths(orders: BothOrders, prior: float) -> Floats:
     rows = []
     for index, missing in enumerate(missing_wins):
         worst_case = agreed.copy()
+        # What is missing of this response is won by its opponents; what is missing of others stays half for each.
         worst_case[index] = wins[index]
         worst_case[:, index] = np.where(orders.compared[index], 1.0 - wins[index], 0.0)
         rows.append(bradley_terry(worst_case, prior) if missing.any() else shared)

@@ -62,6 +62,7 @@ class Panel(Mean):
         distance = np.abs(value[:, :, None] - value[:, None, :])
         are_others = ~np.eye(len(matrices), dtype=np.bool_)
         is_pair = has_score[:, :, None] & has_score[:, None, :] & are_others
+        # Each pair is there twice, [i,j] and [j,i], among the pairs and among their distances alike.
         pairs = np.asarray(aggregation.total(aggregation.total(np.where(is_pair, 1.0, 0.0))))
         distances = aggregation.total(aggregation.total(np.where(is_pair, distance, 0.0)))
         lowest = np.where(has_score, value, 1.0).min(axis=1)
@@ -128,6 +129,7 @@ class PanelVotes:
         low = self._low.any(axis=1)
         high = self._high.any(axis=1)
         worst = np.where(low, 0.0, 1.0)
+        # Further votes multiply into a posterior; those that a majority is counted from are no longer in it.
         evidence = self._evidence() if self._counts_votes else posterior
         # a row without a vote cast, whose missing votes are all filled alike, has that fill already
         is_open = (low | high) & (self.cast.any(axis=1) | (low & high))
@@ -176,6 +178,7 @@ class PanelVotes:
         for column, judge in enumerate(self._judge_names):
             votes = self._level[:, column]
             updated = self._combine(evidence, self._evidence_of_vote[judge][votes])
+            # After each vote: the product of many small probabilities would underflow, and no level would be left.
             if not self._counts_votes:
                 updated = _normalize(updated)
             evidence = np.where(self.cast[:, column, None], updated, evidence)

@@ -303,6 +303,7 @@ def _reordered(find_groups: Callable[[Prose], list[PieceRange]]) -> ProseDraw:
     def draw(prose: Prose, rng: random.Random) -> Iterator[str]:
         groups = find_groups(prose)
         firsts = [prose.pieces[start] for start, _ in groups]
+        # A heading in the place of a sentence, or a row outside its table, would read as something else.
         is_mixed = len({(piece.is_heading, piece.is_table_row) for piece in firsts}) > 1
         if len(groups) < 2 or is_mixed or any(_REFERS_BACK.match(piece.text) for piece in firsts):
             return

@@ -192,6 +192,7 @@ def _broken_in_passage(
         return "stakeholders"
     if not _has_same_names(statement, text, values):
         return "names"
+    # Words of a name, such as "never" in a title, say nothing of the strength of a claim.
     bare = _without(text, statement.verbatim)
     strengths = count_strengths(bare)
     if not statement.status:
