@@ -182,6 +182,11 @@ def quote(name: str) -> str:
     return repr(shorten(name))
 
 
+def quote_words(words: str) -> str:
+    """Return the beginning of a model's or a person's words, in quotation marks of prose."""
+    return f"“{shorten(words, 80)}”"
+
+
 def shell_quote(value: object) -> str:
     """Return a value as an argument in a shell; a path that begins with a hyphen is not taken for an option."""
     is_like_option = isinstance(value, PathLike) and str(value).startswith("-")

@@ -20,7 +20,6 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 import numpy as np
 from pydantic import Field, create_model
 
-from jurygraph import aggregation
 from jurygraph.agents.facts.tables import FactsSpec, TableSpec, to_text
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import final_answer, reference_answer
@@ -30,7 +29,7 @@ from jurygraph.agents.quality_assessor import show_facts
 from jurygraph.agents.roles import Deriver, DeriverInput, shared_prompt_variables
 from jurygraph.arrays import Bools, Floats
 from jurygraph.concurrency import each_answered
-from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix, weighted_mean
+from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix, count_true, weighted_mean
 from jurygraph.errors import PlanError
 from jurygraph.messages import validate
 from jurygraph.prompts import load_prompt
@@ -358,7 +357,7 @@ class Contrast(Combiner):
         ranked = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill)
         value, present = weighted_mean(ranked, np.where(live, 1.0, 0.0))
         has_margin = live & is_judged
-        judged_count = np.asarray(aggregation.total(np.where(has_margin, 1.0, 0.0)))
+        judged_count = count_true(has_margin)
         figures = {"pairs": judged_count}
         judged_margin = np.where(has_margin, margin, np.nan)
         for number, column in enumerate(judged_margin.T, 1):
@@ -397,6 +396,7 @@ def _margins(
     for original, contrast in cell_pairs:
         weight = original.input_weight
         padding = ((0, 0), (0, width - contrast.value.shape[1]))
+        # The response has one column, which stands beside a column for each of its contrasts.
         columns: Sequence[Any] = (contrast.value, contrast.applicable, contrast.judged)
         value, exists, judged = (np.pad(column, padding) for column in columns)
         exists = exists & original.applicable[:, :1]
@@ -404,6 +404,7 @@ def _margins(
         margin = margin + np.where(exists, weight * (original.value[:, :1] - value), 0.0)
         size = size + np.where(exists, weight, 0.0)
         is_judged = is_judged & (both_judged | ~exists)
+        # The fill of the one without a verdict; over several inputs the lowest, so that none makes up for it.
         unjudged_value = np.where(judged, original.value[:, :1], value)
         fill = np.minimum(fill, np.where(exists & ~both_judged, unjudged_value, 1.0))
         live = live | exists

@@ -316,6 +316,7 @@ def _choose_record(
     for candidate in candidates:
         if not any(_overlaps(candidate, other) for other in kept):
             return candidate
+    # Different records may rest on one passage, such as a sentence with two prices: only equal ones are duplicates.
     for candidate, other in product(candidates, kept):
         if candidate.record == other.record and _overlaps(candidate, other):
             return DUPLICATE_MESSAGE

@@ -26,7 +26,7 @@ from jurygraph.agents.roles import ask_model
 from jurygraph.aggregation import gear
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError, ModelError
-from jurygraph.messages import did_you_mean, quote, shorten
+from jurygraph.messages import did_you_mean, quote, quote_words, shorten
 from jurygraph.models.request import Fault, Request
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import (
@@ -226,7 +226,7 @@ class CheckedRoles:
 
     @property
     def problems(self) -> list[str]:
-        return [f"{_quote(name)} {why}" for name, why in self.unassigned.items()]
+        return [f"{quote_words(name)} {why}" for name, why in self.unassigned.items()]
 
 
 def check_roles(replies: Iterable[RoleReply], criteria: Mapping[str, Criterion]) -> CheckedRoles:
@@ -266,9 +266,9 @@ class CheckedEdges:
     @property
     def problems(self) -> list[str]:
         rejections = [
-            f"{_quote(f'{edge.parent} -> {edge.child}')}: {why}" for edge, why in self.rejected
+            f"{quote_words(f'{edge.parent} -> {edge.child}')}: {why}" for edge, why in self.rejected
         ]
-        omissions = [f"{_quote(str(pair))}: {why}" for pair, why in self.unanswered.items()]
+        omissions = [f"{quote_words(str(pair))}: {why}" for pair, why in self.unanswered.items()]
         return rejections + omissions
 
 
@@ -324,10 +324,6 @@ def _wrong_edge(
     if relation in ("none", *kinds):
         return None
     return f"{relation} does not go from {roles[pair.parent]} to {roles[pair.child]}, but {' or '.join(kinds)} does"
-
-
-def _quote(name: str) -> str:
-    return f"“{shorten(name, 80)}”"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,15 @@
-"""Notations that tasks and configs use: RE2 patterns, JSONPaths (RFC 9535) and dotted paths of code.
+"""Notations that tasks and configs use: RE2 patterns and JSONPaths (RFC 9535).
 
 No pattern here can backtrack: a JSONPath has no `match` and `search`.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
 from typing import Annotated, Any
 
 import re2
 from pydantic import AfterValidator
-
-from jurygraph.errors import ConfigError
-from jurygraph.sources.user_modules import import_module
 
 _QUIET = re2.Options()
 _QUIET.log_errors = False
@@ -78,25 +75,6 @@ def _quote_name(name: str) -> str:
 def location_sort_key(location: Sequence[str | int]) -> tuple[tuple[bool, str | int], ...]:
     """Return a sortable key of a location: numbers and names do not compare with each other."""
     return tuple((isinstance(step, str), step) for step in location)
-
-
-def import_named(param: str, paths: Mapping[str, str], attribute: str, kind: str) -> dict[str, Any]:
-    """Import what a param of a config names: objects at package.module.name or package.module:name.
-
-    Raises ConfigError, naming the param, if one cannot be imported or lacks the attribute that all of its kind have.
-    """
-    objects = {}
-    for name, path in paths.items():
-        module, _, target = path.replace(":", ".").rpartition(".")
-        try:
-            objects[name] = getattr(import_module(module), target)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise ConfigError(f"{param}.{name}: {path!r} cannot be imported ({error})") from error
-        if not hasattr(objects[name], attribute):
-            raise ConfigError(
-                f"{param}.{name}: {path!r} is of type {type(objects[name]).__name__}; name {kind}"
-            )
-    return objects
 
 
 def _check(compile_text: Callable[[str], Any], text: str) -> str:

@@ -14,7 +14,7 @@ from jurygraph.agents.checks.spec import find_tensions
 from jurygraph.agents.roles import ask_model
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import InputError, ModelError, PlanError
-from jurygraph.messages import shorten
+from jurygraph.messages import quote_words
 from jurygraph.models.request import Fault, Request
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText
@@ -187,13 +187,15 @@ def parse_constraints(
         passage = text.find_support(listed.quote)
         words = " ".join(listed.text.split())
         if not words:
-            problems.append(f"a constraint that rests on {_quote(listed.quote)} says nothing")
+            problems.append(f"a constraint that rests on {quote_words(listed.quote)} says nothing")
         elif passage is None:
             is_in_text = text.find(listed.quote) is not None
             why = "is too short, or cuts a word" if is_in_text else "does not stand in the profile"
-            problems.append(f"{_quote(words)} rests on {_quote(listed.quote)}, which {why}")
+            problems.append(
+                f"{quote_words(words)} rests on {quote_words(listed.quote)}, which {why}"
+            )
         elif words.casefold() in {constraint.text.casefold() for constraint in kept}:
-            problems.append(f"{_quote(words)} is listed twice")
+            problems.append(f"{quote_words(words)} is listed twice")
         else:
             constraint = ReadConstraint(
                 id=f"c{len(kept) + 1}",
@@ -239,14 +241,14 @@ def _parse_tensions(
     for listed in reply.tensions:
         unknown = [name for name in (listed.one, listed.other) if name not in names]
         if unknown:
-            problems.append(f"{_quote(unknown[0])} is nobody's name")
+            problems.append(f"{quote_words(unknown[0])} is nobody's name")
             continue
         first, second = sort_by_id((names[listed.one], names[listed.other]))
         if first is second:
-            problems.append(f"{_quote(listed.one)} is paired with itself")
+            problems.append(f"{quote_words(listed.one)} is paired with itself")
         elif (first.id, second.id) in kept:
             problems.append(
-                f"the pair of {_quote(listed.one)} and {_quote(listed.other)} is listed twice"
+                f"the pair of {quote_words(listed.one)} and {quote_words(listed.other)} is listed twice"
             )
         elif not find_tensions(first, second):
             reason = _with_ids(listed.reason, names)
@@ -259,7 +261,3 @@ def _parse_tensions(
 def _with_ids(text: str, names: Mapping[str, Stakeholder]) -> str:
     """Return a text with the stakeholders' ids instead of the names that the model was given."""
     return _NAME.sub(lambda name: names[name[0]].id if name[0] in names else name[0], text)
-
-
-def _quote(words: str) -> str:
-    return f"“{shorten(words, 80)}”"

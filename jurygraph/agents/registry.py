@@ -325,17 +325,11 @@ def make_instance(
     except (Exception, SystemExit) as error:
         hint = ""
         if params:
-            hint = f"; its params: {', '.join(_parameters(target)) or 'none'}"
+            names = ", ".join(inspect.signature(target).parameters)
+            hint = f"; its params: {names or 'none'}"
         raise ConfigError(
             f"{role} {name!r} cannot be made: {type(error).__name__}: {error}{hint}"
         ) from error
-
-
-def _parameters(kind: type) -> Iterable[str]:
-    try:
-        return inspect.signature(kind).parameters
-    except (TypeError, ValueError):  # a class written in C
-        return ()
 
 
 def _set_version(instance: Any, kinds: tuple[type, ...]) -> Any:
@@ -388,25 +382,37 @@ def _import(role: str, path: str, names: Iterable[str]) -> Any:
     # The user's module may raise anything: the config is at fault.
     except (Exception, SystemExit) as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
-        modules = current_modules()
-        if modules is not None and missing in modules.named:
-            hint = (
-                "code in the folder of a config finds its files beside `__file__`, "
-                "and siblings by an import statement"
-            )
-        elif missing and f"{module_name}.".startswith(f"{missing}."):
-            folder = None if modules is None else modules.folder.resolve()
-            where = "was not found" if folder is None else f"was not found in {folder}"
+        # A module on the way to the named one is missing: the name is wrong, not the code behind it.
+        if missing and f"{module_name}.".startswith(f"{missing}."):
+            modules = current_modules()
+            where = "was not found"
+            if modules is not None:
+                where += f" in {modules.folder.resolve()}"
             hint = f"; module {missing!r} {where}, and is not installed: check its name"
             raise ConfigError(_unknown_message(role, path, names, hint)) from error
-        else:
-            hint = "install what it needs, or fix it"
         cause = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"{role} {path!r} cannot be imported: {cause}; {hint}") from error
+        raise ConfigError(
+            f"{role} {path!r} cannot be imported: {cause}; install what it needs, or fix it"
+        ) from error
     if not hasattr(module, attribute):
         hint = _hint(attribute, dir(module)) or "; name something that it defines"
         raise ConfigError(f"{role} {path!r}: module {module_name!r} has no {attribute!r}{hint}")
     return getattr(module, attribute)
+
+
+def import_named(param: str, paths: Mapping[str, str], attribute: str, kind: str) -> dict[str, Any]:
+    """Return the objects that a param of a config names, each by a dotted path.
+
+    Raises ConfigError, naming the param, if one cannot be imported or lacks the attribute that all of its kind have.
+    """
+    objects = {}
+    for name, path in paths.items():
+        with located_errors(f"{param}.{name}: "):
+            found = _import("name", path, ())
+            if not hasattr(found, attribute):
+                raise ConfigError(f"{path!r} is of type {type(found).__name__}; name {kind}")
+        objects[name] = found
+    return objects
 
 
 def _unknown_message(role: str, name: str, names: Iterable[str], hint: str | None = None) -> str:

@@ -19,7 +19,17 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, NoReturn, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    TypeVar,
+    get_args,
+)
 
 from pydantic import BaseModel, Field
 
@@ -28,13 +38,7 @@ from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError
 from jurygraph.messages import shorten
 from jurygraph.models.request import CallLog, Fault, Reply, Request, ToolResult
-from jurygraph.safety.evidence import (
-    Passage,
-    SearchableText,
-    aread_text,
-    read_text,
-    search_off_loop,
-)
+from jurygraph.safety.evidence import SearchableText, aread_text, read_text, search_off_loop
 from jurygraph.schema import (
     Audience,
     Branch,
@@ -390,6 +394,7 @@ class Measurement(NamedTuple):
 
 
 QuotedFrom = Literal["response", "context"]
+_TextKind = Literal["response", "context", "other"]
 
 
 class Claim(NamedTuple):
@@ -411,67 +416,52 @@ class QuotableTexts:
     """
 
     def __init__(self, response: SearchableText, passages: Mapping[str, str] | None = None) -> None:
-        self.response = response
-        self._passages = _read_texts(passages or {})
-        self._results_of_response: Mapping[str, SearchableText] = {}
-        self._other_results: Mapping[str, SearchableText] = {}
+        context = {name: read_text(text) for name, text in (passages or {}).items()}
+        # In the order of the search: a quotation that stands in several texts is evidence from the first.
+        self._texts: dict[_TextKind, dict[str, SearchableText]] = {
+            "response": {"response": response},
+            "context": context,
+            "other": {},
+        }
 
     def add_results(self, results: Sequence[ToolResult]) -> None:
         """Add the results of tools, under the names that evidence has as its source, such as `tool:3`."""
-        named = {f"{TOOL_SOURCE}{result.number}": result for result in results if result.text}
-        of_response = {name: item.text for name, item in named.items() if item.response == 1}
-        others = {name: item.text for name, item in named.items() if item.response != 1}
-        self._results_of_response = _read_texts(of_response)
-        self._other_results = _read_texts(others)
+        for result in results:
+            if result.text:
+                texts = self._texts["response" if result.response == 1 else "other"]
+                texts[f"{TOOL_SOURCE}{result.number}"] = read_text(result.text)
 
-    def find_support(self, quotation: str) -> Evidence | None:
-        """Return the passage that a quotation matches, first in the response; None if it is nowhere."""
-        return (
-            self._find_in_response(quotation)
-            or self.find_in_context(quotation)
-            or self._find_in(self._other_results, quotation)
-        )
-
-    def find_in_context(self, quotation: str) -> Evidence | None:
-        return self._find_in(self._passages, quotation)
-
-    def _find_in_response(self, quotation: str) -> Evidence | None:
-        texts = {"response": self.response, **self._results_of_response}
-        return self._find_in(texts, quotation)
+    def find_support(
+        self, quotation: str, kinds: Iterable[_TextKind] = get_args(_TextKind)
+    ) -> Evidence | None:
+        """Return the passage of such texts that a quotation matches, first in the response; None if it is nowhere."""
+        for kind in kinds:
+            for source, text in self._texts[kind].items():
+                found = text.find_support(quotation)
+                if found is not None:
+                    return Evidence(
+                        quote=found.text,
+                        start=found.start,
+                        end=found.end,
+                        source=source,
+                        verified=True,
+                    )
+        return None
 
     def has_support(self, claim: Claim) -> bool:
         """Return whether each text that the claim needs is quoted."""
-        find: Mapping[QuotedFrom, Callable[[str], object]] = {
-            "response": self._find_in_response,
-            "context": self.find_in_context,
-        }
-        return all(any(map(find[name], claim.quotes)) for name in claim.needs)
+        return all(
+            any(self.find_support(quotation, [kind]) for quotation in claim.quotes)
+            for kind in claim.needs
+        )
 
     def explain_rejected(self, quotation: str) -> str:
         """Return why a quotation supports nothing, by the response or else the first result in which it stands."""
-        results = (*self._results_of_response.values(), *self._other_results.values())
-        for text in (self.response, *results):
+        for text in (*self._texts["response"].values(), *self._texts["other"].values()):
             reason = explain_rejected_quote(quotation, text)
             if reason != NOT_THERE:
                 return reason
         return NOT_THERE
-
-    def _find_in(self, texts: Mapping[str, SearchableText], quotation: str) -> Evidence | None:
-        for name, text in texts.items():
-            passage = text.find_support(quotation)
-            if passage is not None:
-                return self._evidence(passage, name)
-        return None
-
-    @staticmethod
-    def _evidence(passage: Passage, source: str) -> Evidence:
-        return Evidence(
-            quote=passage.text, start=passage.start, end=passage.end, source=source, verified=True
-        )
-
-
-def _read_texts(texts: Mapping[str, str]) -> dict[str, SearchableText]:
-    return {name: read_text(text) for name, text in texts.items()}
 
 
 class Finding(NamedTuple):

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from math import inf
 from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from pkgutil import resolve_name
@@ -65,16 +64,11 @@ class WorkerPool:
 
     `prepare` is the path `module:function` of what a worker calls with `setup` when it starts; it returns the function
     that does the work. Use the pool from any thread and any event loop. Processes start with the first call.
-    Raises ValueError if `workers` is below 1 or `time_limit` is not a positive number.
     """
 
     def __init__(
         self, name: str, prepare: str, setup: Any = None, *, time_limit: float, workers: int = 1
     ) -> None:
-        if workers < 1 or not 0 < time_limit < inf:
-            raise ValueError(
-                f"workers >= 1 and 0 < time_limit < inf are needed, not {workers} and {time_limit}"
-            )
         self.name = name
         self.time_limit = time_limit
         self._workers = workers
@@ -170,6 +164,7 @@ class _Process(SpawnProcess):
 
     def start(self) -> None:
         with _starting:
+            # A spawned interpreter imports the file of its parent's `__main__`: an empty module has none.
             main = sys.modules["__main__"]
             sys.modules["__main__"] = ModuleType("__main__")
             try:

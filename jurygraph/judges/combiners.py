@@ -18,7 +18,14 @@ from jurygraph import aggregation
 from jurygraph.aggregation import pairwise
 from jurygraph.aggregation.pairwise import bradley_terry
 from jurygraph.arrays import Bools, Floats
-from jurygraph.decision.combiners import Combiner, Component, Mean, ScoreMatrix, weighted_mean
+from jurygraph.decision.combiners import (
+    Combiner,
+    Component,
+    Mean,
+    ScoreMatrix,
+    count_true,
+    weighted_mean,
+)
 from jurygraph.errors import PlanError
 from jurygraph.judges.protocols import HIGHEST, LOWEST, UTILITY, WEIGHT
 from jurygraph.schema import ComponentInput, Question
@@ -151,7 +158,7 @@ class BothOrders:
     @property
     def opponents(self) -> Floats:
         """The number of opponents that each response was compared with, [R]."""
-        return _count_per_row(self.compared)
+        return count_true(self.compared)
 
 
 def read_pairs(matrix: ScoreMatrix) -> BothOrders:
@@ -167,6 +174,7 @@ def read_pairs(matrix: ScoreMatrix) -> BothOrders:
     first = _pad_columns(matrix.value, size)
     are_others = ~np.eye(size, dtype=np.bool_)
     compared = applicable & applicable.T & are_others
+    # A fill is not turned round: 0 is a loss for the row, in whichever order the verdict is missing.
     second = np.where(judged.T, 1.0 - first.T, first.T)
     has_verdict = compared & judged
     judged_in_both = has_verdict & has_verdict.T
@@ -218,8 +226,8 @@ def _both_orders(
 
 
 def _flip_share(first: Floats, second: Floats, judged: Bools) -> Floats:
-    flips = _count_per_row(judged & pairwise.flips(first, second))
-    pairs = _count_per_row(judged)
+    flips = count_true(judged & pairwise.flips(first, second))
+    pairs = count_true(judged)
     return flips / np.maximum(pairs, 1.0)
 
 
@@ -227,8 +235,8 @@ def _first_share(first: Floats, has_verdict: Bools) -> Floats:
     """Return the share of decided verdicts that preferred the first response; each counts for both of its pair."""
     decided = has_verdict & (first != 0.5)
     won = has_verdict & (first > 0.5)
-    verdicts = _count_per_row(decided) + _count_per_row(decided.T)
-    wins = _count_per_row(won) + _count_per_row(won.T)
+    verdicts = count_true(decided) + count_true(decided.T)
+    wins = count_true(won) + count_true(won.T)
     return np.where(verdicts > 0, wins / np.maximum(verdicts, 1.0), 0.5)
 
 
@@ -245,10 +253,6 @@ def _compare_ranks(value: Floats, judged: Bools) -> Floats:
 def _pad_columns(matrix: Grid, width: int) -> Grid:
     """Pad with empty columns up to a width, for opponents without a comparison."""
     return np.pad(matrix, ((0, 0), (0, width - matrix.shape[1])))
-
-
-def _count_per_row(where: Bools) -> Floats:
-    return np.asarray(aggregation.total(np.where(where, 1.0, 0.0)))
 
 
 PRIOR = 0.1
@@ -382,6 +386,7 @@ def _strengths(orders: BothOrders, prior: float) -> Floats:
     rows = []
     for index, missing in enumerate(missing_wins):
         worst_case = agreed.copy()
+        # What is missing of this response is won by its opponents; what is missing of others stays half for each.
         worst_case[index] = wins[index]
         worst_case[:, index] = np.where(orders.compared[index], 1.0 - wins[index], 0.0)
         rows.append(bradley_terry(worst_case, prior) if missing.any() else shared)

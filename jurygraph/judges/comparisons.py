@@ -294,6 +294,7 @@ class Listwise(ComparisonJudge):
 
     def read_scores(self, reply: Any) -> list[Verdict]:
         size = len(reply.ranking)
+        # In the order in which the responses were shown, which is that of their names.
         ranks = [1 + reply.ranking.index(name) for name in sorted(reply.ranking)]
         scale = (float(size), 1.0)
         return [

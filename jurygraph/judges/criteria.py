@@ -479,9 +479,9 @@ class JudgeEvaluator(BatchEvaluator):
             indices = list(group)
             for start in range(0, len(indices), MAX_ITEMS_PER_CALL):
                 calls.append(indices[start : start + MAX_ITEMS_PER_CALL])
-        judging = [self._judge_batch([batch[index] for index in indices]) for indices in calls]
-        # the most common case: a single call needs no asyncio task of its own
-        results = [await judging[0]] if len(judging) == 1 else await each_answered(judging)
+        results = await each_answered(
+            self._judge_batch([batch[index] for index in indices]) for indices in calls
+        )
         verdicts = dict(zip(chain(*calls), chain(*results), strict=True))
         return [verdicts[index] for index in range(len(batch))]
 

@@ -11,7 +11,7 @@ A pair is one text that holds two others, its first and its second, each on line
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain, islice
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self, TypeVar
@@ -264,24 +264,14 @@ class ReviewerHistory:
         ratings = read_ratings(path, columns, settings)
         return cls(ratings, text_of, scales=scales, pairs=pairs)
 
-    def examples_of(
+    def examples_by_pool(
         self, reviewer: str, dimension: str, domain: str | None = None
-    ) -> list[Example]:
-        """Return the examples of a reviewer; of all domains if none is given."""
-        return [
-            example
-            for example in self._examples_of.get((dimension, domain), ())
-            if example.reviewer == reviewer
-        ]
-
-    def examples_of_others(
-        self, reviewer: str, dimension: str, domain: str | None = None
-    ) -> list[Example]:
-        return [
-            example
-            for example in self._examples_of.get((dimension, domain), ())
-            if example.reviewer != reviewer
-        ]
+    ) -> dict[str, list[Example]]:
+        """Return a reviewer's `own` examples and those of all `others`; of all domains if none is given."""
+        pools: dict[str, list[Example]] = {"own": [], "others": []}
+        for example in self._examples_of.get((dimension, domain), ()):
+            pools["own" if example.reviewer == reviewer else "others"].append(example)
+        return pools
 
     def items_of(self, key: str) -> set[str]:
         """Return the items that were rated under a key: usually one, without the agent that the key may include."""
@@ -296,7 +286,7 @@ class ReviewerHistory:
         return set(chain.from_iterable(self._texts.get(name, ()) for name in names))
 
     def notes(self) -> Iterator[str]:
-        """Describe the number of ratings, those that are not read or shown, and where judges will abstain."""
+        """Describe the number of ratings, those that are not read or shown, and dimensions without any."""
         total = len(self._ratings.rows)
         reviewers = _format_count(len({example.reviewer for example in self.examples}), "reviewer")
         yield f"Of {_format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
@@ -310,34 +300,12 @@ class ReviewerHistory:
             omitted = f"{_format_count(number, 'rating')} {OMISSION_REASONS[kind]}"
             yield f"Left out: {omitted}; the first is {first}."
         for dimension in self._dimensions:
-            yield from self._describe_missing(dimension)
-        domains = sorted({domain for _, domain in self._examples_of if domain is not None})
-        if domains:
-            listed = join_names(list(map(quote, domains)))
-            found = f"The ratings have the domains {listed}"
-            tasks = "tasks with another domain (metadata.domain)"
-        else:
-            found = "No rating has a domain"
-            tasks = "tasks with a domain (metadata.domain)"
-        yield f"{found}; judges with examples abstain on {tasks}."
-
-    def _describe_missing(self, dimension: str) -> Iterator[str]:
-        """Name a dimension without examples, or the reviewers for whom it has none of their own, or of the others."""
-        rated = self._examples_of.get((dimension, None), [])
-        if not rated:
-            dimensions = {rating.dimension for _, rating in self._ratings.rows}
-            named = sorted(name for name in dimensions if name is not None)
-            hint = None if dimension in named else did_you_mean(dimension, named)
-            yield f"No rating for {quote(dimension)} can be shown{f'; {hint}' if hint else '.'}"
-            return
-        numbers = {name: len(self.examples_of(name, dimension)) for name in self.reviewers}
-        one_sided = [quote(name) for name, number in numbers.items() if number in (0, len(rated))]
-        if one_sided:
-            listed = join_names(one_sided)
-            yield (
-                f"Nothing is shown for {quote(dimension)}, and judges with examples abstain, where the reviewer or "
-                f"everybody else has no rating that can be shown: {listed}."
-            )
+            if (dimension, None) not in self._examples_of:
+                dimensions = {rating.dimension for _, rating in self._ratings.rows}
+                named = sorted(name for name in dimensions if name is not None)
+                similar = None if dimension in named else did_you_mean(dimension, named)
+                end = "." if similar is None else f"; {similar}"
+                yield f"No rating for {quote(dimension)} can be shown{end}"
 
     @cached_property
     def digest(self) -> str:
@@ -411,7 +379,7 @@ def swap_response(response: Response) -> str | None:
     return swap_texts(response.text, first, second)
 
 
-ExampleChoice = Literal["random", "balanced", "similar"]
+ExampleChoice = Literal["random", "similar"]
 
 
 def order_examples(
@@ -425,14 +393,10 @@ def order_examples(
 
     - `random` draws without replacement, each example as likely as any other, so that a reviewer's base rate survives.
       Each query has a draw of its own: otherwise one unlucky draw would stand for a reviewer in a whole run.
-    - `balanced` alternates between the scores, so that the examples cover the scale; the order within a score is drawn.
-      The frequencies of the scores are lost: a strict and a lenient reviewer look alike.
     - `similar` orders by the words shared with the query: similarity of letters, not of meaning.
     """
     if choice == "random":
         ordered = _shuffle(examples, seed, query)
-    elif choice == "balanced":
-        ordered = _alternate_scores(_shuffle(examples, seed), seed)
     else:
         drawn = _shuffle(examples, seed)
         ordered = sorted(drawn, key=lambda example: -fuzz.token_set_ratio(query, example.text))
@@ -445,27 +409,6 @@ def order_examples(
 def _shuffle(examples: Iterable[Example], *seed: int | str) -> list[Example]:
     """Return examples in an order that depends on the seed alone, not on the order of the input."""
     return sorted(examples, key=lambda example: digest_of([*seed, example.digest]))
-
-
-def _alternate_scores(examples: Iterable[Example], seed: int) -> list[Example]:
-    by_score: dict[float, list[Example]] = {}
-    for example in examples:
-        by_score.setdefault(example.score, []).append(example)
-    scores = sorted(by_score, key=lambda score: digest_of([seed, float(score)]))
-    # the queues share this set, so that an item which was drawn for one score is skipped in all others
-    drawn_items: set[str] = set()
-    queues = [_undrawn_items(by_score[score], drawn_items) for score in scores]
-    ordered: list[Example] = []
-    while turn := list(chain.from_iterable(islice(queue, 1) for queue in queues)):
-        ordered += turn
-    return ordered
-
-
-def _undrawn_items(examples: Iterable[Example], drawn_items: set[str]) -> Iterator[Example]:
-    for example in examples:
-        if example.key not in drawn_items:
-            drawn_items.add(example.key)
-            yield example
 
 
 TARGET_PSEUDONYM = "reviewer 1"
@@ -493,14 +436,9 @@ def candidate_examples(
     if view.group is not None:
         names.add(view.group)
     groups = names | history.groups_of(names)
-    candidates = []
-    for example in examples:
-        example_names = (example.key, example.item)
-        if not names.isdisjoint(example_names):
-            continue
-        if groups.isdisjoint(history.groups_of(example_names)):
-            candidates.append(example)
-    return candidates
+    return [
+        example for example in examples if _leak_reason(example, names, groups, (), history) is None
+    ]
 
 
 def choose_examples(

@@ -5,7 +5,7 @@ are discarded, and more than half of the seeds that are left must agree. A quest
 abstained.
 
 STABLEVAL's annotators label one truth. So judges who predict different reviewers form a panel for each reviewer, and
-the component is the mean over reviewers. With `pool`, all are taken to label one truth that all reviewers share.
+the component is the mean over reviewers.
 
 The confusion matrices are frozen in the plan, so that the reward is arithmetic: γ_c ∝ μ_c Π_j π_j[c, level of j]. They
 are learned from a whole run in a second pass (`jurygraph rescore --learn`), or elsewhere (`jurygraph consensus
@@ -37,7 +37,7 @@ from jurygraph.decision.combiners import (
 from jurygraph.errors import PlanError
 from jurygraph.messages import did_you_mean, format_plain, join_names, quote
 from jurygraph.schema import ComponentInput
-from jurygraph.schema.frozen_model import Flag, ParamsModel, Unit
+from jurygraph.schema.frozen_model import ParamsModel, Unit
 from jurygraph.schema.rating import Confusions, Label
 
 
@@ -62,6 +62,7 @@ class Panel(Mean):
         distance = np.abs(value[:, :, None] - value[:, None, :])
         are_others = ~np.eye(len(matrices), dtype=np.bool_)
         is_pair = has_score[:, :, None] & has_score[:, None, :] & are_others
+        # Each pair is there twice, [i,j] and [j,i], among the pairs and among their distances alike.
         pairs = np.asarray(aggregation.total(aggregation.total(np.where(is_pair, 1.0, 0.0))))
         distances = aggregation.total(aggregation.total(np.where(is_pair, distance, 0.0)))
         lowest = np.where(has_score, value, 1.0).min(axis=1)
@@ -128,6 +129,7 @@ class PanelVotes:
         low = self._low.any(axis=1)
         high = self._high.any(axis=1)
         worst = np.where(low, 0.0, 1.0)
+        # Further votes multiply into a posterior; those that a majority is counted from are no longer in it.
         evidence = self._evidence() if self._counts_votes else posterior
         # a row without a vote cast, whose missing votes are all filled alike, has that fill already
         is_open = (low | high) & (self.cast.any(axis=1) | (low & high))
@@ -176,6 +178,7 @@ class PanelVotes:
         for column, judge in enumerate(self._judge_names):
             votes = self._level[:, column]
             updated = self._combine(evidence, self._evidence_of_vote[judge][votes])
+            # After each vote: the product of many small probabilities would underflow, and no level would be left.
             if not self._counts_votes:
                 updated = _normalize(updated)
             evidence = np.where(self.cast[:, column, None], updated, evidence)
@@ -238,7 +241,7 @@ class ConsensusOfJudges(Combiner):
     If judges predict reviewers, the frozen inputs are called JUDGE@REVIEWER, and each reviewer has a panel of their own
     (`panels`): the judges' predictions of this reviewer, and the judges of nobody in particular, who vote in every
     panel. The value is the mean over the reviewers, who are the parts, with equal weights. A judge has the same
-    confusions in every panel. With `pool` there is one panel of all votes.
+    confusions in every panel.
     """
 
     class Params(ParamsModel):
@@ -248,8 +251,6 @@ class ConsensusOfJudges(Combiner):
         """The values of the classes, rising in [0, 1]; 0 and 1 unless the confusions have other classes."""
         confusions: Annotated[Confusions, WrapValidator(_check_digest)] | None = None
         """The judges' learned confusions: a file, or its content. Without, the majority counts."""
-        pool: Flag = False
-        """One panel of all votes, instead of one for each reviewer."""
 
     name = "consensus"
     version = "2"
@@ -267,10 +268,6 @@ class ConsensusOfJudges(Combiner):
         return panels
 
     def describe_inputs(self, params: Mapping[str, Any]) -> Sequence[str]:
-        if params.get("pool"):
-            return [
-                "pooled (pool: true); all votes are taken to be on one truth that all reviewers share"
-            ]
         reviewers: dict[tuple[str, ...], list[str]] = {}
         for reviewer, inputs in self.part_inputs(params).items():
             judges = tuple(judge_name(name, reviewer) for name in inputs)
@@ -322,7 +319,7 @@ class ConsensusOfJudges(Combiner):
                     "reviewer": reviewer,
                 }
                 arranged[name] = judge.model_copy(update=split)
-        return dict(inputs) if self.read_params(params).pool else arranged
+        return arranged
 
     def freeze(
         self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
@@ -340,8 +337,6 @@ class ConsensusOfJudges(Combiner):
                     f"input {key!r} has a weight, and judges weigh by their confusions here; leave it out"
                 )
         frozen: dict[str, Any] = {"levels": _resolve_levels(settings.levels, confusions)}
-        if settings.pool:
-            frozen["pool"] = True
         panels = _panels_of(inputs)
         if panels:
             frozen["panels"] = panels

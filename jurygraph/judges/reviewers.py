@@ -263,8 +263,8 @@ class ReviewerJudge(Evaluator):
         shots: Count = 5
         """Number of examples that a judge is shown."""
         choice: ExampleChoice = "random"
-        """`random`, so that a reviewer's base rate survives, `balanced` over the scores, or `similar` to the task's
-        query. An item that several reviewers rated is shown once."""
+        """`random`, so that a reviewer's base rate survives, or `similar` to the task's query. An item that several
+        reviewers rated is shown once."""
         seed: Count = 0
         """Seed of the draw, or of the draw among equal candidates."""
         samples: PositiveInt = 3
@@ -347,7 +347,7 @@ class ReviewerJudge(Evaluator):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Notes on ratings that cannot be shown, and on tasks and reviewers for whom the judge abstains."""
+        """Notes on ratings that cannot be shown, and on dimensions for which there are none."""
         return () if self._history is None else tuple(self._history.notes())
 
     @property
@@ -396,10 +396,7 @@ class ReviewerJudge(Evaluator):
         reviewer = str(view.member)
         metadata_domain = view.metadata.get("domain")
         domain = None if metadata_domain is None else str(metadata_domain)
-        examples = {
-            "own": history.examples_of(reviewer, dimension, domain),
-            "others": history.examples_of_others(reviewer, dimension, domain),
-        }
+        examples = history.examples_by_pool(reviewer, dimension, domain)
         query = query_text(view.query)
         first = self.settings.seed
         count = self.settings.shots

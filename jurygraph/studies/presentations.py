@@ -497,7 +497,7 @@ def generate_presentations(
             if presentation is None:
                 continue
             if written is not None and response.id in written:
-                presentation = presentation.with_variants(written[response.id])
+                presentation.add(written[response.id])
             presented_count += 1
             broken.update(presentation.broken)
             original, *variants = _as_responses(response, presentation)

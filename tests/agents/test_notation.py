@@ -1,12 +1,10 @@
 """The notations of tasks: what is read, what is refused in which words, and that nothing makes them slow."""
 
-import json
 from typing import Any
 
 import pytest
 
 from jurygraph.agents import notation
-from jurygraph.errors import ConfigError
 from tests.rows import all_rows
 
 
@@ -55,17 +53,3 @@ def test_an_invalid_path_is_refused_with_a_message(text: str) -> None:
         ValueError, match=r"is not a valid JSONPath \(.+\); write one such as \$\[\*\]\.name"
     ):
         notation.compile_jsonpath(text)
-
-
-def test_code_is_named_by_package_module_and_name() -> None:
-    paths = {"dotted": "json.dumps", "colon": "json:dumps"}
-    assert notation.import_named("functions", paths, "__call__", "a function") == dict.fromkeys(
-        paths, json.dumps
-    )
-    for path in ("json.nothing", "no_such_package.name", "dumps", ".dumps"):
-        with pytest.raises(ConfigError, match=rf"functions\.f: '{path}' cannot be imported"):
-            notation.import_named("functions", {"f": path}, "__call__", "a function")
-    with pytest.raises(
-        ConfigError, match=r"functions\.f: 'json.__name__' is of type str; name a function"
-    ):
-        notation.import_named("functions", {"f": "json.__name__"}, "__call__", "a function")

@@ -104,13 +104,6 @@ EVALUATORS = {
 DERIVERS = {
     "facts.claims": [({"tools": ["maps"]}, "tools: is a list; write an object")],
     "extract": [({}, "records: is missing; write it: Kinds of records, each with its fields")],
-    "presentations": [
-        ({"versions": 0}, f"versions: {ABOVE_0}"),
-        (
-            {"families": ["rhyme"]},
-            "families[0]: is the text 'rhyme'; write 'stakeholder-section-order'",
-        ),
-    ],
     "synthesizer": [
         ({"by": "magic"}, "by: is the text 'magic'; write 'rule' or 'model'"),
         ({"kinds": ["sound"]}, "kinds[0]: is the text 'sound'; write 'number'"),

@@ -1,6 +1,7 @@
 """From a name in the config to an evaluator, deriver or combiner: by name, dotted path, entry point."""
 
 import importlib
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from jurygraph.agents.functions import REGISTERED
 from jurygraph.agents.registry import (
     BUILTIN_COMBINERS,
     BUILTIN_EVALUATORS,
+    import_named,
     load_combiner,
     load_deriver,
     load_evaluator,
@@ -203,6 +205,21 @@ def test_an_unknown_evaluator_is_refused_with_the_nearest_known_one(use: str, me
     importlib.import_module("mine.mod")
     with pytest.raises(ConfigError, match=message.replace("?", r"\?")):
         evaluator(use)
+
+
+def test_the_code_that_a_param_names_is_imported_or_refused_with_the_param() -> None:
+    paths = {"dotted": "json.dumps", "colon": "json:dumps"}
+    found = import_named("functions", paths, "__call__", "a function")
+    assert found == dict.fromkeys(paths, json.dumps)
+    for path, message in {
+        "json.dmups": "name 'json.dmups': module 'json' has no 'dmups'; did you mean 'dumps'?",
+        "no_such_package.name": "unknown name 'no_such_package.name'; module 'no_such_package' was not found",
+        "dumps": "unknown name 'dumps'; name one as package.module.name",
+        ".dumps": "unknown name '.dumps'",
+        "json.__name__": "'json.__name__' is of type str; name a function",
+    }.items():
+        with pytest.raises(ConfigError, match=re.escape(f"functions.f: {message}")):
+            import_named("functions", {"f": path}, "__call__", "a function")
 
 
 @pytest.mark.parametrize(

@@ -199,12 +199,12 @@ def test_a_name_with_a_dot_is_one_key(tmp_path: Path):
 def test_files_next_to_the_config_are_named_by_absolute_paths_from_any_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    use = "{use: personalized, params: {dimensions: ideas, history: ratings.csv, texts: none.csv, choice: balanced}}"
+    use = "{use: personalized, params: {dimensions: ideas, history: ratings.csv, texts: none.csv, choice: similar}}"
     (tmp_path / "jury.yaml").write_text(f"evaluators: [{use}]\n")
     (tmp_path / "ratings.csv").write_text("")
     (read,) = read_config(tmp_path / "jury.yaml").evaluators
     assert read.params["history"] == str(tmp_path / "ratings.csv")
-    assert (read.params["texts"], read.params["choice"]) == ("none.csv", "balanced")
+    assert (read.params["texts"], read.params["choice"]) == ("none.csv", "similar")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     for name in ("ratings.csv", "none.csv"):

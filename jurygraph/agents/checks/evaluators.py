@@ -44,6 +44,7 @@ from jurygraph.agents.facts.tables import (
     to_text,
 )
 from jurygraph.agents.functions import source_version
+from jurygraph.agents.registry import import_named
 from jurygraph.agents.roles import CodeEvaluator, Evaluator, EvaluatorAnswer, EvaluatorInput
 from jurygraph.errors import PlanError
 from jurygraph.messages import Problem, did_you_mean, quote, shorten, validate
@@ -383,37 +384,36 @@ def _conclude(
     `share` is the share of the requirement that is met if none of the worlds meets it; `share_shown` is that which the
     known values show.
     """
-    low, high = bound
-    everywhere = list(chain.from_iterable(worlds))
-    values = [value for value in everywhere if value is not None]
-    if all(_reaches(value, low) and _is_at_most(value, high) for value in values):
+    sides = [{_side(value, bound) for value in world} for world in worlds]
+    everywhere = set[int]().union(*sides)
+    if everywhere == {0}:
         return CheckResult(True, 1.0, words.holds, at)
-    if _is_outside(everywhere, bound):
+    if everywhere in _OUTSIDE:
         return CheckResult(False, share(), words.fails, at)
-    if any(_is_outside(world, bound) for world in worlds):
+    # Whatever the tables do not tell, what the response does not show may break it: showing less must gain nothing.
+    if any(world in _OUTSIDE for world in sides):
         return unknown.unproven_result(words.depends, share_shown)
     return unknown.undecided_result(words.depends)
 
 
-def _is_outside(values: Sequence[float | None], bound: _Interval) -> bool:
-    """Return true if every possible value of the measure lies on the same side of the bound."""
+_OUTSIDE = ({-1}, {1})
+"""What `_side` gives of values that all lie on the same side of a bound, and so break it however they are."""
+
+
+def _side(value: float | None, bound: _Interval) -> int:
+    """Return -1 below the bound, 1 above it, and else 0; where there is no value, nothing breaks the bound."""
+    if value is None:
+        return 0
     low, high = bound
-    is_below = all(value is not None and not _reaches(value, low) for value in values)
-    return is_below or all(value is not None and not _is_at_most(value, high) for value in values)
-
-
-def _reaches(value: float, limit: float) -> bool:
-    return value >= limit - _ROUNDING * max(1.0, abs(limit))
-
-
-def _is_at_most(value: float, limit: float) -> bool:
-    return value <= limit + _ROUNDING * max(1.0, abs(limit))
+    if value < low - _ROUNDING * max(1.0, abs(low)):
+        return -1
+    return 0 if value <= high + _ROUNDING * max(1.0, abs(high)) else 1
 
 
 def _closeness(span: _Interval, bound: _Interval) -> float:
     """Return the closeness to the bound in [0, 1]: the share of the minimum, or 1 minus the relative excess."""
     (least, greatest), (low, high) = span, bound
-    if not _is_at_most(least, high):
+    if _side(least, bound) == 1:
         if high <= 0 or greatest == math.inf:
             return 0.0
         return max(0.0, 1.0 - (greatest - high) / high)
@@ -560,7 +560,7 @@ class Constraints(Evaluator):
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
         paths = self.settings.functions
-        self._functions = notation.import_named(
+        self._functions = import_named(
             "checks.constraints: params.functions", paths, "__call__", "a function"
         )
         versions = [source_version(function) for _, function in sorted(self._functions.items())]

@@ -25,6 +25,7 @@ from jurygraph.agents.facts.tables import (
     value_sort_key,
     values_agree,
 )
+from jurygraph.agents.registry import import_named
 from jurygraph.agents.roles import CodeEvaluator, Deriver, DeriverInput, EvaluatorInput
 from jurygraph.errors import InputError, PlanError, name_part
 from jurygraph.messages import Problem, did_you_mean, quote, shorten, validate
@@ -397,7 +398,7 @@ class Claims(Deriver):
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
         tool = "a langchain-core tool, such as one made with @tool"
-        self._tools = notation.import_named(
+        self._tools = import_named(
             "facts.claims: params.tools", self.settings.tools, "ainvoke", tool
         )
 

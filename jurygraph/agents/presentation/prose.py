@@ -12,7 +12,11 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import JsonValue
 
 from jurygraph.agents.extraction import UNKNOWN, Extract
 from jurygraph.agents.maths.labels import sentence_ends
@@ -299,6 +303,7 @@ def _reordered(find_groups: Callable[[Prose], list[PieceRange]]) -> ProseDraw:
     def draw(prose: Prose, rng: random.Random) -> Iterator[str]:
         groups = find_groups(prose)
         firsts = [prose.pieces[start] for start, _ in groups]
+        # A heading in the place of a sentence, or a row outside its table, would read as something else.
         is_mixed = len({(piece.is_heading, piece.is_table_row) for piece in firsts}) > 1
         if len(groups) < 2 or is_mixed or any(_REFERS_BACK.match(piece.text) for piece in firsts):
             return
@@ -423,17 +428,12 @@ def present_prose(prose: Prose, versions: int = 5) -> PresentationSet:
     """
     text = prose.response.text
     seed = hashlib.sha256(text.encode()).hexdigest()
-    variants: list[Presentation] = []
-    undefined: dict[str, str] = {}
+    found = PresentationSet(prose.original)
     for family in FAMILIES if versions else ():
         drawn = _DRAWS[family](prose, random.Random(f"{family} {seed}"))
         texts = [other for other in dict.fromkeys(drawn) if other != text][:versions]
-        if len(texts) < versions:
-            undefined[family] = f"{len(texts)} of {versions} versions exist"
-            continue
-        for number, other in enumerate(texts, 1):
-            variants.append(Presentation(family, number, other, prose.response.data))
-    return PresentationSet(prose.original, tuple(variants), undefined, {})
+        found.add_family(family, dict.fromkeys(texts, prose.response.data), versions)
+    return found
 
 
 # What a model wrote, read back
@@ -458,19 +458,18 @@ async def check_written(
     checks = await each_answered(
         _find_difference(prose, view, variant.text, client) for variant in written.variants
     )
-    discarded = Counter(written.discarded)
-    broken = Counter(written.broken)
-    lost: Counter[str] = Counter()
+    found = replace(deepcopy(written), variants=[])
+    texts: dict[str, dict[str, JsonValue]] = {}
     for variant, difference in zip(written.variants, checks, strict=True):
-        if difference is not None:
-            lost[variant.family] += 1
-            broken[difference] += 1
+        family_texts = texts.setdefault(variant.family, {})
+        if difference is None:
+            family_texts[variant.text] = variant.data
+        else:
+            found.discard(variant.family, difference)
     versions = Counter(variant.family for variant in written.variants)
-    undefined = dict(written.undefined)
-    for family, count in lost.items():
-        undefined[family] = f"{versions[family] - count} of {versions[family]} versions are left"
-    variants = tuple(variant for variant in written.variants if variant.family not in lost)
-    return PresentationSet(written.original, variants, undefined, discarded + lost, broken)
+    for family, family_texts in texts.items():
+        found.add_family(family, family_texts, versions[family], "are left")
+    return found
 
 
 async def _find_difference(

@@ -20,19 +20,16 @@ from jurygraph.agents.presentation.variants import (
     FactDocument,
     FactRecord,
     FactValue,
-    Family,
     Presentation,
     PresentationSet,
     data_of,
     document_of,
-    present,
     render,
 )
-from jurygraph.agents.roles import Deriver, DeriverInput, ask_model
+from jurygraph.agents.roles import ask_model
 from jurygraph.concurrency import each_answered
 from jurygraph.prompts import load_prompt
-from jurygraph.schema import FrozenModel, Material, Response, Variant
-from jurygraph.schema.frozen_model import ParamsModel
+from jurygraph.schema import FrozenModel
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient, ParsedReply
@@ -195,6 +192,7 @@ def _broken_in_passage(
         return "stakeholders"
     if not _has_same_names(statement, text, values):
         return "names"
+    # Words of a name, such as "never" in a title, say nothing of the strength of a claim.
     bare = _without(text, statement.verbatim)
     strengths = count_strengths(bare)
     if not statement.status:
@@ -336,9 +334,7 @@ _FAMILIES: Mapping[Rewriting, _Family] = {
 }
 
 
-async def rewrite(
-    data: Any, client: "JudgeClient", versions: int = 5, families: Sequence[Rewriting] = REWRITINGS
-) -> PresentationSet | None:
+async def rewrite(data: Any, client: "JudgeClient", versions: int = 5) -> PresentationSet | None:
     """Return variants of structured data that a model writes; None if it is of another form (`document_of`).
 
     As `rewrite_statements` returns them, which raises the same.
@@ -347,7 +343,7 @@ async def rewrite(
     if document is None:
         return None
     original = Presentation(ORIGINAL, 0, render(document), data_of(document))
-    return await rewrite_statements(original, statements_of(document), client, versions, families)
+    return await rewrite_statements(original, statements_of(document), client, versions)
 
 
 async def rewrite_statements(
@@ -355,40 +351,29 @@ async def rewrite_statements(
     statements: Mapping[str, Statement],
     client: "JudgeClient",
     versions: int = 5,
-    families: Sequence[Rewriting] = REWRITINGS,
 ) -> PresentationSet:
     """Return variants that a model writes of a text and its statements.
 
     A variant that breaks an invariant is discarded, and counted in `broken` by it. A family with fewer versions left
     is undefined for this response. Raises the errors that end a run.
     """
-    variants: list[Presentation] = []
-    undefined: dict[str, str] = {}
-    discarded: Counter[str] = Counter()
-    broken: Counter[str] = Counter()
-    for family in families if versions else ():
+    found = PresentationSet(original)
+    for family in REWRITINGS if versions else ():
         if not _FAMILIES[family].is_defined(statements):
-            undefined[family] = _FAMILIES[family].undefined
+            found.undefined[family] = _FAMILIES[family].undefined
             continue
         numbers = range(1, versions + 1)
         written = await each_answered(
             _write(original.text, statements, client, family, number) for number in numbers
         )
-        texts: dict[str, None] = {}
+        texts = {}
         for text, problem in written:
-            if problem is None and text != original.text:
-                texts[text] = None
-            elif problem is not None:
-                discarded[family] += 1
-                broken[problem] += 1
-        if len(texts) < versions:
-            undefined[family] = f"{len(texts)} of {versions} versions are left"
-        else:
-            variants += [
-                Presentation(family, number, text, original.data)
-                for number, text in enumerate(texts, 1)
-            ]
-    return PresentationSet(original, tuple(variants), undefined, discarded, broken)
+            if problem is not None:
+                found.discard(family, problem)
+            elif text != original.text:
+                texts[text] = original.data
+        found.add_family(family, texts, versions, "are left")
+    return found
 
 
 async def _write(
@@ -420,61 +405,3 @@ async def _write(
     return await ask_model(
         client, request, PassagesReply, read=read, fail=lambda fault: ("", NO_REPLY)
     )
-
-
-PRESENTATIONS = "presentations"
-
-
-class PresentationDeriver(Deriver):
-    """Write a structured response in other orders, layouts and words that say the same (DecompR, Table 7).
-
-    The response's data is rendered as text. By rule: each variant is read back, and has the data that its own text
-    gives. By a model: each variant's invariants are verified in code (`broken_invariant`). Data of another form
-    (`document_of`) has no presentations, and a family with fewer versions than wanted is left out.
-    """
-
-    class Params(ParamsModel):
-        families: tuple[Literal[Family, Rewriting], ...] = Field(get_args(Family), min_length=1)
-        """The families of variants; by default those by rule."""
-        versions: int = Field(5, strict=True, ge=1, le=20)
-        """The number of versions of each family."""
-
-    name = PRESENTATIONS
-    version = "1"
-    gives = PRESENTATIONS
-    reads_data = True
-
-    bounds_its_time = True
-
-    settings: Params
-
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
-        families = self.settings.families
-        self._by_rule = [family for family in get_args(Family) if family in families]
-        self._by_model = [family for family in REWRITINGS if family in families]
-        self.uses_model = bool(self._by_model)
-        if self.uses_model:
-            self.version = f"1 prompt {load_prompt(PROMPT).full_version}"
-
-    async def derive(self, inputs: DeriverInput) -> Material:
-        data = inputs.response.data
-        versions = self.settings.versions
-        presentation = present(data, versions, self._by_rule)
-        if presentation is None:
-            return Material(
-                name=PRESENTATIONS, note="its data is no structured response (docs/stability.md)"
-            )
-        if self._by_model:
-            assert inputs.client is not None, "a model is required"
-            written = await rewrite(data, inputs.client, versions, self._by_model)
-            assert written is not None, "the data is structured"
-            presentation = presentation.with_variants(written)
-        variants = []
-        for variant in presentation.variants:
-            name = f"~{variant.family}-{variant.version}"
-            response = Response(id=name, text=variant.text, data=variant.data)
-            edit = {"family": variant.family, "version": variant.version}
-            variants.append(Variant(response=response, edit=edit))
-        left_out = [f"{family}: {reason}" for family, reason in presentation.undefined.items()]
-        return Material(name=PRESENTATIONS, variants=tuple(variants), note="; ".join(left_out))

@@ -8,7 +8,9 @@ import hashlib
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, product
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
@@ -291,7 +293,8 @@ class Presentation(NamedTuple):
     data: JsonValue
 
 
-class PresentationSet(NamedTuple):
+@dataclass
+class PresentationSet:
     """The original in the usual layout, variants of it, and the families that are `undefined`, with the reason.
 
     `discarded` counts, by family, variants that said something else when they were read back, and `broken`, by
@@ -299,18 +302,33 @@ class PresentationSet(NamedTuple):
     """
 
     original: Presentation
-    variants: tuple[Presentation, ...]
-    undefined: Mapping[str, str]
-    discarded: Mapping[str, int]
-    broken: Mapping[str, int] = {}
+    variants: list[Presentation] = field(default_factory=list)
+    undefined: dict[str, str] = field(default_factory=dict)
+    discarded: Counter[str] = field(default_factory=Counter)
+    broken: Counter[str] = field(default_factory=Counter)
 
-    def with_variants(self, others: "PresentationSet") -> "PresentationSet":
-        return self._replace(
-            variants=self.variants + others.variants,
-            undefined={**self.undefined, **others.undefined},
-            discarded={**self.discarded, **others.discarded},
-            broken={**self.broken, **others.broken},
-        )
+    def add_family(
+        self, family: str, texts: Mapping[str, JsonValue], versions: int, verb: str = "exist"
+    ) -> None:
+        """Add the versions of a family, each text with its data; with fewer than `versions` it is undefined."""
+        # All or none: σ²_Sem pools the variants of all families, so each that counts has equally many.
+        if len(texts) < versions:
+            self.undefined[family] = f"{len(texts)} of {versions} versions {verb}"
+            return
+        for number, (text, data) in enumerate(texts.items(), 1):
+            self.variants.append(Presentation(family, number, text, data))
+
+    def discard(self, family: str, invariant: str | None = None) -> None:
+        self.discarded[family] += 1
+        if invariant is not None:
+            self.broken[invariant] += 1
+
+    def add(self, others: "PresentationSet") -> None:
+        """Add the variants of other families, and what was counted of them."""
+        self.variants += others.variants
+        self.undefined |= others.undefined
+        self.discarded += others.discarded
+        self.broken += others.broken
 
 
 def _orders(items: Sequence[T], rng: random.Random) -> Iterator[list[T]]:
@@ -385,9 +403,7 @@ FAMILIES: dict[Family, Draw] = {
 ORIGINAL = "original"
 
 
-def present(
-    data: Any, versions: int = 5, families: Sequence[Family] = get_args(Family)
-) -> PresentationSet | None:
+def present(data: Any, versions: int = 5) -> PresentationSet | None:
     """Return the presentations of structured data; None if it is of another form (`document_of`).
 
     Each family has `versions` different texts, none of them the original's; one with fewer is undefined for this
@@ -400,13 +416,11 @@ def present(
     text = render(document)
     form = canonical_form(document)
     seed = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
-    variants: list[Presentation] = []
-    undefined: dict[str, str] = {}
-    discarded: dict[str, int] = {}
-    for family in families if versions else ():
+    found = PresentationSet(Presentation(ORIGINAL, 0, text, data_of(parse(text))))
+    for family, draw in FAMILIES.items() if versions else ():
         texts: dict[str, JsonValue] = {}
         tried_texts = {text}
-        for changed, layout in FAMILIES[family](document, random.Random(f"{family} {seed}")):
+        for changed, layout in draw(document, random.Random(f"{family} {seed}")):
             variant_text = render(changed, layout)
             if variant_text not in tried_texts and len(texts) < versions:
                 tried_texts.add(variant_text)
@@ -414,12 +428,6 @@ def present(
                 if canonical_form(read_document) == form:
                     texts[variant_text] = data_of(read_document)
                 else:
-                    discarded[family] = discarded.get(family, 0) + 1
-        if len(texts) < versions:
-            undefined[family] = f"{len(texts)} of {versions} versions exist"
-        else:
-            variants += [
-                Presentation(family, number, *pair) for number, pair in enumerate(texts.items(), 1)
-            ]
-    original = Presentation(ORIGINAL, 0, text, data_of(parse(text)))
-    return PresentationSet(original, tuple(variants), undefined, discarded)
+                    found.discard(family)
+        found.add_family(family, texts, versions)
+    return found

@@ -247,13 +247,13 @@ def test_a_written_variant_that_reads_otherwise_makes_its_family_undefined(prose
     other = TEXT.replace("9:00", "10:00")
     kept = [Presentation("paraphrase", 1, f"Well. {TEXT}", None)]
     texts = [*kept, Presentation("topic-position", 1, other, None)]
-    written = PresentationSet(prose.original, tuple(texts), {}, {}, {"names": 1})
+    written = PresentationSet(prose.original, texts, broken=Counter(names=1))
     changed = {**RECORDS, "itinerary": [{"quote": "We take the ferry at 10:00", "what": "ferry"}]}
     judge = jg.testing.ScriptedJudge({"10:00": json.dumps(changed), "": json.dumps(RECORDS)})
     with jg.Jury(model=judge, evaluators=["criteria"]) as jury:
         checked = jury.run(
             Planner(jury).amake(lambda client: check_written(prose, VIEW, written, client))
         )
-    assert checked.variants == tuple(kept)
+    assert checked.variants == kept
     assert checked.undefined == {"topic-position": "0 of 1 versions are left"}
     assert checked.broken == {"names": 1, "numbers, read back": 1}

@@ -251,7 +251,7 @@ def test_each_reviewer_has_a_panel_and_the_value_is_their_mean(
             np.testing.assert_array_equal(made.diagnostics[f"{figure} of {name}"], values)
 
 
-def test_reviewers_who_differ_stay_apart_and_are_one_truth_only_if_pooled() -> None:
+def test_reviewers_who_differ_stay_apart() -> None:
     """Ann's judges agree on 1, bob's on 0: that is no ambiguity of one truth."""
     says = {"a@ann": [1.0], "b@ann": [1.0], "a@bob": [0.0], "b@bob": [0.0]}
     per_reviewer = freeze_panels(confusions=KNOWN)
@@ -259,16 +259,6 @@ def test_reviewers_who_differ_stay_apart_and_are_one_truth_only_if_pooled() -> N
     made = COMBINER.combine(votes, per_reviewer)
     assert made.parts["ann"][0] > 0.9
     assert made.parts["bob"][0] < 0.1
-    pooled = freeze_panels(confusions=KNOWN, pool=True)
-    assert ("panels" in pooled, pooled["pool"]) == (False, True)
-    both = COMBINER.combine(
-        score_matrices({"a": [1.0, 0.0], "b": [1.0, 0.0], "liar": [0.5]}), pooled
-    )
-    assert both.value[0] == value(
-        {"a": [1.0, 0.0], "b": [1.0, 0.0], "liar": [0.5]},
-        freeze_params("a", "b", "liar", confusions=KNOWN),
-    )
-    assert both.diagnostics["ambiguity"][0] > made.diagnostics["ambiguity of ann"][0]
 
 
 def test_a_reviewer_of_whom_nothing_applies_is_no_part_and_does_not_count() -> None:

@@ -163,7 +163,7 @@ def example_reviewers(verdict: RecordedVerdict) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("shots", "seed", "choice"), [(1, 0, "similar"), (2, 3, "balanced"), (5, 0, "random")]
+    ("shots", "seed", "choice"), [(1, 0, "similar"), (2, 3, "random"), (5, 0, "random")]
 )
 def test_without_noise_personalized_is_exact_and_aggregate_off_by_the_offsets_of_those_shown(
     tmp_path: Path, shots: int, seed: int, choice: str

@@ -53,14 +53,14 @@ def leaks_first(choice: str, examples: Iterable[Example], query: str, seed: int)
     return sorted(examples, key=lambda example: (example.score != SECRET, example.digest))
 
 
-CHOICES = ("random", "balanced", "similar", "leaks first")
+CHOICES = ("random", "similar", "leaks first")
 every_choice = pytest.mark.parametrize("choice", CHOICES)
 
 
 @pytest.fixture
 def params(choice: str, monkeypatch: pytest.MonkeyPatch) -> Row:
     """Return the params of a judge that chooses its examples like this."""
-    if choice in CHOICES[:3]:
+    if choice in CHOICES[:2]:
         return {"choice": choice}
     monkeypatch.setattr(reviewers, "order_examples", leaks_first)
     return {}

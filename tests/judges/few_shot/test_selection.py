@@ -51,7 +51,7 @@ def examples(*scores: float, texts: Sequence[str] = ()) -> list[Example]:
         row("ann", f"i{n}", score, **more)
         for n, (score, more) in enumerate(zip(scores, changed, strict=True))
     ]
-    return load_history(said, ANY_NUMBER).examples_of("ann", "quality")
+    return load_history(said, ANY_NUMBER).examples_by_pool("ann", "quality")["own"]
 
 
 def order_by(
@@ -78,30 +78,10 @@ def test_the_order_of_the_input_does_not_matter(
     assert order_by(choice, turned, seed=seed) == order_by(choice, given, seed=seed)
 
 
-@pytest.mark.parametrize(
-    ("choice", "expected"),
-    [
-        ("random", ["i3 i1 i2 i0 i5 i4", "i0 i2 i3 i4 i1 i5"]),
-        ("balanced", ["i1 i3 i4 i0 i2 i5", "i2 i1 i4 i3 i0 i5"]),
-    ],
-)
-def test_a_seed_draws_the_same_on_every_machine(choice: str, expected: list[str]) -> None:
+def test_a_seed_draws_the_same_on_every_machine() -> None:
     given = examples(1, 1, 2, 2, 3, 3)
-    found = [" ".join(one.item for one in order_by(choice, given, seed=seed)) for seed in (0, 1)]
-    assert found == expected
-
-
-# Balanced
-
-
-@given(some_scores, seeds)
-def test_balanced_alternates_between_scores(scores: list[float], seed: int) -> None:
-    found = [one.score for one in order_by("balanced", examples(*scores), seed=seed)]
-    total = Counter(scores)
-    for end in range(len(found) + 1):
-        taken = Counter(found[:end])
-        most = max(taken.values(), default=0)
-        assert all(taken[score] >= min(total[score], most - 1) for score in total)
+    found = [" ".join(one.item for one in order_by("random", given, seed=seed)) for seed in (0, 1)]
+    assert found == ["i3 i1 i2 i0 i5 i4", "i0 i2 i3 i4 i1 i5"]
 
 
 # Similar
@@ -127,9 +107,9 @@ def read_severities() -> dict[str, list[float]]:
     return given
 
 
-def mean_of_draws(choice: str, scores: Sequence[float]) -> float:
+def mean_of_draws(scores: Sequence[float]) -> float:
     """Return the mean score of the examples that are shown, over the seeds."""
-    draws = (order_by(choice, examples(*scores), seed=seed)[:SHOTS] for seed in range(SEEDS))
+    draws = (order_by("random", examples(*scores), seed=seed)[:SHOTS] for seed in range(SEEDS))
     return statistics.fmean(example.score for draw in draws for example in draw)
 
 
@@ -138,17 +118,14 @@ def test_the_examples_of_each_rater_of_convabuse_have_the_mean_of_that_rater() -
     given = read_severities()
     assert (len(given), sum(map(len, given.values()))) == (8, 9571)
     own = [statistics.fmean(scores) for scores in given.values()]
-    drawn = [mean_of_draws("random", scores) for scores in given.values()]
+    drawn = [mean_of_draws(scores) for scores in given.values()]
     assert np.corrcoef(own, drawn)[0, 1] > 0.95
     assert np.abs(np.subtract(own, drawn)).max() < 0.1
 
 
-def test_balanced_examples_are_alike_whoever_the_rater_is() -> None:
+def test_the_examples_of_a_strict_and_a_lenient_rater_differ_as_they_do() -> None:
     strict, lenient = [0.0] * 45 + [1.0] * 5 + [2.0] * 5, [0.0] * 5 + [1.0] * 5 + [2.0] * 45
-    assert mean_of_draws("balanced", strict) == pytest.approx(
-        mean_of_draws("balanced", lenient), abs=0.05
-    )
-    assert mean_of_draws("random", lenient) - mean_of_draws("random", strict) > 1.2
+    assert mean_of_draws(lenient) - mean_of_draws(strict) > 1.2
 
 
 def test_each_task_has_a_draw_of_its_own() -> None:
@@ -169,9 +146,8 @@ def test_each_task_has_a_draw_of_its_own() -> None:
 
 def rated(*ratings: tuple[str, str, float]) -> list[Example]:
     """Return the examples that reviewers other than `nobody` gave: reviewer, item and score each."""
-    return load_history([row(*rating) for rating in ratings], ANY_NUMBER).examples_of_others(
-        "nobody", "quality"
-    )
+    history = load_history([row(*rating) for rating in ratings], ANY_NUMBER)
+    return history.examples_by_pool("nobody", "quality")["others"]
 
 
 some_ratings = st.lists(
