@@ -697,7 +697,7 @@ def _is_complete(decision: Decision, table: VerdictTable) -> bool:
         is_judged = has_score(outcome)
         if is_judged.all():
             continue
-        # A variant that a response does not have was never asked for; without any, the question has no answer.
+        # A variant that a response does not have was never wanted; without any, the question has no answer.
         is_unrequested = outcome == ABSENT
         if not (is_judged | is_unrequested).all() or not is_judged.any(axis=1).all():
             return False

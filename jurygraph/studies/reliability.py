@@ -41,7 +41,7 @@ _MAX_QUESTIONS = 30
 class Scores:
     """The values of a question, with the ids of their units (tasks, or groups of them), tasks and responses.
 
-    Where several judges were asked, they are those of one `judge`.
+    Of several judges, they are those of one `judge`.
     """
 
     question: str

@@ -260,7 +260,7 @@ def _refuse_engines(options: ScoreOptions) -> None:
 
 
 def _score_or_merge(options: ScoreOptions) -> ScoredWork:
-    """Score in this process, or where that is asked for in shards that are merged."""
+    """Score in this process, or where that is wanted in shards that are merged."""
     from jurygraph.cli.sharded_scoring import refuse_begun_shards, score_in_shards
 
     if options.processes or options.engine:
