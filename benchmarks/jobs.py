@@ -33,4 +33,4 @@ def open_job(folder: Path, jury: Jury, tasks: Path) -> Iterator[OpenedJob]:
     with open_tasks(tasks) as source:
         job = ScoringJob(folder=folder, jury=jury, source=source)
         with StoredWork(job) as stored:
-            yield OpenedJob(job, stored, RunTotals(job.jury, job.source.number_of, stored.run))
+            yield OpenedJob(job, stored, RunTotals(job.jury, stored.run))

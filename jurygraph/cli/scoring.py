@@ -189,7 +189,7 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
                 profiles=profiles,
             )
             with StoredWork(job) as stored:
-                yield OpenedJob(job, stored, RunTotals(jury, source.number_of, stored.run))
+                yield OpenedJob(job, stored, RunTotals(jury, stored.run))
         if branch is not None and not options.dry_run:
             reused = f"{branch.reused} reused from {options.branch}"
             print_message(f"verdicts: {reused}, {branch.requested} requested")

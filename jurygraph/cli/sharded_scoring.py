@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,10 +87,7 @@ def score_in_shards(options: ScoreOptions) -> ScoredWork:
         merge_shards([command.run for command in shards.commands], options.run, merging)
         requests = shards.requests()
         with Run.open(options.run) as run:
-            numbers = (
-                count()
-            )  # groups are read in the order of the tasks, so their files need not be
-            totals = RunTotals(jury, lambda task: next(numbers), run)
+            totals = RunTotals(jury, run)
         shutil.rmtree(folder)
     return ScoredWork(jury, totals, requests, run.header.extent.tasks)
 

@@ -520,45 +520,6 @@ def possible_rewards(group: GroupVerdicts, combiners: Combiners) -> tuple[Floats
     return result.low, result.high
 
 
-PlanKey = tuple[str, str, frozenset[frozenset[int]]]
-"""The digests of a survey and a decision, and the sets of questions that did not apply to responses."""
-
-
-class PossibleRewards:
-    """The least and the greatest reward that each plan allows, from groups that are added in any order.
-
-    Tasks with the same questions and weights have one plan; so a table that is judged by one rubric has one entry, or
-    one for each set of questions that did not apply. With `most`, there are only the first so many plans, and
-    `has_more` is True where there were others.
-    """
-
-    def __init__(self, combiners: Combiners, most: int | None = None) -> None:
-        self._combiners = combiners
-        self._most = most
-        self.has_more = False
-        # By plan: its first group, with the task's number.
-        self._first: dict[PlanKey, tuple[int, GroupVerdicts]] = {}
-
-    def add(self, number: int, plan: PlanKey, read_group: Callable[[], GroupVerdicts]) -> None:
-        """Add the group of the task with this number; it is read only where its plan is new."""
-        if plan in self._first and self._first[plan][0] <= number:
-            return
-        self._first[plan] = number, read_group()
-        if self._most is not None and len(self._first) > self._most:
-            del self._first[self.plans[-1]]
-            self.has_more = True
-
-    @property
-    def plans(self) -> list[PlanKey]:
-        """Return the plans in the order of the tasks."""
-        return sorted(self._first, key=lambda plan: self._first[plan][0])
-
-    def limits(self) -> list[tuple[float, float]]:
-        """Return the least and the greatest reward by plan, in the order of the tasks. Raises `PlanError`."""
-        bounds = [possible_rewards(self._first[plan][1], self._combiners) for plan in self.plans]
-        return [(float(low.min()), float(high.max())) for low, high in bounds]
-
-
 def compute_rewards_of_each(
     groups: Sequence[GroupVerdicts], combiners: Combiners, build: Callable[[RewardRow, Decision], B]
 ) -> list[tuple[B, ...] | Exception]:

@@ -1,14 +1,14 @@
 """Read groups and traces without their texts: enough for a table or to recompute rewards, and much faster."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from sys import intern
 from typing import NamedTuple
 
 from pydantic_core import from_json
 
+from jurygraph.decision import decide
 from jurygraph.decision.combiners import Combiners
-from jurygraph.decision.decide import GroupVerdicts, PlanKey, PossibleRewards
+from jurygraph.decision.decide import GroupVerdicts
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Record, record_label
@@ -66,11 +66,6 @@ class StoredGroup(NamedTuple):
     survey: str
     decision: str
     traces: Sequence[TraceOutline]
-
-    @property
-    def plan(self) -> PlanKey:
-        skipped = frozenset(skipped_questions(trace.body) for trace in self.traces)
-        return self.survey, self.decision, skipped
 
     def verdicts(self, outline: SurveyOutline) -> list[RecordedVerdict]:
         """Return the verdicts of its traces, without their texts. Raises `TraceMismatch` if one cannot be read."""
@@ -170,12 +165,19 @@ def read_components(run: Run) -> dict[str, bool]:
 
 
 def possible_rewards(run: Run, combiners: Combiners) -> list[tuple[float, float]]:
-    """Return the least and the greatest reward that each plan of a run allows, in the order of the tasks."""
-    possible = PossibleRewards(combiners)
-    for number, group in enumerate(read_groups(run)):
-        read = partial(group_verdicts, run, group, run.decision(group.decision))
-        possible.add(number, group.plan, read)
-    return possible.limits()
+    """Return the least and the greatest reward that each plan of a run allows, in the order of the tasks.
+
+    Tasks with the same questions and weights have one plan, or one for each set of questions that did not apply.
+    """
+    limits: dict[tuple[object, ...], tuple[float, float]] = {}
+    for group in read_groups(run):
+        skipped = frozenset(skipped_questions(trace.body) for trace in group.traces)
+        plan = group.survey, group.decision, skipped
+        if plan not in limits:
+            verdicts = group_verdicts(run, group, run.decision(group.decision))
+            low, high = decide.possible_rewards(verdicts, combiners)
+            limits[plan] = float(low.min()), float(high.max())
+    return list(limits.values())
 
 
 def _build_outline(

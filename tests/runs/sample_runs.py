@@ -214,7 +214,7 @@ async def plan_and_score(
     job: ScoringJob, stored: StoredWork, report: Callable[[int], None] = lambda count: None
 ) -> RunTotals:
     """Score what is left of a job, as `jurygraph score` does."""
-    totals = RunTotals(job.jury, job.source.number_of, stored.run)
+    totals = RunTotals(job.jury, stored.run)
     if not stored.is_finished:
         scoring = await plan(job, stored, totals)
         await scoring.score(report)

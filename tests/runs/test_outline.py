@@ -7,16 +7,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from jurygraph.decision.decide import GroupVerdicts, PossibleRewards
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.outline import TraceOutline, possible_rewards, read_groups
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
-from jurygraph.schema import Decision
 from tests.runs.sample_runs import FULL_CONFIG, evaluator_config, make_tasks, score, write_tasks
 
 
@@ -149,30 +145,3 @@ def test_every_reward_was_possible_also_where_a_criterion_does_not_apply(tmp_pat
     with closing(Run.open(tmp_path / "run")) as run:
         assert [trace.reward.value for trace in run.traces()] == [1.0, -1.0]
         assert possible_rewards(run, run.load_combiners()) == [(-0.5, 1.0), (-1.0, 1.0)]
-
-
-def test_a_session_knows_the_possible_rewards_of_its_run_whenever_its_groups_were_scored(
-    tmp_path: Path,
-) -> None:
-    content = make_tasks()
-    content[1]["rubric"]["criteria"][1]["weight"] = 3.0
-    tasks = write_tasks(tmp_path, content)
-    whole = score(tmp_path / "whole", tasks, FULL_CONFIG)
-    with pytest.raises(KeyboardInterrupt):
-        score(tmp_path / "run", tasks, FULL_CONFIG, stop_after=1)
-    resumed = score(tmp_path / "run", tasks, FULL_CONFIG)
-    with closing(Run.open(tmp_path / "run")) as run:
-        limits = possible_rewards(run, run.load_combiners())
-    assert len(limits) > 1
-    assert whole.totals.possible_rewards.limits() == limits
-    assert resumed.totals.possible_rewards.limits() == limits
-
-
-@given(st.permutations(range(6)))
-def test_of_too_many_plans_the_first_in_the_order_of_the_tasks_are_kept(order: list[int]) -> None:
-    possible = PossibleRewards({}, 2)
-    for number in order:
-        plan = "survey", f"decision {number % 3}", frozenset[frozenset[int]]()
-        possible.add(number, plan, partial(GroupVerdicts, Decision(specs=()), (), (), ()))
-    assert [plan for _, plan, _ in possible.plans] == ["decision 0", "decision 1"]
-    assert possible.has_more

@@ -35,7 +35,6 @@ from jurygraph.cli.options import (
 from jurygraph.cli.render.summary import (
     LEGEND,
     discarded_lines,
-    possible_reward_line,
     print_forecast,
     print_inconclusive,
     print_left_out,
@@ -225,9 +224,7 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
     with redirect_stdout_to_stderr():
         work = _score_or_merge(options)
     summary = work.totals.summary
-    possible_rewards = work.totals.possible_rewards
-    possible = possible_reward_line(possible_rewards.limits(), possible_rewards.has_more)
-    _print_result(options, work, possible, as_json)
+    _print_result(options, work, as_json)
     code = _exit_code(options, summary, work.jury)
     if thresholds and code in (ExitCode.DONE, ExitCode.SOME_FAILED):
         missed = failed_thresholds(thresholds, summary.figures)
@@ -272,18 +269,12 @@ def _score_or_merge(options: ScoreOptions) -> ScoredWork:
 _GATE_EXAMPLE = '"mean>=0.8, failed<=2"'
 
 
-def _print_result(
-    options: ScoreOptions,
-    work: ScoredWork,
-    possible: str | None,
-    as_json: bool,
-) -> None:
+def _print_result(options: ScoreOptions, work: ScoredWork, as_json: bool) -> None:
     summary = work.totals.summary
     requests = work.requests
     lines = result_lines(summary)
     lines += discarded_lines(summary.discarded, work.jury.config)
-    if possible is not None:
-        lines += [possible, LEGEND]
+    lines.append(LEGEND)
     lines += request_lines(requests)
     if summary.tasks < work.task_count:
         lines.append(f"{summary.tasks} of {work.task_count} tasks (--limit)")

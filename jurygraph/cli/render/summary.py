@@ -104,19 +104,6 @@ def _format_bill(bill: "Bill") -> str:
 LEGEND = "coverage: judged share of the weight; degraded: some is not judged; failed: no reward, left out of the mean"
 
 
-def possible_reward_line(limits: Sequence[tuple[float, float]], has_more: bool) -> str | None:
-    """Return a line with the highest and lowest possible reward, by the limits of each plan, or of the first."""
-    if not limits:
-        return None
-    lows = [low for low, _ in limits]
-    highs = [high for _, high in limits]
-    scope = f" in the first {len(limits)} plans" if has_more else ""
-    highest = format_number(max(highs))
-    if min(highs) < max(highs):
-        highest += f", by task from {format_number(min(highs))}"
-    return f"highest possible reward{scope}: {highest}; lowest: {format_number(min(lows))}"
-
-
 def _format_mean(row: "AgentRow") -> float | str | None:
     left_out = row.responses - row.scored
     return row.mean if left_out == 0 else f"{format_number(row.mean)} ({left_out} left out)"

@@ -1,36 +1,25 @@
 """Sum up a run while it is scored: what was stored before, and each group that comes."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import chain
 
-from jurygraph.decision.decide import GroupVerdicts, PossibleRewards
 from jurygraph.graphs.groups import Group
 from jurygraph.jury import Jury
-from jurygraph.runs.outline import group_verdicts, read_groups
+from jurygraph.runs.outline import read_groups
 from jurygraph.runs.reports.bill import ReplySource
 from jurygraph.runs.reports.summary import ReadTexts, Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Draft
-from jurygraph.runs.store.packing import skipped_questions
-from jurygraph.schema import Call, Plan, Trace
-
-_MAX_PLANS = 100
-"""Number of plans, in the order of the tasks, whose possible rewards are computed."""
+from jurygraph.schema import Call, Trace
 
 
 class RunTotals:
-    """The summary of a run, with its bill, and the rewards that the plans of the scored tasks allow.
+    """The summary of a run, with its bill."""
 
-    `possible_rewards` has the first 100 plans where there are more.
-    """
-
-    def __init__(self, jury: Jury, number_of: Callable[[str], int], stored: Run | None) -> None:
-        """Count what is stored, if there is a run; `number_of` returns numbers of tasks, in the order of their file."""
+    def __init__(self, jury: Jury, stored: Run | None) -> None:
+        """Count what is stored, if there is a run."""
         self.summary = Summary()
-        self.possible_rewards = PossibleRewards(jury.combiners, _MAX_PLANS)
         self._gateways = jury.gateways
-        self._number_of = number_of
         if stored is not None:
             self.add_calls(stored, stored.planning_calls())
             self._add_stored_groups(stored)
@@ -38,8 +27,6 @@ class RunTotals:
     def _add_stored_groups(self, run: Run) -> None:
         for group in read_groups(run):
             task = group.record.key
-            read_verdicts = partial(group_verdicts, run, group, run.decision(group.decision))
-            self.possible_rewards.add(self._number_of(task), group.plan, read_verdicts)
             questions = run.source.survey_outline(group.survey).questions
             for trace in group.traces:
                 name = trace.response_id
@@ -54,11 +41,6 @@ class RunTotals:
         """Count a scored group; `drafts` are the records of its traces."""
         plan = group.plan
         assert plan is not None, "a group is scored by its plan"
-        skipped = frozenset(skipped_questions(draft.body) for draft in drafts)
-        key = plan.survey.outline.digest, plan.decision.digest, skipped
-        self.possible_rewards.add(
-            self._number_of(plan.task_id), key, partial(_group_verdicts, plan, traces)
-        )
         questions = plan.survey.questions
         components = [spec.name for spec in plan.decision.specs]
         for trace, draft in zip(traces, drafts, strict=True):
@@ -86,11 +68,3 @@ class RunTotals:
             if name is None:  # the config's `model`: alone, it has its own name
                 name = "model" if len(self._gateways) > 1 else call.model
             self.summary.bill.add(call, source, name)
-
-
-def _group_verdicts(plan: Plan, traces: Sequence[Trace]) -> GroupVerdicts:
-    """Return a group to be decided; a verdict on an unordered pair is in two traces."""
-    verdicts = chain.from_iterable(trace.verdicts for trace in traces)
-    by_key = {verdict.key: verdict for verdict in verdicts}
-    names = [trace.response_id for trace in traces]
-    return GroupVerdicts(plan.decision, plan.survey.questions, names, list(by_key.values()))

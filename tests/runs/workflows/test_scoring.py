@@ -79,7 +79,7 @@ def test_a_limited_run_can_be_completed(tmp_path: Path, tasks: Path, plain: Path
 def test_a_file_changed_while_scoring_stops_the_run_without_loss(tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path, make_tasks(tasks=40))
     with open_job(tmp_path / "run", tasks) as (job, stored):
-        scoring = asyncio.run(plan(job, stored, RunTotals(job.jury, job.source.number_of, None)))
+        scoring = asyncio.run(plan(job, stored, RunTotals(job.jury, None)))
         write_tasks(tmp_path, make_tasks(tasks=40, seed=1))
         with pytest.raises(InputError, match="changed"):
             asyncio.run(scoring.score(lambda count: None))
@@ -91,7 +91,7 @@ def test_a_listener_gets_each_verdict_and_each_reward(
 ) -> None:
     events: list[Event] = []
     with open_job(tmp_path / "run", tasks) as (job, stored):
-        scoring = asyncio.run(plan(job, stored, RunTotals(job.jury, job.source.number_of, None)))
+        scoring = asyncio.run(plan(job, stored, RunTotals(job.jury, None)))
         asyncio.run(scoring.score(lambda count: None, events.append))
     verdicts = [event.verdict for event in events if isinstance(event, VerdictGiven)]
     rewards = [event.trace for event in events if isinstance(event, RewardGiven)]
