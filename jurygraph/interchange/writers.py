@@ -8,30 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from math import nan
 from pathlib import Path
 from typing import Literal
 
-from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.interchange.tables import table_to_csv, write_parquet
 from jurygraph.interchange.traces import export_jsonl, write_bundle
 from jurygraph.interchange.votes import export_votes
-from jurygraph.runs.outline import read_groups
 from jurygraph.runs.run import Run
-from jurygraph.runs.tables import ExportTable, TableName
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExportOptions:
-    """Additions to a table, and a callback with the number of responses read."""
-
-    texts: bool = False
-    questions: bool = False
-    reasons: bool = False
-    advantages: bool = False
-    report: ProgressCallback = lambda count: None
-
+from jurygraph.runs.run_tables import TableOptions, read_table
+from jurygraph.runs.tables import TableName
 
 ExportContent = Iterable[bytes] | Callable[[Path], None]
 """Lines, or what writes a file."""
@@ -45,26 +31,26 @@ class Exporter:
     """
 
     suffix: str
-    open: Callable[[Run, ExportOptions], AbstractContextManager[ExportContent]]
+    open: Callable[[Run, TableOptions], AbstractContextManager[ExportContent]]
     takes: frozenset[str] = frozenset()
     needs_file: bool = False
     library: Literal["pyarrow"] | None = None
 
 
 @contextmanager
-def _open_csv(name: TableName, run: Run, options: ExportOptions) -> Iterator[ExportContent]:
-    with closing(_read_table(name, run, options)) as table:
+def _open_csv(name: TableName, run: Run, options: TableOptions) -> Iterator[ExportContent]:
+    with closing(read_table(run, name, options)) as table:
         yield table_to_csv(table)
 
 
 @contextmanager
-def _open_parquet(name: TableName, run: Run, options: ExportOptions) -> Iterator[ExportContent]:
-    with closing(_read_table(name, run, options)) as table:
+def _open_parquet(name: TableName, run: Run, options: TableOptions) -> Iterator[ExportContent]:
+    with closing(read_table(run, name, options)) as table:
         yield partial(write_parquet, table)
 
 
 @contextmanager
-def _open_workbook(run: Run, options: ExportOptions) -> Iterator[ExportContent]:
+def _open_workbook(run: Run, options: TableOptions) -> Iterator[ExportContent]:
     from jurygraph.interchange.workbook import MAX_ROWS, read_agents, read_losses, write_workbook
 
     responses = run.ledger.count_records("trace")
@@ -73,27 +59,8 @@ def _open_workbook(run: Run, options: ExportOptions) -> Iterator[ExportContent]:
         raise InputError(f"{problem}; use --to parquet")
     losses = read_losses(run, options.report)
     agents = read_agents(run)
-    with closing(_read_table("rewards", run, replace(options, report=lambda count: None))) as table:
+    with closing(read_table(run, options=replace(options, report=lambda count: None))) as table:
         yield partial(write_workbook, losses, agents, table)
-
-
-def _read_table(name: TableName, run: Run, options: ExportOptions) -> ExportTable:
-    advantages = _read_advantages(run) if options.advantages else None
-    return run.read_table(
-        name, options.texts, options.report, options.questions, options.reasons, advantages
-    )
-
-
-def _read_advantages(run: Run) -> dict[str, float | None]:
-    """Return the advantage of each response in its group, with the std of ddof 1; None for a failed reward."""
-    from jurygraph.aggregation import advantages  # lazily: it loads NumPy
-
-    found: dict[str, float | None] = {}
-    for group in read_groups(run):
-        values = [nan if trace.value is None else trace.value for trace in group.traces]
-        for trace, advantage in zip(group.traces, advantages(values).tolist(), strict=True):
-            found[trace.response_id] = None if trace.value is None else advantage
-    return found
 
 
 _OF_RESPONSES = frozenset({"texts", "questions", "reasons", "advantages"})

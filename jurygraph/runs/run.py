@@ -10,17 +10,16 @@ from importlib.util import find_spec
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from jurygraph.display import (
     Displayed,
-    ProgressCallback,
     draw_as_pages_do,
     format_line,
     html_table,
 )
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
-from jurygraph.messages import describe_value, did_you_mean, quote, shorten
+from jurygraph.messages import did_you_mean, quote, shorten
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.header import Header, Origin, differences, read_header
 from jurygraph.runs.store.joined_ledger import JoinedLedger
@@ -39,13 +38,11 @@ from jurygraph.runs.store.packing import (
     unpack_verdict,
 )
 from jurygraph.runs.tables import (
-    ExportTable,
     StoredVerdict,
     TableName,
     import_library,
     mean_scores,
     own_verdicts,
-    read_table,
 )
 from jurygraph.schema import (
     Call,
@@ -509,11 +506,11 @@ class Run(Displayed):
 
     def verdicts(self) -> Iterator[StoredVerdict]:
         """Yield every verdict once, in the order of the tasks; one about a pair comes with its first response."""
-        for trace, response, task in self._responses_with_tasks():
+        for trace, response, task in self.responses_with_tasks():
             for verdict in own_verdicts(trace):
                 yield StoredVerdict(verdict, trace, response, task)
 
-    def _responses_with_tasks(self) -> Iterator[tuple[Trace, Response | None, Task | None]]:
+    def responses_with_tasks(self) -> Iterator[tuple[Trace, Response | None, Task | None]]:
         task_id = None
         task = None
         for trace, response in self.scored_responses():
@@ -522,45 +519,15 @@ class Run(Displayed):
                 task = self.task(trace.task_id)
             yield trace, response, task
 
-    def read_table(
-        self,
-        name: TableName = "rewards",
-        texts: bool = False,
-        report: ProgressCallback = lambda count: None,
-        questions: bool = False,
-        reasons: bool = False,
-        advantages: Mapping[str, float | None] | None = None,
-    ) -> ExportTable:
-        """Read the table of the rewards, one row per response, or of the verdicts, one row each; to be closed.
-
-        The columns are those of `jurygraph export`; `texts` adds `prompt` and `text`, `questions` the mean scores
-        of questions to the rewards, and `reasons` their reasons (verdicts have rows of their own). `advantages` by
-        response are a column of the rewards. `report` receives the numbers of responses read.
-
-        Raises `InputError` for another name.
-        """
-        if name not in get_args(TableName):
-            expected = " or ".join(map(repr, get_args(TableName)))
-            raise InputError(f"name: expected {expected}, got {describe_value(name)}")
-        decisions = (self.decision(record.key) for record in self.ledger.records("decision"))
-        specs = chain.from_iterable(decision.specs for decision in decisions)
-        components = dict.fromkeys(spec.name for spec in specs)
-        scores = self.questions() if questions else []
-        explained = self.questions() if reasons else []
-        rows = self._responses_with_tasks()
-        unused = [] if self.config.models else ["judge", "superseded"]
-        if not any(use.scope for use in self.config.evaluators):
-            unused.append("turn")
-        read = partial(read_table, name, rows, list(components), texts, report)
-        predicted = self.reviewer_questions(), self.predicted_scores
-        return read(self.question_scores, scores, explained, unused, advantages, *predicted)
-
     def to_arrow(
         self, name: TableName = "rewards", texts: bool = False, questions: bool = False
     ) -> "pyarrow.Table":
         """Return a table as an Arrow table, for polars too; the arguments are those of `to_pandas`, the error too."""
+        from jurygraph.runs.run_tables import TableOptions, read_table  # lazily: it loads NumPy
+
         arrow = import_library("pyarrow")  # before a large run is read
-        with closing(self.read_table(name, texts, questions=questions)) as table:
+        options = TableOptions(texts=texts, questions=questions)
+        with closing(read_table(self, name, options)) as table:
             schema, batches = table.arrow_batches()
             return arrow.Table.from_batches(batches, schema)
 

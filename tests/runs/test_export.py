@@ -13,6 +13,7 @@ from jurygraph.interchange.tables import table_to_csv, write_parquet
 from jurygraph.interchange.traces import export_jsonl
 from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.run import Run
+from jurygraph.runs.run_tables import TableOptions, read_table
 from jurygraph.runs.tables import TableName
 from jurygraph.sources.ratings import escape_formulas, unescape_formulas
 from jurygraph.testing import ScriptedJudge
@@ -28,7 +29,7 @@ from tests.runs.sample_runs import (
 
 
 def export_csv(run: Run, name: TableName = "rewards", texts: bool = False) -> str:
-    with closing(run.read_table(name, texts)) as table:
+    with closing(read_table(run, name, TableOptions(texts=texts))) as table:
         return b"".join(table_to_csv(table)).decode()
 
 
@@ -125,7 +126,7 @@ def test_csv_quotes_line_breaks_and_escapes_formulas_after_them(tmp_path: Path, 
 def test_parquet_has_the_same_rows_with_types(plain: Path, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    with closing(Run.open(plain).read_table()) as table:
+    with closing(read_table(Run.open(plain))) as table:
         write_parquet(table, tmp_path / "rewards.parquet")
     found = pq.read_table(tmp_path / "rewards.parquet").to_pylist()
     shown = [

@@ -16,6 +16,7 @@ from jurygraph.errors import InputError
 from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
+from jurygraph.runs.run_tables import read_table
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import learn_confusions, rescore
 from jurygraph.runs.writable_run import CallStore
@@ -244,7 +245,7 @@ def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(
     with closing(Run.open(tmp_path / "a")) as a, closing(Run.open(tmp_path / "b")) as b:
         compared = compare(read_responses(a), read_responses(b)).figures
         (tmp_path / "votes.jsonl").write_bytes(b"".join(export_votes(a)))
-        with closing(a.read_table("verdicts")) as table:
+        with closing(read_table(a, "verdicts")) as table:
             columns = table.columns
         lines = trace_lines(view_trace(a.explain("t0/0")))
     moved = {
@@ -284,7 +285,7 @@ class TestEscalation:
         verify_run(tmp_path / "run")
         with Run.open(tmp_path / "run") as run:
             deep = verify_deep(run, lambda count: None)
-            with closing(run.read_table("verdicts")) as table:
+            with closing(read_table(run, "verdicts")) as table:
                 rows = [row for batch in table.batches() for row in batch]
         assert deep.recomputed == 30
         assert Counter(row["superseded"] for row in rows) == {True: 12, False: 18}

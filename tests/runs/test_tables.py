@@ -20,6 +20,7 @@ from jurygraph.interchange.tables import table_to_csv
 from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.runs import tables
 from jurygraph.runs.run import Run
+from jurygraph.runs.run_tables import TableOptions, read_table
 from jurygraph.runs.tables import ExportTable, to_text
 from jurygraph.sources.ratings import unescape_formulas
 from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, write_tasks
@@ -115,7 +116,7 @@ class TestRewards:
                 reasons.setdefault((trace.response_id, f"reason.{verdict.question}"), {})[
                     verdict.reason
                 ] = None
-        with closing(rich_run.read_table(reasons=True)) as table:
+        with closing(read_table(rich_run, options=TableOptions(reasons=True))) as table:
             rows = [row for batch in table.batches() for row in batch]
         found = {
             (r["response"], name): r[name] for r in rows for name in r if name.startswith("reason.")

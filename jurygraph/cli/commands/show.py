@@ -36,9 +36,10 @@ from jurygraph.cli.render.text import (
 )
 from jurygraph.errors import InputError
 from jurygraph.interchange.traces import trace_to_json_line
-from jurygraph.interchange.writers import EXPORTERS, Exporter, ExportOptions
+from jurygraph.interchange.writers import EXPORTERS, Exporter
 from jurygraph.messages import shell_quote
 from jurygraph.runs.run import Run
+from jurygraph.runs.run_tables import TableOptions
 from jurygraph.runs.tables import import_library
 from jurygraph.views.rewards import Selection, address_of, trace_reader, view_rewards
 
@@ -277,7 +278,7 @@ def export(
         reading = progress("reading", responses, "responses") if has_progress else nullcontext()
         with ExitStack() as opened:
             with reading as report:
-                options = ExportOptions(**wanted, report=report or (lambda count: None))
+                options = TableOptions(**wanted, report=report or (lambda count: None))
                 content = opened.enter_context(exporter.open(stored_run, options))
             _write(output, content)
 

@@ -16,6 +16,7 @@ from jurygraph.interchange.traces import export_jsonl
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.outline import read_groups
 from jurygraph.runs.run import Run
+from jurygraph.runs.run_tables import read_table
 from jurygraph.runs.tables import TableName
 from jurygraph.runs.workflows.forecasting import Forecaster
 from jurygraph.runs.workflows.rescoring import rescore
@@ -243,7 +244,7 @@ def read_everything(folder: Path) -> list[Any]:
         exported = [{**json.loads(line), "previous": None} for line in export_jsonl(run)]
         tables = []
         for name in get_args(TableName):
-            with closing(run.read_table(name)) as table:
+            with closing(read_table(run, name)) as table:
                 tables.append(list(table_to_csv(table)))
         outlines = [
             (one.survey, one.body["statistics"], [t.body["reward"] for t in one.traces])

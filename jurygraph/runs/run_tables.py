@@ -1,0 +1,208 @@
+"""Read the tables of a run: the rewards, with a row for each response, or the verdicts, with a row for each."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import nan
+from typing import get_args
+
+from jurygraph.display import ProgressCallback
+from jurygraph.errors import InputError
+from jurygraph.messages import describe_value
+from jurygraph.runs.outline import read_components, read_groups
+from jurygraph.runs.run import Run
+from jurygraph.runs.tables import ColumnType, ExportRow, ExportTable, TableName, own_verdicts
+from jurygraph.schema import RecordedVerdict, Response, Task, Trace
+from jurygraph.schema.task import chat_text
+from jurygraph.sources.files import close_on_error, require_temporary_space
+
+IDENTITY = ("task", "response", "agent")
+"""The first columns of every table. All are named as `show` and the page name them."""
+
+_COUNTS = ("judged", "gated", "abstained", "failed", "not_applicable")
+_VERDICT = (
+    *(
+        "question",
+        "evaluator",
+        "layer",
+        "subject",
+        "stakeholder",
+        "reviewer",
+        "compared_with",
+        "turn",
+        "sample",
+    ),
+    *(
+        "judge",
+        "superseded",
+        "score",
+        "met",
+        "native",
+        "confidence",
+        "status",
+        "failure",
+        "gated_by",
+    ),
+    *("reason", "quote", "quotes", "call"),
+)
+_KINDS: dict[str, ColumnType | None] = {
+    **dict.fromkeys(
+        ("reward", "coverage", "low", "high", "advantage", "score", "confidence"), "double"
+    ),
+    **dict.fromkeys((*_COUNTS, "turn", "sample", "quotes"), "int64"),
+    "met": "bool",
+    "superseded": "bool",
+    "native": None,  # as the judges give it: numbers, truth values or texts
+}
+"""Types of the fixed columns that are not text."""
+
+_Columns = dict[str, ColumnType | None]
+_Rows = Callable[[Trace], Iterable[ExportRow]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """Additions to a table, as `jurygraph export` names them, and a callback with the number of responses read.
+
+    `texts` are `prompt` and `text`; the others are of the rewards alone: the mean scores of questions, their reasons,
+    and advantages. Verdicts have rows of their own.
+    """
+
+    texts: bool = False
+    questions: bool = False
+    reasons: bool = False
+    advantages: bool = False
+    report: ProgressCallback = lambda count: None
+
+
+def read_table(
+    run: Run, name: TableName = "rewards", options: TableOptions = TableOptions()
+) -> ExportTable:
+    """Read the table of the rewards, one row per response, or of the verdicts, one row each; to be closed.
+
+    Raises `InputError` for another name.
+    """
+    if name not in get_args(TableName):
+        expected = " or ".join(map(repr, get_args(TableName)))
+        raise InputError(f"name: expected {expected}, got {describe_value(name)}")
+    columns, build_rows = _rewards(run, options) if name == "rewards" else _verdicts(run)
+    texts = ("prompt", "text") if options.texts else ()
+    table = ExportTable(_typed(*IDENTITY) | columns | _typed(*texts))
+    with close_on_error(table.close), require_temporary_space():
+        for trace, response, task in run.responses_with_tasks():
+            shared = _describe(trace, response, task, options.texts)
+            for row in build_rows(trace):
+                table.add(row | shared)
+            options.report(1)
+    return table
+
+
+def _rewards(run: Run, options: TableOptions) -> tuple[_Columns, _Rows]:
+    """Return the columns of the rewards, and what builds the row of a trace."""
+    components = read_components(run)
+    predicted = run.reviewer_questions()
+    questions = run.questions() if options.questions else []
+    reasons = run.questions() if options.reasons else []
+    advantages = _read_advantages(run) if options.advantages else None
+    numbers = {
+        "predicted": predicted,
+        "component": components,
+        "term": components,
+        "question": questions,
+    }
+    columns = _typed("reward", "status", "coverage", "low", "high")
+    if advantages is not None:
+        columns["advantage"] = "double"
+    columns |= {f"{kind}.{key}": "double" for kind, names in numbers.items() for key in names}
+    columns |= _typed(*(f"reason.{key}" for key in reasons), *_COUNTS)
+
+    def rows(trace: Trace) -> Iterator[ExportRow]:
+        row = _reward_row(trace, reasons)
+        scores = run.question_scores(trace) if questions else {}
+        row |= {f"question.{name}": scores[name] for name in questions if name in scores}
+        predictions = run.predicted_scores(trace) if predicted else {}
+        row |= {f"predicted.{name}": value for name, value in predictions.items()}
+        if advantages is not None:
+            row["advantage"] = advantages.get(trace.response_id)
+        yield row
+
+    return columns, rows
+
+
+def _verdicts(run: Run) -> tuple[_Columns, _Rows]:
+    """Return the columns of the verdicts, without those that are unused in the run, and what builds a trace's rows."""
+    unused = set() if run.config.models else {"judge", "superseded"}
+    if not any(use.scope for use in run.config.evaluators):
+        unused.add("turn")
+    columns = _typed(*(field for field in _VERDICT if field not in unused))
+    return columns, lambda trace: (
+        _verdict_row(verdict, columns) for verdict in own_verdicts(trace, superseded=True)
+    )
+
+
+def _typed(*names: str) -> _Columns:
+    return {name: _KINDS.get(name, "string") for name in names}
+
+
+def _describe(trace: Trace, response: Response | None, task: Task | None, texts: bool) -> ExportRow:
+    """Return the cells that all rows of a response share; its own metadata replaces that of its task."""
+    identity = (trace.task_id, trace.response_id, trace.agent)
+    row: ExportRow = dict(zip(IDENTITY, identity, strict=True))
+    if texts:
+        row |= {
+            "prompt": chat_text(task.query) if task else None,
+            "text": response.text if response else None,
+        }
+    metadata = {**(task.metadata if task else {}), **(response.metadata if response else {})}
+    row |= {f"label.{name}": value for name, value in trace.labels.items()}
+    return row | {f"metadata.{name}": value for name, value in metadata.items()}
+
+
+def question_reasons(trace: Trace) -> dict[str, str]:
+    """Return the reasons of each question's verdicts on a trace's response, each different one once, a line each."""
+    reasons: dict[str, dict[str, None]] = {}
+    for verdict in own_verdicts(trace):
+        if verdict.reason and (not verdict.responses or trace.response_id in verdict.responses):
+            reasons.setdefault(verdict.question, {})[verdict.reason] = None
+    return {question: "\n".join(texts) for question, texts in reasons.items()}
+
+
+def _reward_row(trace: Trace, reasons: Sequence[str]) -> ExportRow:
+    reward = trace.reward
+    low, high = reward.range or (None, None)
+    row: ExportRow = {
+        "reward": reward.value,
+        "status": reward.status,
+        "coverage": reward.coverage,
+        "low": low,
+        "high": high,
+    }
+    row |= {f"component.{name}": value for name, value in reward.components.items()}
+    row |= {f"term.{term.name}": term.value for term in reward.terms}
+    texts = question_reasons(trace) if reasons else {}
+    row |= {f"reason.{name}": texts[name] for name in reasons if name in texts}
+    counts = reward.counts
+    gated = trace.gated.total()
+    return row | counts.model_dump() | {"judged": counts.judged - gated, "gated": gated}
+
+
+def _verdict_row(verdict: RecordedVerdict, fields: Iterable[str]) -> ExportRow:
+    others = [name for name in verdict.responses if name != verdict.about]
+    special: ExportRow = {
+        "compared_with": others[0] if len(verdict.responses) == 2 and len(others) == 1 else None,
+        "failure": verdict.failure.kind if verdict.failure else None,
+        "quote": verdict.evidence[0].quote if verdict.evidence else None,
+        "quotes": len(verdict.evidence),
+    }
+    return {name: special[name] if name in special else getattr(verdict, name) for name in fields}
+
+
+def _read_advantages(run: Run) -> dict[str, float | None]:
+    """Return the advantage of each response in its group, with the std of ddof 1; None for a failed reward."""
+    from jurygraph.aggregation import advantages  # lazily: it loads NumPy
+
+    found: dict[str, float | None] = {}
+    for group in read_groups(run):
+        values = [nan if trace.value is None else trace.value for trace in group.traces]
+        for trace, advantage in zip(group.traces, advantages(values).tolist(), strict=True):
+            found[trace.response_id] = None if trace.value is None else advantage
+    return found
