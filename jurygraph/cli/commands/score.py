@@ -34,7 +34,6 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.render.summary import (
     LEGEND,
-    discarded_lines,
     print_forecast,
     print_inconclusive,
     print_left_out,
@@ -273,7 +272,6 @@ def _print_result(options: ScoreOptions, work: ScoredWork, as_json: bool) -> Non
     summary = work.totals.summary
     requests = work.requests
     lines = result_lines(summary)
-    lines += discarded_lines(summary.discarded, work.jury.config)
     lines.append(LEGEND)
     lines += request_lines(requests)
     if summary.tasks < work.task_count:

@@ -1,6 +1,6 @@
 """Output of a command that scores: rewards, missed thresholds, requests and cost."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from jurygraph.cli.render.text import (
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jurygraph.runs.reports.estimate import CallEstimate, CallLoad, Forecast
     from jurygraph.runs.reports.gate import Threshold
     from jurygraph.runs.reports.summary import AgentRow, FailedRewards, Summary
-    from jurygraph.schema.config import Config, EvidenceRule
+    from jurygraph.schema.config import EvidenceRule
 
 
 def result_lines(summary: "Summary") -> list[str]:
@@ -36,6 +36,9 @@ def result_lines(summary: "Summary") -> list[str]:
         marks = [f"{number} {mark}" for mark, number in sorted(summary.unsupported.items())]
         unsupported = f"{summary.unsupported.total()} of {summary.quotable}"
         lines.append(f"unsupported: {unsupported} that need a quotation ({', '.join(marks)})")
+    if summary.discarded:
+        counts = _join_counts(summary.discarded.items())
+        lines.append(escape_line(f"discarded for low confidence: {counts}"))
     if summary.unanswered_tasks:
         counts = _join_counts(sorted(summary.unanswered_tasks.items()))
         title = f"evaluators that tasks lack something for, of {summary.tasks} (else take them out)"
@@ -52,29 +55,6 @@ def result_lines(summary: "Summary") -> list[str]:
         if text:
             lines.append(escape_line(f"{label}: {text}"))
     return lines
-
-
-def discarded_lines(discarded: Mapping[str, int], config: "Config") -> list[str]:
-    """Return how many verdicts each component discarded, by the setting that asks for more confidence."""
-    components: dict[str, list[tuple[str, int]]] = {}
-    for name, number in discarded.items():
-        settings = []
-        has_panel = name not in config.components
-        if not has_panel:
-            for input_name, spec in config.components[name].inputs.items():
-                if spec.min_confidence is None:
-                    has_panel = True
-                elif spec.min_confidence > 0.0:
-                    key = f"components.{name}.inputs.{input_name}.min_confidence"
-                    settings.append(f"{key} ({spec.min_confidence:g})")
-        if has_panel:
-            settings.append(f"panel.min_confidence ({config.panel.min_confidence:g})")
-        components.setdefault(" or ".join(settings), []).append((name, number))
-    title = "discarded, because their confidence is below"
-    return [
-        escape_line(f"{title} {setting}: {_join_counts(counts)}")
-        for setting, counts in components.items()
-    ]
 
 
 def _agent_table(summary: "Summary") -> list[str]:

@@ -3,7 +3,6 @@
 import pytest
 
 from jurygraph.cli.render.summary import (
-    discarded_lines,
     print_left_out,
     request_lines,
     result_lines,
@@ -11,7 +10,6 @@ from jurygraph.cli.render.summary import (
 from jurygraph.runs.reports.bill import CallCosts
 from jurygraph.runs.reports.summary import FailedRewards, Summary
 from jurygraph.schema import Call
-from jurygraph.schema.config import Config
 
 
 def test_the_bill_distinguishes_requests_from_other_replies() -> None:
@@ -27,21 +25,11 @@ def test_the_bill_distinguishes_requests_from_other_replies() -> None:
     )
 
 
-def test_discarded_verdicts_name_the_setting_that_asks_for_more_confidence() -> None:
-    own = {"inputs": {"a": {"verdicts_of": "personalized", "min_confidence": 0.6}}}
-    config = Config.model_validate(
-        {
-            "evaluators": [{"use": "personalized"}],
-            "components": {"own": own},
-            "panel": {"min_confidence": 0.7},
-        }
-    )
-    title = "discarded, because their confidence is below"
-    assert discarded_lines({"own": 2, "personalized": 3}, config) == [
-        f"{title} components.own.inputs.a.min_confidence (0.6): own 2",
-        f"{title} panel.min_confidence (0.7): personalized 3",
-    ]
-    assert discarded_lines({}, config) == []
+def test_discarded_verdicts_are_counted_by_component() -> None:
+    summary = Summary()
+    summary.discarded.update(own=2, personalized=3)
+    assert "discarded for low confidence: own 2, personalized 3" in result_lines(summary)
+    assert not any("discarded" in line for line in result_lines(Summary()))
 
 
 def test_failed_rewards_that_differ_from_the_others_are_said_to_mislead(
