@@ -64,7 +64,7 @@ def _figures(folder: Path, url: str, tasks: int) -> list[Figure]:
     config = _config(url, folder / "ratings.jsonl")
     with _open_job(folder, config) as opened:
         forecaster = Forecaster(opened.job, opened.stored)
-        forecast = asyncio.run(forecaster.forecast(lambda count: None)).forecast
+        forecast = asyncio.run(forecaster.forecast(lambda count: None))
     with _open_job(folder, config) as opened:
         spent = asyncio.run(_scored(opened))
         summary = opened.totals.summary

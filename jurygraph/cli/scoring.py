@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from jurygraph.models.gateway import Gateways
     from jurygraph.runs.reports.bill import CallCosts
     from jurygraph.runs.reports.estimate import Forecast
-    from jurygraph.runs.workflows.forecasting import WorkForecast
     from jurygraph.runs.workflows.planning import PlannedTasks, PlanNote
     from jurygraph.runs.workflows.scoring_job import ScoringJob
     from jurygraph.runs.workflows.stored_work import StoredWork
@@ -236,16 +235,16 @@ def score_tasks(options: ScoreOptions) -> ScoredWork:
         return ScoredWork(jury, opened.totals, count_requests(jury), opened.job.task_count)
 
 
-def forecast_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> "WorkForecast":
+def forecast_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> "Forecast":
     """Return what is left to score and the requests that it takes; nothing is sent or written."""
     from jurygraph.runs.workflows.forecasting import Forecaster
 
     forecaster = Forecaster(opened.job, opened.stored)
     threads = opened.job.jury.context.threads
     with progress("estimating", opened.stored.remaining.responses, "responses") as report:
-        work = run_interruptible(runner, forecaster.forecast(report), threads)
-    print_plan_notes(work.plan_notes)
-    return work
+        expected = run_interruptible(runner, forecaster.forecast(report), threads)
+    print_plan_notes(forecaster.plan_notes)
+    return expected
 
 
 def score_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> None:
@@ -372,7 +371,7 @@ def score_study(
         printed: set[str] = set()
         for run, scoring in zip(runs, run_options, strict=True):
             with open_job(replace(scoring, dry_run=True), printed) as opened:
-                forecasts[run.name] = forecast_remaining(opened, runner).forecast
+                forecasts[run.name] = forecast_remaining(opened, runner)
         content, lines = _cost_table(forecasts)
         if not options.dry_run:
             for line in lines:

@@ -305,17 +305,15 @@ def test_a_branch_reuses_read_profiles_and_reads_changed_ones(
 class TestForecast:
     def forecast(
         self, folder: Path, tasks: Path, given_config: dict[str, Any], **more: Any
-    ) -> tuple[dict[str, Any], int]:
+    ) -> dict[str, Any]:
         with open_job(folder, tasks, given_config, **more) as (job, stored):
-            work = asyncio.run(Forecaster(job, stored).forecast(lambda count: None))
-            return asdict(work.forecast), work.tasks_needing_model
+            return asdict(asyncio.run(Forecaster(job, stored).forecast(lambda count: None)))
 
     def test_a_forecast_counts_profiles_and_not_what_depends_on_them(
         self, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
-        expected, unread = self.forecast(tmp_path / "run", tasks, profile_config(server))
+        expected = self.forecast(tmp_path / "run", tasks, profile_config(server))
         assert server.count == 0
-        assert unread == 3
         assert (expected["tasks"], expected["responses"], expected["questions"]) == (3, 6, 0)
         assert expected["model"]["expected"]["calls"] == 6, (
             "two for each task; tensions hang on what comes of them"
@@ -333,6 +331,6 @@ class TestForecast:
         score_profiles(tmp_path / "warming", tasks, known[0][0])
         before = server.count
         for given_config, more in known:
-            expected, unread = self.forecast(tmp_path / "new", tasks, given_config, **more)
-            assert (unread, expected["questions"], expected["model"]["worst"]["calls"]) == (0, 6, 0)
+            expected = self.forecast(tmp_path / "new", tasks, given_config, **more)
+            assert (expected["questions"], expected["model"]["worst"]["calls"]) == (6, 0)
         assert server.count == before

@@ -228,28 +228,16 @@ def _estimate_requests(
     from jurygraph.planner import Planner
 
     planner = Planner(jury)
-    without_roles = 0
     estimator = Estimator(jury.gateways)
     with asyncio.Runner() as runner:
         for _, task in lines.tasks():
             graph = existing_graphs.get(task.id)
             _, requests = runner.run(planner.aestimate_annotation(task, graph))
-            lacks_reply = estimator.add(requests)
-            asks_for_roles = all(request.prompt == "graph-roles" for request in requests)
-            if lacks_reply and asks_for_roles:
-                without_roles += 1
+            estimator.add(requests)
         runner.run(jury.gateways.close())
     estimate = estimator.estimate()
     text = [f"{len(lines)} tasks with a rubric", *estimate_lines(estimate)]
-    if without_roles:
-        excluded = "the requests for their pairs depend on these and are not included"
-        text.append(f"{without_roles} rubrics need roles first; {excluded}")
-    content = {
-        "tasks": len(lines),
-        "rubrics_without_roles": without_roles,
-        "model": estimate.to_json(),
-    }
-    return content, text
+    return {"tasks": len(lines), "model": estimate.to_json()}, text
 
 
 def _annotate_tasks(

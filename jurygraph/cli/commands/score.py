@@ -242,8 +242,8 @@ def _forecast(options: ScoreOptions, as_json: bool) -> ExitCode:
 
     runner = asyncio.Runner(loop_factory=new_event_loop)
     with redirect_stdout_to_stderr(), open_job(options) as opened, runner:
-        work = forecast_remaining(opened, runner)
-    print_forecast(work.forecast, work.tasks_needing_model, as_json, options.branch)
+        expected = forecast_remaining(opened, runner)
+    print_forecast(expected, as_json, options.branch)
     return ExitCode.DONE
 
 

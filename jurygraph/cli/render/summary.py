@@ -170,13 +170,8 @@ def print_dry_run(as_json: bool, content: dict[str, object], lines: Iterable[str
     print_report(as_json, content, lines)
 
 
-def print_forecast(
-    expected: "Forecast", tasks_needing_model: int, as_json: bool, branch: "Path | None" = None
-) -> None:
-    """Print the remaining work; `tasks_needing_model` first need profiles or roles from the model.
-
-    Of a run that reuses verdicts of another one, the `branch`, print also what is requested again.
-    """
+def print_forecast(expected: "Forecast", as_json: bool, branch: "Path | None" = None) -> None:
+    """Print the remaining work; of a run that reuses verdicts of the `branch`, also what is requested again."""
     remark = "" if expected.model else " (they abstain: model is none)"
     counts = {
         "tasks": expected.tasks,
@@ -191,12 +186,6 @@ def print_forecast(
     if expected.model is not None:
         lines += estimate_lines(expected.model)
     content = expected.to_json(has_branch=branch is not None)
-    if tasks_needing_model:
-        content["tasks_needing_model"] = tasks_needing_model
-        lines += [
-            f"{tasks_needing_model} tasks first need profiles or roles of criteria from the model: these requests are",
-            "included, and those that depend on them are not",
-        ]
     print_dry_run(as_json, content, lines)
 
 

@@ -89,17 +89,15 @@ class Estimator:
         """The calls, input and output tokens of each model in the three cases."""
         self._with_reply: Counter[str] = Counter()
 
-    def add(self, requests: Iterable[Request]) -> bool:
-        """Add the requests that are new; return whether any of these requests, new or not, has no reply."""
-        lacks_reply = False
+    def add(self, requests: Iterable[Request]) -> None:
+        """Add the requests that are new."""
         for request in requests:
-            name = self._gateways.name_of(request)
-            gateway = self._gateways[name]
-            source = gateway.reply_source(request, self._sink)
-            lacks_reply |= source is None
             if hash(request.digest) in self._added:
                 continue
             self._added.add(hash(request.digest))
+            name = self._gateways.name_of(request)
+            gateway = self._gateways[name]
+            source = gateway.reply_source(request, self._sink)
             if source is not None:
                 self._with_reply[source] += 1
                 continue
@@ -109,7 +107,6 @@ class Estimator:
             for sums, load in zip(self._sums[name], loads, strict=True):
                 for index, number in enumerate(load):
                     sums[index] += number
-        return lacks_reply
 
     def estimate(self) -> CallEstimate:
         by_model = {name: self._cases_of(name) for name in self._gateways}

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import NamedTuple
 
 from jurygraph.display import ProgressCallback
 from jurygraph.planner import Planner
@@ -16,30 +15,20 @@ from jurygraph.runs.writable_run import CallStore
 from jurygraph.schema import Plan, Response, Task
 
 
-class WorkForecast(NamedTuple):
-    """A forecast with the notes of the plans, and what it leaves out.
-
-    `tasks_needing_model` counts the tasks whose profiles or criterion roles a model must determine first: requests that
-    depend on these are not in the forecast.
-    """
-
-    forecast: Forecast
-    tasks_needing_model: int
-    plan_notes: list[PlanNote]
-
-
 class Forecaster:
-    """Plans the remaining tasks of a job, without storing the plans, and counts the verdicts and calls they need."""
+    """Plans the remaining tasks of a job, without storing the plans, and counts the verdicts and calls they need.
+
+    `plan_notes` are those of the plans so far.
+    """
 
     def __init__(self, job: ScoringJob, stored: StoredWork) -> None:
         self._job = job
         self._stored = stored
         self._planner = Planner(job.jury)
         self._forecast = Forecast()
-        self._tasks_needing_model = 0
-        self._plan_notes: list[PlanNote] = []
+        self.plan_notes: list[PlanNote] = []
 
-    async def forecast(self, report: ProgressCallback) -> WorkForecast:
+    async def forecast(self, report: ProgressCallback) -> Forecast:
         """Return the forecast, with a model that of its calls; `report` receives the number of responses of each group.
 
         Raises as planning does.
@@ -57,7 +46,7 @@ class Forecaster:
             await jury.gateways.close()
         if jury.gateways:
             self._forecast.model = estimator.estimate()
-        return WorkForecast(self._forecast, self._tasks_needing_model, self._plan_notes)
+        return self._forecast
 
     @contextmanager
     def _open_stored_calls(self) -> Iterator[CallStore]:
@@ -85,7 +74,7 @@ class Forecaster:
         if plan is None:
             self._forecast.add_group((), responses, jury.evaluators)
             return
-        self._plan_notes += notes_of(plan)
+        self.plan_notes += notes_of(plan)
         reusable = self._job.find_reusable_results(task, responses, plan)
         questions = plan.survey.questions
         self._forecast.add_group(questions, responses, jury.evaluators, reusable.verdicts.values())
@@ -104,10 +93,5 @@ class Forecaster:
         profiles = self._job.profile_line(task)
         with self._job.locate_errors([task]):
             plan, first = await self._planner.aestimate_plan(task, profiles, calls)
-        lacks_reply = estimator.add(first)
-        # without a role for each criterion, an annotator does not know the candidate pairs of criteria
-        lacks_roles = task.rubric is not None and any(
-            criterion.role is None for criterion in task.rubric.criteria
-        )
-        self._tasks_needing_model += plan is None or (lacks_reply and lacks_roles)
+        estimator.add(first)
         return plan

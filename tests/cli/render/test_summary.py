@@ -27,7 +27,7 @@ def test_the_bill_distinguishes_requests_from_other_replies() -> None:
 
 def test_discarded_verdicts_are_counted_by_component() -> None:
     summary = Summary()
-    summary.discarded.update(own=2, personalized=3)
+    summary._discarded.update(own=2, personalized=3)
     assert "discarded for low confidence: own 2, personalized 3" in result_lines(summary)
     assert not any("discarded" in line for line in result_lines(Summary()))
 

@@ -84,8 +84,7 @@ def make_task(name: str, *texts: str, criteria: int = 6, data: Any = None) -> di
 
 def forecast_work(*arguments: Any, **limits: Any) -> Forecast:
     with open_job(*arguments, **limits) as (job, stored):
-        work = asyncio.run(Forecaster(job, stored).forecast(lambda count: None))
-    return work.forecast
+        return asyncio.run(Forecaster(job, stored).forecast(lambda count: None))
 
 
 def forecast(*arguments: Any, **limits: Any) -> CallEstimate:

@@ -72,9 +72,9 @@ def test_a_dry_run_does_not_count_stored_replies(
 
     def expected(folder: Path) -> int:
         with open_job(folder, tasks, uncached) as (job, stored):
-            work = asyncio.run(Forecaster(job, stored).forecast(lambda count: None))
-        assert work.forecast.model is not None
-        return work.forecast.model.low.calls
+            forecast = asyncio.run(Forecaster(job, stored).forecast(lambda count: None))
+        assert forecast.model is not None
+        return forecast.model.low.calls
 
     assert expected(tmp_path / "run") < expected(tmp_path / "other")
 

@@ -150,8 +150,8 @@ def test_a_stopped_run_goes_on_with_the_tasks_that_are_missing(
             remaining = stored.remaining
             assert stored.tasks_done == TASKS - 2
             assert (remaining.tasks, remaining.responses) == (missing, 2 * missing)
-            work = asyncio.run(Forecaster(job, stored).forecast(lambda count: None))
-            assert work.forecast.tasks == missing
+            forecast = asyncio.run(Forecaster(job, stored).forecast(lambda count: None))
+            assert forecast.tasks == missing
     judge.holds = never
     limited = score(tmp_path / "run", tasks, settings(server), limit=3)
     assert (limited.summary.tasks, requested_tasks()) == (TASKS - 1, {"t0"})
