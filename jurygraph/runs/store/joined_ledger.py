@@ -63,10 +63,6 @@ class JoinedLedger(Ledger):
             for record in ledger.records(kind, first, final):
                 yield _renumber(record, start)
 
-    def numbers(self, kind: str, up_to: int | None = None) -> Iterator[int]:
-        for start, ledger, _, final in self._parts(0, up_to):
-            yield from (number + start for number in ledger.numbers(kind, final))
-
     def ordered_groups(self, up_to: int | None = None) -> Iterator[tuple[int, int | None]]:
         for start, ledger, _, final in self._parts(0, up_to):
             for number, task in ledger.ordered_groups(final):
@@ -135,17 +131,9 @@ class JoinedLedger(Ledger):
                 contents[seq + start] = texts
         return contents
 
-    def all_texts(self) -> Iterator[Text]:
-        return self.stored_texts(1, self.count)
-
     def stored_texts(self, first: int, last: int) -> Iterator[Text]:
         for start, ledger, before, final in self._parts(first - 1, last):
             for text in ledger.stored_texts(before + 1, final):
-                yield text._replace(id=text.id + start * MAX_TEXTS)
-
-    def first_texts(self, kind: str) -> Iterator[Text]:
-        for start, ledger in zip(self._starts, self._ledgers, strict=True):
-            for text in ledger.first_texts(kind):
                 yield text._replace(id=text.id + start * MAX_TEXTS)
 
 

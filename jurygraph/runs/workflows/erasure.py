@@ -65,6 +65,7 @@ def preview(folder: Path, what: ErasureTarget, name: str) -> ErasureResult:
     Raises `InputError` as `erase` does, but for a run in use.
     """
     with Run.open(folder) as run:
+        run.require_single()
         return _Erasure(run, what, name).erase(None)
 
 
