@@ -131,10 +131,9 @@ def _find_texts(run: Run, kind: str, name: str, last: int | None = None) -> tupl
     Instead of a text that is not there, there is the reason. `last` is the record that needed it: of the replies that
     shards got to one request, the last one before counts.
     """
-    record = run.ledger.find(kind, name, last)
+    record = run.ledger.find_verified(kind, name, last)
     if record is not None:
-        (verified,) = run.ledger.verified_records(record.seq, record.seq)
-        texts = run.ledger.texts_of(verified)
+        texts = run.ledger.texts_of(record)
         first, second = (texts[index].decode() if index in texts else ERASED for index in (0, 1))
         return first, second
     if run.header.branch is None:

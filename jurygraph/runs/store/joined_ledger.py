@@ -83,13 +83,6 @@ class JoinedLedger(Ledger):
             found = found if record is None else _renumber(record, start)
         return found
 
-    def find_verified(self, kind: str, key: str) -> Record | None:
-        found: Record | None = None
-        for start, ledger in zip(self._starts, self._ledgers, strict=True):
-            record = ledger.find_verified(kind, key)
-            found = found if record is None else _renumber(record, start)
-        return found
-
     def find_all(self, kind: str, key: str) -> list[Record]:
         found: list[Record] = []
         for start, ledger in zip(self._starts, self._ledgers, strict=True):

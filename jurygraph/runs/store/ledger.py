@@ -126,9 +126,6 @@ _DURABLE = (
 _SELECT_LAST = (
     "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
 )
-_SELECT_LAST_LINKED = _SELECT_LAST.replace(
-    "*", "*, (SELECT link FROM records AS before WHERE before.seq = records.seq - 1)", 1
-)
 _SELECT_TEXTS = "SELECT * FROM texts WHERE id >= ? AND id < ? ORDER BY id"
 _SELECT_GROUPS = """
     SELECT seq, (SELECT max(task.seq) FROM records AS task
@@ -415,17 +412,11 @@ class Ledger:
             raise TraceMismatch(f"{self.path}: has no {kind} {key!r}; records of it are lost")
         return record
 
-    def find_verified(self, kind: str, key: str) -> Record | None:
-        """Return the last record of a kind with this key; None if there is none.
-
-        Raises `TraceMismatch` if it does not follow the previous record.
-        """
-        rows = self._find_rows(_SELECT_LAST_LINKED, kind, key)
-        if not rows:
-            return None
-        *fields, previous = rows[0]
-        record = Record._make(fields)
-        self._check_link(record, self._link_before(record.seq) if previous is None else previous)
+    def find_verified(self, kind: str, key: str, up_to: int | None = None) -> Record | None:
+        """Return the same as `find`. Raises `TraceMismatch` if the record does not follow the previous one."""
+        record = self.find(kind, key, up_to)
+        if record is not None:
+            (record,) = self.verified_records(record.seq, record.seq)
         return record
 
     def record_at(self, seq: int) -> Record:
