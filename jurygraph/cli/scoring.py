@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
@@ -42,14 +42,15 @@ _MIN_PACE_MINUTES = 0.25
 """Time from which on requests a minute are more than chance."""
 
 
-def _option_name(option: str) -> dict[str, str]:
-    """Return the metadata of a field that a command repeats under the name of an option."""
-    return {"option": option}
-
-
 def with_its_name(folder: Path) -> Path:
     """Return a folder by a path that ends in its name, as `.` and `..` do not."""
     return folder if folder.name not in ("", "..") else folder.resolve()
+
+
+_NO_OPTIONS = {"tasks", "columns", "dry_run", "revise"}
+"""Fields of `ScoreOptions` that a command does not repeat as one option."""
+_OTHER_NAMES = {"settings": "--set", "run": "--out"}
+"""Options that are not called like their fields."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,24 +59,24 @@ class ScoreOptions:
 
     tasks: str
     columns: "TableColumns | None" = None
-    config: Path | None = field(default=None, metadata=_option_name("--config"))
-    settings: Sequence[str] = field(default=(), metadata=_option_name("--set"))
-    responses: str | None = field(default=None, metadata=_option_name("--responses"))
-    profiles_from: str | None = field(default=None, metadata=_option_name("--profiles-from"))
-    edges_from: str | None = field(default=None, metadata=_option_name("--edges-from"))
-    model: str | None = field(default=None, metadata=_option_name("--model"))
-    limit: int | None = field(default=None, metadata=_option_name("--limit"))
-    max_cost: float | None = field(default=None, metadata=_option_name("--max-cost"))
-    max_calls: int | None = field(default=None, metadata=_option_name("--max-calls"))
-    branch: Path | None = field(default=None, metadata=_option_name("--branch"))
-    shard: "Shard | None" = field(default=None, metadata=_option_name("--shard"))
-    processes: int | None = field(default=None, metadata=_option_name("--processes"))
-    engine: Literal["ray"] | None = field(default=None, metadata=_option_name("--engine"))
-    address: str | None = field(default=None, metadata=_option_name("--address"))
-    shards: int | None = field(default=None, metadata=_option_name("--shards"))
-    run: Path = field(metadata=_option_name("--out"))
-    rewards_from: Sequence[Path] = field(default=(), metadata=_option_name("--rewards-from"))
-    allow_files_outside: bool = field(default=False, metadata=_option_name("--allow-files-outside"))
+    config: Path | None = None
+    settings: Sequence[str] = ()
+    responses: str | None = None
+    profiles_from: str | None = None
+    edges_from: str | None = None
+    model: str | None = None
+    limit: int | None = None
+    max_cost: float | None = None
+    max_calls: int | None = None
+    branch: Path | None = None
+    shard: "Shard | None" = None
+    processes: int | None = None
+    engine: Literal["ray"] | None = None
+    address: str | None = None
+    shards: int | None = None
+    run: Path
+    rewards_from: Sequence[Path] = ()
+    allow_files_outside: bool = False
     dry_run: bool = False
     revise: "Callable[[Config], Config] | None" = None
 
@@ -92,10 +93,10 @@ class ScoreOptions:
     def arguments(self) -> list[str]:
         """The words after `jurygraph score`."""
         words = [self.tasks, *columns_words(self.columns)]
-        for option_field in fields(self):
-            option = option_field.metadata.get("option")
-            if option is not None:
-                words += _option_words(option, getattr(self, option_field.name))
+        for field in fields(self):
+            if field.name not in _NO_OPTIONS:
+                option = _OTHER_NAMES.get(field.name, f"--{field.name.replace('_', '-')}")
+                words += _option_words(option, getattr(self, field.name))
         return words
 
 
