@@ -47,7 +47,6 @@ from jurygraph.sources.tasks import EdgesFile, TaskLines, annotate_line, profile
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
 
-_MAX_REASONS = 3
 _MAX_WAITING = 8  # finished results that may wait for an earlier task, per task that runs at once
 
 T = TypeVar("T")
@@ -142,11 +141,14 @@ def annotate(
     content = {"tasks_file": file, "statistics": statistics, "graphs": graphs}
     rows = [[name.replace("_", " "), value] for name, value in statistics.items()]
     results.print_report(json, content, format_table(["of a rubric, on average", ""], rows))
-    missing = len(results.omitted) + _print_missing(results.found)
+    records = [graph.annotation for _, graph in results.found if graph.annotation is not None]
+    missing = sum(len(record.unassigned) + len(record.unanswered) for record in records)
+    if missing:
+        print_message(f"{missing} criteria or pairs have no answer; {file} lists them")
     if tasks != "-":
         command = f"jurygraph score {shell_quote(tasks)} --edges-from {shell_quote(file)}"
         print_message(f"next: {command} --out run")
-    raise typer.Exit(ExitCode.SOME_FAILED if missing else ExitCode.DONE)
+    raise typer.Exit(ExitCode.SOME_FAILED if missing or results.omitted else ExitCode.DONE)
 
 
 def _open_jury(
@@ -270,27 +272,6 @@ def _annotated_lines(lines: TaskLines, graphs: Mapping[str, Rubric]) -> Iterator
         if name in graphs:
             line = annotate_line(line, graphs[name])
         yield line + b"\n"
-
-
-def _print_missing(graphs: Sequence[tuple[Task, Rubric]]) -> int:
-    """Print criteria without a role, pairs without an answer and rejected edges; return how many are missing."""
-    missing = 0
-    for task, rubric in graphs:
-        record = rubric.annotation
-        if record is None:
-            continue
-        entries = [f"{name} has no role: {why}" for name, why in record.unassigned.items()]
-        for pair in record.unanswered:
-            entries.append(f"{pair.parent} -> {pair.child} has no answer: {pair.why}")
-        missing += len(entries)
-        for edge in record.rejected:
-            ends = f"{edge.parent} -> {edge.child}"
-            entries.append(f"{ends} ({edge.kind}) rejected: {edge.why}")
-        for entry in entries[:_MAX_REASONS]:
-            print_message(escape_line(f"{task.id}: {entry}", 300))
-        if len(entries) > _MAX_REASONS:
-            print_message(f"{task.id}: and {len(entries) - _MAX_REASONS} more, listed in the file")
-    return missing
 
 
 def profiles(
