@@ -4,16 +4,14 @@ import json
 import textwrap
 from collections.abc import Iterable
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from jurygraph.agents.registry import builtin_params
 from jurygraph.aggregation import gear
-from jurygraph.cli.options import OutFile, argument, option
-from jurygraph.cli.output_files import refuse_unwritable, write_output
-from jurygraph.cli.render.text import print_message, print_result
+from jurygraph.cli.options import argument, option
+from jurygraph.cli.render.text import print_result
 from jurygraph.errors import GraphCycleError, InputError
 from jurygraph.messages import did_you_mean, escape_hidden, join_names
 from jurygraph.schema import Criterion, Edge, ResponseLine, Rubric, TaskLine, Trace
@@ -36,33 +34,20 @@ def graph(
         str | None, option("TASKS", "File of tasks: draw the rubric of one task.")
     ] = None,
     task_id: Annotated[str | None, option("TASK", "Id of the task.", "--id")] = None,
-    output: OutFile = None,
 ) -> None:
     """Draw a state machine, or the rubric graph of a task, as Mermaid.
 
     \b
     Example:
         jurygraph graph score > score.mmd
-        jurygraph graph --task tasks.jsonl --id task-1 -o rubric.mmd
+        jurygraph graph --task tasks.jsonl --id task-1 > rubric.mmd
     """
     if machine is not None and task is not None:
         raise InputError(f"{machine} and --task: each draws another graph; remove one")
     if task_id is not None and task is None:
         raise InputError("--id: needs a file of tasks; name it with --task")
-    output = None if output == "-" else output
-    if output is not None:
-        sources = [] if task is None else [task]
-        refuse_unwritable(output, *sources)
-        if Path(output).suffix.lower() in (".svg", ".png", ".pdf"):
-            raise InputError(
-                f"-o {output}: graphs are drawn as Mermaid; name a file that ends in .mmd"
-            )
     text = _draw_machine(machine or "score") if task is None else _draw_task(task, task_id)
-    if output is None:
-        print_result(text.encode().removesuffix(b"\n"))
-        return
-    write_output(output, [text.encode()])
-    print_message(f"wrote {output}")
+    print_result(text.removesuffix("\n"))
 
 
 def _draw_machine(machine: Machine) -> str:

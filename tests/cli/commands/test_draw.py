@@ -53,9 +53,6 @@ def test_the_graph_of_the_only_task_or_of_the_one_with_an_id(run: Command):
     ):
         assert text in ended.out
     assert run("graph", "--task", "several.jsonl", "--id", "letter").out == ended.out
-    written = run("graph", "--task", "tasks.jsonl", "-o", "rubric.mmd")
-    assert (written.out, written.err) == ("", "wrote rubric.mmd\n")
-    assert Path("rubric.mmd").read_text() == ended.out
 
 
 def test_graph_prints_the_state_machines(run: Command):
@@ -73,11 +70,6 @@ def test_graph_prints_the_state_machines(run: Command):
             "score and --task: each draws another graph; remove one",
         ),
         (("--id", "letter"), "--id: needs a file of tasks"),
-        (("--task", "tasks.jsonl", "-o", "./tasks.jsonl"), "./tasks.jsonl: is an input file"),
-        (
-            ("-o", "score.svg"),
-            "-o score.svg: graphs are drawn as Mermaid; name a file that ends in .mmd",
-        ),
         (
             ("--task", "several.jsonl"),
             "contains 3 tasks; choose one with --id: letter, bare, round",
