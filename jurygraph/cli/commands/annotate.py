@@ -325,10 +325,6 @@ def _has_profile_in_text(task: Task) -> bool:
 
 
 def _profile_lines(results: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:
-    rows = list(_constraint_rows(results))
-    if rows:
-        header = ["task", "stakeholder", "constraint", "quote", "kind", "α"]
-        yield from format_table(header, rows, left=5)
     for task, result in results:
         for tension in result.tensions:
             between = " and ".join(tension.between)
@@ -337,15 +333,6 @@ def _profile_lines(results: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:
             yield escape_line(line, 300)
         for reason in result.dropped:
             yield escape_line(f"{task.id}: dropped of {reason}", 300)
-
-
-def _constraint_rows(results: Sequence[tuple[Task, Profiles]]) -> Iterator[list[object]]:
-    for task, result in results:
-        for profile in result.stakeholders:
-            for constraint in profile.constraints:
-                text = f"{constraint.id}: {constraint.text}"
-                strength = constraint.restrictiveness
-                yield [task.id, profile.id, text, constraint.quote, constraint.kind, strength]
 
 
 def _run_each(

@@ -34,14 +34,6 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 TENSIONS = [tension(1, 2, "high", "stakeholder_1 loves the sea, and it is dear")]
 INVENTED = constraint("I love ghosts", "There are ghosts.")
 PRINTED = """\
-task  stakeholder  constraint                           quote                                  kind       α
-────  ───────────  ───────────────────────────────────  ─────────────────────────────────────  ────  ──────
-t0    ann          c1: No nuts are served.              I am allergic to nuts                  hard  1.5000
-t0    ann          c2: It is near the sea.              I would love to be near the sea        soft  1.0000
-t0    ben          c1: A night costs 90 euros at most.  cannot pay more than 90 euros a night  hard  1.0000
-t1    ann          c1: No nuts are served.              I am allergic to nuts                  hard  1.5000
-t1    ann          c2: It is near the sea.              I would love to be near the sea        soft  1.0000
-t1    ben          c1: A night costs 90 euros at most.  cannot pay more than 90 euros a night  hard  1.0000
 t0: tension between ann and ben: 1.5000, ann loves the sea, and it is dear
 t0: dropped of ben: “There are ghosts.” rests on “I love ghosts”, which does not stand in the profile
 t1: tension between ann and ben: 1.5000, ann loves the sea, and it is dear
