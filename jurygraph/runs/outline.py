@@ -11,7 +11,7 @@ from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import GroupVerdicts
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.ledger import Record, record_label
+from jurygraph.runs.store.ledger import Record, reading, record_label
 from jurygraph.runs.store.packing import Body, read_shared_lists, skipped_questions, unpack_verdict
 from jurygraph.schema import Decision, RecordedVerdict, SurveyOutline
 from jurygraph.schema.verdict import RESPONSE_GATES
@@ -69,7 +69,7 @@ class StoredGroup(NamedTuple):
 
     def verdicts(self, outline: SurveyOutline) -> list[RecordedVerdict]:
         """Return the verdicts of its traces, without their texts. Raises `TraceMismatch` if one cannot be read."""
-        try:
+        with reading(f"{record_label(self.record)} and those of its traces"):
             shared_lists = read_shared_lists(self.body)
             verdicts: list[RecordedVerdict] = []
             for trace in self.traces:
@@ -78,11 +78,6 @@ class StoredGroup(NamedTuple):
                     for verdict in trace.body["verdicts"]
                 ]
             return verdicts
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            first_line = next(iter(str(error).splitlines()), "")
-            problem = f"cannot be read ({type(error).__name__}: {first_line})"
-            label = f"{record_label(self.record)} and those of its traces"
-            raise TraceMismatch(f"{label}: {problem}; one of them has been changed") from error
 
 
 def read_groups(run: Run) -> Iterator[StoredGroup]:
@@ -210,14 +205,9 @@ _REQUIRED_KEYS = {"task": {"survey", "decision"}, "group": {"size"}, "trace": {"
 
 def _read_body(run: Run, record: Record) -> Body:
     """Return the body of a record. Raises `TraceMismatch` where it is not the body of a task, group or trace."""
-    try:
+    with reading(f"{run.ledger.path}, {record_label(record)}"):
         content: Body = from_json(record.body)
         missing = _REQUIRED_KEYS[record.kind] - content.keys()
-        if not missing:
-            return content
-        problem = f"has no {' and no '.join(sorted(missing))}"
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        problem = f"cannot be read ({type(error).__name__}: {error})"
-    raise TraceMismatch(
-        f"{run.ledger.path}, {record_label(record)}: {problem}; it has been changed"
-    )
+        if missing:
+            raise KeyError(*sorted(missing))
+        return content

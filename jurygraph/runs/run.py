@@ -23,7 +23,7 @@ from jurygraph.messages import did_you_mean, quote, shorten
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.header import Header, Origin, differences, read_header
 from jurygraph.runs.store.joined_ledger import JoinedLedger
-from jurygraph.runs.store.ledger import Ledger, Record
+from jurygraph.runs.store.ledger import Ledger, Record, reading
 from jurygraph.runs.store.packing import (
     ERASED,
     Body,
@@ -549,13 +549,8 @@ class Run(Displayed):
 
         Raises `TraceMismatch` where a record does not follow the one before it, or cannot be read.
         """
-        try:
+        with reading(f"{self.ledger.path}, record {group.seq} and those of its traces"):
             return _unpack_group(self, group)
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            label = f"{self.ledger.path}, record {group.seq} and those of its traces"
-            first_line = next(iter(str(error).splitlines()), "")
-            problem = f"cannot be read ({type(error).__name__}: {first_line})"
-            raise TraceMismatch(f"{label}: {problem}; one of them has been changed") from error
 
     def group_of(self, task_id: str) -> list[ScoredResponse]:
         """Return the traces of a task's group, in an open-ended run those of its last one."""

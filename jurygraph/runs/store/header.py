@@ -5,13 +5,12 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from jurygraph.errors import TraceMismatch
 from jurygraph.messages import shorten
 from jurygraph.models.backend import Backend
 from jurygraph.models.request import SchemaMode
-from jurygraph.runs.store.ledger import Draft, Ledger
+from jurygraph.runs.store.ledger import Draft, Ledger, reading
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
 from jurygraph.schema.conversation import is_empty
@@ -301,7 +300,7 @@ def read_header(ledger: Ledger) -> Header:
     Raises `TraceMismatch` if the first record is not a header.
     """
     record = next(ledger.verified_records(1, 1))
-    try:
+    with reading(f"{ledger.path}, record 1"):
         body = record.content
         text = ledger.texts({1: body.pop("texts", ())})[1].get(0)
         sums = {} if text is None else json.loads(text)
@@ -309,6 +308,3 @@ def read_header(ledger: Ledger) -> Header:
             if body.get(name) is not None:
                 body[name]["sha256"] = sums.get(name, ERASED)
         return Header.model_validate(body)
-    except (ValidationError, ValueError, KeyError, TypeError, AttributeError) as error:
-        problem = f"is not a valid run header ({type(error).__name__}: {error})"
-        raise TraceMismatch(f"{ledger.path}, record 1: {problem}; it has been changed") from None

@@ -80,6 +80,17 @@ def record_label(record: Record) -> str:
     return f"record {record.seq} ({record.kind}{f' {record.key!r}' if record.key else ''})"
 
 
+@contextmanager
+def reading(label: str) -> Iterator[None]:
+    """Raise `TraceMismatch` where what is read inside the context has not the form in which it was written."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        first_line = next(iter(str(error).splitlines()), "")
+        problem = f"cannot be read ({type(error).__name__}: {first_line}); it has been changed"
+        raise TraceMismatch(f"{label}: {problem}") from error
+
+
 def link_of(previous: bytes, seq: int, kind: str, key: str, at: int, body: str) -> bytes:
     """Return the link of a record that follows the link `previous`."""
     # the same as `canonical_json([seq, kind, key, at])`, in a third of the time

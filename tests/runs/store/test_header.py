@@ -249,6 +249,6 @@ class TestRecord:
         ledger.commit()
         with pytest.raises(
             TraceMismatch,
-            match=rf"(?s)record 1: is not a valid run header \({kind}: .*\); it has been changed",
+            match=rf"(?s)record 1: cannot be read \({kind}: .*\); it has been changed",
         ):
             read_header(ledger)
