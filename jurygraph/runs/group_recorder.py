@@ -22,10 +22,10 @@ from jurygraph.graphs.routing import ReusedResults
 from jurygraph.messages import quote
 from jurygraph.models.request import CallSink
 from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_run
-from jurygraph.runs.run import ScoredResponse, is_reusable
+from jurygraph.runs.run import WAS_ERASED, ScoredResponse, is_reusable, response_changes
 from jurygraph.runs.store.ledger import Draft, Record
 from jurygraph.runs.writable_run import append_close_record
-from jurygraph.schema import Call, Lookup, Material, Plan, RecordedVerdict, Response, Task, Trace
+from jurygraph.schema import Call, Lookup, Material, Plan, RecordedVerdict, Task, Trace
 from jurygraph.schema.verdict import VerdictKey
 
 _KEPT_PLANS = 1024
@@ -208,7 +208,7 @@ class GroupRecorder:
         """Return the stored traces of a group; or, where infrastructure failed, the group with all other results."""
         record = self._find_record(begun.name)
         scored = {item.trace.response_id: item for item in self._run.group(record)}
-        _refuse_other_responses(begun.group, scored)
+        _refuse_other_responses(begun.group, scored.values())
         traces = [scored[response.id].trace for response in begun.group.responses]
         results = chain.from_iterable(map(_results, traces))
         if not any(map(_is_transient, results)):
@@ -298,24 +298,12 @@ def _reusable_results(traces: Iterable[Trace]) -> ReusedResults:
     return ReusedResults(verdicts, material, calls, lookups)
 
 
-def _refuse_other_responses(group: Group, scored: dict[str, ScoredResponse]) -> None:
-    """Raise `InputError` unless the responses of a group are those that are stored under its name."""
-    responses = {response.id: response for response in group.responses}
-    for name in (*responses, *scored):
-        if name not in scored:
-            problem = f"response {quote(name)} is new"
-        elif name not in responses:
-            problem = f"response {quote(name)} is missing"
-        elif _is_other(scored[name].response, responses[name]):
-            problem = f"response {quote(name)} has another content"
-        else:
-            continue
-        hint = "give it another step, or leave the step out"
-        raise InputError(
-            f"group {quote(group.name)} is stored with other responses: {problem}; {hint}"
-        )
-
-
-def _is_other(stored: Response | None, response: Response) -> bool:
-    """Return whether a response differs from the stored one, as far as that was not erased."""
-    return stored is not None and stored.content_digest != response.content_digest
+def _refuse_other_responses(group: Group, scored: Iterable[ScoredResponse]) -> None:
+    """Raise `InputError` unless the responses of a group are those stored under its name, if they were not erased."""
+    for name, change in response_changes(scored, group.responses).items():
+        if change != WAS_ERASED:
+            problem = f"response {quote(name)} {change}"
+            hint = "give it another step, or leave the step out"
+            raise InputError(
+                f"group {quote(group.name)} is stored with other responses: {problem}; {hint}"
+            )

@@ -77,8 +77,8 @@ def test_the_same_group_at_the_same_step_is_read_and_another_one_refused(tmp_pat
 
         other = TASK.model_copy(update={"query": "How many eggs are there?"})
         refused: list[tuple[jg.Task, list[Any], int | None, str]] = [
-            (TASK, ["9, please", "8"], 1, "'eggs@1/2' has another content; give it another step"),
-            (TASK, ["9, please"], 1, "'eggs@1/2' is missing"),
+            (TASK, ["9, please", "8"], 1, "'eggs@1/2' is another one now; give it another step"),
+            (TASK, ["9, please"], 1, "'eggs@1/2' is gone"),
             (TASK, ["9, please", "9", "8"], 1, "'eggs@1/3' is new"),
             (other, ["9"], None, "task 'eggs' is another one than in"),
             (TASK, [jg.Response(id="eggs@1/1", text="9")], None, "'eggs@1/1' is stored in"),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, required_material
 from jurygraph.jury import Jury
 from jurygraph.runs.recorder import models_of
-from jurygraph.runs.run import Run, ScoredResponse, is_reusable
+from jurygraph.runs.run import Run, ScoredResponse, is_reusable, response_changes
 from jurygraph.runs.store.header import has_same_requests
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import (
@@ -83,7 +83,7 @@ class ReusedRun:
         old_digests = input_digests(self.run.plan_of(task.id).survey)
         new_digests = input_digests(plan.survey)
         scored = list(chain.from_iterable(self.run.groups_of(task.id)))
-        changed = _changed_responses(scored, responses)
+        changed = response_changes(scored, responses).keys()
         derivers = {item.gives: item.deriver for item in plan.survey.derivations}
         verdicts: dict[VerdictKey, RecordedVerdict] = {}
         material: dict[tuple[str, str], Material] = {}
@@ -136,20 +136,6 @@ class ReusedRun:
                     is_reused = verdict.key in offered
                     self.reused += is_reused
                     self.requested += not is_reused
-
-
-def _changed_responses(scored: Iterable[ScoredResponse], responses: Iterable[Response]) -> set[str]:
-    """Return the ids of responses that were scored with another content, were erased, are new or are gone."""
-    old_contents: dict[str, str | None] = {}
-    for item in scored:
-        digest = None if item.response is None else item.response.content_digest
-        old_contents[item.trace.response_id] = digest
-    new_contents = {response.id: response.content_digest for response in responses}
-    changed = old_contents.keys() - new_contents.keys()
-    for name, content in new_contents.items():
-        if content != old_contents.get(name):
-            changed.add(name)
-    return changed
 
 
 class InputDigests(NamedTuple):

@@ -4,12 +4,13 @@ import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote
 from jurygraph.runs.recorder import build_header
-from jurygraph.runs.run import Run, ScoredResponse, open_ledger
+from jurygraph.runs.run import WAS_ERASED, Run, open_ledger, response_changes
 from jurygraph.runs.store.folder import LEDGER
 from jurygraph.runs.store.header import (
     Extent,
@@ -213,22 +214,7 @@ def _compare_task(
         yield f"task {task.id!r}, field {field}: is {values}"
     if run.source.ledger.find("group", task.id) is None:
         return
-    responses_by_id = {response.id: response for response in responses}
-    stored_by_id = {scored.trace.response_id: scored for scored in run.group_of(task.id)}
-    for name in dict.fromkeys((*stored_by_id, *responses_by_id)):
-        if name not in stored_by_id:
-            yield f"response {name!r} is new"
-        elif name not in responses_by_id:
-            yield f"response {name!r} is gone"
-        elif _is_another(stored_by_id[name], responses_by_id[name]):
-            yield f"response {name!r} is another one now"
-
-
-def _is_another(old: ScoredResponse, new: Response) -> bool:
-    stored = old.response
-    if stored is None:  # erased
-        return old.trace.agent != new.agent
-    return any(
-        getattr(stored, name) != getattr(new, name)
-        for name in ("content_digest", "agent", "labels", "metadata")
-    )
+    identity = attrgetter("content_digest", "agent", "labels", "metadata")
+    for name, change in response_changes(run.group_of(task.id), responses, identity).items():
+        if change != WAS_ERASED:
+            yield f"response {name!r} {change}"
