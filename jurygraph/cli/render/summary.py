@@ -43,9 +43,6 @@ def result_lines(summary: "Summary") -> list[str]:
         counts = _join_counts(sorted(summary.unanswered_tasks.items()))
         title = f"evaluators that tasks lack something for, of {summary.tasks} (else take them out)"
         lines.append(escape_line(f"{title}: {counts}"))
-    for judge, number in sorted(summary.escalatable.items()):
-        escalated = f"{summary.escalated[judge]} of {number} questions went on to {judge}"
-        lines.append(escape_line(f"escalated: {escalated}"))
     models = sorted(summary.bill.models.items())
     bills = {} if len(models) == 1 else {"calls": summary.bill}  # which would say the same
     for name, bill in models:

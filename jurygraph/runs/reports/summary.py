@@ -184,8 +184,7 @@ class Summary:
     """Sums over the traces of a run. A verdict on an unordered pair is in two traces and counts once.
     A score without a judgement is `gated`, by the response gate that set it, and not `judged`. Of the `quotable`
     findings of models, which need a quotation from the response, those without one are `unsupported`, by effect.
-    Verdicts that are `superseded` by those of another judge count nowhere else; of the `escalatable` questions about a
-    response, by that judge, some were `escalated` to it. `unanswered_tasks` are those on all of
+    Verdicts that are `superseded` by those of another judge count nowhere else. `unanswered_tasks` are those on all of
     whose responses an evaluator of facts or checks abstained, by evaluator: it lacks what it needs of the task.
 
     Groups may be added in any order: agents, components and evaluators are listed by name. The `bill` is
@@ -203,8 +202,6 @@ class Summary:
     failed_verdicts: int = 0
     not_applicable: int = 0
     superseded: int = 0
-    escalatable: Counter[str] = field(default_factory=Counter)
-    escalated: Counter[str] = field(default_factory=Counter)
     infrastructure_failures: int = 0
     bill: Bill = field(default_factory=Bill)
     _agents: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
@@ -249,25 +246,8 @@ class Summary:
         candidate = (float("-inf") if value is None else value), response_id
         self._lowest = candidate if self._lowest is None else min(self._lowest, candidate)
         self._discarded.update(count_discarded(reward))
-        self._count_escalations(body["verdicts"], questions)
         for verdict in body["verdicts"]:
             self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)
-
-    def _count_escalations(
-        self, verdicts: Sequence[StoredBody], questions: Sequence[Question]
-    ) -> None:
-        judges_by_key: dict[tuple[Any, ...], set[str]] = {}
-        for verdict in verdicts:
-            judge = verdict.get("judge")
-            if judge is not None and questions[verdict["question"]].escalate is not None:
-                # the key without the judge and the sample
-                key = verdict["question"], tuple(verdict.get("responses", ())), verdict.get("turn")
-                judges_by_key.setdefault(key, set()).add(judge)
-        for key, judges in judges_by_key.items():
-            escalation = questions[key[0]].escalate
-            assert escalation is not None  # it is in the dict
-            self.escalatable[escalation.then] += 1
-            self.escalated[escalation.then] += escalation.then in judges
 
     def _count_verdict(
         self, verdict: StoredBody, question: Question, response: str, read_texts: ReadTexts
@@ -406,10 +386,6 @@ class Summary:
             "unsupported": _sort_by_name(self.unsupported),
             "unanswered_tasks": _sort_by_name(self.unanswered_tasks),
             "discarded": self.discarded,
-            "escalated": {
-                judge: {"questions": number, "escalated": self.escalated[judge]}
-                for judge, number in sorted(self.escalatable.items())
-            },
             "error_rate": self.error_rate,
             "failures": failures,
             "calls": self.bill.to_json(),
