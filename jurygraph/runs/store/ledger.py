@@ -601,9 +601,6 @@ def _has_records(path: Path, connection: sqlite3.Connection) -> bool:
     if version > SCHEMA_VERSION:
         problem = f"was made by a newer jurygraph (schema version {version}; this one reads {SCHEMA_VERSION})"
         raise InputError(f"{path.parent}: {problem}; upgrade jurygraph")
-    if 0 < version < SCHEMA_VERSION:
-        problem = f"was made by an older jurygraph (schema version {version}; this one reads {SCHEMA_VERSION})"
-        raise InputError(f"{path.parent}: {problem}; read it with that one, or score again")
     problem = f"has schema version {version}, which no version of jurygraph writes"
     raise TraceMismatch(f"{path}: {problem}; it has been changed")
 
