@@ -7,8 +7,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import redirect_stdout
-from importlib.metadata import Distribution, distribution, version
+from importlib.metadata import version
 from importlib.resources import as_file, files
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -130,23 +131,23 @@ def _run_checks(config: Path | None) -> Iterator[SetupCheck]:
         yield from _check_config(config)
 
 
-_DEVELOPERS_EXTRAS = {"dev", "heavy", "mutants"}
-"""Extras of the tests of jurygraph, which no user installs."""
+_EXTRAS = {
+    "embeddings": ["sentence_transformers"],
+    "local": ["xllamacpp"],
+    "pandas": ["pandas", "pyarrow"],
+    "parquet": ["pyarrow"],
+    "plot": ["matplotlib"],
+    "ray": ["ray"],
+    "xlsx": ["openpyxl"],
+}
+"""The modules of the extras that a user installs."""
 
 
 def _check_extras() -> Iterator[SetupCheck]:
-    package = distribution("jurygraph")
-    requirements = package.requires or []
-    extras = set(package.metadata.get_all("Provides-Extra") or []) - _DEVELOPERS_EXTRAS
-    for extra in sorted(extras):
-        marker = re.compile(rf"extra == ['\"]{re.escape(extra)}['\"]")
-        missing = []
-        for requirement in filter(marker.search, requirements):
-            name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
-            if not any(Distribution.discover(name=name)):
-                missing.append(name)
-        detail = f"{extra}: missing {', '.join(missing)}" if missing else f"{extra}: installed"
-        yield SetupCheck("extra", None if missing else True, detail)
+    for extra, modules in _EXTRAS.items():
+        missing = [module for module in modules if find_spec(module) is None]
+        detail = f"missing {', '.join(missing)}" if missing else "installed"
+        yield SetupCheck("extra", None if missing else True, f"{extra}: {detail}")
 
 
 def _check_config(path: Path) -> Iterator[SetupCheck]:
