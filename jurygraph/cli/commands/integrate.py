@@ -1,16 +1,11 @@
 """`jurygraph integrate`: an example for a trainer, from tasks to rewards."""
 
-import os
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
 
-from jurygraph.cli.commands.setup import copy_files
-from jurygraph.cli.options import argument, choose_names, option
-from jurygraph.cli.render.text import print_message, print_result
-from jurygraph.errors import InputError
-
-_COMMON = "common"
+from jurygraph.cli.commands.setup import create_from
+from jurygraph.cli.options import argument, option
+from jurygraph.cli.render.text import print_message
 
 
 def integrate(
@@ -31,20 +26,8 @@ def integrate(
         jurygraph integrate trl
         jurygraph integrate verl --out my-training
     """
-    source = files("jurygraph.integrations") / "templates"
-    trainers = sorted(entry.name for entry in source.iterdir() if entry.is_dir())
-    trainers.remove(_COMMON)
-    choose_names("unknown trainer", [trainer], trainers)
     folder = Path(f"jury-{trainer}") if out is None else out
-    if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(
-            f"{folder}: exists and was not overwritten; name another folder with --out"
-        )
-    for name in (_COMMON, trainer):
-        with as_file(source / name) as content:
-            copy_files(content, folder)
-    for path in sorted(folder.iterdir()):
-        print_result(str(path))
+    create_from("jurygraph.integrations", "trainer", trainer, folder, common="common")
     print_message(
         f"next: jurygraph doctor --config {folder / 'jury.yaml'}, then read docs/training.md"
     )

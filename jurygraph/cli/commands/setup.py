@@ -50,15 +50,7 @@ def init(
         jurygraph score my-jury/tasks.jsonl --out my-jury/run
         jurygraph init my-judge --template judge
     """
-    source = files("jurygraph.cli") / "templates"
-    templates = sorted(entry.name for entry in source.iterdir() if entry.is_dir())
-    choose_names("unknown template", [template], templates)
-    if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder}: exists and was not overwritten; name another folder")
-    with as_file(source / template) as content:
-        copy_files(content, folder)
-    for path in sorted(folder.iterdir()):
-        print_result(str(path))
+    create_from("jurygraph.cli", "template", template, folder)
     tasks = f"{folder / 'tasks.jsonl'}"
     if template == "judge":
         columns = "--prompt-column question --response-column answer --agent-column who --group-by question"
@@ -67,7 +59,24 @@ def init(
     print_message(f"next: jurygraph score {tasks} --config {folder / 'jury.yaml'} --out {out}")
 
 
-def copy_files(content: Path, folder: Path) -> None:
+def create_from(package: str, kind: str, name: str, folder: Path, common: str = "") -> None:
+    """Create a folder from the template of this name in a package, and from a `common` one, and list its files.
+
+    Raises `InputError` for another name, or if the folder is there and not empty.
+    """
+    source = files(package) / "templates"
+    templates = {entry.name for entry in source.iterdir() if entry.is_dir()} - {common}
+    choose_names(f"unknown {kind}", [name], sorted(templates))
+    if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder}: exists and was not overwritten; name another folder")
+    for part in filter(None, (common, name)):
+        with as_file(source / part) as content:
+            _copy_files(content, folder)
+    for path in sorted(folder.iterdir()):
+        print_result(str(path))
+
+
+def _copy_files(content: Path, folder: Path) -> None:
     """Copy all files into a new folder, with the permissions of new files."""
     for path in content.rglob("*"):
         if path.is_file() and path.parent.name != "__pycache__":

@@ -144,7 +144,7 @@ def test_an_unexpected_exception_is_reported_as_a_bug(
     def fail(*_: object) -> None:
         raise ZeroDivisionError("never so")
 
-    monkeypatch.setattr("jurygraph.cli.commands.setup.copy_files", fail)
+    monkeypatch.setattr("jurygraph.cli.commands.setup._copy_files", fail)
     ended = run("init", tmp_path / "jury")
     assert ended.code == 70
     assert "Traceback" in ended.err
