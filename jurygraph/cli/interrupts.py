@@ -4,10 +4,14 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from multiprocessing import active_children
 from typing import Any, NoReturn, TypeVar
 
+import typer
+
+from jurygraph.cli.render.text import print_message
 from jurygraph.cli.streams import ExitCode
 from jurygraph.concurrency import DaemonThreads
 
@@ -49,6 +53,16 @@ def run_interruptible(
         return runner.run(run())
     except asyncio.CancelledError:  # by Ctrl-C now, or during earlier work of the same session
         raise KeyboardInterrupt from None
+
+
+@contextmanager
+def saying_if_interrupted(message: str) -> Iterator[None]:
+    """Print a message, and exit, where Ctrl-C ends the work inside the context."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print_message(message)
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
 class _WorkInterrupt:

@@ -6,17 +6,14 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-import typer
-
 from jurygraph.agents.presentation.prose import Prose
 from jurygraph.agents.presentation.rewrites import REWRITINGS
 from jurygraph.agents.presentation.variants import PresentationSet
-from jurygraph.cli.interrupts import run_interruptible
+from jurygraph.cli.interrupts import run_interruptible, saying_if_interrupted
 from jurygraph.cli.jury_loading import disable_tracing, open_jury
 from jurygraph.cli.render.summary import request_lines
 from jurygraph.cli.render.text import print_message, progress
 from jurygraph.cli.scoring import ScoreOptions, StudyRun, reduce_limits, score_study
-from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
 from jurygraph.models.factory import open_backend
 from jurygraph.schema import Config
@@ -161,13 +158,10 @@ def _ask_first(
     with jury, asyncio.Runner() as runner:
         with progress(work.what, work.responses, "responses") as advance:
             made = Planner(jury).amake(partial(ask, advance=advance))
+            advice = "run the same command again: it continues from the cache"
             try:
-                result = run_interruptible(runner, made, jury.context.threads)
-            except KeyboardInterrupt:
-                print_message(
-                    "interrupted; run the same command again: it continues from the cache"
-                )
-                raise typer.Exit(ExitCode.INTERRUPTED) from None
+                with saying_if_interrupted(f"interrupted; {advice}"):
+                    result = run_interruptible(runner, made, jury.context.threads)
             finally:
                 runner.run(jury.gateways.close())
         sent = count_requests(jury)

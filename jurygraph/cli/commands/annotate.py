@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
 import typer
 
 from jurygraph.agents.graph_annotator import graph_statistics, load_domain
-from jurygraph.cli.interrupts import run_interruptible
+from jurygraph.cli.interrupts import run_interruptible, saying_if_interrupted
 from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import (
     AsJson,
@@ -369,17 +369,13 @@ def _run_each(
         finally:
             await jury.gateways.close()
 
-    try:
-        with (
-            progress(doing, len(lines), "tasks", request_summary) as report,
-            asyncio.Runner() as runner,
-        ):
-            run_interruptible(runner, request_all(report), jury.context.threads)
-    except KeyboardInterrupt:
-        print_message(
-            "interrupted; nothing was written. Run the same command again: it continues from the cache"
-        )
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    advice = "Run the same command again: it continues from the cache"
+    with (
+        saying_if_interrupted(f"interrupted; nothing was written. {advice}"),
+        progress(doing, len(lines), "tasks", request_summary) as report,
+        asyncio.Runner() as runner,
+    ):
+        run_interruptible(runner, request_all(report), jury.context.threads)
     return results._replace(requests=count_requests(jury))
 
 

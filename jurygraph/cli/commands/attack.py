@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from jurygraph.cli.interrupts import run_interruptible
+from jurygraph.cli.interrupts import run_interruptible, saying_if_interrupted
 from jurygraph.cli.jury_loading import locate_config_errors, open_jury
 from jurygraph.cli.options import (
     AsJson,
@@ -131,10 +131,8 @@ def _run_study(
 ) -> Report:
     advice = "run the same command again: it continues from the cache"
     try:
-        return run_interruptible(runner, study.run(advance), threads)
-    except KeyboardInterrupt:
-        print_message(f"interrupted; {advice}")
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
+        with saying_if_interrupted(f"interrupted; {advice}"):
+            return run_interruptible(runner, study.run(advance), threads)
     except RUN_ENDING as error:
         raise type(error)(f"{error}; {advice}") from None
 

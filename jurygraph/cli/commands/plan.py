@@ -5,9 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from jurygraph.cli.interrupts import run_interruptible
+from jurygraph.cli.interrupts import run_interruptible, saying_if_interrupted
 from jurygraph.cli.jury_loading import find_config, jury_notes, locate_config_errors, open_jury
 from jurygraph.cli.options import (
     AsJson,
@@ -22,7 +20,7 @@ from jurygraph.cli.options import (
 from jurygraph.cli.output_files import refuse_unwritable
 from jurygraph.cli.render.summary import request_lines
 from jurygraph.cli.render.text import print_message, print_report, progress
-from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
+from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 
 
@@ -76,11 +74,8 @@ def plan(
             ):
                 name = Path(tasks).name
                 work = write_plans(jury, lines, name, Path(out), report)
-                try:
+                with saying_if_interrupted("interrupted; nothing was written"):
                     count = run_interruptible(runner, work, jury.context.threads)
-                except KeyboardInterrupt:
-                    print_message("interrupted; nothing was written")
-                    raise typer.Exit(ExitCode.INTERRUPTED) from None
             requests = count_requests(jury)
     content = {"plans": out, "tasks": count, "requests": requests and requests.to_json()}
     print_report(json, content, [f"wrote {count} plans to {out}", *request_lines(requests)])
