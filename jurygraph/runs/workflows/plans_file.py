@@ -5,8 +5,9 @@ with the parts that the config gave it, and its plan. Lines are read when their 
 """
 
 import json
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Collection, Iterator
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Literal
 
@@ -99,7 +100,8 @@ class PlansFile:
         """Validate the file. Raises `InputError` with file and line, and where it was made with other settings."""
         self._file = TextFile(path)
         self._places: dict[str, ByteRange] = {}
-        self._kept: OrderedDict[str, PlannedTask] = OrderedDict()
+        read = partial(reread_line, self._file, model=PlannedTask)
+        self._read = lru_cache(maxsize=MOST_KEPT)(read)
         with close_on_error(self.close):
             lines = self._file.lines()
             first = next(lines)
@@ -128,18 +130,10 @@ class PlansFile:
 
     def get(self, task_id: str) -> PlannedTask | None:
         """Return a task with its plan; None if there is none with the id."""
-        if task_id not in self._places:
-            return None
-        planned = self._kept.get(task_id)
-        if planned is None:
-            planned = reread_line(self._file, self._places[task_id], PlannedTask)
-            self._kept[task_id] = planned
-            if len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)
-        else:
-            self._kept.move_to_end(task_id)
-        return planned
+        place = self._places.get(task_id)
+        return None if place is None else self._read(place)
 
     def close(self) -> None:
         """Close the file."""
+        self._read.cache_clear()
         self._file.close()
