@@ -38,7 +38,6 @@ from jurygraph.cli.render.summary import (
     print_inconclusive,
     print_left_out,
     print_missed_conditions,
-    print_unsupported,
     request_lines,
     result_lines,
 )
@@ -231,7 +230,8 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
         decides_on_failed = any(threshold.name == "failed" for threshold in thresholds)
         are_too_many = summary.failed > 0 and not decides_on_failed
         code = ExitCode.SOME_FAILED if missed or are_too_many else ExitCode.DONE
-    print_unsupported(summary, work.jury.config.safety.evidence)
+    if summary.findings.warning is not None:
+        print_message(summary.findings.warning)
     return code
 
 

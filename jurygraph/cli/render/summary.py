@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from jurygraph.runs.reports.estimate import CallEstimate, CallLoad, Forecast
     from jurygraph.runs.reports.gate import Threshold
     from jurygraph.runs.reports.summary import AgentRow, FailedRewards, Summary
-    from jurygraph.schema.config import EvidenceRule
 
 
 def result_lines(summary: "Summary") -> list[str]:
@@ -115,24 +114,6 @@ def _format_cost(tally: "CallCosts", template: str) -> str:
     if tally.unpriced:
         text += f", and {tally.unpriced} of unknown cost"
     return text
-
-
-_MAX_UNSUPPORTED = 0.1
-"""The largest share of unsupported findings that is not mentioned."""
-_EVIDENCE_ADVICE = {
-    "required": "is the worst case or a tie: `safety.evidence: required`; if your judge paraphrases, write `preferred`",
-    "preferred": "stands under `safety.evidence: preferred`; write `required` to count it as the worst case",
-}
-
-
-def print_unsupported(summary: "Summary", rule: "EvidenceRule") -> None:
-    """Print that many findings have no quotation, and which setting says how they count."""
-    if rule != "off" and summary.unsupported_share > _MAX_UNSUPPORTED:
-        number = summary.unsupported.total()
-        findings = f"{number} of {summary.quotable} findings that need a quotation"
-        problem = "have none that is in the response, although the model was asked twice"
-        print_message(f"{findings} {problem}")
-        print_message(f"such a finding {_EVIDENCE_ADVICE[rule]}")
 
 
 def print_left_out(left_out: "FailedRewards") -> None:

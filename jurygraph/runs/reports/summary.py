@@ -125,7 +125,7 @@ def count_findings(run: Run) -> FindingCounts:
             for verdict in trace.body["verdicts"]:
                 if not verdict.get("superseded"):
                     summary.count_finding(verdict, questions[verdict["question"]])
-    return FindingCounts(summary.quotable, summary.unsupported.total())
+    return summary.findings
 
 
 GATE_NAMES = ("responses", "failed", "degraded", "mean", "coverage", "error_rate", "unsupported")
@@ -288,6 +288,10 @@ class Summary:
             self.unsupported[verdict["unsupported"]] += 1
 
     @property
+    def findings(self) -> FindingCounts:
+        return FindingCounts(self.quotable, self.unsupported.total())
+
+    @property
     def unanswered_tasks(self) -> Counter[str]:
         return self._unanswered + Counter(
             name for name, is_true in self._has_only_abstained.items() if is_true
@@ -323,7 +327,7 @@ class Summary:
         mean = fsum(values) / len(values) if values else None
         coverage = fsum(coverages) / len(coverages) if coverages else None
         error_rate = self.error_rate if self.verdicts else None
-        unsupported = self.unsupported_share if self.quotable else None
+        unsupported = self.unsupported.total() / self.quotable if self.quotable else None
         return {
             "responses": self.responses,
             "failed": self.failed,
@@ -352,11 +356,6 @@ class Summary:
             + self.failed_verdicts
             + self.not_applicable
         )
-
-    @property
-    def unsupported_share(self) -> float:
-        """Return the share of the findings that need a quotation and have none, in [0, 1]."""
-        return self.unsupported.total() / self.quotable if self.quotable else 0.0
 
     @property
     def error_rate(self) -> float:
