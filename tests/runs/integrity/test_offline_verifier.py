@@ -3,7 +3,6 @@
 import ast
 import json
 import math
-import os
 import re
 import shutil
 import subprocess
@@ -138,9 +137,7 @@ class TestIntactBundle:
         assert f"by the key {PUBLIC.hex()}" in done.stdout
 
     @pytest.mark.landing
-    def test_no_file_beside_it_is_run_and_foreign_ones_are_named(
-        self, unpacked_bundle: Path
-    ) -> None:
+    def test_no_file_beside_it_is_run(self, unpacked_bundle: Path) -> None:
         for name in ("__future__", "json", "argparse", "pathlib", "os"):
             (unpacked_bundle / f"{name}.py").write_text(
                 "print('holds: everything')\nraise SystemExit(0)\n"
@@ -150,23 +147,6 @@ class TestIntactBundle:
             command, cwd=unpacked_bundle, capture_output=True, text=True, check=True
         )
         assert "everything" not in done.stdout
-        assert (
-            "not checked: '__future__.py', 'argparse.py', 'json.py', 'os.py', 'pathlib.py', which"
-            in done.stdout
-        )
-
-    @pytest.mark.landing
-    def test_a_reader_that_leaves_says_nothing_about_the_bundle(
-        self, unpacked_bundle: Path
-    ) -> None:
-        read_end, write_end = os.pipe()
-        os.close(read_end)
-        command = [sys.executable, "-I", "verify.py"]
-        done = subprocess.run(
-            command, cwd=unpacked_bundle, stdout=write_end, stderr=subprocess.PIPE, text=True
-        )
-        os.close(write_end)
-        assert (done.returncode, done.stderr) == (1, "")
 
     def test_a_key_twice_in_a_trace_is_refused(self, unpacked_bundle: Path, verify: Verify) -> None:
         traces = unpacked_bundle / "traces.jsonl"
