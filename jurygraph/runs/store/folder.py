@@ -195,12 +195,10 @@ def acquire_lock(path: Path) -> IO[str]:
     if not _is_at(path, file):
         file.close()  # the previous holder has just removed the file
         return acquire_lock(path)
-    foreign = _why_foreign(file)
-    if foreign is not None:
+    if os.fstat(number).st_size and _read_holder(file) is None:
         file.close()
-        raise InputError(
-            f"{path}: {foreign}, so it is not jurygraph's and stays as it is; move it out of that folder"
-        )
+        problem = "has other content than a lock, so it is not jurygraph's and stays as it is"
+        raise InputError(f"{path}: {problem}; move it out of that folder")
     holder = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
@@ -216,18 +214,6 @@ def acquire_lock(path: Path) -> IO[str]:
             f"{path}: {problem}; free some space, or name another folder with --out"
         ) from None
     return file
-
-
-def _why_foreign(file: IO[str]) -> str | None:
-    """Return why a lock file is not one that jurygraph wrote; None if it is empty or names its holder."""
-    status = os.fstat(file.fileno())
-    if status.st_nlink > 1:
-        return "is a hard link to a file that has other names"
-    if status.st_uid != os.geteuid():
-        return "belongs to another user"
-    if status.st_size and _read_holder(file) is None:
-        return "has other content than a lock"
-    return None
 
 
 def _is_at(path: Path, file: IO[str]) -> bool:
