@@ -17,7 +17,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import relative_folder
 from jurygraph.runs.store.header import Header, ModelIdentity, differences
 from jurygraph.runs.store.ledger import Draft, Ledger, Waiting, Writer
-from jurygraph.runs.writable_run import CallStore, WritableRun
+from jurygraph.runs.writable_run import CallStore, WritableRun, open_if_there
 from jurygraph.schema import Config
 from jurygraph.sources.files import close_on_error
 
@@ -100,7 +100,7 @@ def open_open_ended_run(folder: Path, jury: RecordedJury) -> WritableRun:
     process writes it.
     """
     header = build_header(jury, folder)
-    existing = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
+    existing = open_if_there(folder)
     if existing is None:
         return WritableRun.create(folder, header, uuid.uuid4().hex)
     with close_on_error(existing.close):

@@ -148,9 +148,7 @@ class Run(Displayed):
         run_folder.require_run(folder)
         run = cls.open_if_begun(folder)
         if run is None:
-            raise InputError(
-                f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again"
-            )
+            raise run_folder.no_run_yet(folder)
         return run
 
     @classmethod

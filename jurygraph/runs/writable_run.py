@@ -213,9 +213,7 @@ class WritableRun(Run):
         run_folder.require_run(folder)
         run = cls.open_for_writing(folder)
         if run is None:
-            raise InputError(
-                f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again"
-            )
+            raise run_folder.no_run_yet(folder)
         return run
 
     @classmethod
@@ -312,9 +310,14 @@ class WritableRun(Run):
         return drafts
 
 
+def open_if_there(folder: Path) -> Run | None:
+    """Open the run in a folder for writing, or for reading if it is closed; None where there is none yet."""
+    return Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
+
+
 def refuse_existing(folder: Path) -> None:
     """Raise `InputError` where a folder contains a run or other files, so that none can be created in it."""
-    existing = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
+    existing = open_if_there(folder)
     if existing is not None:
         existing.close()
         raise InputError(f"{folder}: contains a run already; name another folder with --out")

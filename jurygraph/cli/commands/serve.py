@@ -6,7 +6,6 @@ import secrets
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -33,13 +32,6 @@ if TYPE_CHECKING:
 
 _PORT = 7577
 _SHORTEST_TOKEN = 16
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Address:
-    host: str
-    port: int
-    token: str | None
 
 
 def serve(
@@ -132,10 +124,9 @@ def serve(
         if out is not None:
             opened.enter_context(jury.record(out))
         jury.open()
-        address = _Address(host=host, port=port, token=token)
         runner = opened.enter_context(asyncio.Runner(loop_factory=new_event_loop))
         runner.get_loop().set_default_executor(jury.context.threads)
-        runner.run(_serve(jury, settings, plans, address))
+        runner.run(_serve(jury, settings, plans, host, port, token))
 
 
 def _read_token(path: Path) -> str:
@@ -172,7 +163,12 @@ def _open_plans(tasks: str, jury: "Jury", allow_files_outside: bool) -> "Iterato
 
 
 async def _serve(
-    jury: "Jury", settings: "ServerSettings", plans: "PlansFile | None", address: _Address
+    jury: "Jury",
+    settings: "ServerSettings",
+    plans: "PlansFile | None",
+    host: str,
+    port: int,
+    token: str | None,
 ) -> None:
     """Listen until a signal ends the server; what is in work then ends before this returns."""
     from aiohttp import web
@@ -183,17 +179,17 @@ async def _serve(
 
     hosts: set[str] = set()
     service = RewardService(jury, settings, plans)
-    server = RewardServer(service, hosts=hosts, token=address.token)
+    server = RewardServer(service, hosts=hosts, token=token)
     # a client that is gone no longer waits for its reply, and its request may come again
     runner = web.AppRunner(server.app, access_log=None, handler_cancellation=True)
     await runner.setup()
     try:
-        bound = await listen(runner, address.host, address.port)
-        hosts |= names_of(address.host, bound)
+        bound = await listen(runner, host, port)
+        hosts |= names_of(host, bound)
         stopping = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, _stop, stopping)
-        print_result(f"http://{address.host}:{bound}")
+        print_result(f"http://{host}:{bound}")
         print_message("Ctrl-C ends it")
         await stopping.wait()
         await server.drain()

@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import fsum
 from typing import Any, NamedTuple
@@ -13,6 +13,12 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import count_discarded, unpack_message
 from jurygraph.schema import Cause, Failure, Question
 from jurygraph.schema.verdict import CODE_LAYERS, GATED_LAYERS
+
+
+def mean_of(values: Iterable[float | None]) -> float | None:
+    """Return the mean, rounded once, of the values that are not None; None without any."""
+    numbers = [value for value in values if value is not None]
+    return fsum(numbers) / len(numbers) if numbers else None
 
 
 @dataclass
@@ -44,7 +50,7 @@ class AgentRow:
     @property
     def mean(self) -> float | None:
         """Return the mean reward; None where all rewards failed."""
-        return fsum(self.values) / self.scored if self.scored else None
+        return mean_of(self.values)
 
     @property
     def coverage(self) -> float:
@@ -324,16 +330,14 @@ class Summary:
             coverages += row.coverages
             values += row.values
             degraded += row.degraded
-        mean = fsum(values) / len(values) if values else None
-        coverage = fsum(coverages) / len(coverages) if coverages else None
         error_rate = self.error_rate if self.verdicts else None
         unsupported = self.unsupported.total() / self.quotable if self.quotable else None
         return {
             "responses": self.responses,
             "failed": self.failed,
             "degraded": degraded,
-            "mean": mean,
-            "coverage": coverage,
+            "mean": mean_of(values),
+            "coverage": mean_of(coverages),
             "error_rate": error_rate,
             "unsupported": unsupported,
         }

@@ -56,9 +56,7 @@ def require_run(folder: Path) -> None:
     if (folder / LEDGER).is_file():
         return
     if (folder / PLANNING).is_file():
-        raise InputError(
-            f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again"
-        )
+        raise no_run_yet(folder)
     if member_folders(folder):
         raise InputError(f"{folder}: is a folder of runs; name one of them")
     if is_zipfile(folder):
@@ -70,6 +68,11 @@ def require_run(folder: Path) -> None:
     elif folder.exists():
         state = "is not a folder"
     raise InputError(f"{folder}: {state}; name the folder that `jurygraph score --out` made")
+
+
+def no_run_yet(folder: Path) -> InputError:
+    problem = "contains no run yet: planning was interrupted; run `jurygraph score` again"
+    return InputError(f"{folder}: {problem}")
 
 
 def member_folders(folder: Path) -> list[Path]:

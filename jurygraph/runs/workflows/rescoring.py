@@ -3,7 +3,6 @@
 That config can have the confusion matrices of a panel of judges, learned from the verdicts of the whole run.
 """
 
-import math
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,6 +40,7 @@ from jurygraph.judges.panel import (
 from jurygraph.messages import shell_quote
 from jurygraph.runs.integrity.verification import recompute_rewards
 from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups
+from jurygraph.runs.reports.summary import mean_of
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import relative_folder
 from jurygraph.runs.store.header import Extent, Header, changes
@@ -125,8 +125,8 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     return RescoringResult(
         responses=len(values),
         changed=sum(_is_changed(old, new) for old, new in values),
-        mean_before=_mean(before),
-        mean_after=_mean(after),
+        mean_before=mean_of(before),
+        mean_after=mean_of(after),
         failed_before=before.count(None),
         failed_after=after.count(None),
     )
@@ -170,11 +170,6 @@ def _is_changed(old: float | None, new: float | None) -> bool:
     if old is None or new is None:
         return old is not new
     return abs(new - old) >= ROUNDING
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    numbers = [value for value in values if value is not None]
-    return math.fsum(numbers) / len(numbers) if numbers else None
 
 
 def refuse_other_questions(run: Run, config: Config) -> None:

@@ -21,7 +21,7 @@ from jurygraph.runs.store.header import (
     read_header,
 )
 from jurygraph.runs.workflows.scoring_job import ScoringJob
-from jurygraph.runs.writable_run import WritableRun, append_close_record
+from jurygraph.runs.writable_run import WritableRun, append_close_record, open_if_there
 from jurygraph.schema import Response, Task
 from jurygraph.sources import TableColumns, TaskSource
 from jurygraph.sources.files import close_on_error
@@ -43,7 +43,7 @@ class StoredWork(AbstractContextManager["StoredWork"]):
         Raises `InputError` where it has other files, config, model or evaluators, or where another process writes it.
         """
         self._job = job
-        self.run = Run.open_if_closed(job.folder) or WritableRun.open_for_writing(job.folder)
+        self.run = open_if_there(job.folder)
         scored: list[int] = []
         if self.run is not None:
             with close_on_error(self.run.close):
