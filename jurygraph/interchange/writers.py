@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from math import nan
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +16,7 @@ from jurygraph.errors import InputError
 from jurygraph.interchange.tables import table_to_csv, write_parquet
 from jurygraph.interchange.traces import export_jsonl, write_bundle
 from jurygraph.interchange.votes import export_votes
+from jurygraph.runs.outline import read_groups
 from jurygraph.runs.run import Run
 from jurygraph.runs.run_tables import TableOptions, read_table
 from jurygraph.runs.tables import TableName
@@ -61,6 +63,18 @@ def _open_workbook(run: Run, options: TableOptions) -> Iterator[ExportContent]:
     agents = read_agents(run)
     with closing(read_table(run, options=replace(options, report=lambda count: None))) as table:
         yield partial(write_workbook, losses, agents, table)
+
+
+def read_advantages(run: Run) -> dict[str, float | None]:
+    """Return the advantage of each response in its group, with the std of ddof 1; None for a failed reward."""
+    from jurygraph.aggregation import advantages  # lazily: it loads NumPy
+
+    found: dict[str, float | None] = {}
+    for group in read_groups(run):
+        values = [nan if trace.value is None else trace.value for trace in group.traces]
+        for trace, advantage in zip(group.traces, advantages(values).tolist(), strict=True):
+            found[trace.response_id] = None if trace.value is None else advantage
+    return found
 
 
 _OF_RESPONSES = frozenset({"texts", "questions", "reasons", "advantages"})

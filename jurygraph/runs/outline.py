@@ -150,15 +150,6 @@ def group_verdicts(run: Run, group: StoredGroup, decision: Decision) -> GroupVer
     return GroupVerdicts(decision, outline.questions, names, group.verdicts(outline))
 
 
-def read_components(run: Run) -> dict[str, bool]:
-    """Return for each component of a run, in the order of its decisions, whether it has a weight in any of them."""
-    weighted: dict[str, bool] = {}
-    for record in run.ledger.records("decision"):
-        for spec in run.decision(record.key).specs:
-            weighted[spec.name] = weighted.get(spec.name, False) or spec.weight != 0
-    return weighted
-
-
 def possible_rewards(run: Run, combiners: Combiners) -> list[tuple[float, float]]:
     """Return the least and the greatest reward that each plan of a run allows, in the order of the tasks.
 

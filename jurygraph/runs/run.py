@@ -20,6 +20,7 @@ from jurygraph.display import (
 )
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.messages import did_you_mean, quote, shorten
+from jurygraph.runs.run_tables import TableOptions, read_table
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.header import Header, Origin, differences, read_header
 from jurygraph.runs.store.joined_ledger import JoinedLedger
@@ -488,6 +489,12 @@ class Run(Displayed):
             raise InputError(f"{self.folder}: there is no task {task_id!r}; {hint}")
         return ledger.require(kind, task_id)
 
+    def components(self) -> list[str]:
+        """Return the names of all components, in the order of the decisions."""
+        decisions = (self.decision(record.key) for record in self.ledger.records("decision"))
+        specs = chain.from_iterable(decision.specs for decision in decisions)
+        return list(dict.fromkeys(spec.name for spec in specs))
+
     def questions(self) -> list[str]:
         """Return the names of all questions except those about pairs, in the order of the surveys."""
         surveys = map(self.source.survey_outline, self.source.ledger.keys("survey"))
@@ -546,8 +553,6 @@ class Run(Displayed):
         self, name: TableName = "rewards", texts: bool = False, questions: bool = False
     ) -> "pyarrow.Table":
         """Return a table as an Arrow table, for polars too; the arguments are those of `to_pandas`, the error too."""
-        from jurygraph.runs.run_tables import TableOptions, read_table  # lazily: it loads NumPy
-
         arrow = import_library("pyarrow")  # before a large run is read
         options = TableOptions(texts=texts, questions=questions)
         with closing(read_table(self, name, options)) as table:

@@ -1,17 +1,14 @@
 """Read the tables of a run: the rewards, with a row for each response, or the verdicts, with a row for each."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import nan
-from typing import get_args
+from typing import Protocol, get_args
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import describe_value
-from jurygraph.runs.outline import read_components, read_groups
-from jurygraph.runs.run import Run
 from jurygraph.runs.tables import ColumnType, ExportRow, ExportTable, TableName, own_verdicts
-from jurygraph.schema import RecordedVerdict, Response, Task, Trace
+from jurygraph.schema import Config, RecordedVerdict, Response, Task, Trace
 from jurygraph.schema.task import chat_text
 from jurygraph.sources.files import close_on_error, require_temporary_space
 
@@ -59,23 +56,36 @@ _Columns = dict[str, ColumnType | None]
 _Rows = Callable[[Trace], Iterable[ExportRow]]
 
 
+class TabledRun(Protocol):
+    """The parts of a run that its tables show. (A protocol, because a run imports what reads its tables.)"""
+
+    @property
+    def config(self) -> Config: ...
+    def components(self) -> list[str]: ...
+    def questions(self) -> list[str]: ...
+    def reviewer_questions(self) -> list[str]: ...
+    def question_scores(self, trace: Trace) -> dict[str, float]: ...
+    def predicted_scores(self, trace: Trace) -> dict[str, float]: ...
+    def responses_with_tasks(self) -> Iterator[tuple[Trace, Response | None, Task | None]]: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
     """Additions to a table, as `jurygraph export` names them, and a callback with the number of responses read.
 
     `texts` are `prompt` and `text`; the others are of the rewards alone: the mean scores of questions, their reasons,
-    and advantages. Verdicts have rows of their own.
+    and advantages by response. Verdicts have rows of their own.
     """
 
     texts: bool = False
     questions: bool = False
     reasons: bool = False
-    advantages: bool = False
+    advantages: Mapping[str, float | None] | None = None
     report: ProgressCallback = lambda count: None
 
 
 def read_table(
-    run: Run, name: TableName = "rewards", options: TableOptions = TableOptions()
+    run: TabledRun, name: TableName = "rewards", options: TableOptions = TableOptions()
 ) -> ExportTable:
     """Read the table of the rewards, one row per response, or of the verdicts, one row each; to be closed.
 
@@ -96,13 +106,13 @@ def read_table(
     return table
 
 
-def _rewards(run: Run, options: TableOptions) -> tuple[_Columns, _Rows]:
+def _rewards(run: TabledRun, options: TableOptions) -> tuple[_Columns, _Rows]:
     """Return the columns of the rewards, and what builds the row of a trace."""
-    components = read_components(run)
+    components = run.components()
     predicted = run.reviewer_questions()
     questions = run.questions() if options.questions else []
     reasons = run.questions() if options.reasons else []
-    advantages = _read_advantages(run) if options.advantages else None
+    advantages = options.advantages
     numbers = {
         "predicted": predicted,
         "component": components,
@@ -128,7 +138,7 @@ def _rewards(run: Run, options: TableOptions) -> tuple[_Columns, _Rows]:
     return columns, rows
 
 
-def _verdicts(run: Run) -> tuple[_Columns, _Rows]:
+def _verdicts(run: TabledRun) -> tuple[_Columns, _Rows]:
     """Return the columns of the verdicts, without those that are unused in the run, and what builds a trace's rows."""
     unused = set() if run.config.models else {"judge", "superseded"}
     if not any(use.scope for use in run.config.evaluators):
@@ -194,15 +204,3 @@ def _verdict_row(verdict: RecordedVerdict, fields: Iterable[str]) -> ExportRow:
         "quotes": len(verdict.evidence),
     }
     return {name: special[name] if name in special else getattr(verdict, name) for name in fields}
-
-
-def _read_advantages(run: Run) -> dict[str, float | None]:
-    """Return the advantage of each response in its group, with the std of ddof 1; None for a failed reward."""
-    from jurygraph.aggregation import advantages  # lazily: it loads NumPy
-
-    found: dict[str, float | None] = {}
-    for group in read_groups(run):
-        values = [nan if trace.value is None else trace.value for trace in group.traces]
-        for trace, advantage in zip(group.traces, advantages(values).tolist(), strict=True):
-            found[trace.response_id] = None if trace.value is None else advantage
-    return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
-from jurygraph.runs.outline import TraceOutline, read_components, read_groups
+from jurygraph.runs.outline import TraceOutline, read_groups
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import to_text
 from jurygraph.schema import Trace
@@ -226,7 +226,7 @@ def _name_components(run: Run) -> dict[str, str]:
     """Return the components by column; `component.NAME` is the column of one with the name of another column."""
     return {
         f"component.{name}" if name in (*_FIXED, *_CHOSEN) else name: name
-        for name in read_components(run)
+        for name in run.components()
     }
 
 

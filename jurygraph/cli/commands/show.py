@@ -36,7 +36,7 @@ from jurygraph.cli.render.text import (
 )
 from jurygraph.errors import InputError
 from jurygraph.interchange.traces import trace_to_json_line
-from jurygraph.interchange.writers import EXPORTERS, Exporter
+from jurygraph.interchange.writers import EXPORTERS, Exporter, read_advantages
 from jurygraph.messages import shell_quote
 from jurygraph.runs.run import Run
 from jurygraph.runs.run_tables import TableOptions
@@ -278,7 +278,13 @@ def export(
         reading = progress("reading", responses, "responses") if has_progress else nullcontext()
         with ExitStack() as opened:
             with reading as report:
-                options = TableOptions(**wanted, report=report or (lambda count: None))
+                options = TableOptions(
+                    texts=texts,
+                    questions=questions,
+                    reasons=reasons,
+                    advantages=read_advantages(stored_run) if advantages else None,
+                    report=report or (lambda count: None),
+                )
                 content = opened.enter_context(exporter.open(stored_run, options))
             _write(output, content)
 
