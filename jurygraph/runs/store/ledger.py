@@ -349,6 +349,13 @@ class Ledger:
                 return
             after = rows[-1][0]
 
+    def numbers(self, kind: str, up_to: int | None = None) -> Iterator[int]:
+        """Yield the numbers of the records of a kind, ascending."""
+        query = "SELECT seq FROM records WHERE kind = ? AND seq <= ? ORDER BY seq"
+        last = self.count if up_to is None else up_to
+        with _translate_errors(self.path):
+            yield from (number for (number,) in self._connection.execute(query, (kind, last)))
+
     def ordered_groups(self, up_to: int | None = None) -> Iterator[tuple[int, int | None]]:
         """Yield the numbers of groups and of their tasks, in the order of the tasks; first those without a task."""
         last = self.count if up_to is None else up_to

@@ -122,6 +122,10 @@ class TestSearch:
             1197,
             1198,
         ]
+        assert (list(ledger.numbers("close")), list(ledger.numbers("trace", up_to=2))) == (
+            [1201],
+            [1, 2],
+        )
 
     def test_the_last_record_with_a_key_is_found(self, path: Path) -> None:
         ledger = make_ledger(path)
