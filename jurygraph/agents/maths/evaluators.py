@@ -4,6 +4,7 @@ Each score is in [0, 1]. If a response contains nothing to evaluate, it scores 0
 """
 
 import re
+from functools import cached_property
 from importlib.metadata import version
 from math import cos, pi
 from typing import Any
@@ -26,7 +27,7 @@ from jurygraph.agents.maths.comparison import (
 from jurygraph.agents.maths.kinds import AnswerKind, read_answer, read_reference
 from jurygraph.agents.maths.reading import required_unit
 from jurygraph.agents.roles import CodeEvaluator, Evaluator, EvaluatorInput
-from jurygraph.agents.worker_pool import WorkerDied, WorkFailed
+from jurygraph.agents.worker_pool import WorkerDied, WorkerPool, WorkFailed
 from jurygraph.messages import quote
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Verdict
@@ -58,11 +59,11 @@ class Accuracy(Evaluator):
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
         self.version = f"3 math-verify {version('math-verify')}"
-        self.open()
 
-    def open(self) -> None:
-        # One of its own for each copy of this evaluator; its processes start with the first request.
-        self._pool = comparison_pool(self.settings.time_limit, self.settings.workers)
+    @cached_property
+    def _pool(self) -> WorkerPool:
+        """One of its own for each jury, which copies the evaluator; its processes start with the first request."""
+        return comparison_pool(self.settings.time_limit, self.settings.workers)
 
     def close(self) -> None:
         self._pool.close()

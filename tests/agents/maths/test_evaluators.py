@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,9 +10,11 @@ from hypothesis import strategies as st
 
 from jurygraph import Jury, Response, Task, Verdict
 from jurygraph.agents.maths.answer import ordered_steps
-from jurygraph.agents.maths.evaluators import Format, Length, Repetition
+from jurygraph.agents.maths.comparison import comparison_pool
+from jurygraph.agents.maths.evaluators import Accuracy, Format, Length, Repetition
 from jurygraph.agents.registry import BUILTIN_EVALUATORS
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
+from jurygraph.agents.worker_pool import WorkerPool
 from jurygraph.conformance import check_evaluator
 from jurygraph.schema import TaskView
 from jurygraph.sources import read_tasks
@@ -33,6 +36,21 @@ def jury() -> Iterator[Jury]:
 def verdict(jury: Jury, name: str, text: str, task: Task = SUM) -> Verdict:
     trace = jury.score(task, [Response(id="r", text=text)])[0]
     return next(v for v in trace.verdicts if v.evaluator == f"maths.{name}")
+
+
+def test_each_jury_has_worker_processes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[WorkerPool] = []
+
+    def make_pool(*settings: Any) -> WorkerPool:
+        made.append(comparison_pool(*settings))
+        return made[-1]
+
+    monkeypatch.setattr("jurygraph.agents.maths.evaluators.comparison_pool", make_pool)
+    evaluator = Accuracy()
+    for _ in range(2):
+        with Jury(evaluators=[evaluator]) as opened:
+            opened.open()
+    assert len(made) == 2
 
 
 @pytest.mark.landing
