@@ -8,16 +8,17 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 from unicodedata import normalize
 from urllib.parse import urlencode
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.viewer.index import RunIndex
 
 PAGE_ROWS = 50
-_MOST_NUMBER = 1 << 62
 NO_AGENT = "(no agent)"
 """The value of `agent` for responses without one."""
 _GRID_COLUMNS = 40
@@ -46,6 +47,10 @@ _JOINS = """
 """
 _TEXTS_WITH = "SELECT rowid FROM texts WHERE texts MATCH ?"
 _QUERIES_WITH = "SELECT rowid FROM queries WHERE queries MATCH ?"
+_RowNumber = Annotated[int, Field(ge=0, lt=1 << 63)]  # what SQLite can hold
+_PAGE_KEY: TypeAdapter[tuple[str | float | None, int]]
+_PAGE_KEY = TypeAdapter(tuple[str | float | None, _RowNumber])
+"""The value of the sorted column in the last row of a page, and the number of its response."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,12 +311,8 @@ def _status_condition(status: str) -> tuple[list[str], list[Any]]:
 def _position(query: TableQuery) -> tuple[str, list[Any]]:
     """Return the clause for rows after the key of a page, and its values. Raises `InputError` for a wrong key."""
     try:
-        value, number = json.loads(query.after)
-        is_key = isinstance(value, str | int | float | None) and isinstance(number, int)
-        is_key = is_key and abs(number) < _MOST_NUMBER and str(value).isprintable()
-    except (ValueError, TypeError, RecursionError):
-        is_key = False
-    if not is_key:
+        value, number = _PAGE_KEY.validate_json(query.after)
+    except ValidationError:
         raise InputError(f"after: {query.after!r} is no key of a page; begin without it") from None
     if value is None:
         return "WHERE key IS NULL AND number > ?", [number]

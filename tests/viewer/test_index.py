@@ -49,6 +49,16 @@ def test_pages_follow_each_other_in_any_order_and_the_missing_come_last(letters:
         assert sorted(names(index, sort="-brief")) == sorted(stored)
 
 
+def test_pages_follow_each_other_by_any_value(tmp_path: Path) -> None:
+    texts = ("please come", "come", "please please")
+    record(tmp_path / "run", {"line\nfeed": texts, "zoë\u200b": texts, "1": texts})
+    with closing(Run.open(tmp_path / "run")) as run, closing(RunIndex(run)) as index:
+        index.update()
+        stored = [trace.response_id for trace in run.traces()]
+        assert sorted(names(index, sort="task")) == sorted(stored)
+        assert sorted(names(index, sort="-response")) == sorted(stored)
+
+
 def test_a_selection_is_of_words_agents_and_failures(letters: Path) -> None:
     with closing(Run.open(letters)) as run, closing(RunIndex(run)) as index:
         index.update()

@@ -88,6 +88,7 @@ def test_beyond_loopback_a_token_is_needed_once(letters: Path) -> None:
         ("/a/responses?after=%5B1,%7B%7D%5D", "no key of a page"),
         ("/a/responses?after=%5B1,99999999999999999999999%5D", "no key of a page"),
         (f"/a/responses?after={'%5B' * 2000}", "no key of a page"),
+        ("/a/responses?after=%5B%22%5Cud800%22,1%5D", "no key of a page"),
         ("/a/responses?status=fine", "no status"),
         ("/a/ranking?scan=reward.politeness", "no setting"),
         (f"/a/response?id=ann/0&edge={'%5B' * 2000}", "expected [&#34;parent&#34;"),
