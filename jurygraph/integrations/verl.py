@@ -6,7 +6,7 @@ therefore an error here, unless the server fills in the group's mean.
 
     reward.custom_reward_function.path=pkg://jurygraph.integrations.verl
     reward.custom_reward_function.name=compute_score
-    +reward.custom_reward_function.reward_kwargs.config=jury.yaml     # or .url=http://127.0.0.1:8000
+    +reward.custom_reward_function.reward_kwargs.config=jury.yaml     # or .url=http://127.0.0.1:7577
 """
 
 import inspect

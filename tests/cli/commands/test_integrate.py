@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator
+from inspect import signature
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -12,12 +13,14 @@ import httpx
 import pytest
 
 import jurygraph as jg
+from jurygraph.cli.commands.serve import serve
 from jurygraph.integrations import lazy_jury
 from tests.command import run_command, run_script
 
 RIGHT = "<think>17 + 25 = 42</think><answer>42</answer>"
 WRONG = "<think>17 + 25 = 41</think><answer>41</answer>"
 OPEN_CLIENT = httpx.AsyncClient
+SERVER_PORT = signature(serve).parameters["port"].default
 
 
 @pytest.fixture(autouse=True)
@@ -102,9 +105,9 @@ def test_the_rows_of_verl_are_scored_by_its_function(
     work = compute_score("x", RIGHT, truth, row["extra_info"], config=folder / "jury.yaml")
     scored = asyncio.run(work)
     assert (scored["score"], scored["jury_task"]) == (1.5, "addition")
-    assert "reward.reward_manager.name=JuryRewardManager" in (folder / "train.sh").read_text(
-        "utf-8"
-    )
+    script = (folder / "train.sh").read_text("utf-8")
+    assert "reward.reward_manager.name=JuryRewardManager" in script
+    assert f"reward_kwargs.url=http://127.0.0.1:{SERVER_PORT} " in script
 
 
 class TaskData(SimpleNamespace):
@@ -150,6 +153,7 @@ def test_the_environment_of_skyrl_asks_the_server(
     bodies: list[Any] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
+        assert request.url.port == SERVER_PORT
         bodies.append(json.loads(request.content))
         return httpx.Response(200, json={"rewards": [1.5], "traces": []})
 

@@ -7,9 +7,8 @@ from skyrl_gym.envs.base_text_env import BaseTextEnv
 
 from jurygraph.integrations.client import RewardClient
 
-client = RewardClient(
-    "http://127.0.0.1:8000"
-)  # jurygraph serve --config jury.yaml --failed neutral
+# of `jurygraph serve --config jury.yaml --failed neutral`
+client = RewardClient("http://127.0.0.1:7577")
 
 
 class JuryEnv(BaseTextEnv):

@@ -7,7 +7,7 @@ python -m verl.trainer.main_ppo \
     algorithm.adv_estimator=grpo actor_rollout_ref.rollout.n=8 \
     reward.custom_reward_function.path=pkg://jurygraph.integrations.verl \
     reward.custom_reward_function.name=compute_score \
-    +reward.custom_reward_function.reward_kwargs.url=http://127.0.0.1:8000 \
+    +reward.custom_reward_function.reward_kwargs.url=http://127.0.0.1:7577 \
     reward.reward_manager.source=importlib \
     reward.reward_manager.name=JuryRewardManager \
     reward.reward_manager.module.path=pkg://jurygraph.integrations.verl \
