@@ -105,14 +105,15 @@ def _read_lookups(
 def _named_uses(
     outline: SurveyOutline, trace: Trace, verdicts: Sequence[RecordedVerdict]
 ) -> Iterator[CallUse]:
-    """Yield the calls that the material of the verdicts' question and the verdicts name, with their purposes."""
+    """Yield the calls that the material of the verdicts' questions and the verdicts name, with their purposes."""
     # Imported lazily: it loads the judging, which no other reader needs.
     from jurygraph.graphs.routing import required_material
 
     needs = {derivation.gives: derivation.needs for derivation in outline.derivations}
+    judged_questions = {verdict.question for verdict in verdicts}
     names: list[str] = []
     for question in outline.questions:
-        if question.id == verdicts[0].question:
+        if question.id in judged_questions:
             names += required_material(question)
     for name in names:  # the list grows by what each material is made from
         for need in needs.get(name, ()):

@@ -33,11 +33,12 @@ from jurygraph.viewer.overview import (
     read_buckets,
     read_totals,
 )
+from jurygraph.viewer.report import describe_response
 from jurygraph.viewer.scans import Scans
-from jurygraph.viewer.shapes import cut_response, draw_waterfall, number_evidence
+from jurygraph.viewer.shapes import draw_waterfall
 from jurygraph.viewer.table import Facet, TableQuery, list_facets, read_grid, read_page
 from jurygraph.viewer.what_if import WhatIf, explain_changed, is_about
-from jurygraph.views.trace import TraceView, view_query, view_trace
+from jurygraph.views.trace import TraceView, view_trace
 from jurygraph.views.verdict import view_question
 
 Page = tuple[str, dict[str, Any]]
@@ -230,25 +231,8 @@ def show_response(opened: OpenRun, request: web.Request) -> Page:
         address = f"{request.path}?{urlencode({'id': name})}"
         context["address"] = address if changes.is_empty else f"{address}&{changes.to_url()}"
         return "what_if.html", context
-    return "response.html", {**context, **_describe_response(opened, view)}
-
-
-def _describe_response(opened: OpenRun, view: TraceView) -> dict[str, Any]:
-    """Return what the page of a response has apart from its what-if."""
-    run = opened.run
-    group = run.group_with(view.trace.response_id)
-    responses = {scored.trace.response_id: scored.response for scored in group}
-    evidence = number_evidence(view)
-    quotations = [found for found, _ in evidence]
-    return {
-        "drawn": draw_waterfall(view.lost),
-        "query": view_query(run, view.trace),
-        "messages": cut_response(responses[view.trace.response_id], quotations),
-        "evidence": evidence,
-        "others": [scored.trace for scored in group],
-        "controls": opened.controls,
-        "changeable": list_changeable(view),
-    }
+    page = {"controls": opened.controls, "changeable": list_changeable(view)}
+    return "response.html", {**context, **describe_response(run, view), **page}
 
 
 def list_changeable(view: TraceView) -> dict[str, ExplainedVerdict]:
