@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jurygraph.aggregation import filling_factor
+from jurygraph.aggregation import advantages, filling_factor
 from jurygraph.aggregation.group_advantages import Normalization
 from jurygraph.arrays import Floats
 from jurygraph.integrations.failed_rewards import FailedRule, fill_failed
@@ -76,28 +76,15 @@ def trl_rloo(groups: Groups) -> Advantages:
     return result
 
 
-def group_norm(groups: Groups, epsilon: float) -> Advantages:
-    """Return (R - mean) / (std + epsilon) with ddof 1, and no mask.
+def unmasked_advantages(
+    groups: Groups, normalize: Normalization = "std", epsilon: float = 0.0
+) -> Advantages:
+    """Return the advantages of trainers without a mask, which are those of `aggregation.advantages`.
 
-    So in verl 0.9.1, core_algos.py:268, with 1e-6; in openrlhf 0.11.2, experience_maker.py:274, with 1e-9.
+    With `std`, `none` and `leave-one-out`: verl 0.9.1, core_algos.py:268 (with 1e-6), 328 and 588; openrlhf 0.11.2,
+    experience_maker.py:274 (with 1e-9), 272 and 269.
     """
-    return [
-        (group[:, 0] - group[:, 0].mean()) / (group[:, 0].std(ddof=1) + epsilon) for group in groups
-    ]
-
-
-def group_mean(groups: Groups) -> Advantages:
-    """Return R - mean: Dr. GRPO in verl 0.9.1, core_algos.py:328, and in openrlhf 0.11.2, experience_maker.py:272."""
-    return [group[:, 0] - group[:, 0].mean() for group in groups]
-
-
-def leave_one_out(groups: Groups) -> Advantages:
-    """Return R - mean of the others: RLOO in verl 0.9.1, core_algos.py:588, and openrlhf 0.11.2, line 269."""
-    result = []
-    for group in groups:
-        rewards = group[:, 0]
-        result.append(rewards - (rewards.sum() - rewards) / (len(rewards) - 1))
-    return result
+    return [advantages(group[:, 0], normalize=normalize, epsilon=epsilon) for group in groups]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,14 +123,14 @@ def _unmasked(
     trainer: str,
     version: str,
     setting: str,
-    compute: Callable[[Groups], Advantages],
-    normalize: Normalization = "std",
+    normalize: Normalization,
+    epsilon: float = 0.0,
 ) -> TrainerSetting:
     return TrainerSetting(
         trainer=trainer,
         version=version,
         setting=setting,
-        compute=compute,
+        compute=lambda groups: unmasked_advantages(groups, normalize, epsilon),
         automatic="neutral",
         normalize=normalize,
         takes_none=False,
@@ -164,12 +151,12 @@ SETTINGS: tuple[TrainerSetting, ...] = (
         compute=lambda groups: trl_grpo(groups, "group", has_mask=False),
         automatic="neutral",
     ),
-    _unmasked("verl", "0.9.1", "GRPO", lambda groups: group_norm(groups, 1e-6)),
-    _unmasked("verl", "0.9.1", "Dr. GRPO", group_mean, "none"),
-    _unmasked("verl", "0.9.1", "RLOO", leave_one_out, "leave-one-out"),
-    _unmasked("OpenRLHF", "0.11.2", "`group_norm`", lambda groups: group_norm(groups, 1e-9)),
-    _unmasked("OpenRLHF", "0.11.2", "`dr_grpo`", group_mean, "none"),
-    _unmasked("OpenRLHF", "0.11.2", "`rloo`", leave_one_out, "leave-one-out"),
+    _unmasked("verl", "0.9.1", "GRPO", "std", 1e-6),
+    _unmasked("verl", "0.9.1", "Dr. GRPO", "none"),
+    _unmasked("verl", "0.9.1", "RLOO", "leave-one-out"),
+    _unmasked("OpenRLHF", "0.11.2", "`group_norm`", "std", 1e-9),
+    _unmasked("OpenRLHF", "0.11.2", "`dr_grpo`", "none"),
+    _unmasked("OpenRLHF", "0.11.2", "`rloo`", "leave-one-out"),
 )
 
 JUDGED: tuple[tuple[float | None, ...], ...] = (

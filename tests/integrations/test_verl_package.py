@@ -15,7 +15,8 @@ from typing import Any, Optional
 import numpy as np
 import pytest
 
-from jurygraph.integrations.conformance import group_mean, group_norm, leave_one_out
+from jurygraph.arrays import Floats
+from jurygraph.integrations.conformance import unmasked_advantages
 from jurygraph.integrations.verl import compute_score
 
 pytestmark = pytest.mark.heavy
@@ -41,15 +42,15 @@ def read_function(module: str, name: str, **names: Any) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "arithmetic"),
+    ("name", "settings", "expected"),
     [
-        ("grpo", {"norm_adv_by_std_in_grpo": True}, lambda groups: group_norm(groups, 1e-6)),
-        ("grpo", {"norm_adv_by_std_in_grpo": False}, group_mean),
-        ("rloo", {}, leave_one_out),
+        ("grpo", {"norm_adv_by_std_in_grpo": True}, unmasked_advantages(REWARDS, "std", 1e-6)),
+        ("grpo", {"norm_adv_by_std_in_grpo": False}, unmasked_advantages(REWARDS, "none")),
+        ("rloo", {}, unmasked_advantages(REWARDS, "leave-one-out")),
     ],
 )
 def test_its_advantages_are_those_of_the_table(
-    name: str, settings: dict[str, Any], arithmetic: Any
+    name: str, settings: dict[str, Any], expected: list[Floats]
 ) -> None:
     torch = pytest.importorskip("torch", reason="needs torch: pip install torch")
     compute = read_function(
@@ -64,7 +65,7 @@ def test_its_advantages_are_those_of_the_table(
     rewards = torch.tensor(np.concatenate(REWARDS))
     prompts = np.array(["a"] * 4 + ["b"] * 4, dtype=object)
     got, _ = compute(rewards, torch.ones_like(rewards), prompts, **settings)
-    assert got[:, 0].numpy() == pytest.approx(np.concatenate(arithmetic(REWARDS)), abs=1e-9)
+    assert got[:, 0].numpy() == pytest.approx(np.concatenate(expected), abs=1e-9)
 
 
 def test_it_takes_the_function_with_its_reward_kwargs_for_asynchronous() -> None:
