@@ -17,7 +17,6 @@ from aiohttp import web
 from jurygraph.errors import ConfigError, InputError, JurygraphError, PlanError
 from jurygraph.messages import Problem
 from jurygraph.schema.frozen_model import decode_strictly
-from jurygraph.server.group_scorer import Schedule, schedule_in_loop
 from jurygraph.server.metrics import RequestMetrics
 from jurygraph.server.openapi import describe_server
 from jurygraph.server.protocols import PROTOCOLS, Protocol
@@ -43,8 +42,6 @@ class RewardServer:
         *,
         hosts: Collection[str],
         token: str | None,
-        schedule: Schedule = schedule_in_loop,
-        clock: Callable[[], float] = perf_counter,
     ) -> None:
         """Make the application.
 
@@ -52,14 +49,10 @@ class RewardServer:
             service: scores what comes; its jury stays open as long as the server.
             hosts: the names, with the port, under which the server answers.
             token: what a request has to have in `Authorization: Bearer`; None where only loopback can reach it.
-            schedule: calls the deadlines.
-            clock: seconds for the histogram of latencies.
         """
         self._service = service
         self._hosts = hosts
         self._token = token
-        self._schedule = schedule
-        self._clock = clock
         self._requests = RequestsInWork()
         self._metrics = RequestMetrics()
         self._open_requests = 0
@@ -85,35 +78,30 @@ class RewardServer:
         self._is_draining = True
         self._service.cohorts.end_waiting()
         if self._requests.unfinished:
-            await self._wait(self._requests.unfinished, asyncio.ALL_COMPLETED)
+            deadline = self._service.settings.deadline
+            await asyncio.wait(self._requests.unfinished, timeout=deadline)
         for work in self._requests.unfinished:
             work.cancel()
         await asyncio.gather(*self._requests.unfinished, return_exceptions=True)
         await self._service.close()
 
-    @property
-    def _guard(self) -> Any:
-        @web.middleware
-        async def guard(request: web.Request, handler: WebHandler) -> web.StreamResponse:
-            started = self._clock()
-            try:
-                require_origin(request, self._hosts, self._token, "jurygraph serve")
-                if request.path != _ALIVE:  # a probe has no token
-                    self._require_token(request)
-                response = await handler(request)
-            except web.HTTPException as refused:
-                response = _respond(
-                    HttpAnswer(refused.status, _error(refused.text or refused.reason))
-                )
-            except Refusal as refused:
-                response = _respond(_refuse(refused))
-            path = request.path if request.path in self._paths else "other"
-            self._metrics.observe(path, response.status, self._clock() - started)
-            response.headers["X-Content-Type-Options"] = "nosniff"
-            response.headers["Cache-Control"] = "no-store"
-            return response
-
-        return guard
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: WebHandler) -> web.StreamResponse:
+        started = perf_counter()
+        try:
+            require_origin(request, self._hosts, self._token, "jurygraph serve")
+            if request.path != _ALIVE:  # a probe has no token
+                self._require_token(request)
+            response = await handler(request)
+        except web.HTTPException as refused:
+            response = _respond(HttpAnswer(refused.status, _error(refused.text or refused.reason)))
+        except Refusal as refused:
+            response = _respond(_refuse(refused))
+        path = request.path if request.path in self._paths else "other"
+        self._metrics.observe(path, response.status, perf_counter() - started)
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers["Cache-Control"] = "no-store"
+        return response
 
     def _require_token(self, request: web.Request) -> None:
         if self._token is None:
@@ -150,14 +138,14 @@ class RewardServer:
     async def _wait_for(self, request: RequestInWork, path: str) -> HttpAnswer:
         """Return the reply of a request that is in work, or the refusal at its deadline."""
         assert request.work is not None, "a request is opened with its work"
+        deadline = self._service.settings.deadline
         request.waiting += 1
         try:
-            await self._wait([request.work], asyncio.FIRST_COMPLETED)
+            await asyncio.wait([request.work], timeout=deadline)
         finally:
             request.waiting -= 1
         if not request.work.done():
-            seconds = self._service.settings.deadline
-            problem = f"not scored within {seconds:g} s; the judge goes on"
+            problem = f"not scored within {deadline:g} s; the judge goes on"
             return _refuse(unavailable(f"{problem}, and the same request gets its answer"))
         if request.work.cancelled():
             return _refuse(unavailable("the server ended before this was scored"))
@@ -165,27 +153,6 @@ class RewardServer:
         if reply.status == 200:
             self._requests.note_delivered(path, request)
         return reply
-
-    async def _wait(self, works: "Collection[asyncio.Task[HttpAnswer]]", until: str) -> None:
-        """Wait for work, at most as long as the deadline."""
-        timeout: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def end() -> None:
-            if not timeout.done():
-                timeout.set_result(None)
-
-        timer = self._schedule(self._service.settings.deadline, end)
-        waiting: set[asyncio.Future[Any]] = {*works}
-        try:
-            while waiting and not timeout.done():
-                _, waiting = await asyncio.wait(
-                    {*waiting, timeout}, return_when=asyncio.FIRST_COMPLETED
-                )
-                waiting.discard(timeout)
-                if until == asyncio.FIRST_COMPLETED:
-                    return
-        finally:
-            timer.cancel()
 
     async def _work(self, protocol: Protocol, content: Any, request: RequestInWork) -> HttpAnswer:
         """Score what a body submits. Whatever goes wrong is a reply with its status."""

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from jurygraph.messages import quote
 from jurygraph.schema import Response, Trace, digest_of
-from jurygraph.server.group_scorer import Schedule
 from jurygraph.server.requests_in_work import RequestInWork
 from jurygraph.server.settings import Refusal, unavailable
 
@@ -85,9 +84,8 @@ class JoinedCohort(NamedTuple):
 class Cohorts:
     """Brings members together by their key."""
 
-    def __init__(self, wait: float, schedule: Schedule) -> None:
+    def __init__(self, wait: float) -> None:
         self._wait = wait
-        self._schedule = schedule
         self._cohorts: OrderedDict[CohortKey, Cohort] = OrderedDict()
         self._kept = 0
 
@@ -128,7 +126,8 @@ class Cohorts:
         if not cohort.missing and not cohort.is_closed:
             self._close(key, cohort, score)
         elif cohort.timer is None and not cohort.is_closed:
-            cohort.timer = self._schedule(self._wait, lambda: self._close(key, cohort, score))
+            loop = asyncio.get_running_loop()
+            cohort.timer = loop.call_later(self._wait, self._close, key, cohort, score)
         traces = await asyncio.shield(cohort.traces)
         return JoinedCohort(traces, [cohort.members.index(member) for member in joined])
 
@@ -213,9 +212,10 @@ class Cohorts:
             cohort.timer.cancel()
         # the order of arrival must not name responses, or the same cohort would be another one after a restart
         cohort.members.sort(key=lambda member: (member.response.id, member.content))
+        loop = asyncio.get_running_loop()
         if cohort.missing and key.step is None:
-            self._schedule(self._wait, lambda: self._end(cohort))
-        task = asyncio.get_running_loop().create_task(self._score(key, cohort, score))
+            loop.call_later(self._wait, self._end, cohort)
+        task = loop.create_task(self._score(key, cohort, score))
         cohort.timer = task  # the loop holds tasks weakly
 
     def _end(self, cohort: Cohort) -> None:

@@ -6,9 +6,9 @@ within some milliseconds share a run of it. Each has its own outcome: none waits
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jurygraph.graphs.groups import Group
 from jurygraph.jury import Jury
@@ -16,14 +16,6 @@ from jurygraph.schema import Trace
 from jurygraph.server.settings import unavailable
 
 log = logging.getLogger(__name__)
-
-Schedule = Callable[[float, Callable[[], None]], Any]
-"""Calls a function after some seconds, unless `cancel` of what it returns is called. Tests have one without a clock."""
-
-
-def schedule_in_loop(seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
-    """Schedule a call in the running event loop."""
-    return asyncio.get_running_loop().call_later(seconds, call)
 
 
 class _WaitingGroup(NamedTuple):
@@ -34,22 +26,22 @@ class _WaitingGroup(NamedTuple):
 class GroupScorer:
     """Collects groups for `window` seconds, and scores them in one run of the machine."""
 
-    def __init__(self, jury: Jury, window: float, schedule: Schedule = schedule_in_loop) -> None:
+    def __init__(self, jury: Jury, window: float) -> None:
         self._jury = jury
         self._window = window
-        self._schedule = schedule
         self._collected: list[_WaitingGroup] = []
         self._batches: set[asyncio.Task[None]] = set()
         self.groups_in_work = 0
 
     async def score(self, group: Group) -> list[Trace]:
         """Return the traces of a group. Raises its error; the work goes on if the caller stops waiting."""
-        traces: asyncio.Future[list[Trace]] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        traces: asyncio.Future[list[Trace]] = loop.create_future()
         self._collected.append(_WaitingGroup(group, traces))
         self.groups_in_work += 1
         traces.add_done_callback(self._count_finished)
         if len(self._collected) == 1:
-            self._schedule(self._window, self._start_batch)
+            loop.call_later(self._window, self._start_batch)
         return await asyncio.shield(traces)
 
     def _count_finished(self, traces: "asyncio.Future[list[Trace]]") -> None:

@@ -22,7 +22,7 @@ from jurygraph.jury import Jury
 from jurygraph.runs.workflows.plans_file import PlannedTask
 from jurygraph.schema import Response, Task, Trace
 from jurygraph.server.cohorts import CohortKey, Cohorts, JoinedCohort
-from jurygraph.server.group_scorer import GroupScorer, Schedule, schedule_in_loop
+from jurygraph.server.group_scorer import GroupScorer
 from jurygraph.server.requests_in_work import RequestInWork
 from jurygraph.server.settings import (
     WINDOW_OF_CODE,
@@ -78,15 +78,14 @@ class RewardService:
         jury: Jury,
         settings: ServerSettings,
         tasks: KnownTasks | None = None,
-        schedule: Schedule = schedule_in_loop,
     ) -> None:
         self.settings = settings
         self.plans = TaskPlans(jury, tasks)
         window = settings.window
         if window is None:
             window = WINDOW_OF_MODELS if jury.gateways else WINDOW_OF_CODE
-        self.scorer = GroupScorer(jury, window, schedule)
-        self.cohorts = Cohorts(settings.cohort_wait, schedule)
+        self.scorer = GroupScorer(jury, window)
+        self.cohorts = Cohorts(settings.cohort_wait)
         self.jury = jury
         self.counts = RewardCounts()
         self.outage: str | None = None

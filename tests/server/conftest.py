@@ -1,7 +1,7 @@
-"""A reward server in this process, a judge that counts and can be held, and timers without a clock."""
+"""A reward server in this process, a judge that counts and can be held, and time that passes at once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -44,34 +44,16 @@ class HeldJudge(ScriptedJudge):
 
 
 class Timers:
-    """Deadlines that pass when a test says so. What is due at once, such as a window, comes in the next turn."""
+    """The deadlines of the running loop, whose time a test lets pass."""
 
     def __init__(self) -> None:
-        self._waiting: dict[_Timer, Callable[[], None]] = {}
-
-    def schedule(self, seconds: float, call: Callable[[], None]) -> Any:
-        """Schedule a call."""
-        if seconds < 1:
-            return asyncio.get_running_loop().call_soon(call)
-        timer = _Timer(self._waiting, seconds)
-        self._waiting[timer] = call
-        return timer
+        loop = asyncio.get_running_loop()
+        real_time = loop.time
+        self._passed = 0.0
+        loop.time = lambda: real_time() + self._passed  # type: ignore[method-assign]
 
     def pass_time(self, seconds: float) -> None:
-        """Call what is due within so many seconds."""
-        for timer, call in list(self._waiting.items()):
-            if timer.seconds <= seconds:
-                del self._waiting[timer]
-                call()
-
-
-class _Timer:
-    def __init__(self, waiting: dict["_Timer", Callable[[], None]], seconds: float) -> None:
-        self._waiting = waiting
-        self.seconds = seconds
-
-    def cancel(self) -> None:
-        self._waiting.pop(self, None)
+        self._passed += seconds
 
 
 class Served:
@@ -115,10 +97,9 @@ async def serving(
     """Serve on loopback; `config` are other settings of the jury, the others those of the server."""
     served = Served(judge or HeldJudge(), **(config or {}))
     async with served.jury:
-        schedule = served.timers.schedule
-        service = RewardService(served.jury, ServerSettings(**settings), tasks, schedule)
+        service = RewardService(served.jury, ServerSettings(**settings), tasks)
         hosts: set[str] = set()
-        served.server = RewardServer(service, hosts=hosts, token=token, schedule=schedule)
+        served.server = RewardServer(service, hosts=hosts, token=token)
         server = TestServer(served.server.app)
         async with TestClient(server, connector=TCPConnector(limit=0)) as client:
             hosts.add(f"127.0.0.1:{client.port}")
