@@ -131,13 +131,12 @@ class RewardServer:
             is_member = names_cohort or settings.group_size is not None
             start = partial(self._work, protocol, content)
             opened = self._requests.open(protocol.path, key, body, start, is_member)
-            return _respond(await self._wait_for(opened, protocol.path))
+            return _respond(await self._wait_for(opened))
         finally:
             self._open_requests -= 1
 
-    async def _wait_for(self, request: RequestInWork, path: str) -> HttpAnswer:
+    async def _wait_for(self, request: RequestInWork) -> HttpAnswer:
         """Return the reply of a request that is in work, or the refusal at its deadline."""
-        assert request.work is not None, "a request is opened with its work"
         deadline = self._service.settings.deadline
         request.waiting += 1
         try:
@@ -151,15 +150,15 @@ class RewardServer:
             return _refuse(unavailable("the server ended before this was scored"))
         reply = request.work.result()
         if reply.status == 200:
-            self._requests.note_delivered(path, request)
+            self._requests.note_delivered(request)
         return reply
 
-    async def _work(self, protocol: Protocol, content: Any, request: RequestInWork) -> HttpAnswer:
+    async def _work(self, protocol: Protocol, content: Any) -> HttpAnswer:
         """Score what a body submits. Whatever goes wrong is a reply with its status."""
         try:
             submissions = protocol.read(content)
             scoring = [
-                self._service.score(submission, protocol.choose_rule(submission), request)
+                self._service.score(submission, protocol.choose_rule(submission))
                 for submission in submissions
             ]
             # all of them end: an error of one leaves nothing of the others behind

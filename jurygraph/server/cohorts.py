@@ -3,26 +3,20 @@
 Trainers send one sample a request, from processes that know nothing of each other; a judge that compares, and the mean
 of a group, need all of them. A cohort has a size. It is scored once that many members are there, or when it has waited
 long enough: then those that are present are the group, and the others are late.
-
-A client that lost its connection sends a member again. It is known by the id of its response. Without an id, a policy
-may well have given the same answer twice, so that an equal text is the same member only where nobody waits for the
-first one any more.
 """
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from jurygraph.messages import quote
 from jurygraph.schema import Response, Trace, digest_of
-from jurygraph.server.requests_in_work import RequestInWork
 from jurygraph.server.settings import Refusal, unavailable
 
 MOST_KEPT = 4096
-"""Members of scored cohorts that are kept for requests that are sent again."""
+"""Members of scored cohorts that are kept, so that late ones are told so."""
 
 ScoreMembers = Callable[[Sequence[Response]], Awaitable[list[Trace]]]
 
@@ -39,18 +33,6 @@ class CohortKey(NamedTuple):
     step: int | None
 
 
-@dataclass(eq=False)
-class CohortMember:
-    """A response of a cohort, and the request that waits for its reward."""
-
-    response: Response
-    request: RequestInWork
-
-    @cached_property
-    def content(self) -> str:
-        return content_of(self.response)
-
-
 def content_of(response: Response) -> str:
     """Return the digest of a response without its id."""
     return digest_of(response.model_dump(mode="json", exclude={"id"}))
@@ -62,7 +44,7 @@ class Cohort:
 
     size: int
     traces: "asyncio.Future[list[Trace]]"
-    members: list[CohortMember] = field(default_factory=list)
+    members: list[Response] = field(default_factory=list)
     is_closed: bool = False
     is_over: bool = False
     """True when those that are missing have been waited for: what comes now belongs to the next epoch."""
@@ -100,7 +82,6 @@ class Cohorts:
         key: CohortKey,
         size: int,
         responses: Sequence[Response],
-        request: RequestInWork,
         score: ScoreMembers,
     ) -> JoinedCohort:
         """Return the traces of the cohort that the responses belong to, once it is scored; `score` does that.
@@ -108,31 +89,20 @@ class Cohorts:
         Raises `Refusal` with status 409 for late members and for those that do not fit, and whatever scoring raises.
         """
         cohort = self._open(key, size, responses)
-        members = self._find_members(cohort, key, responses)
-        new = [
-            CohortMember(response, request)
-            for response, member in zip(responses, members, strict=True)
-            if member is None
-        ]
-        self._refuse_unfitting(cohort, key, size, new)
-        remaining = iter(new)
-        joined: list[CohortMember] = []
-        for member in members:
-            if member is None:
-                member = next(remaining)
-                cohort.members.append(member)
-            member.request = request
-            joined.append(member)
-        if not cohort.missing and not cohort.is_closed:
+        self._refuse_unfitting(cohort, key, size, responses)
+        cohort.members += responses
+        if not cohort.missing:
             self._close(key, cohort, score)
-        elif cohort.timer is None and not cohort.is_closed:
+        elif cohort.timer is None:
             loop = asyncio.get_running_loop()
             cohort.timer = loop.call_later(self._wait, self._close, key, cohort, score)
         traces = await asyncio.shield(cohort.traces)
-        return JoinedCohort(traces, [cohort.members.index(member) for member in joined])
+        # by identity, because two members may be equal
+        positions = {id(member): position for position, member in enumerate(cohort.members)}
+        return JoinedCohort(traces, [positions[id(response)] for response in responses])
 
     def _open(self, key: CohortKey, size: int, responses: Sequence[Response]) -> Cohort:
-        """Return the cohort of a key that takes members or has these; a new one where there is none."""
+        """Return the cohort of a key; a new one where there is none, or these responses begin the next epoch."""
         cohort = self._cohorts.get(key)
         if cohort is not None and self._is_past(cohort, key, responses):
             self._forget(key)
@@ -146,10 +116,6 @@ class Cohorts:
         """Return whether responses begin the next epoch of a task, for which its protocol has no step."""
         if key.step is not None or not cohort.is_closed:
             return False
-        if None not in self._find_members(cohort, key, responses):
-            return False
-        if not cohort.missing:
-            return True
         if {content_of(response) for response in responses} <= cohort.late:
             return False
         return cohort.is_over or len(cohort.late) >= cohort.missing
@@ -159,59 +125,35 @@ class Cohorts:
         if cohort.traces.done():
             self._kept -= len(cohort.members)
 
-    def _find_members(
-        self, cohort: Cohort, key: CohortKey, responses: Sequence[Response]
-    ) -> list[CohortMember | None]:
-        """Return the member that each response is sent again for, None for a new one."""
-        found: list[CohortMember | None] = []
-        for response in responses:
-            candidates = [member for member in cohort.members if member not in found]
-            found.append(self._find_member(candidates, cohort, key, response))
-        return found
-
-    def _find_member(
-        self, candidates: Sequence[CohortMember], cohort: Cohort, key: CohortKey, response: Response
-    ) -> CohortMember | None:
-        content = content_of(response)
-        for member in candidates:
-            is_settled = cohort.is_closed and key.step is not None
-            is_repeatable = is_settled or member.request.is_abandoned
-            if response.id and response.id == member.response.id:
-                if member.content == content and (is_repeatable or not cohort.is_closed):
-                    return member
-                if member.content != content and (not cohort.is_closed or is_settled):
-                    problem = f"response {quote(response.id)} is in the cohort with another text"
-                    raise Refusal(409, f"{problem}; give each member an id of its own")
-            elif not response.id and member.content == content and is_repeatable:
-                return member
-        return None
-
     def _refuse_unfitting(
-        self, cohort: Cohort, key: CohortKey, size: int, new: Sequence[CohortMember]
+        self, cohort: Cohort, key: CohortKey, size: int, responses: Sequence[Response]
     ) -> None:
         name = f"the cohort of task {quote(key.task)}"
         if key.step is not None:
             name += f" at step {key.step}"
         if size != cohort.size:
             raise Refusal(409, f"{name} has size {cohort.size}, not {size}; send one size")
-        if new and cohort.is_closed:
-            cohort.late.update(member.content for member in new)
+        if cohort.is_closed:
+            cohort.late.update(map(content_of, responses))
             problem = f"{name} was scored with {len(cohort.members)} of {cohort.size} members"
             waited = f"after {self._wait:g} s" if cohort.missing else "when it was complete"
             raise Refusal(409, f"{problem} {waited}; this one came later and has no reward")
-        if len(new) > cohort.missing:
-            problem = f"{name} has room for {cohort.missing} of these {len(new)} responses"
+        if len(responses) > cohort.missing:
+            problem = f"{name} has room for {cohort.missing} of these {len(responses)} responses"
             raise Refusal(409, f"{problem}; its size is {cohort.size}")
+        ids = {member.id for member in cohort.members}
+        for response in responses:
+            if response.id and response.id in ids:
+                hint = "a request that is sent again has the same Idempotency-Key"
+                raise Refusal(409, f"{name} has a response {quote(response.id)} already; {hint}")
 
     def _close(self, key: CohortKey, cohort: Cohort, score: ScoreMembers) -> None:
         """Let no more members in, and score those that are there."""
-        if cohort.is_closed:
-            return
         cohort.is_closed = True
         if cohort.timer is not None:
             cohort.timer.cancel()
         # the order of arrival must not name responses, or the same cohort would be another one after a restart
-        cohort.members.sort(key=lambda member: (member.response.id, member.content))
+        cohort.members.sort(key=lambda member: (member.id, content_of(member)))
         loop = asyncio.get_running_loop()
         if cohort.missing and key.step is None:
             loop.call_later(self._wait, self._end, cohort)
@@ -223,7 +165,7 @@ class Cohorts:
 
     async def _score(self, key: CohortKey, cohort: Cohort, score: ScoreMembers) -> None:
         try:
-            traces = await score([member.response for member in cohort.members])
+            traces = await score(cohort.members)
         except Exception as error:  # noqa: BLE001 - raised to all members
             self._fail(key, cohort, error)
             return

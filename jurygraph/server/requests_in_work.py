@@ -2,7 +2,8 @@
 
 Trainers send a request again after a timeout, also while the first is in work. A request with an `Idempotency-Key` is
 the one that had the key before. Without a key, it is one with the same body that is in work, or whose reply nobody
-took.
+took; but a member of a cohort is another one as long as a client waits for its equal, since a policy may well give the
+same answer twice.
 """
 
 import asyncio
@@ -30,26 +31,21 @@ class HttpAnswer(NamedTuple):
 
 @dataclass(eq=False, kw_only=True)
 class RequestInWork:
-    """A request, the clients that wait for its reply, and whether one of them got it."""
+    """A request by its key or its body, and the number of clients that wait for its reply."""
 
+    name: str
     digest: str
-    has_key: bool = False
+    has_key: bool
+    work: "asyncio.Task[HttpAnswer]" = field(repr=False)
     waiting: int = 0
-    is_delivered: bool = False
-    work: "asyncio.Task[HttpAnswer] | None" = field(default=None, repr=False)
-
-    @property
-    def is_abandoned(self) -> bool:
-        """True where nobody waits for the reply, and nobody got it."""
-        return not self.waiting and not self.is_delivered
 
 
 class RequestsInWork:
     """The requests that are in work, and finished ones that may come again."""
 
     def __init__(self) -> None:
-        self._requests: OrderedDict[str, RequestInWork] = OrderedDict()
-        self._kept: OrderedDict[str, int] = OrderedDict()
+        self._requests: dict[str, list[RequestInWork]] = {}
+        self._kept: OrderedDict[RequestInWork, int] = OrderedDict()
         self._kept_bytes = 0
         self.unfinished: set[asyncio.Task[HttpAnswer]] = set()
 
@@ -58,59 +54,52 @@ class RequestsInWork:
         path: str,
         key: str | None,
         body: bytes,
-        start: Callable[[RequestInWork], Coroutine[Any, Any, HttpAnswer]],
+        start: Callable[[], Coroutine[Any, Any, HttpAnswer]],
         is_member: bool,
     ) -> RequestInWork:
         """Return the request that this one repeats, else a new one that `start` works on.
 
-        A member of a cohort without a key is not compared by its body: two members may be equal. Raises `Refusal` with
-        status 409 for a key that came with another body.
+        Two members of a cohort may be equal, so that one without a key repeats only what no client waits for. Raises
+        `Refusal` with status 409 for a key that came with another body.
         """
         digest = sha256(body).hexdigest()
         name = f"{path} key {key}" if key is not None else f"{path} body {digest}"
-        if key is None and is_member:
-            return self._start(RequestInWork(digest=digest), start)
-        request = self._requests.get(name)
-        if request is None:
-            request = RequestInWork(digest=digest, has_key=key is not None)
-            self._requests[name] = request
-            self._start(request, start)
-            assert request.work is not None
-            request.work.add_done_callback(lambda work: self._keep(name, request, work))
-        elif request.digest != digest:
-            problem = f"Idempotency-Key {quote(str(key))} came with another body before"
-            raise Refusal(409, f"{problem}; give each request a key of its own")
+        for request in self._requests.get(name, ()):
+            if request.digest != digest:
+                problem = f"Idempotency-Key {quote(str(key))} came with another body before"
+                raise Refusal(409, f"{problem}; give each request a key of its own")
+            if key is not None or not is_member or not request.waiting:
+                return request
+        work = asyncio.get_running_loop().create_task(start())
+        request = RequestInWork(name=name, digest=digest, has_key=key is not None, work=work)
+        self._requests.setdefault(name, []).append(request)
+        self.unfinished.add(work)
+        work.add_done_callback(self.unfinished.discard)
+        work.add_done_callback(lambda work: self._keep(request))
         return request
 
-    def _start(
-        self,
-        request: RequestInWork,
-        start: Callable[[RequestInWork], Coroutine[Any, Any, HttpAnswer]],
-    ) -> RequestInWork:
-        request.work = asyncio.get_running_loop().create_task(start(request))
-        self.unfinished.add(request.work)
-        request.work.add_done_callback(self.unfinished.discard)
-        return request
-
-    def _keep(self, name: str, request: RequestInWork, work: "asyncio.Task[HttpAnswer]") -> None:
+    def _keep(self, request: RequestInWork) -> None:
         """Keep the reply of a request with a key, or one that nobody waits for; forget one that was refused."""
+        work = request.work
         is_good = not work.cancelled() and work.exception() is None and work.result().status == 200
         is_wanted = request.has_key or not request.waiting
         if not is_good or not is_wanted:
-            self._requests.pop(name, None)
+            self._forget(request)
             return
-        self._kept[name] = len(work.result().body)
-        self._kept_bytes += self._kept[name]
+        self._kept[request] = len(work.result().body)
+        self._kept_bytes += self._kept[request]
         while len(self._kept) > MOST_KEPT or self._kept_bytes > LARGEST_KEPT:
             self._forget(next(iter(self._kept)))
 
-    def _forget(self, name: str) -> None:
-        self._requests.pop(name, None)
-        self._kept_bytes -= self._kept.pop(name, 0)
+    def _forget(self, request: RequestInWork) -> None:
+        requests = self._requests.get(request.name, [])
+        if request in requests:
+            requests.remove(request)
+        if not requests:
+            self._requests.pop(request.name, None)
+        self._kept_bytes -= self._kept.pop(request, 0)
 
-    def note_delivered(self, path: str, request: RequestInWork) -> None:
+    def note_delivered(self, request: RequestInWork) -> None:
         """Forget a reply without a key that a client has got: the same body is another request from here on."""
-        request.is_delivered = True
-        name = f"{path} body {request.digest}"
-        if not request.has_key and self._requests.get(name) is request:
-            self._forget(name)
+        if not request.has_key:
+            self._forget(request)

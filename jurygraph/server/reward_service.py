@@ -23,7 +23,6 @@ from jurygraph.runs.workflows.plans_file import PlannedTask
 from jurygraph.schema import Response, Task, Trace
 from jurygraph.server.cohorts import CohortKey, Cohorts, JoinedCohort
 from jurygraph.server.group_scorer import GroupScorer
-from jurygraph.server.requests_in_work import RequestInWork
 from jurygraph.server.settings import (
     WINDOW_OF_CODE,
     WINDOW_OF_MODELS,
@@ -94,9 +93,7 @@ class RewardService:
         self._group_guard = OutageGuard()
         self._single_guard = OutageGuard(MOST_WITHOUT_REWARD * SINGLES_A_GROUP)
 
-    async def score(
-        self, submission: Submission, rule: FailedRule, request: RequestInWork
-    ) -> ScoredSubmission:
+    async def score(self, submission: Submission, rule: FailedRule) -> ScoredSubmission:
         """Return the scored submission; failed rewards are as the rule has them.
 
         Raises `Refusal`, `NoRewardError` by the rule, and whatever `Jury.ascore` raises.
@@ -116,7 +113,6 @@ class RewardService:
                 key,
                 submission.cohort_size,
                 submission.responses,
-                request,
                 lambda members: self._score_group(planned, submission, members),
             )
         try:

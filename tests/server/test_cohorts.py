@@ -66,7 +66,9 @@ def test_members_that_are_late_are_told_so_and_change_nothing() -> None:
         async with serving(config=COMPARES) as served:
             of_three = {"step": 3, "cohort": {"size": 3}}
             early = [
-                asyncio.ensure_future(served.post("/v1/score", _member(text, **of_three)))
+                asyncio.ensure_future(
+                    served.post("/v1/score", _member(text, **of_three), **{"Idempotency-Key": text})
+                )
                 for text in ("aaaa", "aa")
             ]
             await _members(served, 2)
@@ -75,7 +77,9 @@ def test_members_that_are_late_are_told_so_and_change_nothing() -> None:
             assert [reply["rewards"] for _, reply in replies] == [[1.0], [0.5]]
             status, late = await served.post("/v1/score", _member("aaaaaaaa", **of_three))
             assert (status, "2 of 3 members" in late["error"]) == (409, True)
-            assert await served.post("/v1/score", _member("aaaa", **of_three)) == replies[0]
+            again = _member("aaaa", **of_three)
+            key = {"Idempotency-Key": "aaaa"}
+            assert await served.post("/v1/score", again, **key) == replies[0]
             assert served.server._service.counts.groups == 1
 
     asyncio.run(be_late())
@@ -145,11 +149,11 @@ def test_members_name_one_size_and_one_text_for_each_id() -> None:
             first = asyncio.ensure_future(served.post("/v1/score", body))
             await _members(served, 1)
             other_size = body | {"cohort": {"size": 3}, "responses": ["b"]}
-            other_text = body | {"responses": [{"id": "a", "text": "b"}]}
+            same_id = body | {"responses": [{"id": "a", "text": "b"}]}
             too_many = body | {"responses": ["b", "c"]}
             for wrong, message in (
                 (other_size, "has size 2, not 3"),
-                (other_text, "another text"),
+                (same_id, "has a response 'a' already"),
                 (too_many, "room for 1"),
             ):
                 status, content = await served.post("/v1/score", wrong)
