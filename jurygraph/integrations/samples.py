@@ -75,15 +75,19 @@ def read_label(label: Any) -> dict[str, Any]:
     return {"reference": text}
 
 
+def name_task(content: Any) -> Any:
+    """Return the content of a task; one without an id is named by what it contains."""
+    if not isinstance(content, Mapping) or "id" in content:
+        return content
+    return {**content, "id": f"prompt-{digest_of(_to_plain(content))[:_DIGITS]}"}
+
+
 def read_task(prompt: Any, parts: Mapping[str, Any]) -> Task:
     """Return the task of a prompt, a text or messages, with its other `parts` by their fields.
 
     Raises `InputError` that names the field and what would be right.
     """
-    content = {"query": prompt, **parts}
-    if "id" not in parts:
-        content["id"] = f"prompt-{digest_of(_to_plain(content))[:_DIGITS]}"
-    task = validate(Task, content)
+    task = validate(Task, name_task({"query": prompt, **parts}))
     if not isinstance(task, Task):
         raise InputError(f"a prompt of the trainer, `{task.field}`: {task}")
     return task

@@ -50,9 +50,6 @@ def describe_server() -> dict[str, Any]:
         }
     for path, summary in STATUS_PATHS.items():
         paths[path] = {"get": {"summary": summary, "responses": {"200": {"description": "yes"}}}}
-    schemas["ScoreBody"]["properties"]["task"] = _reference_to(Task)
-    item = {"anyOf": [{"type": "string"}, _reference_to(Response)]}
-    schemas["ScoreBody"]["properties"]["responses"]["items"] = item
     return {
         "openapi": "3.1.0",
         "info": {"title": "jurygraph serve", "version": version("jurygraph")},

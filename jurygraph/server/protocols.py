@@ -12,12 +12,12 @@ refuses the request. NeMo Gym has a flag, which not every trainer of it honours,
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 
 from jurygraph.integrations.failed_rewards import FailedRule, first_failure
-from jurygraph.integrations.samples import read_label, read_response, read_task
+from jurygraph.integrations.samples import name_task, read_label, read_response, read_task
 from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.messages import Problem, describe_value, validate
 from jurygraph.schema import Response, Task, Trace
@@ -33,6 +33,15 @@ class CohortBody(FrozenModel):
     size: int = Field(strict=True, ge=1)
 
 
+def _to_response(item: Any) -> Any:
+    return {"text": item} if isinstance(item, str) else item
+
+
+_TextOrResponse = Annotated[
+    Response, BeforeValidator(_to_response, json_schema_input_type=str | Response)
+]
+
+
 class ScoreBody(FrozenModel):
     """Responses to a task, which comes whole or is one of the server's tasks.
 
@@ -40,9 +49,9 @@ class ScoreBody(FrozenModel):
     and the phase of the recorded run.
     """
 
-    task: dict[str, JsonValue] | None = None
+    task: Annotated[Task, BeforeValidator(name_task)] | None = None
     task_id: Id | None = None
-    responses: tuple[str | dict[str, JsonValue], ...] = Field(min_length=1)
+    responses: tuple[_TextOrResponse, ...] = Field(min_length=1)
     step: Count | None = None
     policy: Id | None = None
     cohort: CohortBody | None = None
@@ -142,11 +151,9 @@ class ScoreProtocol(Protocol):
         if (body.task is None) == (body.task_id is None):
             problem = "is given, and so is `task_id`" if body.task else "is missing"
             raise Refusal(422, f"task: {problem}; give one of `task` and `task_id`")
-        task = None if body.task is None else _read_task(body.task)
-        responses = [_read_response(item, index) for index, item in enumerate(body.responses)]
         submission = Submission(
-            responses=responses,
-            task=task,
+            responses=body.responses,
+            task=body.task,
             task_id=body.task_id,
             step=body.step,
             policy=body.policy,
@@ -301,27 +308,6 @@ def _require_prompt(task: Task, prompt: Any) -> None:
     if "".join(task.query.split()) not in "".join(prompt.split()):
         problem = f"label: task {task.id!r} has another query than the prompt"
         raise Refusal(422, f"{problem}; with --tasks a label is the id of the prompt's task")
-
-
-def _read_task(content: Mapping[str, JsonValue]) -> Task:
-    """Return a task of a request; one without an id is named by its content."""
-    if "id" in content:
-        task = validate(Task, content)
-        if isinstance(task, Problem):
-            raise Refusal(422, f"task.{task.field}: {task}".replace("task.: ", "task: "))
-        return task
-    parts = {name: part for name, part in content.items() if name != "query"}
-    return read_task(content.get("query"), parts)
-
-
-def _read_response(item: str | Mapping[str, JsonValue], index: int) -> Response:
-    if isinstance(item, str):
-        return read_response(item)
-    response = validate(Response, item)
-    if isinstance(response, Problem):
-        field = f"responses[{index}]" + (f".{response.field}" if response.path else "")
-        raise Refusal(422, f"{field}: {response}")
-    return response
 
 
 def _read_output(reply: Mapping[str, Any]) -> Response:

@@ -78,6 +78,7 @@ REFUSALS: list[tuple[str, Any, dict[str, str], int, str]] = [
     ("/v1/score", {"task": TASK, "responses": [1]}, {}, 422, "responses[0]"),
     ("/v1/score", {"task": TASK, "responses": [{"txt": "a"}]}, {}, 422, "responses[0].txt"),
     ("/v1/score", {"task": {**TASK, "url": "x"}, "responses": ["a"]}, {}, 422, "task.url: unknown"),
+    ("/v1/score", {"task": {"rubric": 1}, "responses": ["a"]}, {}, 422, "task.query: is missing"),
     ("/v1/score", {"task": TASK, "responses": ["a"], "model": "x"}, {}, 422, "model: unknown"),
     ("/v1/score", {"task": TASK, "responses": ["a"], "config": {}}, {}, 422, "config: unknown"),
     ("/v1/score", {"task": FILE, "responses": ["a"]}, {}, 422, "facts.tables.towns.file"),
@@ -383,6 +384,11 @@ def test_figures_and_description_are_served() -> None:
             schemas = json.loads(text)["components"]["schemas"]
             named = set(text.split('"#/components/schemas/')[1:])
             assert {name.partition('"')[0] for name in named} <= schemas.keys()
-            assert schemas["ScoreBody"]["properties"]["task"]["$ref"].endswith("/Task")
+            score_body = schemas["ScoreBody"]["properties"]
+            for described, model in (
+                (score_body["task"], "Task"),
+                (score_body["responses"]["items"], "Response"),
+            ):
+                assert {"$ref": f"#/components/schemas/{model}"} in described["anyOf"]
 
     asyncio.run(look())
