@@ -7,9 +7,8 @@ too much work is asked again after the time that it names; the key of a request 
 import asyncio
 import json
 import ssl
-import weakref
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache
 from time import monotonic
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -40,18 +39,6 @@ class RewardClient:
         self._url = url.rstrip("/").removesuffix("/v1/score")
         self._token = token
         self._patience = patience
-        self._reset()
-
-    def _reset(self) -> None:
-        self._clients: weakref.WeakKeyDictionary[Any, httpx.AsyncClient]
-        self._clients = weakref.WeakKeyDictionary()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_url": self._url, "_token": self._token, "_patience": self._patience}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._reset()
 
     async def score(
         self,
@@ -82,14 +69,7 @@ class RewardClient:
         self, responses: Sequence[str | Mapping[str, Any]], **settings: Any
     ) -> ServerReply:
         """Run `score` for callers that no event loop runs."""
-
-        async def score() -> ServerReply:
-            try:
-                return await self.score(responses, **settings)
-            finally:
-                await self.aclose()
-
-        return asyncio.run(score())
+        return asyncio.run(self.score(responses, **settings))
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         content = json.dumps(body).encode()
@@ -97,49 +77,35 @@ class RewardClient:
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         end = monotonic() + self._patience
-        while True:
-            problem, pause = "", _PAUSE
-            try:
-                response = await self._client().post(
-                    f"{self._url}{path}", content=content, headers=headers
-                )
-            except httpx.TransportError as error:
-                problem = f"{type(error).__name__} {error}".strip()
-            else:
-                if response.status_code == httpx.codes.OK:
-                    return _read_reply(self._url, response)
-                problem = _read_error(response)
-                if response.status_code != httpx.codes.TOO_MANY_REQUESTS:
-                    is_refused = response.status_code in (400, 401, 403, 404, 413, 422)
-                    error_type = InputError if is_refused else NoRewardError
-                    raise error_type(f"{self._url}: {response.status_code}: {problem}")
-                pause = _read_pause(response)
-            if monotonic() + pause >= end:
-                raise NoRewardError(
-                    f"{self._url}: no reward within {self._patience:g} s: {problem}"
-                )
-            await asyncio.sleep(pause)
+        # A connection for each request: one that is kept belongs to an event loop, of which trainers have several.
+        async with httpx.AsyncClient(verify=_tls(), timeout=self._patience) as client:
+            while True:
+                problem, pause = "", _PAUSE
+                try:
+                    response = await client.post(
+                        f"{self._url}{path}", content=content, headers=headers
+                    )
+                except httpx.TransportError as error:
+                    problem = f"{type(error).__name__} {error}".strip()
+                else:
+                    if response.status_code == httpx.codes.OK:
+                        return _read_reply(self._url, response)
+                    problem = _read_error(response)
+                    if response.status_code != httpx.codes.TOO_MANY_REQUESTS:
+                        is_refused = response.status_code in (400, 401, 403, 404, 413, 422)
+                        error_type = InputError if is_refused else NoRewardError
+                        raise error_type(f"{self._url}: {response.status_code}: {problem}")
+                    pause = _read_pause(response)
+                if monotonic() + pause >= end:
+                    raise NoRewardError(
+                        f"{self._url}: no reward within {self._patience:g} s: {problem}"
+                    )
+                await asyncio.sleep(pause)
 
-    @cached_property
-    def _tls(self) -> ssl.SSLContext:
-        return ssl.create_default_context()  # made once, because it takes as long as many requests
 
-    def _client(self) -> httpx.AsyncClient:
-        """Return the client of the running event loop, to which its connections belong."""
-        loop = asyncio.get_running_loop()
-        client = self._clients.get(loop)
-        if client is None:
-            verify = self._tls if self._url.startswith("https:") else False
-            limits = httpx.Limits(max_connections=None)
-            client = httpx.AsyncClient(verify=verify, timeout=self._patience, limits=limits)
-            self._clients[loop] = client
-        return client
-
-    async def aclose(self) -> None:
-        """Close the connections of the running event loop."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.aclose()
+@cache
+def _tls() -> ssl.SSLContext:
+    return ssl.create_default_context()  # made once, because it takes as long as many requests
 
 
 def _read_reply(url: str, response: httpx.Response) -> dict[str, Any]:
