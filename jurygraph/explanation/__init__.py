@@ -49,7 +49,7 @@ class Explanation(Displayed):
         combiners: Callable[[], Combiners] | None = None,
     ) -> None:
         self.trace = trace
-        self.explained = ExplainedTrace(trace, decision)
+        self.explained = ExplainedTrace(trace, decision, questions)
         self._questions = questions
         self._group = group
         self._combiners = combiners or partial(_find_combiners, decision.specs)

@@ -1,8 +1,8 @@
 """Terms of a reward and the effect of every verdict, from the side of the explained response."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, Literal
@@ -16,17 +16,17 @@ from jurygraph.decision.table import (
     OK,
     Scenario,
     ScoreArrays,
-    VerdictCells,
     VerdictTable,
     apply_calibration,
+    build_table,
     deciding_turns,
-    fill_columns,
     ok_outcome,
 )
 from jurygraph.schema import (
     ComponentInput,
     ComponentSpec,
     Decision,
+    Question,
     RecordedVerdict,
     ScoreCalibration,
     Term,
@@ -159,12 +159,12 @@ class ExplainedVerdict:
 class ExplainedTrace:
     """The terms of a response's reward, and its verdicts with their effects; superseded ones have none."""
 
-    def __init__(self, trace: Trace, decision: Decision) -> None:
+    def __init__(self, trace: Trace, decision: Decision, questions: Sequence[Question]) -> None:
         self.trace = trace
         self.decision = decision
         recorded = [verdict for verdict in trace.verdicts if not verdict.superseded]
         self._turns = _list_turns(recorded)
-        self.table = self._build_table(recorded)
+        self.table = _build_table(trace, questions, recorded)
         self.verdicts = list(self._explain_verdicts(recorded))
         self._by_question: dict[str, list[ExplainedVerdict]] = {}
         for verdict in self.verdicts:
@@ -183,35 +183,6 @@ class ExplainedTrace:
                 if judge in (None, explained.verdict.judge):
                     found.append(explained)
         return found
-
-    def _build_table(self, recorded: Iterable[RecordedVerdict]) -> VerdictTable:
-        """Return the row of this response in the table from which its reward was decided."""
-        cells: dict[str, VerdictCells] = {}
-        judges: dict[str, list[str | None]] = {}
-        for spec in self.decision.specs:
-            for use in spec.inputs.values():
-                for name in use.questions:
-                    cells[name] = {}
-                    judges[name] = []
-        sizes = {name: max(turns.values()) for name, turns in self._turns.items()}
-        # Verdicts by question and turn: they fill the columns from the left.
-        counts: Counter[tuple[str, int | None]] = Counter()
-        for verdict in recorded:
-            name = verdict.question
-            row = cells.setdefault(name, {})
-            column = counts[name, verdict.turn]
-            counts[name, verdict.turn] += 1
-            if name in self._turns:
-                # Turns have equal numbers of columns; one that a gate stopped has a single verdict.
-                turn_index = list(self._turns[name]).index(verdict.turn)
-                column += turn_index * sizes[name]
-            is_mirrored = verdict.about != self.trace.response_id
-            row[0, column] = verdict, is_mirrored
-            seats = judges.setdefault(name, [])
-            seats += [None] * (column - len(seats))
-            seats.append(verdict.judge)
-        columns = {name: fill_columns(1, row, sizes.get(name, 1)) for name, row in cells.items()}
-        return VerdictTable(1, columns, judges=judges, turns=sizes)
 
     def ballots(
         self, question: str, use: ComponentInput
@@ -338,6 +309,21 @@ class ExplainedTerm:
         matrix = self._explained.table.score_matrix(use, rule, direction, scenario)
         cells = matrix.value[matrix.applicable & (matrix.weight != 0.0)]
         return (float(cells.mean()), len(cells)) if len(cells) else None
+
+
+def _build_table(
+    trace: Trace, questions: Sequence[Question], recorded: Sequence[RecordedVerdict]
+) -> VerdictTable:
+    """Return the row of a response in the table from which its reward was decided."""
+    names = [trace.response_id]
+    for verdict in recorded:
+        names += verdict.about, *verdict.responses
+    table = build_table(questions, list(dict.fromkeys(names)), recorded)
+    columns = {
+        name: ScoreArrays._make(array[:1] for array in arrays)
+        for name, arrays in table.columns.items()
+    }
+    return replace(table, rows=1, columns=columns)
 
 
 def _list_turns(recorded: Iterable[RecordedVerdict]) -> dict[str, Counter[int | None]]:

@@ -462,7 +462,8 @@ class Run(Displayed):
         from jurygraph.explanation.predictions import predicted_scores  # lazily: it loads NumPy
         from jurygraph.explanation.terms import ExplainedTrace
 
-        explained = ExplainedTrace(trace, self.decision_of(trace.task_id))
+        questions = self.survey_outline_of(trace.task_id).questions
+        explained = ExplainedTrace(trace, self.decision_of(trace.task_id), questions)
         found = {made.verdict.question: made.value for made in predicted_scores(explained)}
         return {question: value for question, value in found.items() if value is not None}
 

@@ -16,7 +16,7 @@ from jurygraph.runs.run import Run
 from jurygraph.schema import ComponentInput, Decision, RecordedVerdict, Trace
 from tests.cli.conftest import Command, project, run
 from tests.examples import at_most
-from tests.explanation.test_sentences import decide, spec, verdict
+from tests.explanation.test_sentences import decide, explain, spec, verdict
 from tests.models.server import Server
 from tests.test_panel_example import NAME, judge
 
@@ -254,6 +254,4 @@ def test_the_parts_of_a_component_add_up_to_it(
     )
     component = spec("crit", weight).model_copy(update={"inputs": {"crit": questions}})
     decision = Decision(specs=(component, spec("good", 0.5)))
-    check_lines(
-        Explanation(decide(decision, *verdicts, verdict("good", score=1 / 3)), decision, ())
-    )
+    check_lines(explain(decide(decision, *verdicts, verdict("good", score=1 / 3)), decision))

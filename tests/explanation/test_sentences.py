@@ -1,5 +1,6 @@
 """Views of an explained trace: every sentence and line follows from the trace and its decision."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -41,12 +42,41 @@ def finite(low: float, high: float) -> st.SearchStrategy[float]:
     return st.floats(low, high, allow_subnormal=False)
 
 
+def explain(trace: Trace, decision: Decision) -> Explanation:
+    return Explanation(trace, decision, questions_of(decision, trace.verdicts))
+
+
+def questions_of(decision: Decision, verdicts: Sequence[RecordedVerdict]) -> list[Question]:
+    """Return the questions of a decision and of verdicts, with the pairs and samples that these have."""
+    by_question: dict[str, list[RecordedVerdict]] = {}
+    for one in decision.specs:
+        for use in one.inputs.values():
+            by_question.update((name, []) for name in use.questions)
+    for one_verdict in verdicts:
+        by_question.setdefault(one_verdict.question, []).append(one_verdict)
+    questions = []
+    for name, answers in by_question.items():
+        is_pair = any(len(answer.responses) == 2 for answer in answers)
+        question = Question(
+            id=name,
+            evaluator="e",
+            version="1",
+            subject=answers[0].subject if answers else name,
+            view="v",
+            scope="pair" if is_pair else "response",
+            pairs="unordered",
+            samples=1 + max((answer.sample for answer in answers), default=0),
+        )
+        questions.append(question)
+    return questions
+
+
 def explanation_sentences(trace: Trace, decision: Decision) -> list[str]:
-    return Explanation(trace, decision, ()).sentences()
+    return explain(trace, decision).sentences()
 
 
 def show_lines(trace: Trace, decision: Decision) -> list[str]:
-    return [line.strip() for line in trace_lines(view_trace(Explanation(trace, decision, ())))]
+    return [line.strip() for line in trace_lines(view_trace(explain(trace, decision)))]
 
 
 def sentences(trace: Trace) -> list[str]:
@@ -58,19 +88,7 @@ def sentences(trace: Trace) -> list[str]:
 
 def decide(decision: Decision, *verdicts: RecordedVerdict) -> Trace:
     """Return the trace of response `r` with the reward that the decision gives its verdicts."""
-    questions = [
-        Question(
-            id=v.question,
-            evaluator="e",
-            version="1",
-            subject=v.subject,
-            view="v",
-            scope=scope,
-            pairs="unordered",
-        )
-        for v in verdicts
-        for scope in (["pair"] if len(v.responses) == 2 else ["response"])
-    ]
+    questions = questions_of(decision, verdicts)
     names = sorted({"r"}.union(*({v.about, *v.responses} for v in verdicts)))
     combiners = {one.combiner: load_combiner(one.combiner) for one in decision.specs}
     found = dict(
@@ -162,7 +180,7 @@ def test_points_are_weight_times_value_and_the_most_expensive_come_first(
         for place, (weight, value) in enumerate(drawn)
         if weight
     )
-    lines = Explanation(trace(reward(0.0, terms=terms)), Decision(specs=()), ()).lines
+    lines = explain(trace(reward(0.0, terms=terms)), Decision(specs=())).lines
     for line in lines:
         exact = line.weight * line.value
         assert (line.points, line.lost) == (exact, max(line.weight, 0.0, exact) - exact)
@@ -480,7 +498,7 @@ def test_a_component_consists_of_its_parts(
     component: ComponentSpec, verdicts: list[RecordedVerdict], lines: list[str]
 ):
     decision = Decision(specs=(component,), min_coverage=0.0)
-    explanation = Explanation(decide(decision, *verdicts), decision, ())
+    explanation = explain(decide(decision, *verdicts), decision)
     assert points_of(explanation.sentences()) == lines
 
 

@@ -244,7 +244,7 @@ def test_a_majority_for_exclusion_leaves_the_reviewer_out_and_says_so() -> None:
     )
     lines = [
         line
-        for line in trace_lines(view_trace(Explanation(trace, of.decision, ())))
+        for line in trace_lines(view_trace(Explanation(trace, of.decision, of.survey.questions)))
         if "vote on" in line
     ]
     assert any(
@@ -263,7 +263,7 @@ def test_what_a_reviewer_is_predicted_to_give_stands_in_the_reviewers_scale() ->
     ]
     of = plan("ann")
     trace = explained_trace(of, {question_id("ann"): (fours, fours, three)})
-    explanation = Explanation(trace, of.decision, ())
+    explanation = Explanation(trace, of.decision, of.survey.questions)
     lines = "\n".join(trace_lines(view_trace(explanation)))
     assert "quality of ann: 2 × 4 of 1–5, 1 × 3 of 1–5; the majority is 4 of 1–5" in lines
     assert f"  {question_id('ann')}  4 of 1–5  (" in lines

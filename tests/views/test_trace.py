@@ -2,14 +2,13 @@
 
 import pytest
 
-from jurygraph.explanation import Explanation
 from jurygraph.schema import Decision, RecordedVerdict
 from jurygraph.views.trace import TraceView, view_trace
-from tests.explanation.test_sentences import chain, component, decide, verdict
+from tests.explanation.test_sentences import chain, component, decide, explain, verdict
 
 
 def view(decision: Decision, *verdicts: RecordedVerdict) -> TraceView:
-    return view_trace(Explanation(decide(decision, *verdicts), decision, ()))
+    return view_trace(explain(decide(decision, *verdicts), decision))
 
 
 def test_a_graph_has_what_a_criterion_scored_and_what_its_prerequisite_left_of_it() -> None:
