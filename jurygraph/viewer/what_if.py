@@ -1,13 +1,14 @@
 """What-if: a response decided again with other settings, scores or edges by the code of `rescore`, without a call."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 from urllib.parse import urlencode
 
 from multidict import MultiMapping
+from pydantic import Field, TypeAdapter, ValidationError
 
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.errors import InputError
@@ -29,7 +30,10 @@ class EdgeChange(NamedTuple):
 
     parent: str
     child: str
-    retention: float | None
+    retention: Annotated[float, Field(ge=0.0, le=1.0)] | None
+
+
+_EDGE = TypeAdapter(EdgeChange)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,39 +47,35 @@ class WhatIf:
     """
 
     settings: tuple[str, ...] = ()
-    scores: tuple[tuple[str, float], ...] = ()
+    scores: Mapping[str, float] = field(default_factory=dict)
     edges: tuple[EdgeChange, ...] = ()
 
     @classmethod
     def from_url(cls, parameters: MultiMapping[str]) -> Self:
         """Return the changes in a URL; empty ones are left out. Raises `InputError` for a value out of [0, 1]."""
         settings = [text for text in parameters.getall("set", ()) if text.rpartition("=")[2]]
-        scores = []
+        scores = {}
         for text in parameters.getall("score", ()):
             question, _, number = text.rpartition("=")
             if number:
-                scores.append((question, _read_score(text, number)))
+                scores[question] = _read_score(text, number)
         edges = [_read_edge(text) for text in parameters.getall("edge", ()) if text]
-        return cls(settings=tuple(settings), scores=tuple(scores), edges=tuple(edges))
+        return cls(settings=tuple(settings), scores=scores, edges=tuple(edges))
 
     def to_url(self) -> str:
         """Return the changes as the part of a URL after the id of the response."""
         pairs = [("set", setting) for setting in self.settings]
-        pairs += [("score", f"{question}={score!r}") for question, score in self.scores]
+        pairs += [("score", f"{question}={score!r}") for question, score in self.scores.items()]
         pairs += [("edge", format_edge(*edge)) for edge in self.edges]
         return urlencode(pairs)
 
     def settings_url(self) -> str:
         """Return the settings alone as the part of a URL."""
-        return replace(self, scores=(), edges=()).to_url()
+        return replace(self, scores={}, edges=()).to_url()
 
     @property
     def is_empty(self) -> bool:
         return not (self.settings or self.scores or self.edges)
-
-    @property
-    def score_of(self) -> dict[str, float]:
-        return dict(self.scores)
 
     @property
     def edge_texts(self) -> list[str]:
@@ -121,37 +121,28 @@ def format_edge(parent: str, child: str, retention: float | None) -> str:
 
 def _read_edge(text: str) -> EdgeChange:
     try:
-        parent, child, retention = json.loads(text)
-        if retention is not None:
-            retention = float(retention)
-    except (ValueError, TypeError, RecursionError):
-        parent, child, retention = "", "", -1.0
-    is_valid = isinstance(parent, str) and isinstance(child, str)
-    if not is_valid or not (retention is None or 0.0 <= retention <= 1.0):
+        return _EDGE.validate_json(text)
+    except ValidationError:
         expected = 'expected ["parent","child",retention], with a retention from 0 to 1, or null'
-        raise InputError(f"edge {text!r}: {expected}")
-    return EdgeChange(parent, child, retention)
+        raise InputError(f"edge {text!r}: {expected}") from None
 
 
 def _revise_edges(task: Task, changes: Sequence[EdgeChange]) -> Task:
     """Return the task with changed edges in its rubric. Raises `InputError` for an edge that it does not have."""
-    edges = [] if task.rubric is None else list(task.rubric.edges)
-    for change in changes:
-        ends = change.parent, change.child
-        matching = [index for index, edge in enumerate(edges) if (edge.parent, edge.child) == ends]
-        if not matching:
-            raise InputError(f"edge: the rubric has none from {quote(ends[0])} to {quote(ends[1])}")
-        (index,) = matching
-        edges[index : index + 1] = (
-            []
-            if change.retention is None
-            else [edges[index].model_copy(update={"retention": change.retention})]
-        )
-    if task.rubric is None:
+    rubric = task.rubric
+    edges = {} if rubric is None else {(edge.parent, edge.child): edge for edge in rubric.edges}
+    for parent, child, retention in changes:
+        edge = edges.get((parent, child))
+        if edge is None:
+            raise InputError(f"edge: the rubric has none from {quote(parent)} to {quote(child)}")
+        if retention is None:
+            del edges[parent, child]
+        else:
+            edges[parent, child] = edge.model_copy(update={"retention": retention})
+    if rubric is None:
         return task
-    return task.model_copy(
-        update={"rubric": task.rubric.model_copy(update={"edges": tuple(edges)})}
-    )
+    revised = rubric.model_copy(update={"edges": tuple(edges.values())})
+    return task.model_copy(update={"rubric": revised})
 
 
 def is_about(verdict: RecordedVerdict, response: str) -> bool:
@@ -172,31 +163,25 @@ def explain_changed(run: Run, response: str, changes: WhatIf) -> Explanation:
     revise_task = partial(_revise_edges, changes=changes.edges) if changes.edges else None
     decision = task_decisions(run, config, combiners, revise_task)(trace.task_id)
     questions = run.survey_outline_of(trace.task_id).questions
-    scores = changes.score_of
-    for name in scores:
+    for name in changes.scores:
         if name not in {question.id for question in questions}:
             raise InputError(f"score: the response has no question {quote(name)}")
-    members = []
-    for member in group:
-        verdicts = []
-        for verdict in member.verdicts:
-            if verdict.question in scores and is_about(verdict, response):
-                verdict = revise(verdict, scores[verdict.question])
-            verdicts.append(verdict)
-        members.append(member.model_copy(update={"verdicts": tuple(verdicts)}))
-    names = [member.response_id for member in members]
+
+    def try_score(verdict: RecordedVerdict) -> RecordedVerdict:
+        score = changes.scores.get(verdict.question)
+        if score is None or not is_about(verdict, response):
+            return verdict
+        return revise(verdict, score)
+
+    names = [member.response_id for member in group]
     verdicts = [
-        verdict
-        for member in members
+        try_score(verdict)
+        for member in group
         for verdict in member.verdicts
         if verdict.about == member.response_id
     ]
     rewards = compute_rewards(decision, questions, names, verdicts, combiners)
-    decided = [
-        member.model_copy(update={"reward": reward})
-        for member, reward in zip(members, rewards, strict=True)
-    ]
-    changed = decided[names.index(response)]
-    return Explanation(
-        changed, decision, questions, group=lambda: decided, combiners=lambda: combiners
-    )
+    tried = tuple(map(try_score, trace.verdicts))
+    reward = rewards[names.index(response)]
+    changed = trace.model_copy(update={"verdicts": tried, "reward": reward})
+    return Explanation(changed, decision, questions)
