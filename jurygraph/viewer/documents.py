@@ -11,8 +11,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from jurygraph.studies.report import Report
-from jurygraph.viewer.shapes import FILTERS, draw_table
+from jurygraph.studies.report import Report, as_interval
+from jurygraph.viewer.shapes import FILTERS, choose_scales
 from jurygraph.viewer.what_if import format_edge
 from jurygraph.viewer.words import TIPS
 
@@ -47,13 +47,12 @@ def render_study(
         command: the command that made the report.
         pictures: plots as SVG, each below the sentence that says what it shows.
     """
-    sections = [
-        section if isinstance(section, str) else draw_table(section) for section in report.content
-    ]
     encoded = [(sentence, b64encode(picture).decode()) for sentence, picture in pictures]
     context = {
         "command": command,
-        "sections": sections,
+        "sections": report.content,
+        "choose_scales": choose_scales,
+        "as_interval": as_interval,
         "pictures": encoded,
         "notes": report.notes,
     }

@@ -14,7 +14,7 @@ from jurygraph.messages import escape_hidden, escape_lines, format_factor, forma
 from jurygraph.runs.calls import message_text
 from jurygraph.schema import Evidence, Response
 from jurygraph.studies.ranking import format_turn
-from jurygraph.studies.report import IntervalCell, ReportTable, as_interval
+from jurygraph.studies.report import ReportTable, as_interval
 from jurygraph.views.trace import TraceView
 
 
@@ -70,54 +70,25 @@ def draw_waterfall(lines: Sequence[PointsLine]) -> Waterfall:
     return Waterfall(bars=bars, best=best, total=total, low=low, high=high)
 
 
-class DrawnCell(NamedTuple):
-    """A cell of a table: its text, whether that is a number, and the estimate to be drawn if it is one."""
-
-    text: str
-    is_number: bool
-    estimate: IntervalCell | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class DrawnTable:
-    """A table of a study: titles, rows, the scale of each column of estimates by its index, and what is left out."""
-
-    header: Sequence[str]
-    rows: Sequence[Sequence[DrawnCell]]
-    scales: Mapping[int, tuple[float, float]]
-    omission: Sequence[str]
-
-
-def draw_table(table: ReportTable) -> DrawnTable:
-    """Return the cells of a table, and a common scale for the estimates of each column."""
-    rows = []
-    for cells, texts in zip(table.rows, table.cells(), strict=False):
-        drawn = []
-        for index, (cell, text) in enumerate(zip(cells, texts, strict=True)):
-            drawn.append(DrawnCell(text, index >= table.left, as_interval(cell)))
-        rows.append(drawn)
-    scales = {}
-    for index in range(len(table.header)):
-        ends = [row[index].estimate for row in rows]
-        scale = _choose_scale([estimate for estimate in ends if estimate is not None])
-        if scale is not None:
-            scales[index] = scale
-    return DrawnTable(header=table.header, rows=rows, scales=scales, omission=table.omission)
-
-
 _SMALL_SHARE = 0.2
 
 
-def _choose_scale(estimates: Sequence[IntervalCell]) -> tuple[float, float] | None:
-    """Return the ends of a scale with 0 and all estimates in it, up to 1 for shares that are not small."""
-    numbers = [number for estimate in estimates for number in estimate if number is not None]
-    if not numbers:
-        return None
-    low = min(0.0, *numbers)
-    high = max(0.0, *numbers)
-    if _SMALL_SHARE < high <= 1.0:
-        high = 1.0
-    return low, high
+def choose_scales(table: ReportTable) -> dict[int, tuple[float, float]]:
+    """Return the ends of a common scale for each column with estimates, by its index.
+
+    All that are shown are in it, and 0; it goes up to 1 for shares that are not small.
+    """
+    scales = {}
+    for index in range(len(table.header)):
+        numbers: list[float] = []
+        for row in table.rows[: table.most]:
+            estimate = as_interval(row[index]) or ()
+            numbers += [number for number in estimate if number is not None]
+        if numbers:
+            low = min(0.0, *numbers)
+            high = max(0.0, *numbers)
+            scales[index] = low, 1.0 if _SMALL_SHARE < high <= 1.0 else high
+    return scales
 
 
 class MarkedText(NamedTuple):
