@@ -5,8 +5,7 @@ by a digest of what it contains, so that equal rows are one task in every proces
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -19,32 +18,22 @@ _DIGITS = 16
 """Hexadecimal digits of a name that is made from a task's content."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskColumns:
-    """The columns of a trainer's data set that are parts of a task; None for what the data set does not have."""
+PART_COLUMNS: Mapping[str, str] = {
+    "id": "task_id",
+    "reference": "reference",
+    "rubric": "rubric",
+    "stakeholders": "stakeholders",
+}
+"""The columns of a row by the parts of a task that they hold, where a trainer has no setting for them."""
 
-    task_id: str = "task_id"
-    """The column of the task's id; rows without it are named by their content."""
-    reference: str | None = None
-    rubric: str | None = None
-    stakeholders: str | None = None
 
-    def read(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parts of a task in a row. Raises `InputError` for a column that is not there."""
-        parts: dict[str, Any] = {}
-        if row.get(self.task_id) is not None:
-            parts["id"] = row[self.task_id]
-        for field in ("reference", "rubric", "stakeholders"):
-            column = getattr(self, field)
-            if column is None:
-                continue
-            if column not in row:
-                there = ", ".join(sorted(row)) or "none"
-                raise InputError(f"{field}: the data set has no column {column!r}; it has {there}")
-            if row[column] is not None:
-                read = _read_reference if field == "reference" else _read_structure
-                parts[field] = read(row[column])
-        return parts
+def read_parts(row: Mapping[str, Any], columns: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the parts of a task in a row by their columns; what the row does not have is left out."""
+    parts: dict[str, Any] = {}
+    for part, column in columns.items():
+        if column is not None and row.get(column) is not None:
+            parts[part] = _READERS[part](row[column])
+    return parts
 
 
 def _read_reference(value: Any) -> Any:
@@ -61,6 +50,14 @@ def _read_structure(value: Any) -> Any:
         return json.loads(value)
     except ValueError:
         return value
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "id": str,
+    "reference": _read_reference,
+    "rubric": _read_structure,
+    "stakeholders": _read_structure,
+}
 
 
 def read_label(label: Any) -> dict[str, Any]:
@@ -94,16 +91,22 @@ def read_task(prompt: Any, parts: Mapping[str, Any]) -> Task:
 
 
 def read_tasks(
-    prompts: Sequence[Any], rows: Sequence[Mapping[str, Any]], columns: TaskColumns
+    prompts: Sequence[Any], rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str | None]
 ) -> list[Task]:
-    """Return the task of each sample, by its prompt and its row. Raises `InputError` as `read_task` does.
+    """Return the task of each sample, by its prompt and its row.
+
+    Raises `InputError` as `read_task` does, and for a column other than that of the id which is not there.
 
     The samples of a prompt follow each other, so that equal neighbours share one task: it is read once.
     """
+    for part, column in columns.items():
+        if rows and column not in (None, *rows[0]) and part != "id":
+            there = ", ".join(sorted(rows[0])) or "none"
+            raise InputError(f"{part}: the data set has no column {column!r}; it has {there}")
     tasks: list[Task] = []
     last_content: tuple[Any, dict[str, Any]] | None = None
     for prompt, row in zip(prompts, rows, strict=True):
-        content = prompt, columns.read(row)
+        content = prompt, read_parts(row, columns)
         is_new = not tasks or content != last_content
         tasks.append(read_task(*content) if is_new else tasks[-1])
         last_content = content

@@ -30,7 +30,7 @@ from jurygraph.integrations.failed_rewards import (
     read_failed_rule,
 )
 from jurygraph.integrations.lazy_jury import ConfigSource, LazyJury, compares_responses
-from jurygraph.integrations.samples import TaskColumns, find_groups, read_response, read_tasks
+from jurygraph.integrations.samples import find_groups, read_response, read_tasks
 from jurygraph.schema import Trace
 
 log = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ class JuryScorer:
     def __init__(
         self,
         jury: LazyJury,
-        columns: TaskColumns,
+        columns: Mapping[str, str | None],
         failed: str | float,
         group_size: int | None,
         others: int,
@@ -454,7 +454,12 @@ def reward_function(
 
     Raises InputError for a wrong argument.
     """
-    columns = TaskColumns(reference=reference, rubric=rubric, stakeholders=stakeholders)
+    columns = {
+        "id": "task_id",
+        "reference": reference,
+        "rubric": rubric,
+        "stakeholders": stakeholders,
+    }
     scorer = JuryScorer(LazyJury(config, record), columns, failed, group_size, len(beside))
     return JuryReward(jury_reward, scorer)
 

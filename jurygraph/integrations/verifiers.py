@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from jurygraph.integrations.failed_rewards import read_single_rule
 from jurygraph.integrations.lazy_jury import LazyJury, shared_jury
-from jurygraph.integrations.samples import read_response, read_task
+from jurygraph.integrations.samples import read_parts, read_response, read_task
 from jurygraph.integrations.single_samples import read_samples, settle_reward
 from jurygraph.schema import Trace
 
@@ -52,13 +52,9 @@ class JuryJudge:
         return split_reward(scored, value, name)
 
     def _read_parts(self, task: Any) -> dict[str, Any]:
-        parts: dict[str, Any] = {}
-        if task.id is not None:
-            parts["id"] = task.id
-        for part, field in (("reference", self.reference), ("rubric", self.rubric)):
-            if field is not None:
-                parts[part] = getattr(task, field)
-        return parts
+        fields = {"id": "id", "reference": self.reference, "rubric": self.rubric}
+        row = {field: getattr(task, field) for field in fields.values() if field is not None}
+        return read_parts(row, fields)
 
 
 def _read_prompt(task: Any) -> Any:

@@ -21,11 +21,10 @@ from jurygraph.errors import InputError, NoRewardError
 from jurygraph.integrations.client import RewardClient
 from jurygraph.integrations.failed_rewards import read_single_rule
 from jurygraph.integrations.lazy_jury import shared_jury
-from jurygraph.integrations.samples import read_response, read_task
+from jurygraph.integrations.samples import PART_COLUMNS, read_parts, read_response, read_task
 from jurygraph.integrations.single_samples import read_samples, settle_reward
 from jurygraph.messages import describe_value
 
-_PARTS = ("reference", "rubric", "stakeholders")
 _client = lru_cache(maxsize=64)(RewardClient)
 
 
@@ -114,18 +113,16 @@ def _read_extra(extra: Mapping[str, Any], ground_truth: Any) -> tuple[Any, dict[
     """Return the query of a sample, and the other parts of its task."""
     content = extra.get("task")
     if isinstance(content, str):
-        content = _read_json("task", content)
+        try:
+            content = json.loads(content)
+        except ValueError as error:
+            raise InputError(f"extra_info.task: is no JSON ({error})") from None
     if isinstance(content, Mapping):
         parts = dict(content)
         query = parts.pop("query", None)
     else:
         query = _query_of(extra)
-        parts = {name: extra[name] for name in _PARTS if extra.get(name) is not None}
-        for name in ("rubric", "stakeholders"):
-            if isinstance(parts.get(name), str):
-                parts[name] = _read_json(name, parts[name])
-        if extra.get("task_id") is not None:
-            parts["id"] = str(extra["task_id"])
+        parts = read_parts(extra, PART_COLUMNS)
     if query is None:
         raise _missing_task(extra)
     if not isinstance(ground_truth, str | int | float | None):
@@ -134,13 +131,6 @@ def _read_extra(extra: Mapping[str, Any], ground_truth: Any) -> tuple[Any, dict[
     if ground_truth not in (None, ""):
         parts.setdefault("reference", str(ground_truth))
     return query, parts
-
-
-def _read_json(name: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise InputError(f"extra_info.{name}: is no JSON ({error})") from None
 
 
 def _missing_task(extra: Mapping[str, Any]) -> InputError:

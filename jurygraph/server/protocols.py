@@ -17,7 +17,14 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 
 from jurygraph.integrations.failed_rewards import FailedRule, first_failure
-from jurygraph.integrations.samples import name_task, read_label, read_response, read_task
+from jurygraph.integrations.samples import (
+    PART_COLUMNS,
+    name_task,
+    read_label,
+    read_parts,
+    read_response,
+    read_task,
+)
 from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.messages import Problem, describe_value, validate
 from jurygraph.schema import Response, Task, Trace
@@ -238,11 +245,6 @@ class GymProtocol(Protocol):
         size = self._settings.group_size
         if body.task_id is not None and self._plans.has(body.task_id):
             return [Submission(task_id=body.task_id, responses=[response], cohort_size=size)]
-        parts: dict[str, Any] = {} if body.task_id is None else {"id": body.task_id}
-        for field in ("reference", "rubric", "stakeholders"):
-            value = getattr(body, field)
-            if value is not None:
-                parts[field] = value
         prompt: Any = body.responses_create_params.get("input")
         if not isinstance(prompt, str | list):
             problem = f"responses_create_params.input: is {describe_value(prompt)}"
@@ -251,7 +253,7 @@ class GymProtocol(Protocol):
         if isinstance(instructions, str) and instructions:
             messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
             prompt = [{"role": "system", "content": instructions}, *(messages or [])]
-        task = read_task(prompt, parts)
+        task = read_task(prompt, read_parts(dict(body), PART_COLUMNS))
         return [Submission(task=task, responses=[response], cohort_size=size)]
 
     def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:

@@ -3,27 +3,34 @@
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.integrations.samples import TaskColumns, find_groups, read_response, read_task
+from jurygraph.integrations.samples import (
+    find_groups,
+    read_parts,
+    read_response,
+    read_task,
+    read_tasks,
+)
 
 CHAT = [{"role": "user", "content": "How far is the moon?"}]
 ANSWER = [{"role": "assistant", "content": "384,400 km"}]
 
 
 def test_equal_rows_are_one_task_and_another_reference_is_another() -> None:
-    columns = TaskColumns(reference="solution")
+    columns = {"reference": "solution"}
     rows = [{"solution": "4"}, {"solution": "4"}, {"solution": "5"}]
-    tasks = [read_task("2 + 2?", columns.read(row)) for row in rows]
+    tasks = read_tasks(["2 + 2?"] * 3, rows, columns)
     assert list(find_groups(tasks).values()) == [[0, 1], [2]]
     assert tasks[0].reference == "4"
-    numbers = [columns.read({"solution": number})["reference"] for number in (4, 0.5, -3)]
+    numbers = [read_parts({"solution": number}, columns)["reference"] for number in (4, 0.5, -3)]
     assert numbers == ["4", "0.5", "-3"]
     assert read_task(CHAT, {}).id == read_task([dict(CHAT[0])], {}).id
 
 
 def test_chats_become_messages_and_nested_columns_may_be_text() -> None:
-    columns = TaskColumns(rubric="rubric")
     rubric = '{"criteria": [{"id": "far", "text": "It gives a distance", "weight": 1}]}'
-    task = read_task(CHAT, columns.read({"rubric": rubric, "task_id": "moon"}))
+    (task,) = read_tasks(
+        [CHAT], [{"rubric": rubric, "task_id": "moon"}], {"id": "task_id", "rubric": "rubric"}
+    )
     assert task.id == "moon"
     assert task.rubric is not None
     assert task.rubric.criteria[0].id == "far"
@@ -33,7 +40,7 @@ def test_chats_become_messages_and_nested_columns_may_be_text() -> None:
 
 def test_what_is_wrong_is_named() -> None:
     with pytest.raises(InputError, match="has no column 'solution'; it has answer, task_id"):
-        TaskColumns(reference="solution").read({"answer": "4", "task_id": "a"})
+        read_tasks(["2 + 2?"], [{"answer": "4", "task_id": "a"}], {"reference": "solution"})
     with pytest.raises(InputError, match="a prompt of the trainer, `reference`: is the number 4"):
         read_task("2 + 2?", {"reference": 4})
     with pytest.raises(InputError, match="a completion of the trainer, `messages`: "):
