@@ -10,17 +10,17 @@ model, which ends the run. A reward that failed is therefore an error, which it 
 its HTTP protocol, too: `--remote_rm_url http://HOST:PORT/get_reward` needs no code.
 """
 
+import asyncio
 from collections.abc import Sequence
 from math import nan
 from pathlib import Path
 from typing import Any
 
 from jurygraph.errors import InputError
-from jurygraph.integrations.failed_rewards import read_single_rule
 from jurygraph.integrations.lazy_jury import shared_jury
 from jurygraph.integrations.samples import read_label, read_response, read_task
-from jurygraph.integrations.single_samples import read_samples, settle_reward
-from jurygraph.schema import Response, Task
+from jurygraph.integrations.single_samples import judge_sample
+from jurygraph.schema import Response, Task, Trace
 
 
 def reward_func(
@@ -37,14 +37,18 @@ def reward_func(
     A label is the reference of its prompt, or a JSON object with parts of the task, such as `id` and `rubric`. `failed`
     is `raise` (`auto`) or a number. Raises `NoRewardError` for a failed reward, `InputError` for wrong samples.
     """
-    read_single_rule(failed)
     if not len(queries) == len(prompts) == len(labels) or not queries:
         counts = f"{len(queries)} queries, {len(prompts)} prompts and {len(labels)} labels"
         raise InputError(f"there are {counts}; give each sample one of each")
     jury = shared_jury(config, record)
     samples = [read_sample(*sample) for sample in zip(queries, prompts, labels, strict=True)]
-    traces = [group[0] for group in jury.score_blocking(read_samples(jury, samples))]
-    rewards = [settle_reward(jury, trace, failed) for trace in traces]
+
+    async def judge() -> list[tuple[Trace, float]]:
+        return await asyncio.gather(*(judge_sample(jury, *sample, failed) for sample in samples))
+
+    judged = jury.open().run(judge())
+    traces = [trace for trace, _ in judged]
+    rewards = [value for _, value in judged]
     logs: dict[str, list[float]] = {}
     for name in traces[0].reward.components:
         values = [trace.reward.components[name] for trace in traces]

@@ -4,8 +4,6 @@ Members of a group never meet in one of these calls. A config that compares resp
 become its group's mean, need the server, whose cohorts wait for the members.
 """
 
-from collections.abc import Sequence
-
 from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import describe_failures, fill_failed, read_single_rule
@@ -15,20 +13,21 @@ from jurygraph.schema import Response, Task, Trace
 SERVER_HINT = "use `jurygraph serve`, whose cohorts judge a group as one"
 
 
-def read_samples(jury: LazyJury, samples: Sequence[tuple[Task, Response]]) -> list[Group]:
-    """Return each sample as a group. Raises `InputError` where the jury of a config compares responses."""
+async def judge_sample(
+    jury: LazyJury, task: Task, response: Response, failed: str | float
+) -> tuple[Trace, float]:
+    """Return the trace of a sample with its reward, or what a failed one becomes.
+
+    Raises `InputError` where the jury of a config compares responses, and `NoRewardError` by the rule `raise`.
+    """
+    rule = read_single_rule(failed)
     if compares_responses(jury.open()):
         problem = "the config compares the responses of a group"
         raise InputError(f"{problem}, and this trainer sends one at a time; {SERVER_HINT}")
-    return [Group(task, [response]) for task, response in samples]
-
-
-def settle_reward(jury: LazyJury, trace: Trace, failed: str | float) -> float:
-    """Return the reward of a sample, or what a failed one becomes. Raises `NoRewardError` by the rule `raise`."""
-    rule = read_single_rule(failed)
+    ((trace,),) = await jury.score([Group(task, [response])])
     rewards = [trace.reward.value]
     why = describe_failures([trace])
     jury.outages.observe(rewards, why)
     (value,) = fill_failed(rewards, rule, why=why).values
     assert value is not None, "neither rule leaves a reward out"
-    return value
+    return trace, value

@@ -17,10 +17,9 @@ from math import fsum
 from pathlib import Path
 from typing import Any, ClassVar
 
-from jurygraph.integrations.failed_rewards import read_single_rule
 from jurygraph.integrations.lazy_jury import LazyJury, shared_jury
 from jurygraph.integrations.samples import read_parts, read_response, read_task
-from jurygraph.integrations.single_samples import read_samples, settle_reward
+from jurygraph.integrations.single_samples import judge_sample
 from jurygraph.schema import Trace
 
 
@@ -40,14 +39,13 @@ class JuryJudge:
 
     async def score(self, task: Any, trace: Any) -> Mapping[str, float]:
         """Return what each component adds to the reward. Raises `NoRewardError` for a failed one."""
-        read_single_rule(self.failed)
         jury = self.jury if isinstance(self.jury, LazyJury) else shared_jury(self.jury, self.record)
         completion = trace.last_reply
         if self.full_trace:
             completion = [message.model_dump(mode="json") for message in trace.messages]
-        sample = read_task(_read_prompt(task), self._read_parts(task)), read_response(completion)
-        ((scored,),) = await jury.score(read_samples(jury, [sample]))
-        value = settle_reward(jury, scored, self.failed)
+        judged_task = read_task(_read_prompt(task), self._read_parts(task))
+        response = read_response(completion)
+        scored, value = await judge_sample(jury, judged_task, response, self.failed)
         name = getattr(self, "reward_name", "jury")
         return split_reward(scored, value, name)
 

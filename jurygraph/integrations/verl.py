@@ -19,10 +19,9 @@ from typing import Any
 
 from jurygraph.errors import InputError, NoRewardError
 from jurygraph.integrations.client import RewardClient
-from jurygraph.integrations.failed_rewards import read_single_rule
 from jurygraph.integrations.lazy_jury import shared_jury
 from jurygraph.integrations.samples import PART_COLUMNS, read_parts, read_response, read_task
-from jurygraph.integrations.single_samples import read_samples, settle_reward
+from jurygraph.integrations.single_samples import judge_sample
 from jurygraph.messages import describe_value
 
 _client = lru_cache(maxsize=64)(RewardClient)
@@ -60,18 +59,16 @@ async def compute_score(
         return await _ask_server(
             _client(url, token), solution_str, ground_truth, extra, cohort_size
         )
-    read_single_rule(failed)
     assert config is not None
     jury = shared_jury(config, record)
     task = read_task(*_read_extra(extra, ground_truth))
-    groups = read_samples(jury, [(task, read_response(solution_str))])
-    ((trace,),) = await jury.score(groups)
+    trace, value = await judge_sample(jury, task, read_response(solution_str), failed)
     # every sample has the same keys, because verl takes those of the first
     components = {
         f"jury_{name}": nan if value is None else value
         for name, value in trace.reward.components.items()
     }
-    return {"score": settle_reward(jury, trace, failed), "jury_task": task.id, **components}
+    return {"score": value, "jury_task": task.id, **components}
 
 
 async def _ask_server(
