@@ -369,13 +369,11 @@ def to_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iter
     yield from _adjustment_sentences(explained)
     yield from _verdict_sentences(explained.verdicts)
     yield from _lookup_sentences(explained)
-    counts = reward.counts
-    gated = explained.trace.gated
-    judged = f"{counts.judged - gated.total()} judged"
-    discarded = sum(verdict.effect == "discarded" for verdict in explained.verdicts)
-    if discarded:
-        judged += f" ({discarded} of them discarded)"
-    set_by_gates = "".join(f"{count} set by {name}, " for name, count in gated.items())
+    counts = explained.counts
+    judged = f"{counts.judged} judged"
+    if counts.discarded:
+        judged += f" ({counts.discarded} of them discarded)"
+    set_by_gates = "".join(f"{count} set by {name}, " for name, count in counts.gated.items())
     yield (
         f"Verdicts: {counts.total} requested; {judged}, {set_by_gates}{counts.abstained} abstained, "
         f"{counts.failed} failed, {counts.not_applicable} not applicable."

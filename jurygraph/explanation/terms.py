@@ -156,6 +156,26 @@ class ExplainedVerdict:
         return f"{value:g} on a scale of {scale[0]:g} to {scale[1]:g}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class VerdictCounts:
+    """The numbers of verdicts by outcome; the first five add up to `total`, and `discarded` ones are judged.
+
+    `gated` has the numbers of verdicts that a response gate set, by gate.
+    """
+
+    judged: int
+    gated: Mapping[str, int]
+    abstained: int
+    failed: int
+    not_applicable: int
+    discarded: int
+
+    @property
+    def total(self) -> int:
+        set_by_gates = sum(self.gated.values())
+        return self.judged + set_by_gates + self.abstained + self.failed + self.not_applicable
+
+
 class ExplainedTrace:
     """The terms of a response's reward, and its verdicts with their effects; superseded ones have none."""
 
@@ -172,6 +192,19 @@ class ExplainedTrace:
         specs = {spec.name: spec for spec in decision.specs}
         terms = trace.reward.terms
         self.terms = [ExplainedTerm(self, term, specs.get(term.name)) for term in terms]
+
+    @property
+    def counts(self) -> VerdictCounts:
+        counts = self.trace.reward.counts
+        gated = self.trace.gated
+        return VerdictCounts(
+            judged=counts.judged - gated.total(),
+            gated=gated,
+            abstained=counts.abstained,
+            failed=counts.failed,
+            not_applicable=counts.not_applicable,
+            discarded=sum(verdict.effect == "discarded" for verdict in self.verdicts),
+        )
 
     def of_questions(
         self, questions: Iterable[str], judge: str | None = None

@@ -6,43 +6,12 @@ from dataclasses import dataclass
 from jurygraph.explanation import Explanation
 from jurygraph.explanation.points import PointsLine, by_cost
 from jurygraph.explanation.predictions import PredictedScore, predicted_scores
-from jurygraph.explanation.terms import ExplainedVerdict
+from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts
 from jurygraph.messages import format_plain
 from jurygraph.runs.run import Run
-from jurygraph.schema import Failure, Trace
+from jurygraph.schema import Material, RecordedVerdict, Trace
 from jurygraph.schema.task import chat_text
-from jurygraph.schema.verdict import Status
 from jurygraph.views.terms import TermView, view_term
-
-
-@dataclass(frozen=True, kw_only=True)
-class VerdictCounts:
-    """The numbers of verdicts by outcome; the first five add up to `total`, and `discarded` ones are judged.
-
-    `gated` has the numbers of verdicts that a response gate set, by gate.
-    """
-
-    judged: int
-    gated: Mapping[str, int]
-    abstained: int
-    failed: int
-    not_applicable: int
-    discarded: int
-
-    @property
-    def total(self) -> int:
-        set_by_gates = sum(self.gated.values())
-        return self.judged + set_by_gates + self.abstained + self.failed + self.not_applicable
-
-
-@dataclass(frozen=True, kw_only=True)
-class JudgeAnswer:
-    """The answer of one of several judges; `score` in [0, 1] is None unless the status is ok."""
-
-    judge: str
-    status: Status
-    score: float | None
-    is_superseded: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +20,7 @@ class JudgedQuestion:
 
     question: str
     turn: int | None
-    answers: Sequence[JudgeAnswer]
+    answers: Sequence[RecordedVerdict]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,15 +30,6 @@ class AnnotationView:
     edges: int
     models: Sequence[str]
     unanswered: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class MaterialView:
-    """Material derived from a response for its judges, if it has a failure or a note."""
-
-    name: str
-    failure: Failure | None
-    note: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +45,7 @@ class TraceView:
         verdicts: all verdicts with their effects and evidence, without superseded ones.
         judges: the questions that several judges answered.
         profiles: what read the constraints of each stakeholder in a profile, and their `tensions`.
+        materials: what was derived from the response for its judges, where it has a failure or a note.
     """
 
     trace: Trace
@@ -97,7 +58,7 @@ class TraceView:
     judges: Sequence[JudgedQuestion]
     annotation: AnnotationView | None
     profiles: Mapping[str, str]
-    materials: Sequence[MaterialView]
+    materials: Sequence[Material]
 
 
 def view_trace(explanation: Explanation) -> TraceView:
@@ -105,7 +66,7 @@ def view_trace(explanation: Explanation) -> TraceView:
     explained = explanation.explained
     return TraceView(
         trace=trace,
-        counts=_count_verdicts(trace, explained.verdicts),
+        counts=explained.counts,
         terms=[view_term(explained, term) for term in explained.terms],
         lost=explanation.lines,
         sentences=explanation.sentences(),
@@ -114,7 +75,7 @@ def view_trace(explanation: Explanation) -> TraceView:
         judges=_view_judges(trace),
         annotation=_view_annotation(trace),
         profiles=_profile_readers(trace),
-        materials=_view_materials(trace),
+        materials=[made for made in trace.material if made.failure is not None or made.note],
     )
 
 
@@ -137,31 +98,11 @@ def describe_loss(explanation: Explanation) -> str:
     return str(costliest)
 
 
-def _count_verdicts(trace: Trace, verdicts: Sequence[ExplainedVerdict]) -> VerdictCounts:
-    counts = trace.reward.counts
-    gated = trace.gated
-    discarded = sum(verdict.effect == "discarded" for verdict in verdicts)
-    return VerdictCounts(
-        judged=counts.judged - gated.total(),
-        gated=gated,
-        abstained=counts.abstained,
-        failed=counts.failed,
-        not_applicable=counts.not_applicable,
-        discarded=discarded,
-    )
-
-
 def _view_judges(trace: Trace) -> list[JudgedQuestion]:
-    answers: dict[tuple[str, int | None], list[JudgeAnswer]] = {}
+    answers: dict[tuple[str, int | None], list[RecordedVerdict]] = {}
     for verdict in trace.verdicts:
         if verdict.judge is not None and verdict.about == trace.response_id:
-            answer = JudgeAnswer(
-                judge=verdict.judge,
-                status=verdict.status,
-                score=verdict.score,
-                is_superseded=verdict.superseded,
-            )
-            answers.setdefault((verdict.question, verdict.turn), []).append(answer)
+            answers.setdefault((verdict.question, verdict.turn), []).append(verdict)
     return [
         JudgedQuestion(question=question, turn=turn, answers=several)
         for (question, turn), several in answers.items()
@@ -187,14 +128,6 @@ def _profile_readers(trace: Trace) -> dict[str, str]:
     if profiles.tensions_by is not None:
         readers["tensions"] = profiles.tensions_by
     return readers
-
-
-def _view_materials(trace: Trace) -> list[MaterialView]:
-    return [
-        MaterialView(name=material.name, failure=material.failure, note=material.note)
-        for material in trace.material
-        if material.failure is not None or material.note
-    ]
 
 
 @dataclass(frozen=True, kw_only=True)

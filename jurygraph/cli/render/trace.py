@@ -228,7 +228,7 @@ def _judge_line(judged: JudgedQuestion) -> str:
     answers = []
     for answer in judged.answers:
         score = answer.status if answer.score is None else f"{answer.score:.4f}"
-        remark = " (superseded)" if answer.is_superseded else ""
+        remark = " (superseded)" if answer.superseded else ""
         answers.append(f"{answer.judge} {score}{remark}")
     turn = "" if judged.turn is None else f" in turn {judged.turn}"
     return f"judges on {judged.question}{turn}: {'; '.join(answers)}"
