@@ -9,16 +9,6 @@ from jurygraph.schema import Response, Task, Trace
 from jurygraph.server.protocols import PROTOCOLS, ScoreProtocol
 
 _REFERENCE = "#/components/schemas/{model}"
-_REFUSALS = {
-    "400": "the body is no JSON, or has too many levels",
-    "401": "the token is missing",
-    "403": "another host, another page or another token",
-    "409": "a member of a cohort came too late, or a key came with another body",
-    "413": "the body, or the group, is too large",
-    "422": "a field is wrong; it is named",
-    "429": "too many requests are in work; Retry-After says when to come again",
-    "503": "no reward: the judge failed, the deadline passed, or the server ends",
-}
 
 
 def describe_server() -> dict[str, Any]:
@@ -30,10 +20,6 @@ def describe_server() -> dict[str, Any]:
     for protocol in PROTOCOLS:
         _add_schema(schemas, protocol.body)
         reply: dict[str, Any] = _SCORE_REPLY if protocol is ScoreProtocol else {}
-        refused = {
-            status: {"description": text, "content": _json_content(_REFUSAL)}
-            for status, text in _REFUSALS.items()
-        }
         paths[protocol.path] = {
             "post": {
                 "summary": (protocol.__doc__ or "").strip(),
@@ -44,7 +30,10 @@ def describe_server() -> dict[str, Any]:
                 },
                 "responses": {
                     "200": {"description": "rewards", "content": _json_content(reply)},
-                    **refused,
+                    "default": {
+                        "description": "no rewards, and why",
+                        "content": _json_content(_REFUSAL),
+                    },
                 },
             }
         }

@@ -19,7 +19,7 @@ from jurygraph.integrations.failed_rewards import (
 )
 from jurygraph.integrations.lazy_jury import compares_responses
 from jurygraph.jury import Jury
-from jurygraph.runs.workflows.plans_file import PlannedTask
+from jurygraph.runs.workflows.plans_file import PlannedTask, PlansFile
 from jurygraph.schema import Response, Task, Trace
 from jurygraph.server.cohorts import CohortKey, Cohorts, JoinedCohort
 from jurygraph.server.group_scorer import GroupScorer
@@ -29,7 +29,7 @@ from jurygraph.server.settings import (
     Refusal,
     ServerSettings,
 )
-from jurygraph.server.task_plans import KnownTasks, TaskPlans
+from jurygraph.server.task_plans import TaskPlans
 
 SINGLES_A_GROUP = 8
 """Single responses without a reward that count as one group: a judge that cannot read one answer is no outage."""
@@ -76,7 +76,7 @@ class RewardService:
         self,
         jury: Jury,
         settings: ServerSettings,
-        tasks: KnownTasks | None = None,
+        tasks: PlansFile | None = None,
     ) -> None:
         self.settings = settings
         self.plans = TaskPlans(jury, tasks)
@@ -133,8 +133,6 @@ class RewardService:
         """Refuse more responses than are allowed, and one alone where the config compares responses."""
         most = self.settings.most_responses
         size = submission.cohort_size
-        if not submission.responses:
-            raise Refusal(422, "responses: is an empty list; give it one at least")
         if len(submission.responses) > most or (size is not None and size > most):
             raise Refusal(413, f"a group has more than {most} responses; send smaller ones")
         if size is not None and size < len(submission.responses):

@@ -2,12 +2,11 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
-from typing import Protocol
+from collections.abc import Mapping
 
 from jurygraph.jury import Jury
 from jurygraph.messages import did_you_mean, quote
-from jurygraph.runs.workflows.plans_file import PlannedTask
+from jurygraph.runs.workflows.plans_file import PlannedTask, PlansFile
 from jurygraph.schema import Plan, Task
 from jurygraph.server.settings import Refusal
 
@@ -15,51 +14,31 @@ MOST_KEPT = 4096
 """Plans of tasks from requests that are kept for the next request with the same task."""
 
 
-class KnownTasks(Protocol):
-    """Planned tasks by their ids, such as those of a file of plans."""
-
-    def get(self, task_id: str) -> PlannedTask | None:
-        """Return a task with its plan; None if there is none with the id."""
-
-    @property
-    def ids(self) -> Collection[str]:
-        """The ids of all tasks."""
-
-
-class NoTasks:
-    """A server without `--tasks`: every request brings its task."""
-
-    ids: tuple[str, ...] = ()
-
-    def get(self, task_id: str) -> PlannedTask | None:
-        return None
-
-
 class TaskPlans:
     """Finds the plan of a task, or makes it. A plan that a model makes is requested once for all who wait for it."""
 
-    def __init__(self, jury: Jury, tasks: KnownTasks | None = None) -> None:
+    def __init__(self, jury: Jury, tasks: PlansFile | None = None) -> None:
         self._jury = jury
-        self._tasks: KnownTasks = NoTasks() if tasks is None else tasks
+        self._tasks = tasks
         self._plans: OrderedDict[str, asyncio.Task[Plan]] = OrderedDict()
 
     def has(self, task_id: str) -> bool:
         """Return whether the file of tasks has this id."""
-        return self._tasks.get(task_id) is not None
+        return self._tasks is not None and self._tasks.get(task_id) is not None
 
     @property
     def has_file(self) -> bool:
         """Return whether the server was started with tasks."""
-        return bool(self._tasks.ids)
+        return self._tasks is not None
 
     def find(self, task_id: str) -> PlannedTask:
         """Return a task of the file. Raises `Refusal` for an id that it does not have."""
-        planned = self._tasks.get(task_id)
-        if planned is not None:
-            return planned
-        if not self._tasks.ids:
+        if self._tasks is None:
             hint = "send the task itself as `task`, or start the server with --tasks"
         else:
+            planned = self._tasks.get(task_id)
+            if planned is not None:
+                return planned
             hint = did_you_mean(task_id, self._tasks.ids) or "name a task of the server's --tasks"
         raise Refusal(422, f"task_id: there is no task {quote(task_id)}; {hint}")
 
