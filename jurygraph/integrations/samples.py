@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from jurygraph.errors import InputError
 from jurygraph.messages import validate
 from jurygraph.schema import Response, Task
@@ -76,7 +78,9 @@ def name_task(content: Any) -> Any:
     """Return the content of a task; one without an id is named by what it contains."""
     if not isinstance(content, Mapping) or "id" in content:
         return content
-    return {**content, "id": f"prompt-{digest_of(_to_plain(content))[:_DIGITS]}"}
+    # messages of LangChain and others are dumped, as their own `model_dump` does it
+    plain = to_jsonable_python(content, by_alias=False, fallback=dict)
+    return {**content, "id": f"prompt-{digest_of(plain)[:_DIGITS]}"}
 
 
 def read_task(prompt: Any, parts: Mapping[str, Any]) -> Task:
@@ -120,16 +124,6 @@ def read_response(completion: Any, labels: Mapping[str, Any] | None = None) -> R
     if not isinstance(response, Response):
         raise InputError(f"a completion of the trainer, `{response.field}`: {response}")
     return response
-
-
-def _to_plain(value: Any) -> Any:
-    """Return a value as JSON has it; messages of LangChain and others are dumped."""
-    if isinstance(value, Mapping):
-        return {str(key): _to_plain(inner) for key, inner in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_to_plain(inner) for inner in value]
-    dump = getattr(value, "model_dump", None)
-    return value if dump is None else _to_plain(dump(mode="json"))
 
 
 def find_groups(tasks: Sequence[Task]) -> dict[str, list[int]]:

@@ -1,6 +1,7 @@
 """Rows of a trainer become tasks: equal ones are one group in every process, and what is wrong is named."""
 
 import pytest
+from langchain_core.messages import HumanMessage
 
 from jurygraph.errors import InputError
 from jurygraph.integrations.samples import (
@@ -23,7 +24,9 @@ def test_equal_rows_are_one_task_and_another_reference_is_another() -> None:
     assert tasks[0].reference == "4"
     numbers = [read_parts({"solution": number}, columns)["reference"] for number in (4, 0.5, -3)]
     assert numbers == ["4", "0.5", "-3"]
-    assert read_task(CHAT, {}).id == read_task([dict(CHAT[0])], {}).id
+    assert read_task(CHAT, {}).id == read_task([dict(CHAT[0])], {}).id == "prompt-d1800cc4586619da"
+    langchain = [HumanMessage("How far?")]
+    assert read_task(langchain, {}).id == "prompt-ae9904b7652dfc51"
 
 
 def test_chats_become_messages_and_nested_columns_may_be_text() -> None:
