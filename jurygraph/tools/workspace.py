@@ -12,7 +12,6 @@ import re
 import stat
 import struct
 import tarfile
-import unicodedata
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
@@ -101,9 +100,7 @@ def _is_safe_name(name: str) -> bool:
         length = len(name.encode())
     except UnicodeEncodeError:  # half of a surrogate pair, as names that are no UTF-8 have
         return False
-    # Wide dots and slashes are harmless here, but a system that normalises names reads them as plain ones.
-    plain = unicodedata.normalize("NFKC", name)
-    is_escape = plain in ("", ".", "..") or "/" in plain or "\\" in plain
+    is_escape = name in (".", "..") or "/" in name or "\\" in name
     return 0 < length <= _MAX_NAME and not is_escape
 
 
