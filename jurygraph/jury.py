@@ -34,6 +34,7 @@ from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed
 from jurygraph.errors import InputError, TimeLimitExceeded
+from jurygraph.graphs.answers import catch_errors
 from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.events import Listener, RewardGiven
 from jurygraph.graphs.groups import (
@@ -42,6 +43,7 @@ from jurygraph.graphs.groups import (
     GroupLike,
     Outcome,
     PlannedGroup,
+    known_outcome,
     plan_group,
     read_groups,
     split_into_batches,
@@ -431,40 +433,15 @@ class Jury(Displayed):
         For groups of several callers, such as those of a server that came together: no group waits for another one,
         and no error is that of another one. Closing this cancels the groups that are in work.
         """
-        finished: asyncio.Queue[tuple[int, Outcome] | None] = asyncio.Queue()
-
-        def finish(number: int, outcome: "asyncio.Future[Outcome]") -> None:
-            if not outcome.cancelled():
-                finished.put_nowait((number, outcome.result()))
-
-        async def score() -> None:
-            in_work = GroupsInWork()
-            outcomes: list[asyncio.Future[Outcome]] = []
-            # a batch ends with the first group that cannot begin
-            while len(outcomes) < len(groups):
-                batch = await self._score_batch(groups[len(outcomes) :], None, in_work)
-                for outcome in batch:
-                    outcome.add_done_callback(partial(finish, len(outcomes)))
-                    outcomes.append(outcome)
-            in_work.close()
-            await run_machine(in_work)
-            await asyncio.gather(*outcomes)
-
-        work = start_isolated(score, self.config.langsmith)
-        work.add_done_callback(lambda _: finished.put_nowait(None))
-        try:
-            while (item := await finished.get()) is not None:
-                number, outcome = item
-                result: list[Trace] | Exception
-                try:
-                    result = self._take(outcome)
-                except Exception as error:  # noqa: BLE001 - given to the caller who waits for this group
-                    result = error
-                yield number, result
-            await work
-        finally:
-            work.cancel()
-            await asyncio.gather(work, return_exceptions=True)
+        async with aclosing(_Scoring(self, groups, None).run()) as results:
+            async for finished in results:
+                for number, _, outcome in finished:
+                    result: list[Trace] | Exception
+                    try:
+                        result = self._take(outcome)
+                    except Exception as error:  # noqa: BLE001 - given to the caller who waits for this group
+                        result = error
+                    yield number, result
 
     def score_many(
         self, items: Iterable[GroupLike], progress: Progress | None = None
@@ -497,22 +474,20 @@ class Jury(Displayed):
     ) -> "list[asyncio.Future[Outcome]]":
         """Let a batch of groups into the score graph, and record them if the jury does.
 
-        Return the future traces, or the error, of each. A group that cannot begin is the last of the list: its error
-        ends the scoring of those after it. It comes when the groups before it are out.
+        Return the future traces, or the error, of each.
         """
         self._start_use()
         recorder = self._open_recorder()
         if recorder is None:
             return await self._let_groups_in(groups, sink, in_work, listener)
-        begun, errors = recorder.begin(groups)
-        new = [item.group for item in begun if not isinstance(item, list)]
+        begun = recorder.begin(groups)
+        new = [item.group for item in begun if not isinstance(item, list | BaseException)]
         try:
             outcomes = await self._let_groups_in(new, sink or recorder.calls, in_work, listener)
         except BaseException:
             recorder.end(begun)
             raise
-        recorded = recorder.finish_each(begun, outcomes)
-        return [*recorded, *(_raised_after(recorded, error) for error in errors)]
+        return recorder.finish_each(begun, outcomes)
 
     async def _let_groups_in(
         self,
@@ -521,54 +496,56 @@ class Jury(Displayed):
         in_work: GroupsInWork,
         listener: Listener | None,
     ) -> "list[asyncio.Future[Outcome]]":
-        checked, errors = self._check_groups(groups)
+        checked = [catch_errors(partial(self._check_group, group)) for group in groups]
         if not in_work.has_begun and len(checked) == 1 and self._is_planned_by_code(checked[0]):
             with redacted_errors():
                 self.open()
             context = self.context.for_batch(1, self.gateways, sink, listener)
             return [in_work.add_unplanned(checked[0], context.groups[0])]
-        planned, errors = await self._plan_groups(checked, errors, sink)
-        outcomes: list[asyncio.Future[Outcome]] = []
+        groups_or_errors = await self._plan_groups(checked, sink)
+        planned = [item for item in groups_or_errors if isinstance(item, PlannedGroup)]
+        added: Iterator[asyncio.Future[Outcome]] = iter(())
         if planned:
             with redacted_errors():
                 self.open()
             context = self.context.for_batch(len(planned), self.gateways, sink, listener)
-            outcomes = in_work.add(planned, context)
-        return [*outcomes, *(_raised_after(outcomes, error) for error in errors)]
+            added = iter(in_work.add(planned, context))
+        return [
+            next(added) if isinstance(item, PlannedGroup) else known_outcome(item)
+            for item in groups_or_errors
+        ]
 
-    def _check_groups(self, groups: Sequence[Group]) -> tuple[list[Group], list["Outcome"]]:
-        """Return the groups before the first that cannot begin, with complete tasks, and the error of that one, if
-        any."""
-        checked: list[Group] = []
-        for group in groups:
-            try:
-                if (task := self.config.task_defaults.complete(group.task)) is not group.task:
-                    group = replace(group, task=task)
-                check_group(group, self.context)
-            except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
-                return checked, [error]
-            checked.append(group)
-        return checked, []
+    def _check_group(self, group: Group) -> Group:
+        """Return a group with its complete task. Raises what `check_group` does."""
+        task = self.config.task_defaults.complete(group.task)
+        if task is not group.task:
+            group = replace(group, task=task)
+        check_group(group, self.context)
+        return group
 
-    def _is_planned_by_code(self, group: Group) -> bool:
-        return group.plan is None and is_planned_by_code(group.task, self.context)
+    def _is_planned_by_code(self, group: Group | BaseException) -> bool:
+        return (
+            isinstance(group, Group)
+            and group.plan is None
+            and is_planned_by_code(group.task, self.context)
+        )
 
     async def _plan_groups(
-        self, checked: Sequence[Group], errors: list["Outcome"], sink: "CallSink | None"
-    ) -> tuple[list[PlannedGroup], list["Outcome"]]:
-        """Return checked groups with their plans, and the error of the first that cannot begin, if any.
-
-        Plans are made for those without one.
-        """
-        unplanned = [(group.task, None) for group in checked if group.plan is None]
+        self, checked: Sequence[Group | BaseException], sink: "CallSink | None"
+    ) -> list[PlannedGroup | BaseException]:
+        """Return checked groups with their plans, or with the errors that prevent them. Missing plans are made."""
+        unplanned = [
+            (item.task, None) for item in checked if isinstance(item, Group) and item.plan is None
+        ]
         made = iter(await self._prepare_batch(unplanned, sink) if unplanned else ())
-        planned: list[PlannedGroup] = []
-        for group in checked:
-            plan = group.plan or next(made)
-            if isinstance(plan, BaseException):
-                return planned, [plan]
-            planned.append(plan_group(group, plan))
-        return planned, errors
+        planned: list[PlannedGroup | BaseException] = []
+        for item in checked:
+            if isinstance(item, BaseException):
+                planned.append(item)
+                continue
+            plan = item.plan or next(made)
+            planned.append(plan if isinstance(plan, BaseException) else plan_group(item, plan))
+        return planned
 
     @property
     def max_concurrent_groups(self) -> int:
@@ -853,7 +830,7 @@ class _Scoring:
     async def _score(self, batch: Sequence[tuple[int, Group]]) -> None:
         groups = [group for _, group in batch]
         outcomes = await self._jury._score_batch(groups, self._sink, self._in_work, self._listener)
-        for (number, group), outcome in zip(batch, outcomes, strict=False):
+        for (number, group), outcome in zip(batch, outcomes, strict=True):
             outcome.add_done_callback(partial(self._finish, number, group))
 
     def _finish(self, number: int, group: Group, outcome: "asyncio.Future[Outcome]") -> None:
@@ -876,15 +853,6 @@ def _report_rewards(traces: Iterable[Trace], listener: Listener | None) -> None:
 
 def _count_responses(group: Group) -> int:
     return max(1, len(group.responses))  # one without any is in work until it is refused
-
-
-def _raised_after(
-    outcomes: "Sequence[asyncio.Future[Outcome]]", error: Outcome
-) -> "asyncio.Future[Outcome]":
-    """Return an outcome that is there when all others are."""
-    last: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-    asyncio.gather(*outcomes).add_done_callback(lambda _: last.set_result(error))
-    return last
 
 
 def _load_code(
