@@ -343,7 +343,11 @@ class Jury(Displayed):
             return await outcomes[0]
 
         traces = self._take(await start_isolated(score, self.config.langsmith))
-        _report_rewards(traces, listener)
+        if listener is not None:
+            for trace in traces:
+                listener(
+                    RewardGiven(task_id=trace.task_id, response_id=trace.response_id, trace=trace)
+                )
         return traces
 
     def as_runnable(self) -> "JuryRunnable":
@@ -401,27 +405,16 @@ class Jury(Displayed):
                 yield traces
 
     async def ascore_as_finished(
-        self,
-        groups: Iterable[Group],
-        sink: "CallSink | None" = None,
-        listener: Listener | None = None,
+        self, groups: Iterable[Group], sink: "CallSink | None" = None
     ) -> AsyncGenerator[list[tuple[Group, list[Trace]]], None]:
-        """Yield groups with their traces as they finish, several if they do at once; then raise the first error.
-
-        The `listener` gets the events of all groups.
-        """
-        async with aclosing(
-            _Scoring(self, read_groups("groups", groups), sink, listener).run()
-        ) as results:
+        """Yield groups with their traces as they finish, several if they do at once; then raise the first error."""
+        async with aclosing(_Scoring(self, read_groups("groups", groups), sink).run()) as results:
             async for finished in results:
-                scored = [
+                yield [
                     (group.group, group.outcome)
                     for group in finished
                     if not isinstance(group.outcome, BaseException)
                 ]
-                for _, traces in scored:
-                    _report_rewards(traces, listener)
-                yield scored
                 for group in finished:
                     self._take(group.outcome)
 
@@ -749,16 +742,9 @@ class FinishedGroup(NamedTuple):
 class _Scoring:
     """The scoring of many groups in one run of the score graph: batches of groups go in while there is room."""
 
-    def __init__(
-        self,
-        jury: Jury,
-        groups: Iterable[Group],
-        sink: "CallSink | None",
-        listener: Listener | None = None,
-    ) -> None:
+    def __init__(self, jury: Jury, groups: Iterable[Group], sink: "CallSink | None") -> None:
         self._jury = jury
         self._sink = sink
-        self._listener = listener
         self._size = jury._batch_size
         self._batches = split_into_batches(enumerate(groups), self._size_in_batch, self._size)
         self._in_work = GroupsInWork()
@@ -829,7 +815,7 @@ class _Scoring:
 
     async def _score(self, batch: Sequence[tuple[int, Group]]) -> None:
         groups = [group for _, group in batch]
-        outcomes = await self._jury._score_batch(groups, self._sink, self._in_work, self._listener)
+        outcomes = await self._jury._score_batch(groups, self._sink, self._in_work)
         for (number, group), outcome in zip(batch, outcomes, strict=True):
             outcome.add_done_callback(partial(self._finish, number, group))
 
@@ -843,12 +829,6 @@ class _Scoring:
         task = start_isolated(work, self._jury.config.langsmith)
         task.add_done_callback(lambda _: self._news.set())
         self._tasks.add(task)
-
-
-def _report_rewards(traces: Iterable[Trace], listener: Listener | None) -> None:
-    if listener is not None:
-        for trace in traces:
-            listener(RewardGiven(task_id=trace.task_id, response_id=trace.response_id, trace=trace))
 
 
 def _count_responses(group: Group) -> int:
