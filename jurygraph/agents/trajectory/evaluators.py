@@ -216,7 +216,7 @@ def _validators_of(task_id: str, tools: tuple[bytes, ...]) -> Mapping[str, Valid
             kind = validator_for(schema, default=Draft202012Validator)
             kind.check_schema(schema)
             _check_patterns(schema, where)
-            kind = extend(kind, _LINEAR_KEYWORDS)
+            kind = extend(kind, {"pattern": _search_pattern})
             # An empty registry: no schema is fetched from elsewhere. A call shows references that lead nowhere.
             validator = kind(schema, registry=Registry())
             next(validator.iter_errors({}), None)
@@ -230,77 +230,32 @@ def _validators_of(task_id: str, tools: tuple[bytes, ...]) -> Mapping[str, Valid
 
 
 def _check_patterns(schema: Any, where: str) -> None:
-    """Refuse a pattern that RE2 cannot search, and a keyword that searches patterns by Python's engine."""
+    """Refuse a pattern that RE2 cannot search, and a keyword whose patterns Python's engine would search."""
     parts = [schema]
-    names: set[str] = set()
     for part in parts:  # grows with the parts of its parts
         if isinstance(part, list):
             parts += part
         if not isinstance(part, dict):
             continue
         parts += part.values()
-        names |= part.keys()
-        patterns = [part.get("pattern")]
-        pattern_properties = part.get("patternProperties")
-        if isinstance(pattern_properties, dict):
-            patterns += pattern_properties
-        for pattern in patterns:
-            _check_pattern(pattern, where)
-    if names.issuperset({"unevaluatedProperties", "patternProperties"}):
-        problem = "`unevaluatedProperties` cannot be checked in time beside `patternProperties`"
-        raise PlanError(f"{where}: `parameters`: {problem}; write `additionalProperties`")
+        if "patternProperties" in part:
+            problem = "`patternProperties` cannot be checked in time; name the properties"
+            raise PlanError(f"{where}: `parameters`: {problem}")
+        pattern = part.get("pattern")
+        if isinstance(pattern, str):
+            try:
+                compile_pattern(pattern)
+            except ValueError as error:
+                problem = f"the pattern {quote(pattern)} {error}"
+                raise PlanError(f"{where}: `parameters`: {problem}") from None
 
 
-def _check_pattern(pattern: Any, where: str) -> None:
-    if not isinstance(pattern, str):
-        return
-    try:
-        compile_pattern(pattern)
-    except ValueError as error:
-        problem = f"the pattern {quote(pattern)} {error}"
-        raise PlanError(f"{where}: `parameters`: {problem}") from None
-
-
-def _pattern(
+def _search_pattern(
     validator: Validator, pattern: str, value: Any, _: Any
 ) -> Iterator[jsonschema.ValidationError]:
+    """Search a pattern, which authors of tools write, in linear time as those of configs and tasks are."""
     if validator.is_type(value, "string") and not compile_pattern(pattern).search(value):
         yield jsonschema.ValidationError(f"{value!r} does not match {pattern!r}")
-
-
-def _pattern_properties(
-    validator: Validator, patterns: Mapping[str, Any], value: Any, _: Any
-) -> Iterator[jsonschema.ValidationError]:
-    if not validator.is_type(value, "object"):
-        return
-    for pattern, schema in patterns.items():
-        for key in value:
-            if compile_pattern(pattern).search(key):
-                yield from validator.descend(value[key], schema, path=key, schema_path=pattern)
-
-
-def _additional_properties(
-    validator: Validator, allowed: Any, value: Any, schema: Mapping[str, Any]
-) -> Iterator[jsonschema.ValidationError]:
-    """Hand the keys that no pattern matches to the library, which would search for them by Python's engine."""
-    if not validator.is_type(value, "object"):
-        return
-    patterns = [compile_pattern(text) for text in schema.get("patternProperties", ())]
-    unmatched = {}
-    for key, inner in value.items():
-        if not any(pattern.search(key) for pattern in patterns):
-            unmatched[key] = inner
-    without_patterns = {"properties": schema.get("properties", {})}
-    check = Draft202012Validator.VALIDATORS["additionalProperties"]
-    yield from check(validator, allowed, unmatched, without_patterns)
-
-
-_LINEAR_KEYWORDS = {
-    "pattern": _pattern,
-    "patternProperties": _pattern_properties,
-    "additionalProperties": _additional_properties,
-}
-"""Keywords with patterns, which authors of tools write, searched in linear time as those of configs and tasks are."""
 
 
 def _find_problem(call: MadeCall, validators: Mapping[str, Validator]) -> str | None:
