@@ -20,7 +20,7 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from jurygraph.agents.extraction import IndexedText
-from jurygraph.agents.notation import compile_pattern
+from jurygraph.agents.notation import compile_pattern, require_known
 from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
 from jurygraph.agents.trajectory.calls import (
     ArgumentsMode,
@@ -28,13 +28,12 @@ from jurygraph.agents.trajectory.calls import (
     MadeCall,
     call_spans,
     calls_of,
+    find_unmatched,
     first_difference,
     messages_of,
-    unmatched_calls,
-    unmatched_reference,
 )
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.messages import did_you_mean, quote, shorten
+from jurygraph.messages import join_names, quote, shorten
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
 from jurygraph.schema.conversation import ChatMessage, RenderedText, Sees
@@ -61,10 +60,7 @@ def _evidence(response: Response, calls: Sequence[MadeCall]) -> tuple[Evidence, 
 
 
 def _list_calls(calls: Sequence[MadeCall]) -> str:
-    listed = [shorten(call.text, 120) for call in calls[:_MAX_LISTED]]
-    if len(calls) > _MAX_LISTED:
-        listed.append(f"{len(calls) - _MAX_LISTED} more")
-    return ", ".join(listed)
+    return join_names([shorten(call.text, 120) for call in calls])
 
 
 class ToolsMatch(TrajectoryEvaluator):
@@ -94,15 +90,12 @@ class ToolsMatch(TrajectoryEvaluator):
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         """Refuse a name in `only` that is no tool of the task: nothing would be compared, and everything match."""
-        tools = [tool.get("function", tool) for tool in view.tools or ()]
-        tool_names = {str(tool.get("name")) for tool in tools if isinstance(tool, Mapping)}
-        tool_names |= {call.name for call in self._wanted_calls(view, ())}
-        for index, name in enumerate(self.settings.only):
-            if view.tools and name not in tool_names:
-                listed = sorted(tool_names)
-                hint = did_you_mean(name, listed) or f"there are {', '.join(listed)}"
-                where = f"task {view.id!r}: {self.name}: params.only[{index}]"
-                raise PlanError(f"{where}: is no tool of the task: {quote(name)}; {hint}")
+        if view.tools:
+            tools = [tool.get("function", tool) for tool in view.tools]
+            tool_names = {str(tool.get("name")) for tool in tools if isinstance(tool, Mapping)}
+            tool_names |= {call.name for call in self._wanted_calls(view, ())}
+            where = f"task {view.id!r}: {self.name}: params.only"
+            require_known(where, self.settings.only, tool_names, "tool")
         return super().questions(view)
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
@@ -115,8 +108,10 @@ class ToolsMatch(TrajectoryEvaluator):
         wanted = self._wanted_calls(inputs.task, settings.only)
         rule = ArgumentsRule(settings.tool_args_match_mode, settings.tool_args_match_overrides)
         broken = [call for call in calls if call.arguments is None]
-        missing = unmatched_reference(calls, wanted, rule)
-        extra = unmatched_calls(calls, wanted, rule)
+        missing = find_unmatched(
+            wanted, calls, lambda reference, call: rule.matches(call, reference)
+        )
+        extra = find_unmatched(calls, wanted, rule.matches)
         problems = []
         mode = settings.trajectory_match_mode
         if mode == "strict" and reference is not None:
