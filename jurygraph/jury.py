@@ -201,10 +201,6 @@ class Jury(Displayed):
             versions |= {f"{owner} {name}": tool.version for name, tool in toolset.tools.items()}
         return versions
 
-    def __dir__(self) -> list[str]:
-        """Return the names that are for users: the public methods, and the config."""
-        return ["config", *(name for name in dir(type(self)) if not name.startswith("_"))]
-
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         yield from (("model", self.config.model), ("evaluators", [*self.evaluators]))
         if self.config.reward:  # else the only component with weight 1

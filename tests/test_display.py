@@ -182,21 +182,6 @@ def test_a_trace_shows_its_reward_and_its_terms() -> None:
     assert one._repr_html_() == one.explain()._repr_html_()
 
 
-def test_completion_offers_the_names_that_are_for_users() -> None:
-    with jg.Jury(evaluators=["maths.length"]) as made:
-        (trace,) = made.score(task(), [response("a")])
-        assert {"config", "prepare", "score", "score_many", "ascore", "open", "close"} <= set(
-            dir(made)
-        )
-        assert not {"context", "gateway", "gateways", "loop", "code_folder"} & set(dir(made))
-    assert {"verdicts", "reward", "digest", "explain", "gated", "to_dict", "model_copy"} <= set(
-        dir(trace)
-    )
-    assert not {"json", "schema", "copy", "model_dump", "model_fields", "constant"} & set(
-        dir(trace)
-    )
-
-
 @given(st.floats() | st.integers(-(10**9), 10**9) | st.floats(-1e-3, 1e-3))
 def test_numbers_have_four_decimals_and_are_never_minus_zero(value: float) -> None:
     assert format_number(value) == (
