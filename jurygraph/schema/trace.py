@@ -76,22 +76,18 @@ class Reward(FrozenModel):
 
     value: Number | None
     status: Literal["ok", "degraded", "failed"]
-    partial: Number | None
+    partial: Number | None = Field(repr=False)
     coverage: Unit
     range: tuple[Number, Number] | None
     components: dict[str, Number | None]
-    terms: tuple[Term, ...]
-    counts: Counts
+    terms: tuple[Term, ...] = Field(repr=False)
+    counts: Counts = Field(repr=False)
     parts: dict[str, dict[str, Number]] = Field(default_factory=dict)
     diagnostics: dict[str, dict[str, Number]] = Field(default_factory=dict)
     adjustments: tuple[Adjustment, ...] = ()
     gates: tuple[GateResult, ...] = ()
     weights_fixed: Flag = True
     notes: tuple[str, ...] = ()
-
-    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
-        names = ("value", "status", "coverage", "range", "components", "notes")
-        return [(name, getattr(self, name)) for name in names if name != "notes" or self.notes]
 
 
 class Purpose(FrozenModel):
