@@ -1,7 +1,6 @@
 """The Python API: a jury, made from a config, prepares plans and scores responses."""
 
 import asyncio
-import logging
 import os
 from collections.abc import (
     AsyncGenerator,
@@ -33,7 +32,7 @@ from jurygraph.concurrency import LoopThread, gather_in_order
 from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed
-from jurygraph.errors import InputError, TimeLimitExceeded
+from jurygraph.errors import InputError
 from jurygraph.graphs.answers import catch_errors
 from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.events import Listener, RewardGiven
@@ -52,12 +51,8 @@ from jurygraph.graphs.groups_in_work import GroupsInWork
 from jurygraph.graphs.prepare_graph import is_planned_by_code, plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import run_machine
-from jurygraph.graphs.time_limits import (
-    call_within_limit,
-    fresh_context,
-    may_take_long,
-    start_isolated,
-)
+from jurygraph.graphs.time_limits import fresh_context, may_take_long, start_isolated
+from jurygraph.graphs.user_calls import call_method
 from jurygraph.models.gateway import NO_GATEWAYS, Gateway, Gateways
 from jurygraph.safety.redaction import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import (
@@ -83,7 +78,6 @@ if TYPE_CHECKING:
     from jurygraph.runs.group_recorder import GroupRecorder
 
 T = TypeVar("T")
-log = logging.getLogger(__name__)
 
 MAX_CONCURRENT_GROUPS = 32
 """Number of tasks that are planned by a model at once, or more if the config allows it."""
@@ -186,7 +180,6 @@ class Jury(Displayed):
         self.loop = LoopThread(self.context.threads)
         self._opened = self._closed = False
         self._process: int | None = None  # its process id, from the first use on
-        self._hanging_open: TimeLimitExceeded | None = None
         self._record_in = record
         self._recorder: GroupRecorder | None = None
         self._recorder_guard = Lock()
@@ -654,20 +647,11 @@ class Jury(Displayed):
         self._process = os.getpid()
 
     def open(self) -> None:
-        """Open the evaluators' resources (worker processes), unless they are open; scoring does so when needed.
-
-        An evaluator whose `open` ran past its time limit is not opened again: the same error is raised at once.
-        """
+        """Open the evaluators' resources (worker processes), unless they are open; scoring does so when needed."""
         self._start_use()
-        if self._hanging_open is not None:
-            raise self._hanging_open
         if not self._opened:
-            try:
-                for evaluator in self.evaluators.values():
-                    self._call(evaluator, evaluator.open)
-            except TimeLimitExceeded as error:
-                self._hanging_open = error
-                raise
+            for evaluator in self.evaluators.values():
+                self._call(evaluator, evaluator.open)
             self._opened = True
 
     def close(self) -> None:
@@ -683,20 +667,14 @@ class Jury(Displayed):
             if self.gateways:
                 closing.callback(lambda: self.loop.run(self.gateways.close()))
             for evaluator in self.evaluators.values():
-                closing.callback(self._close, evaluator)
+                closing.callback(self._call, evaluator, evaluator.close)
             context = self.context
             for toolset in (*context.evaluator_tools.values(), *context.deriver_tools.values()):
                 for tool in toolset.tools.values():
                     closing.callback(tool.close)
 
-    def _close(self, evaluator: Evaluator) -> None:
-        try:
-            self._call(evaluator, evaluator.close)
-        except TimeLimitExceeded as error:
-            log.warning("%s; it is left behind", error)
-
     def _call(self, evaluator: Evaluator, method: Callable[[], None]) -> None:
-        fresh_context(self.config.langsmith).run(call_within_limit, evaluator, method)
+        fresh_context(self.config.langsmith).run(call_method, evaluator, method)
 
     async def aclose(self) -> None:
         """Close the jury in the event loop that awaited `ascore`, to which the gateway's connections belong."""
@@ -924,7 +902,7 @@ def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
     """Check that other inputs of derivers and evaluators, such as files, have not changed since the plan was made."""
     for derivation in plan.survey.derivations:
         deriver = context.derivers[derivation.deriver]
-        params = call_within_limit(deriver, deriver.params_for, plan.survey.views[derivation.view])
+        params = call_method(deriver, deriver.params_for, plan.survey.views[derivation.view])
         if digest_of(dict(params)) != digest_of(derivation.params):
             changed = (
                 f"the input of deriver {derivation.deriver!r} (its params, or files) has changed"
@@ -935,4 +913,4 @@ def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
             )
     for question in plan.survey.questions:
         evaluator = context.evaluators[question.evaluator]
-        call_within_limit(evaluator, evaluator.check, question)
+        call_method(evaluator, evaluator.check, question)
